@@ -1,0 +1,141 @@
+//! Indexes: from a key to its record, with the hooks that make absence detectable.
+//!
+//! Both indexes map fixed-size keys of `N` words, compared as big-endian numbers, to a
+//! [`RecordRef`]. What they add to an ordinary concurrent map is the [`Gap`]: the place where a
+//! key *would* be. A B+tree leaf is the gap of every key in its range, a hash bucket of every key
+//! that hashes to it.
+//!
+//! - A reader who finds a key missing, and a scanner, gets each gap that it looked at with the
+//!   version at which it looked ([`Seen`]). As long as the version stands, no key has appeared in
+//!   or left the gap.
+//! - Whoever adds or removes an entry changes the gap's version, and learns the version before and
+//!   after ([`Change`]), so that a transaction's own inserts do not invalidate its own scans.
+//! - Each gap carries one more word, its *stamp*, which belongs to the protocol (TicToc keeps a
+//!   read timestamp there). Splits copy it, merges and removals fold it by maximum.
+//!
+//! An entry may lead to a record that is absent (a placeholder of an insert that has not
+//! committed, or a deleted record not yet reclaimed): whether a row exists is the record's word.
+
+pub(crate) mod btree;
+pub(crate) mod hash;
+
+use crate::record::RecordRef;
+use crate::sync::{AtomicU64, Ordering};
+use std::ptr::NonNull;
+
+/// The state shared by every place where a key could be: one leaf or one bucket.
+///
+/// `version`: bit 0 = latched by a writer, bit 1 = obsolete (the node was unlinked, for ever);
+/// the rest counts changes. Writers latch by compare-exchange (Acquire), and release by storing
+/// the next count (Release). Readers load it before (Acquire) and after (fence, Relaxed) and
+/// retry on a difference.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Gap {
+    version: AtomicU64,
+    stamp: AtomicU64,
+}
+
+impl Gap {
+    /// A gap that nobody has looked at.
+    pub(crate) fn new() -> Self {
+        Self { version: AtomicU64::new(0), stamp: AtomicU64::new(0) }
+    }
+
+    /// The version now, with its latch and obsolete bits. SeqCst, because a TicToc scanner raises
+    /// the stamp and then reads the version, while an inserter changes the version and then reads
+    /// the stamp: one of the two must see the other (PITFALLS-style two-variable story; see
+    /// `protocol::tictoc`).
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+
+    /// The word that belongs to the protocol.
+    #[inline]
+    pub fn stamp(&self) -> &AtomicU64 {
+        &self.stamp
+    }
+}
+
+/// A reference to a gap. Nodes are type-stable like records: it stays valid with its database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GapRef(NonNull<Gap>);
+
+// SAFETY: gives shared access to atomics in memory that lives as long as the database.
+unsafe impl Send for GapRef {}
+// SAFETY: as above.
+unsafe impl Sync for GapRef {}
+
+impl GapRef {
+    /// A reference to a gap in a node of an index.
+    pub(crate) fn new(gap: &Gap) -> Self {
+        Self(NonNull::from(gap))
+    }
+}
+
+impl std::ops::Deref for GapRef {
+    type Target = Gap;
+
+    #[inline(always)]
+    fn deref(&self) -> &Gap {
+        // SAFETY: index nodes live in pools that are freed only with their index, and transactions
+        // hold the database (and so every index) alive; see `btree` and `hash`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// A gap, and the version at which a reader looked at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// The leaf or bucket.
+    pub gap: GapRef,
+    /// Its version, latch free.
+    pub version: u64,
+}
+
+/// The outcome of a point look-up.
+#[derive(Clone, Copy, Debug)]
+pub enum Lookup {
+    /// The key has an entry; its record may be absent.
+    Found(RecordRef),
+    /// The key has no entry, as of this look at its gap.
+    Missing(Seen),
+}
+
+/// How an insert changed the gap it went to.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// The gap that held the key's place.
+    pub gap: GapRef,
+    /// Its version before the insert.
+    pub before: u64,
+    /// Its version after the insert.
+    pub after: u64,
+    /// Where the gap was split: the gap that took over a part of it, and its version. Who had seen
+    /// `gap` at `before` has now seen both.
+    pub split: Option<Seen>,
+}
+
+/// The outcome of an insert.
+#[derive(Clone, Copy, Debug)]
+pub enum Inserted {
+    /// The key had an entry already; nothing was changed.
+    Exists(RecordRef),
+    /// The entry was added.
+    Added {
+        /// The record that the entry leads to.
+        record: RecordRef,
+        /// What happened to the gap.
+        change: Change,
+    },
+}
+
+/// Direction of a scan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Reverse,
+}

@@ -1,0 +1,142 @@
+//! A record: one block of atomic words, its concurrency words in front of its data.
+//!
+//! ```text
+//!   word 0 .. P*G            P*G ..                       (P words per group, G groups)
+//!   +-----------------------+--------------------------------------------+
+//!   | group 0 | .. group G-1| data of group 0 | data of group 1 | ..     |
+//!   +-----------------------+--------------------------------------------+
+//! ```
+//!
+//! Each *column group* has its own concurrency words, whose meaning belongs to the protocol
+//! (`GROUP_WORDS` of them). Data words are read and written only as relaxed atomics, under
+//! whatever the protocol uses to make the copy consistent; a copy that races is torn, never
+//! undefined, and is thrown away by the protocol's check.
+//!
+//! **Type-stable memory.** A block belongs to one table for as long as the database lives: it is
+//! recycled for other keys of that table, after its reclamation epoch has passed, and its memory
+//! is returned only with the arena. A stale [`RecordRef`] therefore reads words of some record of
+//! the same table, which validation rejects; it never reads unmapped memory.
+
+use crate::sync::{AtomicU64, Ordering};
+use std::ptr::NonNull;
+
+/// A reference to a record's first word. Copy; valid as long as the arena of its database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecordRef(NonNull<AtomicU64>);
+
+// SAFETY: a RecordRef gives shared access to atomic words only, which are Sync; the arena that
+// owns them is shared by all workers through the database's Arc.
+unsafe impl Send for RecordRef {}
+// SAFETY: as above.
+unsafe impl Sync for RecordRef {}
+
+impl RecordRef {
+    /// Wraps the first word of a block.
+    ///
+    /// # Safety
+    /// `block` heads an array of initialised words, at least as many as the layout of the table
+    /// that the block belongs to, that stays mapped until the database is dropped.
+    pub(crate) unsafe fn new(block: NonNull<AtomicU64>) -> Self {
+        Self(block)
+    }
+
+    /// The pointer that indexes store.
+    pub(crate) fn as_ptr(self) -> *mut AtomicU64 {
+        self.0.as_ptr()
+    }
+
+    /// Turns an index's pointer back; `None` for null.
+    ///
+    /// # Safety
+    /// `pointer` is null or came from [`RecordRef::as_ptr`] in the same database.
+    pub(crate) unsafe fn from_ptr(pointer: *mut AtomicU64) -> Option<Self> {
+        NonNull::new(pointer).map(Self)
+    }
+
+    /// Word `index` of the block. The caller stays within its table's layout.
+    #[inline(always)]
+    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
+        // SAFETY: by `new`, the block holds every word of its table's layout and outlives the
+        // database handle through which the caller reached it; callers index by that layout.
+        unsafe { &*self.0.as_ptr().add(index) }
+    }
+
+    /// A number to hash by; equal for equal references. Never used to order anything.
+    #[inline(always)]
+    pub(crate) fn identity(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+
+    /// Asks the processor to fetch the record's first line.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch has no architectural effect, whatever the address.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch(self.0.as_ptr().cast::<i8>(), _MM_HINT_T0);
+        }
+    }
+}
+
+/// The data words of a record from which column values are decoded, at word offset `base`.
+#[derive(Clone, Copy)]
+pub struct RecordData {
+    record: RecordRef,
+    base: usize,
+}
+
+impl RecordData {
+    /// The data of `record`, whose concurrency words take the first `base` words.
+    #[inline(always)]
+    pub(crate) fn new(record: RecordRef, base: usize) -> Self {
+        Self { record, base }
+    }
+}
+
+/// A source of data words, in a record or in a private copy.
+pub trait Words {
+    /// Word `index`, counted from the start of the row's data.
+    fn word(&self, index: usize) -> u64;
+}
+
+/// A private copy of data words into which columns are stored.
+pub trait WordsMut: Words {
+    /// Replaces word `index`, counted from the start of the row's data.
+    fn set_word(&mut self, index: usize, value: u64);
+}
+
+impl Words for RecordData {
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        // Relaxed: the protocol's check around the copy orders it (see the module header).
+        self.record.word(self.base + index).load(Ordering::Relaxed)
+    }
+}
+
+/// A private copy of the words `start..` of a row.
+pub struct WordsCopy<'a> {
+    start: usize,
+    words: &'a mut [u64],
+}
+
+impl<'a> WordsCopy<'a> {
+    /// `words[0]` stands for data word `start`.
+    pub fn new(start: usize, words: &'a mut [u64]) -> Self {
+        Self { start, words }
+    }
+}
+
+impl Words for WordsCopy<'_> {
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        self.words[index - self.start]
+    }
+}
+
+impl WordsMut for WordsCopy<'_> {
+    #[inline(always)]
+    fn set_word(&mut self, index: usize, value: u64) {
+        self.words[index - self.start] = value;
+    }
+}

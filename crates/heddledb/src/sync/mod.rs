@@ -1,0 +1,50 @@
+//! The one door to shared memory.
+//!
+//! Every atomic, lock, fence, spin hint, clock, thread start and random number of the engine
+//! comes through here, so that the same protocol code can run
+//!
+//! - plainly (`native`, the default, at no cost),
+//! - under [loom](https://docs.rs/loom), which tries every interleaving of a small kernel under
+//!   the weak memory model (feature `loom`),
+//! - under [shuttle](https://docs.rs/shuttle), which explores whole transactions by seeded random
+//!   schedules (feature `shuttle`),
+//! - and, in a later backend, on virtual cores with a cache-coherence cost model. That backend is
+//!   one more file beside `native.rs` exporting the same names; it sees every access because the
+//!   engine uses nothing else. To keep the door fit for it, the engine holds no
+//!   [`Mutex`] across an atomic access, has no `thread_local!`, and lets no decision
+//!   or iteration order depend on an address.
+//!
+//! **Exceptions, on purpose.** Process-wide immutable identities ([`crate::table::Slot`]) and
+//! reference counts (`Arc`) use the standard library: they carry no data of a database.
+
+#[cfg(all(feature = "loom", feature = "shuttle"))]
+compile_error!("choose one backend of heddledb::sync: feature `loom` or feature `shuttle`, not both");
+
+#[cfg(feature = "loom")]
+#[path = "loom.rs"]
+mod backend;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[path = "native.rs"]
+mod backend;
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+#[path = "shuttle.rs"]
+mod backend;
+
+mod random;
+mod wait;
+
+pub use backend::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, fence, now_ns, spin_loop,
+    thread, yield_now,
+};
+pub use random::Random;
+pub use std::sync::atomic::Ordering;
+pub use wait::Wait;
+
+/// True where a model checker schedules the threads: spins must then be few, chunks small.
+pub const MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
+
+/// Locks a mutex; a panic of another holder does not poison data that is always left consistent.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,11 @@
+//! The shuttle backend: seeded random schedules of whole transactions, sequentially consistent.
+
+pub use shuttle::hint::spin_loop;
+pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
+pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
+pub use shuttle::thread::{self, yield_now};
+
+/// Time stands still: schedules replay from their seed alone.
+pub fn now_ns() -> u64 {
+    0
+}

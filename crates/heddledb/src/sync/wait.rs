@@ -1,0 +1,45 @@
+//! Waiting without a queue: spin briefly, then yield, then sleep.
+//!
+//! An application has more threads than cores, so a wait must give the processor to the one that
+//! it waits for. What is waited for, and why the wait ends, is said at each use.
+
+use super::{MODEL, spin_loop, yield_now};
+
+/// One wait in progress. Each [`Wait::pause`] waits a little longer than the one before.
+#[derive(Debug, Default)]
+pub struct Wait {
+    rounds: u32,
+}
+
+/// Rounds of doubling spins before the first yield: 1 + 2 + .. + 64 hints, about a microsecond.
+const SPIN_ROUNDS: u32 = 7;
+/// Rounds after which a wait sleeps instead of yielding.
+const YIELD_ROUNDS: u32 = 64;
+
+impl Wait {
+    /// A fresh wait.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many pauses were taken.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// Waits once: spins in the first rounds, then yields, then sleeps 50 us at a time.
+    pub fn pause(&mut self) {
+        self.rounds = self.rounds.saturating_add(1);
+        if MODEL {
+            yield_now();
+        } else if self.rounds <= SPIN_ROUNDS {
+            for _ in 0..1u32 << (self.rounds - 1) {
+                spin_loop();
+            }
+        } else if self.rounds <= YIELD_ROUNDS {
+            yield_now();
+        } else {
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+    }
+}
