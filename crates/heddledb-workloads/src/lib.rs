@@ -1,1 +1,58 @@
+//! The benchmark workloads of HeddleDB, each with checks that its results must pass.
+//!
+//! A [`Workload`] knows how to load its tables, draw inputs, run one transaction over any
+//! [`Transaction`], keep a ledger of committed effects, and check the database against the sum of
+//! the ledgers. Drawing is apart from running, so that a retry runs the same input again and the
+//! clock need not cover the generator.
+
 #![forbid(unsafe_code)]
+
+use heddledb::{Builder, Database, Protocol, Result, Transaction};
+
+/// The outcome of one check after a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked, in words.
+    pub name: String,
+    /// Whether it held.
+    pub ok: bool,
+    /// The figures that were compared.
+    pub detail: String,
+}
+
+/// A benchmark: tables, transactions, checks. The implementor holds the parameters.
+pub trait Workload: Send + Sync + 'static {
+    /// Draws inputs; one per worker.
+    type Generator: Send;
+    /// The arguments of one transaction; reused, so that drawing allocates nothing.
+    type Input: Default + Clone + Send;
+    /// What a committed transaction returns.
+    type Output;
+    /// The sum of one worker's committed effects.
+    type Ledger: Default + Send;
+
+    /// The name on the command line.
+    fn name(&self) -> &'static str;
+    /// Every parameter and its value, for reports.
+    fn parameters(&self) -> Vec<(String, String)>;
+    /// The transaction types.
+    fn kinds(&self) -> &'static [&'static str];
+    /// Declares the tables with their expected sizes.
+    fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P>;
+    /// Fills the tables. `progress` is called with the share done, 0 to 1.
+    fn load<P: Protocol>(&self, db: &Database<P>, seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()>;
+    /// The generator of worker `worker` of `workers`.
+    fn generator(&self, worker: usize, workers: usize, seed: u64) -> Self::Generator;
+    /// Draws an input.
+    fn draw(&self, generator: &mut Self::Generator, input: &mut Self::Input);
+    /// Gives an input that was drawn before what must be new at each use: surrogate keys, dates.
+    fn refresh(&self, generator: &mut Self::Generator, input: &mut Self::Input);
+    /// The index into [`Workload::kinds`] of an input.
+    fn kind(&self, input: &Self::Input) -> usize;
+    /// Runs one transaction. A user abort is an [`heddledb::Error::User`].
+    fn execute<T: Transaction>(&self, tx: &mut T, input: &Self::Input) -> Result<Self::Output>;
+    /// Adds a committed transaction's effects to the ledger.
+    fn record(&self, ledger: &mut Self::Ledger, input: &Self::Input, output: Self::Output);
+    /// Checks the quiet database against the ledgers of all workers since loading.
+    fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Self::Ledger]) -> Result<Vec<Check>>;
+}

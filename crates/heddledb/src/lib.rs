@@ -2,5 +2,14 @@
 
 pub mod sync;
 
+mod error;
 pub(crate) mod index;
-pub(crate) mod record;
+pub mod record;
+pub mod table;
+mod transaction;
+
+pub use error::{Conflict, Error, Misuse, Result};
+pub use table::{Column, Row, Scan, Text};
+pub use table::Table;
+pub use heddledb_macros::Table;
+pub use transaction::Transaction;

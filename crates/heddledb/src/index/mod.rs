@@ -139,3 +139,20 @@ pub enum Direction {
     /// Descending keys.
     Reverse,
 }
+
+/// What both indexes can do; the table chooses one by its declaration.
+#[doc(hidden)]
+pub trait AnyIndex<W>: Send + Sync {
+    /// A new index, sized for `rows` where that matters.
+    fn with_capacity(structure: crate::table::Structure, rows: usize) -> Self;
+}
+
+/// The index of a relation with `N`-word keys.
+#[doc(hidden)]
+pub struct KeyIndex<const N: usize>;
+
+impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
+    fn with_capacity(_: crate::table::Structure, _: usize) -> Self {
+        Self
+    }
+}

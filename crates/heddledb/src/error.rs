@@ -1,0 +1,189 @@
+//! The one error channel, and the reasons for which a transaction aborts.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// The result of an operation inside or around a transaction.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a concurrency control aborted an attempt. Not an error of the caller: the attempt is
+/// retried, by `Session::run` on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum Conflict {
+    /// A record stayed locked by another transaction.
+    Locked,
+    /// A record that was read has changed.
+    ReadChanged,
+    /// A key has appeared in, or left, a range or place that was read.
+    Phantom,
+    /// The attempt was seen to be hopeless before it locked anything (TicToc §5.2).
+    Preempted,
+    /// Wait-die: the requester is younger than the holder of a lock.
+    Died,
+    /// A shared lock could not be upgraded.
+    Upgrade,
+    /// The record was being reclaimed.
+    Reclaimed,
+}
+
+impl Conflict {
+    /// Every reason, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Locked,
+        Self::ReadChanged,
+        Self::Phantom,
+        Self::Preempted,
+        Self::Died,
+        Self::Upgrade,
+        Self::Reclaimed,
+    ];
+
+    /// The name in tables and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Locked => "locked",
+            Self::ReadChanged => "read changed",
+            Self::Phantom => "phantom",
+            Self::Preempted => "preempted",
+            Self::Died => "died",
+            Self::Upgrade => "upgrade",
+            Self::Reclaimed => "reclaimed",
+        }
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What went wrong in or around a transaction. Two words wide, so that it travels cheaply.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The attempt conflicted with another transaction. Return it with `?`; `Session::run` retries.
+    #[error("the transaction conflicted with another ({0}); run it again")]
+    Conflict(Conflict),
+    /// The transaction decided to abort. Never retried.
+    #[error("{0}")]
+    User(Box<dyn StdError + Send + Sync>),
+    /// A misuse of the database; see [`Misuse`]. Never retried.
+    #[error("{0}")]
+    Misuse(Box<Misuse>),
+}
+
+/// A request that cannot be met, with what to do instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Misuse {
+    /// An update or add of a row that is not there.
+    #[error("table {table} has no row with key {key}; use get or upsert where a row may be missing")]
+    NotFound {
+        /// The table.
+        table: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// An insert of a row that is already there.
+    #[error("table {table} already has a row with key {key}; use upsert to replace it")]
+    DuplicateKey {
+        /// The table.
+        table: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// Two rows with equal columns of a unique index.
+    #[error("unique index {index} of table {table} already has an entry {entry}")]
+    DuplicateEntry {
+        /// The index.
+        index: &'static str,
+        /// The table.
+        table: &'static str,
+        /// The indexed columns' values.
+        entry: String,
+    },
+    /// An update that changed the primary key.
+    #[error("an update may not change the key of table {table}; delete the row and insert it anew")]
+    KeyChanged {
+        /// The table.
+        table: &'static str,
+    },
+    /// A scan of a relation without order.
+    #[error("table {table} has a hash index and cannot be scanned; declare it without `hash`")]
+    NotOrdered {
+        /// The table.
+        table: &'static str,
+    },
+    /// All worker places are taken.
+    #[error("all {limit} sessions of this database are in use; drop one, or open it with more by `sessions(..)`")]
+    TooManySessions {
+        /// How many there are.
+        limit: usize,
+    },
+    /// More tables than a process can tell apart.
+    #[error("this process has used more than {limit} tables and indexes")]
+    TooManyTables {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// An option that cannot be met.
+    #[error("{0}")]
+    Option(String),
+    /// The operating system refused.
+    #[error("{0}")]
+    System(String),
+}
+
+impl Error {
+    /// An abort by the transaction's own decision, carried to the caller of `Session::run`.
+    pub fn user(reason: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::User(reason.into())
+    }
+
+    /// True for a conflict: the same transaction may succeed when it is run again.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Conflict(_))
+    }
+
+    /// The conflict, if it is one.
+    pub fn conflict(&self) -> Option<Conflict> {
+        match self {
+            Self::Conflict(conflict) => Some(*conflict),
+            _ => None,
+        }
+    }
+
+    /// The misuse, if it is one.
+    pub fn misuse(&self) -> Option<&Misuse> {
+        match self {
+            Self::Misuse(misuse) => Some(misuse),
+            _ => None,
+        }
+    }
+
+    /// The reason given to [`Error::user`], if it has type `E`.
+    pub fn user_reason<E: StdError + 'static>(&self) -> Option<&E> {
+        match self {
+            Self::User(reason) => reason.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl From<Conflict> for Error {
+    fn from(conflict: Conflict) -> Self {
+        Self::Conflict(conflict)
+    }
+}
+
+impl From<Misuse> for Error {
+    #[cold]
+    fn from(misuse: Misuse) -> Self {
+        Self::Misuse(Box::new(misuse))
+    }
+}
+
+const _: () = assert!(size_of::<Error>() <= 24);
