@@ -687,12 +687,14 @@ impl<const N: usize, const CAP: usize> Node<N, CAP> {
     /// Keys below `key` among the first `count`: the place of `key`.
     #[inline(always)]
     fn lower(&self, key: &[u64; N], count: usize) -> usize {
+        if N == 1 { return (0..count).map(|i| usize::from(self.keys[i][0].load(Ordering::Relaxed) < key[0])).sum(); }
         self.partition(count, |i| self.key(i) < *key)
     }
 
     /// Keys not above `key` among the first `count`.
     #[inline(always)]
     fn upper(&self, key: &[u64; N], count: usize) -> usize {
+        if N == 1 { return (0..count).map(|i| usize::from(self.keys[i][0].load(Ordering::Relaxed) <= key[0])).sum(); }
         self.partition(count, |i| self.key(i) <= *key)
     }
 
