@@ -50,7 +50,7 @@ const CAPACITY: usize = if crate::sync::MODEL || cfg!(miri) { 4 } else { 30 };
 /// A node that left its tree, to be given back by `recycle` once no reader can know it any more.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Retired {
+pub struct Retired {
     node: NonNull<()>,
     /// The pool of the node: an identity, never followed.
     pool: NonNull<()>,
@@ -62,7 +62,7 @@ unsafe impl Send for Retired {}
 unsafe impl Sync for Retired {}
 
 /// An ordered index of `N`-word keys, with nodes of `CAP` entries.
-pub(crate) struct BTree<const N: usize, const CAP: usize = CAPACITY> {
+pub struct BTree<const N: usize, const CAP: usize = CAPACITY> {
     /// Written under the latch of the node that it leads to (Release), read by all (Acquire).
     root: AtomicPtr<Node<N, CAP>>,
     /// Immutable after `new`; boxed, so that their addresses identify the tree.
@@ -153,13 +153,13 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
     }
 
-    /// Removes the entry of `key` if it leads to `record`; `fold` runs before, under the latch of
-    /// the leaf. Unlinked nodes go to `retired`.
+    /// Removes the entry of `key` if it leads to `record` and `seal`, run under the latch of the
+    /// entry's gap, agrees. Unlinked nodes go to `retired`.
     pub(crate) fn remove(
         &self,
         key: &[u64; N],
         record: RecordRef,
-        fold: impl FnOnce(&Gap),
+        seal: impl FnOnce(&Gap) -> bool,
         retired: &mut Vec<Retired>,
     ) -> bool {
         let mut wait = Wait::new();
@@ -177,7 +177,9 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
                 wait.pause();
                 continue;
             };
-            fold(&leaf.gap);
+            if !seal(&leaf.gap) {
+                return false;
+            }
             leaf.close(position, count);
             leaf.set_count(count - 1);
             // Relaxed: under the latch.

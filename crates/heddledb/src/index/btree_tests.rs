@@ -58,7 +58,7 @@ fn insert<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N],
 /// Removes; gives the nodes back at once, as if the epoch had passed.
 fn remove<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], record: RecordRef) -> bool {
     let mut retired = Vec::new();
-    let removed = tree.remove(&key, record, |_| {}, &mut retired);
+    let removed = tree.remove(&key, record, |_| true, &mut retired);
     retired.into_iter().for_each(|node| tree.recycle(node));
     removed
 }
@@ -207,6 +207,7 @@ fn stamps_follow_their_range() {
         let mut retired = Vec::new();
         let raise = |gap: &Gap| {
             gap.stamp().fetch_max(100 + i, Ordering::SeqCst);
+            true
         };
         assert!(tree.remove(&[i], record(i), raise, &mut retired));
         let Missing(seen) = tree.get(&[i]) else { panic!("{i} was removed") };
@@ -310,7 +311,7 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
             }
             for i in 0..burst {
                 let key = [(key[0] + i * 8) % keys];
-                let removed = tree.remove(&key, own, |_| {}, &mut retired);
+                let removed = tree.remove(&key, own, |_| true, &mut retired);
                 assert!(shared || removed || burst > 1, "seed {seed}: own key {key:?} was there");
             }
         }

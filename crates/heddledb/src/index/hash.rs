@@ -53,7 +53,7 @@ const STRIPES: usize = if MODEL || cfg!(miri) { 2 } else { 64 };
 const SEGMENTS: usize = if MODEL { 16 } else { 48 };
 
 /// A hash index of `N`-word keys, with buckets of `SLOT` entries.
-pub(crate) struct Hash<const N: usize, const SLOT: usize = SLOTS> {
+pub struct Hash<const N: usize, const SLOT: usize = SLOTS> {
     /// Heads in use: both the level and the next bucket to split. Grows as in invariant 1
     /// (Release), read by all (Acquire: carries the new head's words).
     buckets: AtomicUsize,
@@ -179,13 +179,13 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         }
     }
 
-    /// Removes the entry of `key` if it leads to `record`; `fold` runs before, under the latch of
-    /// the bucket. No gap is ever retired: heads stay, overflow buckets have none.
+    /// Removes the entry of `key` if it leads to `record` and `seal`, run under the latch of the
+    /// entry's gap, agrees. No gap is ever retired: heads stay, overflow buckets have none.
     pub(crate) fn remove(
         &self,
         key: &[u64; N],
         record: RecordRef,
-        fold: impl FnOnce(&Gap),
+        seal: impl FnOnce(&Gap) -> bool,
         _retired: &mut Vec<Retired>,
     ) -> bool {
         let hash = hash(key);
@@ -201,7 +201,9 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
                 wait.pause();
                 continue;
             };
-            fold(&head.gap);
+            if !seal(&head.gap) {
+                return false;
+            }
             // The last entry of the chain fills the hole.
             let mut last = Cursor { bucket: hole.bucket, slot: hole.slot };
             let mut cursor = Cursor { bucket: hole.bucket, slot: hole.slot };
