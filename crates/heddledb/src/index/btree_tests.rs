@@ -155,7 +155,8 @@ proptest! {
 #[test]
 fn the_ends_of_the_key_space_are_keys() {
     let tree = BTree::<2, 4>::new();
-    let keys: Vec<[u64; 2]> = vec![[0, 0], [0, u64::MAX], [1, 0], [1, 1], [u64::MAX, 0], [u64::MAX, u64::MAX]];
+    let keys: Vec<[u64; 2]> =
+        vec![[0, 0], [0, u64::MAX], [1, 0], [1, 1], [u64::MAX, 0], [u64::MAX, u64::MAX]];
     for (i, key) in keys.iter().enumerate().rev() {
         assert!(insert(&tree, *key, record(i as u64)));
     }
@@ -331,7 +332,10 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
             }
             assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "seed {seed}");
             let evens = entries.iter().map(|e| e.0[0]).filter(|k| k % 2 == 0);
-            assert!(evens.eq((low..=high).filter(|k| k % 2 == 0 && *k < keys)), "seed {seed}: {low}..={high}");
+            assert!(
+                evens.eq((low..=high).filter(|k| k % 2 == 0 && *k < keys)),
+                "seed {seed}: {low}..={high}"
+            );
 
             let (mut first, mut second) = (Vec::new(), Vec::new());
             let (seen, next) = tree.read_leaf(direction, &[low], &[high], &mut first);

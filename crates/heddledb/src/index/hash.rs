@@ -169,7 +169,11 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
                 // between, both are one change; else the change stays as it is, and whoever saw
                 // the bucket, this transaction too, will find it moved on.
                 match self.grow() {
-                    Some(split) if split.gap == change.gap && split.before == change.after && change.split.is_none() => {
+                    Some(split)
+                        if split.gap == change.gap
+                            && split.before == change.after
+                            && change.split.is_none() =>
+                    {
                         change = Change { before: change.before, ..split };
                     }
                     _ => {}
@@ -268,11 +272,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
     /// Looks for the key in the chain. `None` if the head has moved on from `version` on the way;
     /// else the caller must still ask, unless it latches from that version.
     #[inline(always)]
-    fn search<'a>(
-        head: &'a Bucket<N, SLOT>,
-        version: u64,
-        key: &[u64; N],
-    ) -> Option<Search<'a, N, SLOT>> {
+    fn search<'a>(head: &'a Bucket<N, SLOT>, version: u64, key: &[u64; N]) -> Option<Search<'a, N, SLOT>> {
         let mut bucket = head;
         loop {
             for slot in 0..SLOT {
@@ -375,7 +375,12 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         let split = Seen { gap: GapRef::new(&target.gap), version: target.gap.revive() };
         // Release: pairs with the acquire in `head`.
         self.buckets.store(buckets + 1, Ordering::Release);
-        Some(Change { gap: GapRef::new(&source.gap), before: version, after: latch.release(), split: Some(split) })
+        Some(Change {
+            gap: GapRef::new(&source.gap),
+            before: version,
+            after: latch.release(),
+            split: Some(split),
+        })
     }
 
     /// Makes sure that head `index` has memory.

@@ -21,7 +21,11 @@ fn insert<const N: usize, const SLOT: usize>(index: &Hash<N, SLOT>, key: [u64; N
     matches!(index.insert(&key, |_| new), Added { record, .. } if record == new)
 }
 
-fn remove<const N: usize, const SLOT: usize>(index: &Hash<N, SLOT>, key: [u64; N], record: RecordRef) -> bool {
+fn remove<const N: usize, const SLOT: usize>(
+    index: &Hash<N, SLOT>,
+    key: [u64; N],
+    record: RecordRef,
+) -> bool {
     let mut retired = Vec::new();
     let removed = index.remove(&key, record, |_| true, &mut retired);
     assert!(retired.is_empty());
