@@ -1,1 +1,7 @@
+//! The `heddle` command.
+#![deny(unsafe_code)]
+mod clock;
+mod machine;
+mod progress;
+mod report;
 fn main() {}
