@@ -170,6 +170,18 @@ impl Report {
         self.results.iter().chain(&self.baseline)
     }
 
+    /// Sets every result's throughput in relation to `unprotected` on one thread, where that ran.
+    pub fn fill_ratios(&mut self) {
+        let tps = |result: &Measurement| {
+            (result.protocol == "unprotected" && result.threads == 1 && result.throughput_tps > 0.0)
+                .then_some(result.throughput_tps)
+        };
+        let Some(unprotected) = self.all().find_map(tps) else { return };
+        for result in self.results.iter_mut().chain(&mut self.baseline) {
+            result.ratio_to_unprotected = Some(result.throughput_tps / unprotected);
+        }
+    }
+
     /// The numbers of threads, rising.
     pub fn threads(&self) -> Vec<usize> {
         let mut threads: Vec<usize> = self.results.iter().map(|result| result.threads).collect();
@@ -320,16 +332,15 @@ pub(crate) mod tests {
             }
         }
         let baseline = measurement("unprotected", 1, 130_000.0);
-        for result in &mut results {
-            result.ratio_to_unprotected = Some(result.throughput_tps / baseline.throughput_tps);
-        }
-        Report {
+        let mut report = Report {
             command: "heddle bench tpcc --protocol silo,tictoc,no-wait,wait-die --threads 1,2".into(),
             machine: crate::machine::describe(),
             results,
             baseline: Some(baseline),
             notes: vec!["a note with <angles> & ampersands".into()],
-        }
+        };
+        report.fill_ratios();
+        report
     }
 
     fn measurement(protocol: &str, threads: usize, tps: f64) -> Measurement {

@@ -30,8 +30,11 @@ pub fn render(report: &Report, colours: bool) -> String {
         let parameters = result.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
         let settings = result.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
         let _ = writeln!(text, "{}: {}", result.workload, join(parameters));
-        let _ =
-            writeln!(text, "median of {} runs, seed {}, {}", result.runs.len(), result.seed, join(settings));
+        let runs = match result.runs.len() {
+            1 => "one run".to_owned(),
+            count => format!("medians of {count} runs"),
+        };
+        let _ = writeln!(text, "{runs}, seed {}, {}", result.seed, join(settings));
     }
     text.push('\n');
     text.push_str(&lines(&figures(report, colours)));
