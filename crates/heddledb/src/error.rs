@@ -117,6 +117,9 @@ pub enum Misuse {
         /// The table.
         table: &'static str,
     },
+    /// A commit after an operation of the transaction returned an error.
+    #[error("an operation of this transaction failed, so it cannot commit; hand its error on with `?`")]
+    Failed,
     /// All worker places are taken.
     #[error("all {limit} sessions of this database are in use; drop one, or open it with more by `sessions(..)`")]
     TooManySessions {

@@ -144,15 +144,75 @@ pub enum Direction {
 #[doc(hidden)]
 pub trait AnyIndex<W>: Send + Sync {
     /// A new index, sized for `rows` where that matters.
-    fn with_capacity(structure: crate::table::Structure, rows: usize) -> Self;
+    fn new(structure: crate::table::Structure, rows: usize) -> Self;
+    fn get(&self, key: &W) -> Lookup;
+    fn insert(&self, key: &W, make: impl FnOnce(&Gap) -> RecordRef) -> Inserted;
+    fn remove(&self, key: &W, record: RecordRef, seal: impl FnOnce(&Gap) -> bool, retired: &mut Vec<Retired>) -> bool;
+    fn recycle(&self, node: Retired);
+    fn read_leaf(&self, direction: Direction, low: &W, high: &W, out: &mut Vec<(W, RecordRef)>) -> (Seen, Option<W>);
+    fn nodes(&self) -> usize;
 }
 
-/// The index of a relation with `N`-word keys.
+/// TEMPORARY
 #[doc(hidden)]
-pub struct KeyIndex<const N: usize>;
+pub struct KeyIndex<const N: usize> {
+    map: crate::sync::Mutex<std::collections::BTreeMap<[u64; N], RecordRef>>,
+    gap: Box<Gap>,
+}
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Retired;
 
 impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
-    fn with_capacity(_: crate::table::Structure, _: usize) -> Self {
-        Self
+    fn new(_: crate::table::Structure, _: usize) -> Self {
+        Self { map: Default::default(), gap: Box::new(Gap::new()) }
+    }
+    fn get(&self, key: &[u64; N]) -> Lookup {
+        let map = crate::sync::lock(&self.map);
+        match map.get(key) {
+            Some(r) => Lookup::Found(*r),
+            None => Lookup::Missing(Seen { gap: GapRef::new(&self.gap), version: self.gap.version() }),
+        }
+    }
+    fn insert(&self, key: &[u64; N], make: impl FnOnce(&Gap) -> RecordRef) -> Inserted {
+        let mut map = crate::sync::lock(&self.map);
+        if let Some(r) = map.get(key) {
+            return Inserted::Exists(*r);
+        }
+        let before = self.gap.version.fetch_add(4, Ordering::SeqCst);
+        let record = make(&self.gap);
+        map.insert(*key, record);
+        Inserted::Added {
+            record,
+            change: Change { gap: GapRef::new(&self.gap), before, after: before + 4, split: None },
+        }
+    }
+    fn remove(&self, key: &[u64; N], record: RecordRef, seal: impl FnOnce(&Gap) -> bool, _: &mut Vec<Retired>) -> bool {
+        let mut map = crate::sync::lock(&self.map);
+        if map.get(key) == Some(&record) && seal(&self.gap) {
+            self.gap.version.fetch_add(4, Ordering::SeqCst);
+            map.remove(key);
+            return true;
+        }
+        false
+    }
+    fn recycle(&self, _: Retired) {}
+    fn read_leaf(
+        &self,
+        direction: Direction,
+        low: &[u64; N],
+        high: &[u64; N],
+        out: &mut Vec<([u64; N], RecordRef)>,
+    ) -> (Seen, Option<[u64; N]>) {
+        let map = crate::sync::lock(&self.map);
+        let it = map.range(*low..=*high).map(|(k, r)| (*k, *r));
+        match direction {
+            Direction::Forward => out.extend(it),
+            Direction::Reverse => out.extend(it.rev()),
+        }
+        (Seen { gap: GapRef::new(&self.gap), version: self.gap.version() }, None)
+    }
+    fn nodes(&self) -> usize {
+        1
     }
 }

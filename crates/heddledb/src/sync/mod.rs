@@ -48,3 +48,10 @@ pub const MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
+
+/// Lets a model checker switch threads where a plain build only spins.
+pub fn model_yield() {
+    if MODEL {
+        yield_now();
+    }
+}

@@ -187,15 +187,21 @@ impl Span {
         self.end - self.start
     }
 
+    /// True when it covers `word`.
+    pub const fn contains(self, word: usize) -> bool {
+        self.start <= word && word < self.end
+    }
+
     /// True when it covers no word.
     pub const fn is_empty(self) -> bool {
         self.start >= self.end
     }
 
-    const NONE: Self = Self { start: usize::MAX, end: 0 };
+    pub(crate) const NONE: Self = Self { start: usize::MAX, end: 0 };
 
+    /// The smallest span that contains both.
     #[inline(always)]
-    fn cover(self, other: Self) -> Self {
+    pub(crate) fn cover(self, other: Self) -> Self {
         Self {
             start: if other.start < self.start { other.start } else { self.start },
             end: if other.end > self.end { other.end } else { self.end },
@@ -393,8 +399,10 @@ impl<T: Table> Columns for Row<T> {
 
 /// A column type that [`add`](crate::Transaction::add) can change without reading it: 8-byte integers.
 pub trait Addable: ColumnValue {
-    /// The two's complement bits of the summand; addition wraps.
+    /// The two's complement bits of the summand.
     fn bits(self) -> u64;
+    /// The wrapping sum.
+    fn plus(self, other: Self) -> Self;
 }
 
 impl Addable for u64 {
@@ -402,11 +410,19 @@ impl Addable for u64 {
     fn bits(self) -> u64 {
         self
     }
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
 }
 
 impl Addable for i64 {
     #[inline(always)]
     fn bits(self) -> u64 {
         self as u64
+    }
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
     }
 }

@@ -66,7 +66,7 @@ pub trait Relation: Sized + 'static {
     /// The key type.
     type Key: Key;
     /// The words of the encoded key: `[u64; key_words(Key::BYTES)]`.
-    type Words: KeyWords + IndexWords;
+    type Words: IndexWords;
     /// The shape of the rows.
     const LAYOUT: &'static Layout;
     /// The index.
@@ -75,21 +75,42 @@ pub trait Relation: Sized + 'static {
     fn slot() -> &'static Slot;
 }
 
-/// Key widths that the indexes are built for: `[u64; N]`.
+/// Key widths that the indexes are built for: one to eight words.
 pub trait IndexWords: KeyWords + sealed::Sealed {
     /// The index over keys of this width.
     #[doc(hidden)]
     type Index: crate::index::AnyIndex<Self>;
+    /// A worker's buffer for the leaves of a scan.
+    #[doc(hidden)]
+    fn leaf(buffers: &mut LeafBuffers) -> &mut Vec<(Self, crate::record::RecordRef)>;
 }
 
 mod sealed {
     pub trait Sealed {}
-    impl<const N: usize> Sealed for [u64; N] {}
 }
 
-impl<const N: usize> IndexWords for [u64; N] {
-    type Index = crate::index::KeyIndex<N>;
+macro_rules! index_widths {
+    ($($field:ident $n:literal)*) => {
+        /// One buffer per key width, so that scans reuse their memory.
+        #[doc(hidden)]
+        #[derive(Default)]
+        pub struct LeafBuffers {
+            $($field: Vec<([u64; $n], crate::record::RecordRef)>,)*
+        }
+
+        $(
+            impl sealed::Sealed for [u64; $n] {}
+            impl IndexWords for [u64; $n] {
+                type Index = crate::index::KeyIndex<$n>;
+                #[inline(always)]
+                fn leaf(buffers: &mut LeafBuffers) -> &mut Vec<(Self, crate::record::RecordRef)> {
+                    &mut buffers.$field
+                }
+            }
+        )*
+    };
 }
+index_widths!(one 1 two 2 three 3 four 4 five 5 six 6 seven 7 eight 8);
 
 /// A row type. Implemented by `#[derive(Table)]`.
 pub trait Table: Relation + Copy + Send + Sync {

@@ -1,0 +1,397 @@
+//! A transaction's own writes, kept privately until it commits.
+//!
+//! All protocols here defer their writes: a write is a [`Write`] entry for the record with
+//! *patches* (words to copy, to add, or to merge under a mask) in a scratch buffer. Reads of the
+//! same transaction see them through [`WriteSet::overlay`]; a committing protocol puts them into
+//! the record with [`WriteSet::install`], under whatever makes that exclusive.
+//!
+//! Everything is cleared by truncation, so a worker that has run for a while allocates nothing.
+
+use crate::record::RecordRef;
+use crate::sync::Ordering;
+use crate::table::{GroupSet, Layout, Span};
+
+/// Finds the entry of a record among those of one transaction: open addressing over record
+/// references, emptied by advancing a generation.
+pub(crate) struct RecordMap {
+    slots: Vec<MapSlot>,
+    generation: u32,
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+struct MapSlot {
+    record: usize,
+    generation: u32,
+    value: u32,
+}
+
+impl Default for RecordMap {
+    fn default() -> Self {
+        Self { slots: Vec::new(), generation: 1, len: 0 }
+    }
+}
+
+impl RecordMap {
+    const FIRST_SLOTS: usize = 64;
+
+    #[inline(always)]
+    fn start(&self, record: usize) -> usize {
+        // Fibonacci hashing; blocks are 32-byte aligned, so the low bits say nothing.
+        (((record >> 5) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.slots.len() - 1)
+    }
+
+    /// Forgets all records.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.generation = self.generation.wrapping_add(1);
+        if self.generation == 0 {
+            self.slots.fill(MapSlot { record: 0, generation: 0, value: 0 });
+            self.generation = 1;
+        }
+    }
+
+    /// The value of `record`.
+    #[inline]
+    pub fn get(&self, record: RecordRef) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut at = self.start(record.identity());
+        loop {
+            let slot = self.slots[at];
+            if slot.generation != self.generation {
+                return None;
+            }
+            if slot.record == record.identity() {
+                return Some(slot.value as usize);
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Sets the value of a record that has none.
+    #[inline]
+    pub fn put(&mut self, record: RecordRef, value: usize) {
+        if self.slots.len() < (self.len + 1) * 2 {
+            self.grow();
+        }
+        self.place(MapSlot { record: record.identity(), generation: self.generation, value: value as u32 });
+        self.len += 1;
+    }
+
+    fn place(&mut self, new: MapSlot) {
+        let mut at = self.start(new.record);
+        while self.slots[at].generation == self.generation {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = new;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(Self::FIRST_SLOTS);
+        let old = std::mem::replace(&mut self.slots, vec![MapSlot { record: 0, generation: 0, value: 0 }; size]);
+        let generation = self.generation;
+        old.into_iter().filter(|slot| slot.generation == generation).for_each(|slot| self.place(slot));
+    }
+}
+
+/// What a transaction does to one record.
+#[derive(Clone, Copy, Debug)]
+pub struct Write {
+    /// The record.
+    pub record: RecordRef,
+    /// Its relation's layout.
+    pub layout: &'static Layout,
+    /// Its relation's number.
+    pub relation: u32,
+    /// Where its key starts in the scratch buffer, and how many words it has.
+    pub key: u32,
+    /// Key words.
+    pub key_words: u8,
+    /// The column groups to lock.
+    pub groups: GroupSet,
+    /// Whether the row exists after this transaction.
+    pub present: bool,
+    /// Whether the row existed when this transaction first wrote it.
+    pub was_present: bool,
+    /// Whether the patches cover every word, so that the record's own data do not matter.
+    full: bool,
+    first: u32,
+    last: u32,
+}
+
+impl Write {
+    /// The group numbers to lock, ascending.
+    #[inline(always)]
+    pub fn group_numbers(&self) -> Groups {
+        Groups(self.groups)
+    }
+}
+
+/// Iterates over the numbers in a set of column groups, ascending.
+#[derive(Clone, Copy)]
+pub struct Groups(pub GroupSet);
+
+impl Iterator for Groups {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        (self.0 != 0).then(|| {
+            let group = self.0.trailing_zeros() as usize;
+            self.0 &= self.0 - 1;
+            group
+        })
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Patch {
+    kind: PatchKind,
+    /// First data word.
+    start: u32,
+    /// Words.
+    len: u32,
+    /// Where the words are in the scratch buffer; for `Merge` followed by as many mask words.
+    words: u32,
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PatchKind {
+    /// Replace the words.
+    Copy,
+    /// Add to the word, wrapping.
+    Add,
+    /// Replace the bits that the mask selects.
+    Merge,
+}
+
+/// All writes of one transaction.
+#[derive(Default)]
+pub struct WriteSet {
+    records: RecordMap,
+    writes: Vec<Write>,
+    patches: Vec<Patch>,
+    scratch: Vec<u64>,
+}
+
+impl WriteSet {
+    /// Forgets everything.
+    #[inline]
+    pub fn clear(&mut self) {
+        if !self.writes.is_empty() {
+            self.records.clear();
+            self.writes.clear();
+            self.patches.clear();
+        }
+        self.scratch.clear();
+    }
+
+    /// The writes, in the order of their first access.
+    #[inline]
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// True without writes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// The number of the write to `record`.
+    #[inline]
+    pub fn find(&self, record: RecordRef) -> Option<usize> {
+        if self.writes.is_empty() { None } else { self.records.get(record) }
+    }
+
+    /// True if this transaction writes column group `group` of `record`.
+    #[inline]
+    pub fn covers(&self, record: RecordRef, group: usize) -> bool {
+        self.find(record).is_some_and(|index| self.writes[index].groups & (1 << group) != 0)
+    }
+
+    /// The key words of a write.
+    #[inline]
+    pub fn key(&self, write: &Write) -> &[u64] {
+        &self.scratch[write.key as usize..][..write.key_words as usize]
+    }
+
+    /// Starts a write to a record that has none, and returns its number.
+    #[inline]
+    pub fn start(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        relation: usize,
+        key: &[u64],
+        was_present: bool,
+    ) -> usize {
+        let key_at = self.scratch.len() as u32;
+        self.scratch.extend_from_slice(key);
+        self.writes.push(Write {
+            record,
+            layout,
+            relation: relation as u32,
+            key: key_at,
+            key_words: key.len() as u8,
+            groups: 0,
+            present: was_present,
+            was_present,
+            full: false,
+            first: NONE,
+            last: NONE,
+        });
+        self.records.put(record, self.writes.len() - 1);
+        self.writes.len() - 1
+    }
+
+    /// Adds column groups to those that a write locks.
+    #[inline]
+    pub fn widen(&mut self, index: usize, groups: GroupSet) {
+        self.writes[index].groups |= groups;
+    }
+
+    /// Makes room for `words` words in the scratch buffer and returns where.
+    #[inline]
+    pub fn reserve(&mut self, words: usize) -> usize {
+        let at = self.scratch.len();
+        self.scratch.resize(at + words, 0);
+        at
+    }
+
+    /// Words of the scratch buffer.
+    #[inline]
+    pub fn scratch(&mut self, at: usize, words: usize) -> &mut [u64] {
+        &mut self.scratch[at..at + words]
+    }
+
+    /// Gives back everything of the scratch buffer from `at` on; nothing may refer to it.
+    #[inline]
+    pub fn release(&mut self, at: usize) {
+        self.scratch.truncate(at);
+    }
+
+    #[inline]
+    fn push(&mut self, index: usize, kind: PatchKind, span: Span, words: usize) {
+        let number = self.patches.len() as u32;
+        let (start, len) = (span.start as u32, span.len() as u32);
+        self.patches.push(Patch { kind, start, len, words: words as u32, next: NONE });
+        let write = &mut self.writes[index];
+        match write.last {
+            NONE => write.first = number,
+            last => self.patches[last as usize].next = number,
+        }
+        write.last = number;
+    }
+
+    /// The words of `span` become those at `words` of the scratch buffer.
+    #[inline]
+    pub fn replace(&mut self, index: usize, span: Span, words: usize) {
+        self.push(index, PatchKind::Copy, span, words);
+    }
+
+    /// Adds `delta` to data word `word`.
+    #[inline]
+    pub fn add(&mut self, index: usize, word: usize, delta: u64) {
+        let at = self.scratch.len();
+        self.scratch.push(delta);
+        self.push(index, PatchKind::Add, Span { start: word, end: word + 1 }, at);
+    }
+
+    /// Replaces bits of `span`: the values are at `words`, followed by as many masks.
+    #[inline]
+    pub fn merge(&mut self, index: usize, span: Span, words: usize) {
+        self.push(index, PatchKind::Merge, span, words);
+    }
+
+    /// The row exists after this transaction, with the whole data at `words`.
+    #[inline]
+    pub fn set_full(&mut self, index: usize, words: usize) {
+        let layout = self.writes[index].layout;
+        let write = &mut self.writes[index];
+        (write.present, write.full, write.first, write.last) = (true, true, NONE, NONE);
+        write.groups = layout.all_groups();
+        self.replace(index, Span { start: 0, end: layout.words }, words);
+    }
+
+    /// The row does not exist after this transaction.
+    #[inline]
+    pub fn set_absent(&mut self, index: usize) {
+        let write = &mut self.writes[index];
+        (write.present, write.full, write.first, write.last) = (false, true, NONE, NONE);
+        write.groups = write.layout.all_groups();
+    }
+
+    /// True if the record's own data do not matter for what this transaction sees.
+    #[inline]
+    pub fn is_full(&self, index: usize) -> bool {
+        self.writes[index].full
+    }
+
+    /// Applies the patches of a write to a copy of the row's words from `start` on, which lies at
+    /// `at` in the scratch buffer and has `len` words.
+    pub fn overlay(&mut self, index: usize, start: usize, at: usize, len: usize) {
+        let mut next = self.writes[index].first;
+        while next != NONE {
+            let patch = self.patches[next as usize];
+            next = patch.next;
+            for offset in 0..patch.len as usize {
+                let word = patch.start as usize + offset;
+                if word < start || word >= start + len {
+                    continue;
+                }
+                let value = self.scratch[patch.words as usize + offset];
+                let mask = match patch.kind {
+                    PatchKind::Merge => self.scratch[(patch.words + patch.len) as usize + offset],
+                    _ => u64::MAX,
+                };
+                let target = &mut self.scratch[at + word - start];
+                *target = match patch.kind {
+                    PatchKind::Copy => value,
+                    PatchKind::Add => target.wrapping_add(value),
+                    PatchKind::Merge => (*target & !mask) | (value & mask),
+                };
+            }
+        }
+    }
+
+    /// Puts a write's data into the record, whose data start at word `base`. The caller holds
+    /// whatever makes it the only writer, and publishes with a release afterwards.
+    #[inline]
+    pub fn install(&self, write: &Write, base: usize) {
+        let mut next = write.first;
+        while next != NONE {
+            let patch = self.patches[next as usize];
+            next = patch.next;
+            let words = &self.scratch[patch.words as usize..][..patch.len as usize];
+            let target = |offset: usize| write.record.word(base + patch.start as usize + offset);
+            // Relaxed throughout: optimistic readers discard what they copied while the caller's
+            // lock bit was set, and the caller's release store publishes the rest.
+            match patch.kind {
+                PatchKind::Copy => {
+                    for (offset, word) in words.iter().enumerate() {
+                        target(offset).store(*word, Ordering::Relaxed);
+                    }
+                }
+                PatchKind::Add => {
+                    let sum = target(0).load(Ordering::Relaxed).wrapping_add(words[0]);
+                    target(0).store(sum, Ordering::Relaxed);
+                }
+                PatchKind::Merge => {
+                    let masks = &self.scratch[(patch.words + patch.len) as usize..][..patch.len as usize];
+                    for (offset, (word, mask)) in words.iter().zip(masks).enumerate() {
+                        let old = target(offset).load(Ordering::Relaxed);
+                        target(offset).store((old & !mask) | (word & mask), Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Where records live: per-worker arenas of zeroed words, on huge pages where the system grants
+//! them.
+//!
+//! A worker takes blocks from its own arena without synchronisation. A block keeps the table for
+//! which it was first taken (see [`crate::record`]); freed blocks wait in that table's free list
+//! of the worker that freed them. Chunks are never returned before the arena is dropped, and the
+//! arenas of a database are dropped with it.
+
+use crate::record::RecordRef;
+use crate::sync::AtomicU64;
+use std::ptr::NonNull;
+
+/// The first chunk is small, so that small databases stay small: 256 KiB.
+const FIRST_WORDS: usize = if SMALL { 1 << 10 } else { 1 << 15 };
+/// Further chunks: 32 MiB of address space, touched page by page.
+const CHUNK_WORDS: usize = if SMALL { 1 << 12 } else { 1 << 22 };
+/// Under a model checker or Miri each word costs, so chunks are tiny and come from the heap.
+const SMALL: bool = cfg!(miri) || crate::sync::MODEL;
+/// Blocks start at a multiple of this many words (32 bytes), so that small rows straddle few lines.
+const BLOCK_ALIGN: usize = 4;
+
+/// One worker's supply of record blocks.
+#[derive(Default)]
+pub(crate) struct Arena {
+    chunks: Vec<Chunk>,
+    /// Words used of the last chunk.
+    used: usize,
+    /// Free blocks by relation number.
+    free: Vec<Vec<RecordRef>>,
+}
+
+impl Arena {
+    /// A block of `words` words for relation `relation`: recycled with its old contents, or new
+    /// and zeroed.
+    pub fn allocate(&mut self, relation: usize, words: usize) -> RecordRef {
+        if let Some(block) = self.free.get_mut(relation).and_then(Vec::pop) {
+            return block;
+        }
+        let words = words.next_multiple_of(BLOCK_ALIGN);
+        if self.chunks.last().is_none_or(|chunk| chunk.len() - self.used < words) {
+            let size = if self.chunks.is_empty() { FIRST_WORDS } else { CHUNK_WORDS };
+            self.chunks.push(Chunk::new(size.max(words)));
+            self.used = 0;
+        }
+        let chunk = self.chunks.last().expect("a chunk was just ensured");
+        let start = self.used;
+        self.used += words;
+        // SAFETY: `start..used` lies within the chunk, no earlier block overlaps it, its words are
+        // initialised (zero), and the chunk lives as long as the arena, which the database keeps
+        // until no transaction is left.
+        unsafe { RecordRef::new(chunk.word(start)) }
+    }
+
+    /// Puts a block back for the same relation, after its reclamation epoch has passed.
+    pub fn release(&mut self, relation: usize, block: RecordRef) {
+        if self.free.len() <= relation {
+            self.free.resize_with(relation + 1, Vec::new);
+        }
+        self.free[relation].push(block);
+    }
+
+    /// Bytes of all chunks' used parts.
+    pub fn bytes(&self) -> usize {
+        let full: usize = self.chunks.iter().rev().skip(1).map(Chunk::len).sum();
+        (full + self.used) * size_of::<AtomicU64>()
+    }
+}
+
+#[cfg(not(any(miri, feature = "loom", feature = "shuttle")))]
+use mapped::Chunk;
+
+/// Chunks from the operating system.
+#[cfg(not(any(miri, feature = "loom", feature = "shuttle")))]
+mod mapped {
+    use super::{AtomicU64, NonNull};
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    use std::ffi::c_void;
+
+    const HUGE_PAGE: usize = 2 << 20;
+
+    /// A private anonymous mapping: zeroed words, present once touched.
+    pub(super) struct Chunk {
+        mapping: *mut c_void,
+        mapped_bytes: usize,
+        words: NonNull<AtomicU64>,
+        len: usize,
+    }
+
+    // SAFETY: a chunk is plain memory of atomics; it is used by one arena at a time and shared only
+    // as atomics.
+    unsafe impl Send for Chunk {}
+
+    impl Chunk {
+        pub(super) fn new(words: usize) -> Self {
+            let bytes = words * size_of::<AtomicU64>();
+            let huge = bytes >= HUGE_PAGE;
+            // Over-mapped by a huge page, so that the words can start at one.
+            let mapped_bytes = if huge { bytes + HUGE_PAGE } else { bytes };
+            let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+            // SAFETY: a new anonymous mapping at an address of the system's choice aliases nothing.
+            let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }
+                .unwrap_or_else(|_| {
+                    std::alloc::handle_alloc_error(
+                        std::alloc::Layout::from_size_align(bytes, 8).expect("a chunk's size is in range"),
+                    )
+                });
+            let start = if huge { mapping.map_addr(|a| a.next_multiple_of(HUGE_PAGE)) } else { mapping };
+            if huge {
+                // SAFETY: the range lies within the mapping. Advice only: a refusal costs speed.
+                let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
+            }
+            let words_start = NonNull::new(start.cast::<AtomicU64>()).expect("mappings are not at null");
+            Self { mapping, mapped_bytes, words: words_start, len: words }
+        }
+
+        pub(super) fn len(&self) -> usize {
+            self.len
+        }
+
+        pub(super) fn word(&self, index: usize) -> NonNull<AtomicU64> {
+            assert!(index < self.len, "block outside its chunk");
+            // SAFETY: in bounds by the assertion; zeroed memory is a valid AtomicU64.
+            unsafe { self.words.add(index) }
+        }
+    }
+
+    impl Drop for Chunk {
+        fn drop(&mut self) {
+            // SAFETY: the mapping is this chunk's own and nothing refers to it any more: the
+            // database drops its arenas after its last transaction.
+            let _ = unsafe { munmap(self.mapping, self.mapped_bytes) };
+        }
+    }
+}
+
+/// Chunks from the heap, where each word is constructed: for model checkers and Miri.
+#[cfg(any(miri, feature = "loom", feature = "shuttle"))]
+struct Chunk(NonNull<[AtomicU64]>);
+
+// SAFETY: as for the mapped chunk.
+#[cfg(any(miri, feature = "loom", feature = "shuttle"))]
+unsafe impl Send for Chunk {}
+
+#[cfg(any(miri, feature = "loom", feature = "shuttle"))]
+impl Chunk {
+    fn new(words: usize) -> Self {
+        let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Self(NonNull::from(Box::leak(words)))
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn word(&self, index: usize) -> NonNull<AtomicU64> {
+        assert!(index < self.len(), "block outside its chunk");
+        // SAFETY: in bounds by the assertion.
+        unsafe { self.0.cast::<AtomicU64>().add(index) }
+    }
+}
+
+#[cfg(any(miri, feature = "loom", feature = "shuttle"))]
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::leak` in `new` and not freed before.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::sync::Ordering;
+
+    #[test]
+    fn blocks_do_not_overlap_and_are_recycled_for_their_relation() {
+        let mut arena = Arena::default();
+        let blocks: Vec<RecordRef> = (0..2_000).map(|_| arena.allocate(3, 5)).collect();
+        for (index, block) in blocks.iter().enumerate() {
+            for word in 0..5 {
+                assert_eq!(block.word(word).load(Ordering::Relaxed), 0);
+                block.word(word).store(index as u64, Ordering::Relaxed);
+            }
+        }
+        for (index, block) in blocks.iter().enumerate() {
+            assert!((0..5).all(|word| block.word(word).load(Ordering::Relaxed) == index as u64));
+        }
+        let before = arena.bytes();
+        arena.release(3, blocks[7]);
+        assert_ne!(arena.allocate(4, 5), blocks[7], "another relation gets a new block");
+        assert_eq!(arena.allocate(3, 5), blocks[7]);
+        assert_eq!(arena.bytes(), before + 64, "one block more, of five words rounded up to eight");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the workers did, counted per worker and summed when asked.
+
+use crate::error::Conflict;
+use crate::sync::{AtomicU64, Ordering};
+use crossbeam_utils::CachePadded;
+use std::ops::{AddAssign, Sub};
+
+/// Numbers of ended attempts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Committed transactions.
+    pub commits: u64,
+    /// Transactions that gave up by their own decision or by a misuse.
+    pub user_aborts: u64,
+    /// Attempts that the concurrency control aborted, by [`Conflict`] (`Conflict::ALL` has the order).
+    pub conflicts: [u64; Conflict::ALL.len()],
+}
+
+impl Stats {
+    /// Attempts that the concurrency control aborted.
+    pub fn conflicts_total(&self) -> u64 {
+        self.conflicts.iter().sum()
+    }
+
+    /// Aborted attempts for one reason.
+    pub fn conflicts_by(&self, reason: Conflict) -> u64 {
+        self.conflicts[reason as usize]
+    }
+
+    /// Aborted attempts as a share of all attempts, 0 to 1.
+    pub fn abort_rate(&self) -> f64 {
+        let aborts = self.conflicts_total() as f64;
+        let attempts = aborts + (self.commits + self.user_aborts) as f64;
+        if attempts == 0.0 { 0.0 } else { aborts / attempts }
+    }
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, other: Self) {
+        self.commits += other.commits;
+        self.user_aborts += other.user_aborts;
+        self.conflicts.iter_mut().zip(other.conflicts).for_each(|(sum, more)| *sum += more);
+    }
+}
+
+impl Sub for Stats {
+    type Output = Self;
+    fn sub(mut self, other: Self) -> Self {
+        self.commits -= other.commits;
+        self.user_aborts -= other.user_aborts;
+        self.conflicts.iter_mut().zip(other.conflicts).for_each(|(rest, less)| *rest -= less);
+        self
+    }
+}
+
+/// One line per worker, written by that worker alone.
+#[derive(Default)]
+struct Line {
+    commits: AtomicU64,
+    user_aborts: AtomicU64,
+    conflicts: [AtomicU64; Conflict::ALL.len()],
+}
+
+pub(crate) struct Counters(Box<[CachePadded<Line>]>);
+
+/// Adds one; not a read-modify-write, as there is one writer. Relaxed: a statistic orders nothing.
+#[inline(always)]
+fn bump(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+impl Counters {
+    pub fn new(workers: usize) -> Self {
+        Self((0..workers).map(|_| CachePadded::new(Line::default())).collect())
+    }
+
+    #[inline(always)]
+    pub fn commit(&self, worker: usize) {
+        bump(&self.0[worker].commits);
+    }
+
+    pub fn user_abort(&self, worker: usize) {
+        bump(&self.0[worker].user_aborts);
+    }
+
+    pub fn conflict(&self, worker: usize, conflict: Conflict) {
+        bump(&self.0[worker].conflicts[conflict as usize]);
+    }
+
+    pub fn of(&self, worker: usize) -> Stats {
+        let line = &self.0[worker];
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            commits: load(&line.commits),
+            user_aborts: load(&line.user_aborts),
+            conflicts: std::array::from_fn(|reason| load(&line.conflicts[reason])),
+        }
+    }
+
+    pub fn sum(&self) -> Stats {
+        (0..self.0.len()).map(|worker| self.of(worker)).fold(Stats::default(), |mut sum, stats| {
+            sum += stats;
+            sum
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! The database: opening, sessions, metrics.
+
+mod counters;
+mod garbage;
+mod session;
+mod store;
+mod txn;
+
+pub use counters::Stats;
+pub use session::{OwnedTransaction, Session};
+pub use txn::Txn;
+
+use crate::epoch::{EpochClock, Ticker};
+use crate::error::{Misuse, Result};
+use crate::protocol::{Protocol, Silo};
+use crate::sync::{Mutex, lock};
+use crate::table::{IndexSet, IndexVisitor, Table};
+use counters::Counters;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Stores;
+use txn::Worker;
+
+/// An open database under protocol `P`. A cheap handle: clone it into threads.
+pub struct Database<P: Protocol = Silo> {
+    inner: Arc<Inner<P>>,
+}
+
+impl<P: Protocol> Clone for Database<P> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+/// What all handles, sessions and transactions share.
+///
+/// Fields are dropped in order: the ticker stops first; stores and workers (with their arenas) go
+/// together, when no session is left that could follow a reference into them.
+pub(crate) struct Inner<P: Protocol> {
+    /// Advances the clock; `None` if the user does.
+    _ticker: Option<Ticker>,
+    clock: Arc<EpochClock>,
+    stores: Stores<P>,
+    counters: Counters,
+    options: P::Options,
+    sessions_max: usize,
+    places: Mutex<Places<P>>,
+}
+
+/// Workers without a session.
+struct Places<P: Protocol> {
+    /// Boxed, because a worker moves between here and its session often and is large.
+    #[expect(clippy::vec_box, reason = "a session takes the box as it is")]
+    idle: Vec<Box<Worker<P>>>,
+    made: usize,
+}
+
+impl<P: Protocol> Inner<P> {
+    /// A worker for a new session.
+    fn take_place(self: &Arc<Self>) -> Result<Txn<P>> {
+        let mut places = lock(&self.places);
+        let worker = match places.idle.pop() {
+            Some(worker) => worker,
+            None if places.made < self.sessions_max => {
+                places.made += 1;
+                Box::new(Worker::new(places.made - 1, &self.options))
+            }
+            None => return Err(Misuse::TooManySessions { limit: self.sessions_max }.into()),
+        };
+        drop(places);
+        Ok(Txn::new(Arc::clone(self), worker))
+    }
+
+    /// Keeps the worker of an ended session, with its memory, for the next.
+    fn put_back(txn: Txn<P>) {
+        lock(&txn.db.places).idle.push(txn.worker);
+    }
+}
+
+impl Database<Silo> {
+    /// A new database in memory under [`Silo`], with default settings.
+    pub fn in_memory() -> Self {
+        Self::builder().open().expect("the default settings can be met")
+    }
+
+    /// Settings for a new database.
+    pub fn builder() -> Builder<Silo> {
+        Builder::new()
+    }
+}
+
+impl<P: Protocol> Database<P> {
+    fn from_inner(inner: &Arc<Inner<P>>) -> Self {
+        Self { inner: Arc::clone(inner) }
+    }
+
+    /// A session, to run transactions from one thread at a time.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`].
+    pub fn session(&self) -> Result<Session<P>> {
+        Ok(Session::new(self.inner.take_place()?))
+    }
+
+    /// Begins an owned transaction, on a session of its own.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`].
+    pub fn begin(&self) -> Result<OwnedTransaction<P>> {
+        Ok(OwnedTransaction::begin(self.session()?))
+    }
+
+    /// Makes a table and its indexes now instead of at their first use, sized for `rows` rows.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManyTables`].
+    pub fn create<T: Table>(&self, rows: usize) -> Result<()> {
+        create_table::<T, P>(&self.inner.stores, rows)
+    }
+
+    /// What all workers did since the database was opened, and what it holds.
+    pub fn metrics(&self) -> Metrics {
+        let places = lock(&self.inner.places);
+        Metrics {
+            stats: self.inner.counters.sum(),
+            epoch: self.inner.clock.now(),
+            record_bytes: places.idle.iter().map(|worker| worker.arena.bytes()).sum(),
+            garbage: places.idle.iter().map(|worker| worker.garbage.len()).sum(),
+            index_nodes: self.inner.stores.all().map(|store| (store.name(), store.index_nodes())).collect(),
+        }
+    }
+
+    /// Advances the epoch by one, unless a transaction that began before holds it back. Only needed
+    /// where the database was opened with [`Builder::manual_epochs`].
+    pub fn advance_epoch(&self) -> bool {
+        self.inner.clock.advance()
+    }
+
+    /// The protocol's settings.
+    pub fn options(&self) -> &P::Options {
+        &self.inner.options
+    }
+}
+
+/// Counts and sizes of a database.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Ended attempts of all workers.
+    pub stats: Stats,
+    /// The epoch now.
+    pub epoch: u64,
+    /// Bytes of record memory of the workers that have no session at the moment.
+    pub record_bytes: usize,
+    /// Reclamation steps that wait for their epoch, of the workers that have no session.
+    pub garbage: usize,
+    /// Nodes or buckets of each index.
+    pub index_nodes: Vec<(&'static str, usize)>,
+}
+
+/// Settings for a new database.
+pub struct Builder<P: Protocol> {
+    options: P::Options,
+    sessions: usize,
+    epoch_interval: Option<Duration>,
+    stores: Result<Stores<P>>,
+    protocol: PhantomData<fn() -> P>,
+}
+
+/// Sessions of a database unless it is told otherwise.
+const SESSIONS: usize = 128;
+/// How often the epoch advances.
+const EPOCH_INTERVAL: Duration = Duration::from_millis(10);
+
+impl<P: Protocol> Builder<P> {
+    fn new() -> Self {
+        Self {
+            options: P::Options::default(),
+            sessions: SESSIONS.min(P::SESSIONS_MAX),
+            epoch_interval: Some(EPOCH_INTERVAL),
+            stores: Ok(Stores::new()),
+            protocol: PhantomData,
+        }
+    }
+
+    /// Chooses the protocol. Call it first: protocol options and tables start afresh.
+    pub fn protocol<Q: Protocol>(self) -> Builder<Q> {
+        Builder { epoch_interval: self.epoch_interval, ..Builder::new() }
+    }
+
+    /// The protocol's own settings.
+    pub fn options(mut self, options: P::Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// How many sessions may exist at once, 1 to 256; 128 unless told (1 under `unprotected`).
+    pub fn sessions(mut self, sessions: usize) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Makes a table and its indexes at once, sized for `rows` rows. Tables that are not named here
+    /// are made at their first use.
+    pub fn table<T: Table>(mut self, rows: usize) -> Self {
+        self.stores = self.stores.and_then(|stores| create_table::<T, P>(&stores, rows).map(|()| stores));
+        self
+    }
+
+    /// How often the epoch advances; 10 ms unless told. Deleted rows are reclaimed some epochs later.
+    pub fn epoch_interval(mut self, interval: Duration) -> Self {
+        self.epoch_interval = Some(interval);
+        self
+    }
+
+    /// Starts no thread: [`Database::advance_epoch`] advances the epoch.
+    pub fn manual_epochs(mut self) -> Self {
+        self.epoch_interval = None;
+        self
+    }
+
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// [`Misuse::Option`] for settings that cannot be met, [`Misuse::TooManyTables`].
+    pub fn open(self) -> Result<Database<P>> {
+        if self.sessions == 0 || self.sessions > P::SESSIONS_MAX {
+            let (name, max) = (P::NAME, P::SESSIONS_MAX);
+            let given = self.sessions;
+            return Err(Misuse::Option(format!("{name} allows 1 to {max} sessions, not {given}")).into());
+        }
+        let clock = Arc::new(EpochClock::new(self.sessions));
+        let ticker = self.epoch_interval.map(|interval| Ticker::start(Arc::clone(&clock), interval));
+        let inner = Inner {
+            _ticker: ticker,
+            clock,
+            stores: self.stores?,
+            counters: Counters::new(self.sessions),
+            options: self.options,
+            sessions_max: self.sessions,
+            places: Mutex::new(Places { idle: Vec::new(), made: 0 }),
+        };
+        Ok(Database { inner: Arc::new(inner) })
+    }
+}
+
+fn create_table<T: Table, P: Protocol>(stores: &Stores<P>, rows: usize) -> Result<()> {
+    struct Create<'a, P> {
+        stores: &'a Stores<P>,
+        rows: usize,
+    }
+    impl<T: Table, P: Protocol> IndexVisitor<T> for Create<'_, P> {
+        fn visit<I: crate::table::Index<Table = T>>(&mut self) -> Result<()> {
+            self.stores.create::<I>(self.rows).map(|_| ())
+        }
+    }
+    stores.create::<T>(rows)?;
+    T::Indexes::each(&mut Create { stores, rows })
+}

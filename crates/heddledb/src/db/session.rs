@@ -1,0 +1,212 @@
+//! Sessions run transactions; owned transactions carry a session with them.
+
+use super::counters::Stats;
+use super::txn::Txn;
+use super::{Database, Inner};
+use crate::error::{Error, Result};
+use crate::protocol::Protocol;
+use crate::sync::{spin_loop, yield_now};
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// A place to run transactions from, for one thread at a time. Keep it for many transactions.
+pub struct Session<P: Protocol> {
+    txn: Option<Txn<P>>,
+    /// The worker's counts when the session began.
+    before: Stats,
+}
+
+impl<P: Protocol> Session<P> {
+    pub(super) fn new(txn: Txn<P>) -> Self {
+        let before = txn.db.counters.of(txn.worker.number);
+        Self { txn: Some(txn), before }
+    }
+
+    fn txn(&self) -> &Txn<P> {
+        self.txn.as_ref().expect("a session has its worker until it is dropped")
+    }
+
+    #[inline(always)]
+    fn txn_mut(&mut self) -> &mut Txn<P> {
+        self.txn.as_mut().expect("a session has its worker until it is dropped")
+    }
+
+    /// Runs `body` as one transaction and commits it. **After a conflict `body` runs again**, after
+    /// a randomised back-off of at most some tens of microseconds, for as long as it takes; so it
+    /// must have no effect but through the transaction.
+    ///
+    /// # Errors
+    /// Whatever `body` returns that is not a conflict; nothing was changed then. Such an answer is
+    /// given only if what the body had read still stood.
+    ///
+    /// ```
+    /// use heddledb::{Database, Error, Table, Transaction};
+    /// #[derive(Table, Clone, Copy)]
+    /// struct Account { #[key] id: u64, balance: i64 }
+    ///
+    /// let db = Database::in_memory();
+    /// let mut session = db.session()?;
+    /// session.run(|tx| tx.insert(Account { id: 1, balance: 100 }))?;
+    /// let left = session.run(|tx| {
+    ///     let balance = tx.get_columns(1, Account::balance)?.unwrap_or(0);
+    ///     if balance < 30 { return Err(Error::user("insufficient funds")); }
+    ///     tx.update_columns(1, Account::balance, |b| { *b -= 30; *b })
+    /// })?;
+    /// assert_eq!(left, 70);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[inline]
+    pub fn run<R>(&mut self, mut body: impl FnMut(&mut Txn<P>) -> Result<R>) -> Result<R> {
+        let mut retry = 0;
+        loop {
+            match self.attempt_numbered(retry, &mut body) {
+                Err(Error::Conflict(_)) => {
+                    self.back_off(retry);
+                    retry = retry.saturating_add(1);
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Runs `body` once; a conflict comes back as [`Error::Conflict`].
+    ///
+    /// # Errors
+    /// As for [`Session::run`], and conflicts.
+    #[inline]
+    pub fn attempt<R>(&mut self, body: impl FnOnce(&mut Txn<P>) -> Result<R>) -> Result<R> {
+        self.attempt_numbered(0, body)
+    }
+
+    #[inline]
+    fn attempt_numbered<R>(&mut self, retry: u32, body: impl FnOnce(&mut Txn<P>) -> Result<R>) -> Result<R> {
+        let txn = self.txn_mut();
+        txn.begin(retry);
+        match catch_unwind(AssertUnwindSafe(|| body(txn))) {
+            Ok(Ok(result)) => txn.commit().map(|()| result),
+            Ok(Err(error)) => Err(give_up(txn, error)),
+            Err(panic) => {
+                // An optimistic body may have panicked over a state that never was (PITFALLS X8).
+                let stale = txn.validate();
+                txn.abort();
+                match stale {
+                    Ok(()) => resume_unwind(panic),
+                    Err(conflict) => {
+                        txn.db.counters.conflict(txn.worker.number, conflict);
+                        Err(conflict.into())
+                    }
+                }
+            }
+        }
+    }
+
+    /// Randomised, bounded exponential back-off after the `retry`-th conflict in a row. The bound
+    /// keeps the wait below a few transactions' length; yielding lets holders run where threads
+    /// outnumber cores.
+    #[cold]
+    fn back_off(&mut self, retry: u32) {
+        const HINTS_FIRST: u64 = 32;
+        const DOUBLINGS: u32 = 6;
+        const YIELD_AFTER: u32 = 8;
+        let worker = &mut self.txn_mut().worker;
+        let hints = worker.random.below(HINTS_FIRST << retry.min(DOUBLINGS));
+        if crate::sync::MODEL || retry >= YIELD_AFTER {
+            yield_now();
+        }
+        if !crate::sync::MODEL {
+            (0..hints).for_each(|_| spin_loop());
+        }
+    }
+
+    /// The number of this session's worker, below the database's `sessions`.
+    pub fn worker(&self) -> usize {
+        self.txn().worker.number
+    }
+
+    /// What this session did.
+    pub fn stats(&self) -> Stats {
+        self.txn().db.counters.of(self.worker()) - self.before
+    }
+
+    /// The stamp of the last commit: of the writers of one row, the later has the greater.
+    pub fn last_commit(&self) -> u64 {
+        self.txn().worker.last_commit
+    }
+
+    /// The database.
+    pub fn database(&self) -> Database<P> {
+        Database::from_inner(&self.txn().db)
+    }
+}
+
+/// Ends an attempt that its body gave up, and decides what the caller hears.
+#[cold]
+fn give_up<P: Protocol>(txn: &mut Txn<P>, error: Error) -> Error {
+    let worker = txn.worker.number;
+    let error = match error {
+        Error::Conflict(conflict) => Error::Conflict(conflict),
+        // The decision may rest on a state that never was: then it is a conflict after all (X8).
+        decided => txn.validate().map_or_else(Error::from, |()| decided),
+    };
+    txn.abort();
+    match &error {
+        Error::Conflict(conflict) => txn.db.counters.conflict(worker, *conflict),
+        _ => txn.db.counters.user_abort(worker),
+    }
+    error
+}
+
+impl<P: Protocol> Drop for Session<P> {
+    fn drop(&mut self) {
+        if let Some(txn) = self.txn.take() {
+            Inner::put_back(txn);
+        }
+    }
+}
+
+/// A transaction that is its own value: begun by [`Database::begin`], ended by
+/// [`commit`](OwnedTransaction::commit) or by dropping it, which aborts.
+///
+/// It dereferences to [`Txn`]. Conflicts are the caller's to retry; for automatic retries use
+/// [`Session::run`]. While it lives it holds the epoch back, so end it soon.
+pub struct OwnedTransaction<P: Protocol> {
+    session: Session<P>,
+    running: bool,
+}
+
+impl<P: Protocol> OwnedTransaction<P> {
+    pub(super) fn begin(mut session: Session<P>) -> Self {
+        session.txn_mut().begin(0);
+        Self { session, running: true }
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it could not be serialised; nothing was changed then.
+    pub fn commit(mut self) -> Result<()> {
+        self.running = false;
+        self.session.txn_mut().commit()
+    }
+}
+
+impl<P: Protocol> Deref for OwnedTransaction<P> {
+    type Target = Txn<P>;
+    fn deref(&self) -> &Txn<P> {
+        self.session.txn()
+    }
+}
+
+impl<P: Protocol> DerefMut for OwnedTransaction<P> {
+    fn deref_mut(&mut self) -> &mut Txn<P> {
+        self.session.txn_mut()
+    }
+}
+
+impl<P: Protocol> Drop for OwnedTransaction<P> {
+    fn drop(&mut self) {
+        if self.running {
+            self.session.txn_mut().abort();
+        }
+    }
+}

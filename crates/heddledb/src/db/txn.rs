@@ -1,0 +1,855 @@
+//! A running transaction: tables and keys above, records and a protocol below.
+//!
+//! [`Txn`] is a worker's place in the database with everything that an attempt needs, reused from
+//! attempt to attempt. Its operations encode the key, find the record, let the protocol read or
+//! announce, and keep writes in the write set; they maintain secondary indexes by the same
+//! operations on the index relations, so an index entry is a record like any other and is as safe
+//! as any other under every protocol.
+
+use super::Inner;
+use super::garbage::Garbage;
+use super::store::{Store, is_ordered};
+use crate::access::{Groups, WriteSet};
+use crate::arena::Arena;
+use crate::error::{Conflict, Error, Misuse, Result};
+use crate::index::{AnyIndex, Direction, Inserted, Lookup};
+use crate::mutant::{Mutant, planted};
+use crate::protocol::{Env, Intent, Protocol};
+use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut};
+use crate::sync::Random;
+use crate::table::{
+    Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
+    LeafBuffers, Relation, Row, Scan, Span, Table, decode_key, encode_key,
+};
+use crate::transaction::Transaction;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What belongs to a worker's place and outlives its session: its memory and its local state.
+pub(crate) struct Worker<P: Protocol> {
+    pub number: usize,
+    pub local: P::Local,
+    pub writes: WriteSet,
+    pub arena: Arena,
+    pub garbage: Garbage,
+    /// Placeholders that this attempt put into indexes: relation, key (in the scratch buffer), record.
+    placeholders: Vec<Placeholder>,
+    leaves: LeafBuffers,
+    pub random: Random,
+    pub last_commit: u64,
+}
+
+struct Placeholder {
+    relation: u32,
+    key: u32,
+    key_words: u8,
+    record: RecordRef,
+}
+
+impl<P: Protocol> Worker<P> {
+    pub fn new(number: usize, options: &P::Options) -> Self {
+        Self {
+            number,
+            local: P::local(options, number),
+            writes: WriteSet::default(),
+            arena: Arena::default(),
+            garbage: Garbage::default(),
+            placeholders: Vec::new(),
+            leaves: LeafBuffers::default(),
+            random: Random::new(number as u64),
+            last_commit: 0,
+        }
+    }
+}
+
+/// A running transaction under protocol `P`; see [`Transaction`].
+///
+/// Sessions hand it to closures, [`Database::begin`](crate::Database::begin) gives it out inside an
+/// [`OwnedTransaction`](crate::OwnedTransaction).
+pub struct Txn<P: Protocol> {
+    pub(super) db: Arc<Inner<P>>,
+    pub(super) worker: Box<Worker<P>>,
+    /// Set by the first error: the attempt can only be aborted.
+    failed: bool,
+}
+
+/// What a projection of a record's words yields: columns of a table, or an index entry's target.
+pub(crate) trait Projection: Copy {
+    type Value;
+    fn groups(&self) -> GroupSet;
+    fn span(&self, group: usize) -> Span;
+    fn load(&self, source: &impl Words) -> Self::Value;
+}
+
+#[derive(Clone, Copy)]
+struct OfTable<C>(C);
+
+impl<C: Columns> Projection for OfTable<C> {
+    type Value = C::Value;
+    #[inline(always)]
+    fn groups(&self) -> GroupSet {
+        self.0.groups()
+    }
+    #[inline(always)]
+    fn span(&self, group: usize) -> Span {
+        self.0.span(group)
+    }
+    #[inline(always)]
+    fn load(&self, source: &impl Words) -> C::Value {
+        self.0.load(source)
+    }
+}
+
+/// The primary key in an index entry, as words.
+#[derive(Clone, Copy)]
+struct PrimaryKey<W>(PhantomData<W>);
+
+impl<W: KeyWords> Projection for PrimaryKey<W> {
+    type Value = W;
+    #[inline(always)]
+    fn groups(&self) -> GroupSet {
+        1
+    }
+    #[inline(always)]
+    fn span(&self, _: usize) -> Span {
+        Span { start: 0, end: W::MIN.words().len() }
+    }
+    #[inline(always)]
+    fn load(&self, source: &impl Words) -> W {
+        let mut key = W::MIN;
+        key.words_mut().iter_mut().enumerate().for_each(|(index, word)| *word = source.word(index));
+        key
+    }
+}
+
+/// Everything of a record, for whoever only wants to know whether it is there.
+#[derive(Clone, Copy)]
+struct Existence(GroupSet);
+
+impl Projection for Existence {
+    type Value = ();
+    #[inline(always)]
+    fn groups(&self) -> GroupSet {
+        self.0
+    }
+    #[inline(always)]
+    fn span(&self, _: usize) -> Span {
+        Span::NONE
+    }
+    #[inline(always)]
+    fn load(&self, _: &impl Words) {}
+}
+
+/// The span that covers all columns of a projection.
+#[inline(always)]
+fn cover(projection: &impl Projection) -> Span {
+    Groups(projection.groups()).fold(Span::NONE, |span, group| span.cover(projection.span(group)))
+}
+
+impl<P: Protocol> Txn<P> {
+    pub(super) fn new(db: Arc<Inner<P>>, worker: Box<Worker<P>>) -> Self {
+        Self { db, worker, failed: false }
+    }
+
+    /// Starts an attempt; `retry` counts the earlier ones of the same transaction.
+    #[inline]
+    pub(super) fn begin(&mut self, retry: u32) {
+        let worker = &mut *self.worker;
+        self.db.clock.pin(worker.number);
+        self.failed = false;
+        P::begin(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number }, retry);
+    }
+
+    /// Ends an attempt with a commit, or aborts it.
+    #[inline]
+    pub(super) fn commit(&mut self) -> Result<()> {
+        if self.failed {
+            self.abort();
+            return Err(Misuse::Failed.into());
+        }
+        let worker = &mut *self.worker;
+        let env = Env { clock: &self.db.clock, worker: worker.number };
+        match P::commit(&mut worker.local, env, &worker.writes) {
+            Ok(stamp) => {
+                worker.last_commit = stamp;
+                self.leave_behind(true);
+                self.db.counters.commit(self.worker.number);
+                self.end();
+                Ok(())
+            }
+            Err(conflict) => {
+                self.abort();
+                self.db.counters.conflict(self.worker.number, conflict);
+                Err(conflict.into())
+            }
+        }
+    }
+
+    /// Ends an attempt without effect.
+    pub(super) fn abort(&mut self) {
+        let worker = &mut *self.worker;
+        P::abort(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number }, &worker.writes);
+        self.leave_behind(false);
+        self.end();
+    }
+
+    /// Whether a decision to give up, or a panic, rests on reads that still stand.
+    pub(super) fn validate(&mut self) -> Result<(), Conflict> {
+        let worker = &mut *self.worker;
+        P::validate(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number })
+    }
+
+    /// Queues what this attempt leaves in the indexes without a row.
+    #[inline]
+    fn leave_behind(&mut self, committed: bool) {
+        let worker = &mut *self.worker;
+        let now = self.db.clock.now();
+        let writes = &mut worker.writes;
+        if committed {
+            for write in writes.writes() {
+                if !write.present {
+                    worker.garbage.absent(now, write.relation, writes.key(write), write.record);
+                }
+            }
+        } else {
+            for at in 0..worker.placeholders.len() {
+                let Placeholder { relation, key, key_words, record } = worker.placeholders[at];
+                let key = writes.scratch(key as usize, key_words as usize);
+                worker.garbage.absent(now, relation, key, record);
+            }
+        }
+        worker.placeholders.clear();
+        writes.clear();
+    }
+
+    #[inline]
+    fn end(&mut self) {
+        let worker = &mut *self.worker;
+        worker.garbage.collect(&self.db.clock, &self.db.stores, &mut worker.arena);
+        self.db.clock.unpin(worker.number);
+    }
+
+    #[inline(always)]
+    fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.failed |= result.is_err();
+        result
+    }
+
+    /// Reads a projection of a record as this transaction sees it.
+    #[inline(always)]
+    fn read<J: Projection>(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        intent: Intent,
+        projection: J,
+    ) -> Result<Option<J::Value>> {
+        let worker = &mut *self.worker;
+        if let Some(write) = worker.writes.find(record)
+            && !planted(Mutant::OwnWritesUnseen)
+        {
+            return self.read_own(write, intent, projection);
+        }
+        let env = Env { clock: &self.db.clock, worker: worker.number };
+        let copy = |data| projection.load(&data);
+        Ok(P::read(&mut worker.local, env, record, layout, projection.groups(), intent, copy)?)
+    }
+
+    /// The same for a record that this transaction has written.
+    fn read_own<J: Projection>(&mut self, write: usize, intent: Intent, projection: J) -> Result<Option<J::Value>> {
+        if !self.worker.writes.writes()[write].present {
+            return Ok(None);
+        }
+        let span = cover(&projection);
+        let (at, len) = self.stage(write, intent, projection, span)?;
+        let words = &mut self.worker.writes;
+        let value = projection.load(&WordsCopy::new(span.start, words.scratch(at, len)));
+        words.release(at);
+        Ok(Some(value))
+    }
+
+    /// Copies the words of a projection of a written, present record, own patches applied, to the
+    /// end of the scratch buffer. Returns where, and how many.
+    fn stage<J: Projection>(
+        &mut self,
+        write: usize,
+        intent: Intent,
+        projection: J,
+        span: Span,
+    ) -> Result<(usize, usize)> {
+        let len = span.end.saturating_sub(span.start);
+        let at = self.worker.writes.reserve(len);
+        if !self.worker.writes.is_full(write) {
+            let (record, layout) = {
+                let write = &self.worker.writes.writes()[write];
+                (write.record, write.layout)
+            };
+            self.copy_words(record, layout, intent, projection, span, at)?.ok_or(Conflict::ReadChanged)?;
+        }
+        self.worker.writes.overlay(write, span.start, at, len);
+        Ok((at, len))
+    }
+
+    /// Copies the words of a projection of a record into the scratch buffer at `at`, where data word
+    /// `span.start` belongs. `None` if the row is absent.
+    #[inline(always)]
+    fn copy_words<J: Projection>(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        intent: Intent,
+        projection: J,
+        span: Span,
+        at: usize,
+    ) -> Result<Option<()>> {
+        let worker = &mut *self.worker;
+        let env = Env { clock: &self.db.clock, worker: worker.number };
+        let target = worker.writes.scratch(at, span.end.saturating_sub(span.start));
+        let copy = |data: RecordData| {
+            for group in Groups(projection.groups()) {
+                let words = projection.span(group);
+                for word in words.start..words.end {
+                    target[word - span.start] = data.word(word);
+                }
+            }
+        };
+        Ok(P::read(&mut worker.local, env, record, layout, projection.groups(), intent, copy)?)
+    }
+
+    /// Announces a write and adds its groups to the record's entry, which is made if need be.
+    #[inline(always)]
+    fn start_write(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        relation: usize,
+        key: &[u64],
+        groups: GroupSet,
+        was_present: bool,
+    ) -> Result<usize> {
+        let worker = &mut *self.worker;
+        let env = Env { clock: &self.db.clock, worker: worker.number };
+        P::write(&mut worker.local, env, record, layout, groups)?;
+        let writes = &mut worker.writes;
+        let write = match writes.find(record) {
+            Some(write) => write,
+            None => writes.start(record, layout, relation, key, was_present),
+        };
+        writes.widen(write, groups);
+        Ok(write)
+    }
+
+    /// The record of a key, or the absence of one, which is then remembered.
+    #[inline(always)]
+    fn find<R: Relation>(db: &Inner<P>, worker: &mut Worker<P>, key: &R::Words) -> Result<Option<RecordRef>> {
+        match db.stores.get::<R>()?.index.get(key) {
+            Lookup::Found(record) => {
+                record.prefetch();
+                Ok(Some(record))
+            }
+            Lookup::Missing(seen) => {
+                P::seen(&mut worker.local, seen);
+                Ok(None)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn get_in<R: Relation, J: Projection>(
+        &mut self,
+        key: &R::Words,
+        intent: Intent,
+        projection: J,
+    ) -> Result<Option<J::Value>> {
+        match Self::find::<R>(&self.db, &mut self.worker, key)? {
+            Some(record) => self.read(record, R::LAYOUT, intent, projection),
+            None => Ok(None),
+        }
+    }
+
+    /// Makes the row of `key` exist with the words that `fill` writes, if there is none.
+    fn insert_in<R: Relation>(&mut self, key: &R::Words, fill: impl FnOnce(&mut WordsCopy<'_>)) -> Result<bool> {
+        let worker = &mut *self.worker;
+        let store: &Store<R::Words, P> = self.db.stores.get::<R>()?;
+        let (arena, layout) = (&mut worker.arena, R::LAYOUT);
+        let inserted = store.index.insert(key, |gap| {
+            let record = arena.allocate(store.number, store.block_words);
+            P::place(record, layout, gap);
+            record
+        });
+        let record = match inserted {
+            Inserted::Exists(record) => record,
+            Inserted::Added { record, change } => {
+                P::changed(&mut worker.local, change);
+                let key_at = worker.writes.reserve(key.words().len());
+                worker.writes.scratch(key_at, key.words().len()).copy_from_slice(key.words());
+                worker.placeholders.push(Placeholder {
+                    relation: store.number as u32,
+                    key: key_at as u32,
+                    key_words: key.words().len() as u8,
+                    record,
+                });
+                record
+            }
+        };
+        let number = store.number;
+        if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_some() {
+            return Ok(false);
+        }
+        let write = self.start_write(record, layout, number, key.words(), layout.all_groups(), false)?;
+        let writes = &mut self.worker.writes;
+        let at = writes.reserve(layout.words);
+        fill(&mut WordsCopy::new(0, writes.scratch(at, layout.words)));
+        writes.set_full(write, at);
+        Ok(true)
+    }
+
+    /// Makes the row of `key` not exist; false if there was none.
+    fn delete_in<R: Relation>(&mut self, key: &R::Words) -> Result<bool> {
+        let Some(record) = Self::find::<R>(&self.db, &mut self.worker, key)? else { return Ok(false) };
+        let layout = R::LAYOUT;
+        if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_none() {
+            return Ok(false);
+        }
+        let write = self.start_write(record, layout, R::slot().number(), key.words(), layout.all_groups(), true)?;
+        if !planted(Mutant::DeleteLeavesRow) {
+            self.worker.writes.set_absent(write);
+        }
+        Ok(true)
+    }
+
+    /// Reads `staged`, lets `change` alter `columns` of it, and writes back the groups that changed.
+    /// `observe` sees the staged words before and after. `None` if the row is absent.
+    #[inline(always)]
+    fn update_in<C: Columns, J: Projection, R>(
+        &mut self,
+        key: &<C::Table as Relation>::Words,
+        columns: C,
+        staged: J,
+        change: impl FnOnce(&mut C::Value) -> R,
+        mut observe: impl FnMut(&WordsCopy<'_>),
+    ) -> Result<Option<R>> {
+        let layout = <C::Table as Relation>::LAYOUT;
+        let Some(record) = Self::find::<C::Table>(&self.db, &mut self.worker, key)? else { return Ok(None) };
+        let span = cover(&staged);
+        let (at, len) = match self.worker.writes.find(record) {
+            Some(write) if !self.worker.writes.writes()[write].present => return Ok(None),
+            Some(write) => self.stage(write, Intent::Update, staged, span)?,
+            None => {
+                let at = self.worker.writes.reserve(span.len());
+                match self.copy_words(record, layout, Intent::Update, staged, span, at)? {
+                    Some(()) => (at, span.len()),
+                    None => return Ok(None),
+                }
+            }
+        };
+        let mut words = WordsCopy::new(span.start, self.worker.writes.scratch(at, len));
+        observe(&words);
+        let mut value = columns.load(&words);
+        let result = change(&mut value);
+        let mut groups = staged.groups();
+        if groups.count_ones() == 1 {
+            columns.store(&value, &mut words);
+            observe(&words);
+        } else {
+            // Only the groups that the change touched conflict with others.
+            let mut changes = Changes { words, layout, groups: 0 };
+            columns.store(&value, &mut changes);
+            observe(&changes.words);
+            groups = changes.groups;
+        }
+        if groups != 0 {
+            let number = <C::Table as Relation>::slot().number();
+            let write = self.start_write(record, layout, number, key.words(), groups, true)?;
+            for group in Groups(groups) {
+                let part = staged.span(group);
+                self.worker.writes.replace(write, part, at + part.start - span.start);
+            }
+        }
+        Ok(Some(result))
+    }
+
+    /// An update of any columns: where it may touch the key or an indexed column, the whole row is
+    /// watched, so that the key stays and index entries move.
+    #[inline(always)]
+    fn update_any<C: Columns, R>(
+        &mut self,
+        key: &<C::Table as Relation>::Words,
+        columns: C,
+        change: impl FnOnce(&mut C::Value) -> R,
+    ) -> Result<Option<R>> {
+        let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
+        if columns.ordinals() & watched == 0 {
+            return self.update_in(key, columns, OfTable(columns), change, |_| {});
+        }
+        let mut rows = [None, None];
+        let mut next = rows.iter_mut();
+        let observe = |words: &WordsCopy<'_>| {
+            if let Some(row) = next.next() {
+                *row = Some(C::Table::load(words));
+            }
+        };
+        let result = self.update_in(key, columns, OfTable(Row::<C::Table>::new()), change, observe)?;
+        let [Some(old), Some(new)] = rows else { return Ok(result) };
+        if encode_key::<_, <C::Table as Relation>::Words>(&new.key()) != *key {
+            return Err(Misuse::KeyChanged { table: <C::Table as Relation>::LAYOUT.name }.into());
+        }
+        if columns.ordinals() & C::Table::INDEXED != 0 && !planted(Mutant::IndexEntryNotMoved) {
+            <C::Table as Table>::Indexes::each(&mut MoveEntry { txn: self, old: &old, new: &new })?;
+        }
+        Ok(result)
+    }
+
+    /// Deletes a row with its index entries.
+    fn delete_with_entries<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
+        let Some(row) = self.get_in::<T, _>(key, Intent::Update, OfTable(Row::<T>::new()))? else {
+            return Ok(false);
+        };
+        T::Indexes::each(&mut RemoveEntry { txn: self, row: &row })?;
+        self.delete_in::<T>(key)
+    }
+
+    /// A write to a record whose present value does not matter; `patch` adds it to the entry.
+    #[inline(always)]
+    fn blind_write<T: Table>(
+        &mut self,
+        key: T::Key,
+        groups: GroupSet,
+        patch: impl FnOnce(&mut WriteSet, usize),
+    ) -> Result<()> {
+        let words: T::Words = encode_key(&key);
+        let Some(record) = Self::find::<T>(&self.db, &mut self.worker, &words)? else {
+            return Err(not_found::<T>(key));
+        };
+        let layout = T::LAYOUT;
+        let own = self.worker.writes.find(record).map(|write| self.worker.writes.writes()[write].present);
+        if !own.unwrap_or_else(|| P::peek(&mut self.worker.local, record)) {
+            // The answer depends on the absence, so it is read like anything else.
+            if own.is_some() || self.read(record, layout, Intent::Read, Existence(groups))?.is_none() {
+                return Err(not_found::<T>(key));
+            }
+        }
+        let write = self.start_write(record, layout, T::slot().number(), words.words(), groups, true)?;
+        patch(&mut self.worker.writes, write);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn scan_in<R: Relation, J: Projection>(
+        &mut self,
+        scan: Scan<R>,
+        projection: J,
+        mut visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if !is_ordered::<R>() {
+            return Err(Misuse::NotOrdered { table: R::LAYOUT.name }.into());
+        }
+        let Some((mut low, mut high)) = scan.bounds else { return Ok(()) };
+        let mut left = scan.limit;
+        // The buffer is put back at the end; a nested scan cannot happen, `visit` has no transaction.
+        let mut leaf = std::mem::take(R::Words::leaf(&mut self.worker.leaves));
+        let outcome = loop {
+            if left == 0 {
+                break Ok(());
+            }
+            leaf.clear();
+            let store = match self.db.stores.get::<R>() {
+                Ok(store) => store,
+                Err(error) => break Err(error),
+            };
+            let (seen, next) = store.index.read_leaf(scan.direction, &low, &high, &mut leaf);
+            P::seen(&mut self.worker.local, seen);
+            leaf.iter().take(left.min(8)).for_each(|(_, record)| record.prefetch());
+            let step = self.visit_leaf::<R, _>(&leaf, projection, &mut left, &mut visit);
+            match (step, next) {
+                (Ok(ControlFlow::Continue(())), Some(next)) => match scan.direction {
+                    Direction::Forward => low = next,
+                    Direction::Reverse => high = next,
+                },
+                (Ok(_), _) => break Ok(()),
+                (Err(error), _) => break Err(error),
+            }
+        };
+        *R::Words::leaf(&mut self.worker.leaves) = leaf;
+        outcome
+    }
+
+    #[inline(always)]
+    fn visit_leaf<R: Relation, J: Projection>(
+        &mut self,
+        leaf: &[(R::Words, RecordRef)],
+        projection: J,
+        left: &mut usize,
+        visit: &mut impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        for (at, (key, record)) in leaf.iter().enumerate() {
+            if planted(Mutant::ScanSkipsFirstOfLeaf) && at == 0 && leaf.len() > 2 {
+                continue;
+            }
+            if let Some(value) = self.read(*record, R::LAYOUT, Intent::Read, projection)? {
+                *left -= 1;
+                if visit(key, value).is_break() || *left == 0 {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// A copy of words that notes which column groups were changed.
+struct Changes<'a> {
+    words: WordsCopy<'a>,
+    layout: &'static Layout,
+    groups: GroupSet,
+}
+
+impl Words for Changes<'_> {
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        self.words.word(index)
+    }
+}
+
+impl WordsMut for Changes<'_> {
+    #[inline(always)]
+    fn set_word(&mut self, index: usize, value: u64) {
+        if self.words.word(index) != value {
+            self.words.set_word(index, value);
+            let number = self.layout.groups.iter().position(|group: &Group| group.span.contains(index));
+            self.groups |= number.map_or(0, |number| 1 << number);
+        }
+    }
+}
+
+/// A copy of one column group's words that ignores columns of other groups.
+struct InGroup<'a> {
+    words: WordsCopy<'a>,
+    span: Span,
+}
+
+impl Words for InGroup<'_> {
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        if self.span.contains(index) { self.words.word(index) } else { 0 }
+    }
+}
+
+impl WordsMut for InGroup<'_> {
+    #[inline(always)]
+    fn set_word(&mut self, index: usize, value: u64) {
+        if self.span.contains(index) {
+            self.words.set_word(index, value);
+        }
+    }
+}
+
+#[cold]
+fn not_found<T: Table>(key: T::Key) -> Error {
+    Misuse::NotFound { table: T::LAYOUT.name, key: format!("{key:?}") }.into()
+}
+
+#[cold]
+fn duplicate_key<T: Table>(key: T::Key) -> Error {
+    Misuse::DuplicateKey { table: T::LAYOUT.name, key: format!("{key:?}") }.into()
+}
+
+#[cold]
+fn duplicate_entry<I: Index>(row: &I::Table) -> Error {
+    let (index, table) = (I::LAYOUT.name, <I::Table as Relation>::LAYOUT.name);
+    Misuse::DuplicateEntry { index, table, entry: format!("{:?}", I::entry(row)) }.into()
+}
+
+/// Stores a primary key as an index entry's row.
+fn fill_primary_key<T: Table>(row: &T) -> impl FnOnce(&mut WordsCopy<'_>) {
+    let key: T::Words = encode_key(&row.key());
+    move |words| key.words().iter().enumerate().for_each(|(index, word)| words.set_word(index, *word))
+}
+
+/// Adds a row's entry to each secondary index.
+struct AddEntry<'a, P: Protocol, T> {
+    txn: &'a mut Txn<P>,
+    row: &'a T,
+}
+
+impl<P: Protocol, T: Table> IndexVisitor<T> for AddEntry<'_, P, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        let entry = encode_key(&I::entry(self.row));
+        match self.txn.insert_in::<I>(&entry, fill_primary_key(self.row))? {
+            true => Ok(()),
+            false => Err(duplicate_entry::<I>(self.row)),
+        }
+    }
+}
+
+/// Removes a row's entry from each secondary index.
+struct RemoveEntry<'a, P: Protocol, T> {
+    txn: &'a mut Txn<P>,
+    row: &'a T,
+}
+
+impl<P: Protocol, T: Table> IndexVisitor<T> for RemoveEntry<'_, P, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        let entry = encode_key(&I::entry(self.row));
+        self.txn.delete_in::<I>(&entry).map(|_| ())
+    }
+}
+
+/// Moves a row's entry in each secondary index whose columns changed.
+struct MoveEntry<'a, P: Protocol, T> {
+    txn: &'a mut Txn<P>,
+    old: &'a T,
+    new: &'a T,
+}
+
+impl<P: Protocol, T: Table> IndexVisitor<T> for MoveEntry<'_, P, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        let (old, new): (I::Words, I::Words) = (encode_key(&I::entry(self.old)), encode_key(&I::entry(self.new)));
+        if old == new {
+            return Ok(());
+        }
+        self.txn.delete_in::<I>(&old)?;
+        match self.txn.insert_in::<I>(&new, fill_primary_key(self.new))? {
+            true => Ok(()),
+            false => Err(duplicate_entry::<I>(self.new)),
+        }
+    }
+}
+
+impl<P: Protocol> Transaction for Txn<P> {
+    #[inline]
+    fn get_columns<C: Columns>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+    ) -> Result<Option<C::Value>> {
+        let result = self.get_in::<C::Table, _>(&encode_key(&key), Intent::Read, OfTable(columns));
+        self.guard(result)
+    }
+
+    fn insert<T: Table>(&mut self, row: T) -> Result<()> {
+        let key = row.key();
+        let result = match self.insert_in::<T>(&encode_key(&key), |words| row.store(words)) {
+            Ok(true) => T::Indexes::each(&mut AddEntry { txn: self, row: &row }),
+            Ok(false) => Err(duplicate_key::<T>(key)),
+            Err(error) => Err(error),
+        };
+        self.guard(result)
+    }
+
+    fn upsert<T: Table>(&mut self, row: T) -> Result<bool> {
+        let replaced = self.update_any(&encode_key(&row.key()), Row::<T>::new(), |old| *old = row);
+        match self.guard(replaced)? {
+            Some(()) => Ok(true),
+            None => self.insert(row).map(|()| false),
+        }
+    }
+
+    #[inline]
+    fn update_columns<C: Columns, R>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        change: impl FnOnce(&mut C::Value) -> R,
+    ) -> Result<R> {
+        let result = match self.update_any(&encode_key(&key), columns, change) {
+            Ok(Some(result)) => Ok(result),
+            Ok(None) => Err(not_found::<C::Table>(key)),
+            Err(error) => Err(error),
+        };
+        self.guard(result)
+    }
+
+    #[inline]
+    fn set_columns<C: Columns>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        value: C::Value,
+    ) -> Result<()> {
+        let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
+        if columns.ordinals() & watched != 0 {
+            return self.update_columns(key, columns, |old| *old = value);
+        }
+        let result = self.blind_write::<C::Table>(key, columns.groups(), |writes, write| {
+            for group in Groups(columns.groups()) {
+                // Stored over zeros and over ones: the bits that agree are those of the columns.
+                let span = columns.span(group);
+                let at = writes.reserve(span.len() * 2);
+                let words = writes.scratch(at, span.len() * 2);
+                let (values, masks) = words.split_at_mut(span.len());
+                masks.fill(u64::MAX);
+                columns.store(&value, &mut InGroup { words: WordsCopy::new(span.start, values), span });
+                columns.store(&value, &mut InGroup { words: WordsCopy::new(span.start, masks), span });
+                values.iter().zip(masks).for_each(|(value, mask)| *mask = !(*value ^ *mask));
+                writes.merge(write, span, at);
+            }
+        });
+        self.guard(result)
+    }
+
+    #[inline]
+    fn add<T: Table, V: Addable>(&mut self, column: Column<T, V>, key: T::Key, delta: V) -> Result<()> {
+        let word = column.offset() / 8;
+        if Columns::ordinals(&column) & (T::INDEXED | T::KEY_COLUMNS) != 0 {
+            // An index entry must move, so the value must be known.
+            return self.update_columns(key, column, |value| *value = value.plus(delta));
+        }
+        let result = self.blind_write::<T>(key, Columns::groups(&column), |writes, write| {
+            writes.add(write, word, delta.bits());
+            if planted(Mutant::AddAppliedTwice) {
+                writes.add(write, word, delta.bits());
+            }
+        });
+        self.guard(result)
+    }
+
+    fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
+        let words: T::Words = encode_key(&key);
+        let result = if T::INDEXED == 0 {
+            self.delete_in::<T>(&words)
+        } else {
+            self.delete_with_entries::<T>(&words)
+        };
+        self.guard(result)
+    }
+
+    #[inline]
+    fn scan_columns<C: Columns>(
+        &mut self,
+        scan: Scan<C::Table>,
+        columns: C,
+        mut visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let result = self.scan_in(scan, OfTable(columns), |key, value| visit(decode_key(key), value));
+        self.guard(result)
+    }
+
+    #[inline]
+    fn scan_index<I: Index>(
+        &mut self,
+        scan: Scan<I>,
+        mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
+        let result = self.scan_in(scan, target, |entry, key| visit(decode_key(entry), decode_key(&key)));
+        self.guard(result)
+    }
+
+    fn find_key<I: Index>(&mut self, columns: I::Columns) -> Result<Option<<I::Table as Relation>::Key>> {
+        let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
+        let result = if I::UNIQUE {
+            self.get_in::<I, _>(&encode_key(&columns), Intent::Read, target)
+        } else {
+            let mut first = None;
+            let scan = Scan::<I>::encoded_prefix(&columns).limit(1);
+            self.scan_in(scan, target, |_, key| {
+                first = Some(key);
+                ControlFlow::Break(())
+            })
+            .map(|()| first)
+        };
+        Ok(self.guard(result)?.map(|key| decode_key(&key)))
+    }
+}

@@ -1,0 +1,165 @@
+//! The reclamation and commit epoch: one slow, global counter, and where each worker stands.
+//!
+//! **Mechanism.** A worker *pins* the epoch for the length of a transaction attempt: it publishes
+//! the number that it read and then reads the counter again, so that the number cannot have been
+//! left behind unseen. The epoch advances only when every pinned worker stands at it, so a pinned
+//! worker is never more than one behind.
+//!
+//! **What follows from `now >= e + 2`:** every worker that was pinned at `e` or before has finished.
+//! What was made unreachable in epoch `e` may then be reused ([`EpochClock::passed`]).
+//!
+//! The same number orders commits: a transaction reads it after its write locks are held (Silo
+//! §4.1; PITFALLS X5), and stamps carry it in their high bits.
+
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, fence, lock, thread};
+use crossbeam_utils::CachePadded;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Not pinned.
+const IDLE: u64 = u64::MAX;
+
+/// The first epoch; 0 stands for "before everything", the stamp of loaded nothing.
+const FIRST: u64 = 1;
+
+/// The counter and the workers' places.
+#[derive(Debug)]
+pub struct EpochClock {
+    /// Written by `advance`, read by all. SeqCst against `places`: either the advancer sees the
+    /// pin, or the pinning worker sees the advanced epoch and pins anew.
+    now: CachePadded<AtomicU64>,
+    /// One per worker, written by that worker alone; [`IDLE`] or the epoch that it is pinned at.
+    places: Box<[CachePadded<AtomicU64>]>,
+}
+
+impl EpochClock {
+    /// A clock for `workers` workers.
+    pub fn new(workers: usize) -> Self {
+        let place = || CachePadded::new(AtomicU64::new(IDLE));
+        Self { now: CachePadded::new(AtomicU64::new(FIRST)), places: (0..workers).map(|_| place()).collect() }
+    }
+
+    /// Pins the current epoch for `worker`, which must not be pinned, and returns it.
+    #[inline]
+    pub fn pin(&self, worker: usize) -> u64 {
+        let place = &self.places[worker];
+        let mut epoch = self.now.load(Ordering::Relaxed);
+        loop {
+            // SeqCst swap, then SeqCst load: pairs with `advance`, which loads the places after
+            // the counter. Without the total order both could miss each other.
+            place.swap(epoch, Ordering::SeqCst);
+            let again = self.now.load(Ordering::SeqCst);
+            if again == epoch {
+                return epoch;
+            }
+            epoch = again;
+        }
+    }
+
+    /// Unpins. Release: what the worker read and wrote happens before any reuse.
+    #[inline]
+    pub fn unpin(&self, worker: usize) {
+        self.places[worker].store(IDLE, Ordering::Release);
+    }
+
+    /// The epoch now.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.now.load(Ordering::Acquire)
+    }
+
+    /// The epoch for a commit, read after the transaction's locks are held: the fence orders the
+    /// lock acquisitions before the load (PITFALLS X5).
+    #[inline]
+    pub fn commit_epoch(&self) -> u64 {
+        fence(Ordering::SeqCst);
+        self.now.load(Ordering::SeqCst)
+    }
+
+    /// True when no worker can still hold what became unreachable in `epoch`.
+    #[inline]
+    pub fn passed(&self, epoch: u64) -> bool {
+        self.now() >= epoch + 2
+    }
+
+    /// Moves the epoch on by one, unless a worker stands behind it. True if it moved.
+    pub fn advance(&self) -> bool {
+        let now = self.now.load(Ordering::SeqCst);
+        let behind = |place: &CachePadded<AtomicU64>| {
+            let pinned = place.load(Ordering::SeqCst);
+            pinned != IDLE && pinned < now
+        };
+        if self.places.iter().any(behind) {
+            return false;
+        }
+        self.now.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// A thread that advances a clock at a fixed interval until it is dropped.
+pub struct Ticker {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Ticker {
+    /// Starts ticking.
+    pub fn start(clock: Arc<EpochClock>, interval: Duration) -> Self {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let (flag, signal) = &*stopped;
+            let mut guard = lock(flag);
+            while !*guard {
+                guard = match signal.wait_timeout(guard, interval) {
+                    Ok((guard, _)) => guard,
+                    Err(poisoned) => poisoned.into_inner().0,
+                };
+                clock.advance();
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        *lock(&self.stop.0) = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the ticker was reported by the panic hook; there is no more to do here.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_worker_holds_the_epoch_back_by_at_most_one() {
+        let clock = EpochClock::new(2);
+        let start = clock.pin(0);
+        assert!(clock.advance(), "everyone stands at the epoch");
+        assert!(!clock.advance(), "worker 0 is one behind");
+        assert!(!clock.passed(start));
+        assert_eq!(clock.pin(1), start + 1);
+        clock.unpin(0);
+        assert!(clock.advance());
+        assert!(clock.passed(start));
+        assert!(!clock.advance(), "worker 1 is one behind");
+    }
+
+    #[test]
+    fn the_ticker_ticks_and_stops() {
+        let clock = Arc::new(EpochClock::new(1));
+        let ticker = Ticker::start(Arc::clone(&clock), Duration::from_millis(1));
+        while clock.now() < FIRST + 3 {
+            thread::yield_now();
+        }
+        drop(ticker);
+        let now = clock.now();
+        assert_eq!(now, clock.now());
+    }
+}

@@ -1,0 +1,95 @@
+//! Planted bugs, to prove that the tests would find them.
+//!
+//! With the feature `mutants`, one of these can be switched on in a process; the conformance suite
+//! must then fail. Without the feature [`planted`] is a constant `false` and costs nothing.
+
+/// A planted bug. The name says what goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(missing_docs, reason = "each name is the documentation")]
+pub enum Mutant {
+    // The shared floors: caught under every protocol.
+    OwnWritesUnseen = 1,
+    DeleteLeavesRow,
+    IndexEntryNotMoved,
+    ScanSkipsFirstOfLeaf,
+    AddAppliedTwice,
+    // Silo.
+    SiloReadsNotValidated,
+    SiloGapsNotValidated,
+    SiloForeignLockIgnored,
+    SiloUnlockedBeforeInstall,
+    SiloReadNotRechecked,
+    SiloWritesNotLocked,
+    // TicToc.
+    TicTocVersionNotCompared,
+    TicTocForeignLockIgnored,
+    TicTocWriteAtReadTime,
+    TicTocGapStampIgnored,
+    TicTocReadTimeNotRaised,
+    TicTocGapsNotValidated,
+    // Two-phase locking.
+    LockingReadLockReleasedEarly,
+    LockingGapsNotValidated,
+    LockingUpgradeIgnoresReaders,
+    LockingSharedDespiteWriter,
+    LockingWriteLockNotTaken,
+}
+
+impl Mutant {
+    /// Every planted bug.
+    pub const ALL: &'static [Self] = &[
+        Self::OwnWritesUnseen,
+        Self::DeleteLeavesRow,
+        Self::IndexEntryNotMoved,
+        Self::ScanSkipsFirstOfLeaf,
+        Self::AddAppliedTwice,
+        Self::SiloReadsNotValidated,
+        Self::SiloGapsNotValidated,
+        Self::SiloForeignLockIgnored,
+        Self::SiloUnlockedBeforeInstall,
+        Self::SiloReadNotRechecked,
+        Self::SiloWritesNotLocked,
+        Self::TicTocVersionNotCompared,
+        Self::TicTocForeignLockIgnored,
+        Self::TicTocWriteAtReadTime,
+        Self::TicTocGapStampIgnored,
+        Self::TicTocReadTimeNotRaised,
+        Self::TicTocGapsNotValidated,
+        Self::LockingReadLockReleasedEarly,
+        Self::LockingGapsNotValidated,
+        Self::LockingUpgradeIgnoresReaders,
+        Self::LockingSharedDespiteWriter,
+        Self::LockingWriteLockNotTaken,
+    ];
+}
+
+/// True where `mutant` is switched on.
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+pub(crate) const fn planted(_: Mutant) -> bool {
+    false
+}
+
+#[cfg(feature = "mutants")]
+mod switch {
+    use super::Mutant;
+    // A process-wide test switch, not engine state: the standard library's atomic.
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    static PLANTED: AtomicU32 = AtomicU32::new(0);
+
+    /// Switches one bug on, or all off.
+    pub fn plant(mutant: Option<Mutant>) {
+        PLANTED.store(mutant.map_or(0, |mutant| mutant as u32), Ordering::SeqCst);
+    }
+
+    pub(crate) fn planted(mutant: Mutant) -> bool {
+        PLANTED.load(Ordering::Relaxed) == mutant as u32
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub use switch::plant;
+#[cfg(feature = "mutants")]
+pub(crate) use switch::planted;

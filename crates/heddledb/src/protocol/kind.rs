@@ -1,0 +1,98 @@
+//! Choosing a protocol by name at run time.
+//!
+//! A [`Kind`] names a protocol with its options. [`Kind::visit`] calls a visitor that is generic
+//! over the protocol, so the choice is one match at the edge and costs nothing per access.
+
+use super::locking::Policy;
+use super::{Locking, Protocol, Silo, TicToc, Unprotected, locking, tictoc};
+use std::fmt;
+use std::str::FromStr;
+
+/// Code that runs under whatever protocol was chosen.
+pub trait Visitor {
+    /// What it returns.
+    type Output;
+    /// Runs under `P` with `options`.
+    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output;
+}
+
+macro_rules! registry {
+    ($($kind:ident $name:literal $protocol:ty, $options:expr, $about:literal;)*) => {
+        /// A protocol with its options, by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Kind {
+            $(#[doc = $about] $kind,)*
+        }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            /// The name on the command line.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// What it is, in one line.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$kind => $about,)* }
+            }
+
+            /// The most sessions that a database may have under it.
+            pub const fn sessions_max(self) -> usize {
+                match self { $(Self::$kind => <$protocol as Protocol>::SESSIONS_MAX,)* }
+            }
+
+            /// Whether its serial order always agrees with real time.
+            pub const fn strict(self) -> bool {
+                match self { $(Self::$kind => <$protocol as Protocol>::STRICT,)* }
+            }
+
+            /// Calls `visitor` with the protocol's type and options.
+            pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
+                match self { $(Self::$kind => visitor.visit::<$protocol>($options),)* }
+            }
+        }
+    };
+}
+
+registry! {
+    Unprotected "unprotected" Unprotected, (),
+        "no concurrency control, one session: the limit that the others are measured against";
+    Silo "silo" Silo, (),
+        "optimistic, commit by read validation (Silo)";
+    TicToc "tictoc" TicToc, tictoc::Options::default(),
+        "optimistic, commit time computed from the data; no-wait validation, preemptive abort (TicToc)";
+    TicTocSorted "tictoc-sorted" TicToc, tictoc::Options { no_wait: false, preemptive_abort: false },
+        "TicToc without its two optimisations: write locks taken in key order, with waiting";
+    NoWait "no-wait" Locking, locking::Options { policy: Policy::NoWait },
+        "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
+    WaitDie "wait-die" Locking, locking::Options { policy: Policy::WaitDie },
+        "two-phase locking, the older waits, the younger aborts (WAIT_DIE)";
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that is no protocol's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no protocol is called `{name}`; choose from {}", Kind::ALL.iter().map(|k| k.name()).collect::<Vec<_>>().join(", "))]
+pub struct UnknownKind {
+    name: String,
+}
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKind> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| UnknownKind { name: name.to_owned() })
+    }
+}

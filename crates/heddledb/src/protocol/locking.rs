@@ -1,0 +1,371 @@
+//! Strict two-phase locking on records, with NO_WAIT or WAIT_DIE, and validated gaps.
+//!
+//! **Mechanism.** A read takes a shared lock on each column group, an update or write an exclusive
+//! one, all held to the end. Writes are deferred like everywhere else, so the exclusive lock only
+//! announces them; they are installed at commit, under the lock.
+//!
+//! **Deadlock.** NO_WAIT aborts on any conflict. WAIT_DIE lets a transaction wait only for younger
+//! ones: it waits while its own timestamp is smaller than the smallest among the holders, and the
+//! comparison is made again on every pause, so an edge of the wait graph always leads from older to
+//! younger and no cycle lasts. A retried transaction keeps its timestamp and grows old.
+//!
+//! **Phantoms: where we leave textbook 2PL.** Absence is not locked but validated: each gap seen
+//! must have its version at commit, when all record locks are still held. That instant is the
+//! serialisation point, so the combination is serializable and strict. Next-key locks would make
+//! every insert into a scanned leaf wait; validation makes the scanner retry instead. Conformance
+//! tests: `phantom_*`.
+//!
+//! The lock word of a group:
+//!
+//! ```text
+//!   63         62      61 .. 52        51 ............ 0
+//!   exclusive  absent  readers (10)    smallest timestamp of the holders (52)
+//! ```
+//!
+//! The timestamp is packed into the word so that both change in one step. It may be that of a reader
+//! who left; that only makes a requester die that could have waited. All ones = sealed. A second
+//! word holds the stamp of the last writer ([`crate::stamp`]), which orders versions for logs and
+//! histories.
+
+use super::reads::GapSet;
+use super::{Env, Intent, Protocol, Seal, data_base};
+use crate::access::{Groups, RecordMap, WriteSet};
+use crate::epoch::EpochClock;
+use crate::error::Conflict;
+use crate::index::{Change, Gap, Seen};
+use crate::mutant::{Mutant, planted};
+use crate::record::{RecordData, RecordRef};
+use crate::stamp;
+use crate::sync::{AtomicU64, Ordering, Wait};
+use crate::table::{GroupSet, Layout};
+
+/// The protocol. Two words per column group: the lock and the last writer's stamp.
+#[derive(Debug)]
+pub struct Locking;
+
+/// What happens on a lock conflict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// Abort at once.
+    #[default]
+    NoWait,
+    /// Wait for younger holders, abort for older ones.
+    WaitDie,
+}
+
+/// Settings of two-phase locking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// What happens on a lock conflict.
+    pub policy: Policy,
+}
+
+impl Options {
+    /// Settings with `policy`.
+    pub const fn with_policy(policy: Policy) -> Self {
+        Self { policy }
+    }
+}
+
+const EXCLUSIVE: u64 = 1 << 63;
+const ABSENT: u64 = 1 << 62;
+const READER: u64 = 1 << 52;
+const READERS: u64 = ((1 << 10) - 1) << 52;
+const TIMESTAMP: u64 = READER - 1;
+const SEALED: u64 = u64::MAX;
+
+/// Timestamps: epoch (32 bits), sequence within the epoch (10, saturating), worker (10). Unique
+/// among live transactions because the worker is, roughly in order of first start.
+fn timestamp(epoch: u64, sequence: u64, worker: usize) -> u64 {
+    ((epoch << 20) | (sequence.min(1023) << 10) | worker as u64) & TIMESTAMP
+}
+
+/// The locks that an attempt holds on one record.
+#[derive(Clone, Copy)]
+struct Held {
+    record: RecordRef,
+    shared: GroupSet,
+    exclusive: GroupSet,
+}
+
+/// One worker's attempt.
+#[derive(Default)]
+pub struct Local {
+    policy: Policy,
+    records: RecordMap,
+    held: Vec<Held>,
+    gaps: GapSet,
+    timestamp: u64,
+    sequence_epoch: u64,
+    sequence: u64,
+}
+
+/// The lock word of a group.
+macro_rules! lock_word {
+    ($record:expr, $group:expr) => {
+        $record.word(2 * $group)
+    };
+}
+
+/// The stamp word of a group.
+macro_rules! stamp_word {
+    ($record:expr, $group:expr) => {
+        $record.word(2 * $group + 1)
+    };
+}
+
+impl Local {
+    /// The entry for a record's locks.
+    #[inline]
+    fn held(&mut self, record: RecordRef) -> usize {
+        self.records.get(record).unwrap_or_else(|| {
+            self.held.push(Held { record, shared: 0, exclusive: 0 });
+            self.records.put(record, self.held.len() - 1);
+            self.held.len() - 1
+        })
+    }
+
+    /// Decides about a lock word that conflicts: `Ok` to look again after a pause.
+    fn conflict(&self, word: u64, upgrade: bool, wait: &mut Wait) -> Result<(), Conflict> {
+        if word == SEALED {
+            return Err(Conflict::Reclaimed);
+        }
+        match self.policy {
+            Policy::NoWait if upgrade => Err(Conflict::Upgrade),
+            Policy::NoWait => Err(Conflict::Locked),
+            // An upgrader is itself among the holders, so equality means that it is the oldest.
+            Policy::WaitDie if self.timestamp < word & TIMESTAMP || (upgrade && self.timestamp == word & TIMESTAMP) => {
+                wait.pause();
+                Ok(())
+            }
+            Policy::WaitDie => Err(Conflict::Died),
+        }
+    }
+
+    #[inline]
+    fn lock_shared(&self, word: &AtomicU64) -> Result<(), Conflict> {
+        let mut wait = Wait::new();
+        loop {
+            let old = word.load(Ordering::Relaxed);
+            if old & EXCLUSIVE != 0 {
+                if planted(Mutant::LockingSharedDespiteWriter) && old != SEALED {
+                    return Ok(());
+                }
+                self.conflict(old, false, &mut wait)?;
+                continue;
+            }
+            let smallest = match old & READERS {
+                0 => self.timestamp,
+                _ => self.timestamp.min(old & TIMESTAMP),
+            };
+            let new = (old & (ABSENT | READERS)) + READER | smallest;
+            // Acquire: pairs with the release of the last exclusive holder.
+            if word.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes an exclusive lock, from nothing or (`upgrade`) from our own shared lock.
+    #[inline]
+    fn lock_exclusive(&self, word: &AtomicU64, upgrade: bool) -> Result<(), Conflict> {
+        let own = if upgrade { READER } else { 0 };
+        let mut wait = Wait::new();
+        loop {
+            let old = word.load(Ordering::Relaxed);
+            let others = old & EXCLUSIVE != 0 || old & READERS != own;
+            if others && !(upgrade && planted(Mutant::LockingUpgradeIgnoresReaders) && old & EXCLUSIVE == 0) {
+                self.conflict(old, upgrade, &mut wait)?;
+                continue;
+            }
+            let new = EXCLUSIVE | (old & ABSENT) | self.timestamp;
+            // Acquire: pairs with the release of earlier holders.
+            if word.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Ensures locks on `groups` of a record, exclusive ones for updates.
+    #[inline]
+    fn ensure(&mut self, record: RecordRef, groups: GroupSet, exclusive: bool) -> Result<(), Conflict> {
+        let index = self.held(record);
+        for group in Groups(groups) {
+            let (bit, held) = (1 << group, self.held[index]);
+            let word = lock_word!(record, group);
+            if held.exclusive & bit != 0 || (!exclusive && held.shared & bit != 0) {
+                continue;
+            }
+            if !exclusive {
+                self.lock_shared(word)?;
+                if !(planted(Mutant::LockingSharedDespiteWriter) && word.load(Ordering::Relaxed) & EXCLUSIVE != 0) {
+                    self.held[index].shared |= bit;
+                }
+                continue;
+            }
+            if !planted(Mutant::LockingWriteLockNotTaken) {
+                self.lock_exclusive(word, held.shared & bit != 0)?;
+                self.held[index].shared &= !bit;
+                self.held[index].exclusive |= bit;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all locks; `absent` decides the state bit of an exclusively locked record.
+    fn release_all(&mut self, absent: impl Fn(RecordRef, u64) -> bool) {
+        for held in self.held.drain(..) {
+            for group in Groups(held.shared) {
+                // Release: our reads come before the next writer's stores.
+                lock_word!(held.record, group).fetch_sub(READER, Ordering::Release);
+            }
+            for group in Groups(held.exclusive) {
+                let word = lock_word!(held.record, group);
+                let old = word.load(Ordering::Relaxed);
+                let state = if absent(held.record, old) { ABSENT } else { 0 };
+                // Release: publishes the installed data.
+                word.store(state, Ordering::Release);
+            }
+        }
+        self.records.clear();
+    }
+}
+
+impl Protocol for Locking {
+    const NAME: &'static str = "locking";
+    const STRICT: bool = true;
+    const GROUP_WORDS: usize = 2;
+    const SESSIONS_MAX: usize = 256;
+    type Options = Options;
+    type Local = Local;
+
+    fn local(options: &Options, _: usize) -> Local {
+        Local { policy: options.policy, ..Local::default() }
+    }
+
+    #[inline]
+    fn begin(local: &mut Local, env: Env<'_>, retry: u32) {
+        local.gaps.clear();
+        if retry == 0 && local.policy == Policy::WaitDie {
+            let epoch = env.clock.now();
+            if epoch != local.sequence_epoch {
+                (local.sequence_epoch, local.sequence) = (epoch, 0);
+            }
+            local.sequence += 1;
+            local.timestamp = timestamp(epoch, local.sequence, env.worker);
+        }
+    }
+
+    #[inline(always)]
+    fn read<R>(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        intent: Intent,
+        mut copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        local.ensure(record, groups, intent == Intent::Update)?;
+        let any = Groups(groups).next().unwrap_or(0);
+        let absent = lock_word!(record, any).load(Ordering::Relaxed) & ABSENT != 0;
+        let value = (!absent).then(|| copy(RecordData::new(record, data_base::<Self>(layout))));
+        if planted(Mutant::LockingReadLockReleasedEarly) && intent == Intent::Read {
+            let index = local.held(record);
+            let early = std::mem::take(&mut local.held[index].shared);
+            Groups(early).for_each(|g| _ = lock_word!(record, g).fetch_sub(READER, Ordering::Release));
+        }
+        Ok(value)
+    }
+
+    #[inline]
+    fn peek(_: &mut Local, record: RecordRef) -> bool {
+        lock_word!(record, 0).load(Ordering::Relaxed) & ABSENT == 0
+    }
+
+    #[inline]
+    fn write(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        groups: GroupSet,
+    ) -> Result<(), Conflict> {
+        local.ensure(record, groups, true)
+    }
+
+    #[inline]
+    fn seen(local: &mut Local, seen: Seen) {
+        local.gaps.push(seen);
+    }
+
+    fn changed(local: &mut Local, change: Change) {
+        local.gaps.follow(change);
+    }
+
+    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+        for group in 0..layout.groups.len() {
+            stamp_word!(record, group).store(0, Ordering::Relaxed);
+            // Relaxed: published by the index's release.
+            lock_word!(record, group).store(ABSENT, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn commit(local: &mut Local, env: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict> {
+        if !planted(Mutant::LockingGapsNotValidated) {
+            local.gaps.validate()?;
+        }
+        let mut time = 0;
+        if !writes.is_empty() {
+            for write in writes.writes() {
+                for group in write.group_numbers() {
+                    let absent = lock_word!(write.record, group).load(Ordering::Relaxed) & ABSENT != 0;
+                    if absent == write.was_present {
+                        // A blind write that saw the row before it had the lock.
+                        return Err(Conflict::ReadChanged);
+                    }
+                    time = time.max(stamp_word!(write.record, group).load(Ordering::Relaxed));
+                }
+            }
+            time = time.max(stamp::floor(env.clock.commit_epoch())) + 1;
+            for write in writes.writes() {
+                writes.install(write, data_base::<Self>(write.layout));
+                for group in write.group_numbers() {
+                    stamp_word!(write.record, group).store(time, Ordering::Relaxed);
+                }
+            }
+        }
+        local.release_all(|record, old| match writes.find(record) {
+            Some(index) => !writes.writes()[index].present,
+            None => old & ABSENT != 0,
+        });
+        Ok(time)
+    }
+
+    fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
+        local.gaps.validate()
+    }
+
+    fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
+        local.release_all(|_, old| old & ABSENT != 0);
+    }
+
+    fn seal(record: RecordRef, layout: &'static Layout, _: &EpochClock, _: &Gap) -> Seal {
+        let word = |group: usize| lock_word!(record, group);
+        for group in 0..layout.groups.len() {
+            let old = word(group).load(Ordering::Acquire);
+            let free = old & (EXCLUSIVE | READERS) == 0 && old & ABSENT != 0;
+            let locked = EXCLUSIVE | ABSENT;
+            if free && word(group).compare_exchange(old, locked, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                continue;
+            }
+            (0..group).for_each(|held| word(held).store(ABSENT, Ordering::Release));
+            return if old & ABSENT != 0 { Seal::Busy } else { Seal::Live };
+        }
+        (0..layout.groups.len()).for_each(|group| word(group).store(SEALED, Ordering::Release));
+        Seal::Sealed
+    }
+}

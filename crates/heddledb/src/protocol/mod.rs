@@ -1,0 +1,147 @@
+//! The seam where concurrency controls differ, and the register of those that exist.
+//!
+//! A [`Protocol`] decides what its words in a record mean, what a read does, what the first write
+//! to a record does, what is remembered about absence, and how a transaction commits. Everything
+//! else (tables, keys, the write set, indexes, secondary indexes, reclamation) is shared and does
+//! not know which protocol runs.
+//!
+//! | room | control | guarantee |
+//! |---|---|---|
+//! | [`silo`] | optimistic, commit by read validation | strictly serializable |
+//! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
+//! | [`locking`] | two-phase locking, NO_WAIT or WAIT_DIE | strictly serializable |
+//! | [`unprotected`] | none, one session | serial |
+//!
+//! Adding one: a new file here, and a line in [`registry!`] below.
+
+pub mod locking;
+pub(crate) mod reads;
+pub mod silo;
+pub mod tictoc;
+pub mod unprotected;
+
+mod kind;
+
+pub use kind::{Kind, Visitor};
+pub use locking::Locking;
+pub use silo::Silo;
+pub use tictoc::TicToc;
+pub use unprotected::Unprotected;
+
+use crate::access::WriteSet;
+use crate::epoch::EpochClock;
+use crate::error::Conflict;
+use crate::index::{Change, Gap, Seen};
+use crate::record::{RecordData, RecordRef};
+use crate::table::{GroupSet, Layout};
+use std::fmt::Debug;
+
+/// What a read is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// To know the value.
+    Read,
+    /// To write the same column groups next.
+    Update,
+}
+
+/// Whether a block could be sealed for reclamation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// Sealed: locked and absent for ever.
+    Sealed,
+    /// The row exists again; there is nothing to reclaim.
+    Live,
+    /// In use or too young; try again later.
+    Busy,
+}
+
+/// What every verb of a protocol gets to see of its worker and database.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The epochs.
+    pub clock: &'a EpochClock,
+    /// This worker's number.
+    pub worker: usize,
+}
+
+/// A concurrency control.
+///
+/// **Contract.** One worker runs one attempt at a time: `begin`, then any number of `read`,
+/// `write`, `seen` and `changed`, then `commit` or `abort` exactly once. The worker is pinned in
+/// an epoch from before `begin` until after the last. After a verb returned a conflict, only
+/// `abort` follows. `place` and `seal` may run at any time on records that the index protects.
+///
+/// Whatever a committed attempt read and saw absent must be as if read at one moment of a serial
+/// order, together with its writes.
+pub trait Protocol: Sized + Send + Sync + 'static {
+    /// The name on the command line and in reports.
+    const NAME: &'static str;
+    /// Whether the serial order always agrees with real time (PITFALLS X11).
+    const STRICT: bool;
+    /// Concurrency words in front of each record, per column group.
+    const GROUP_WORDS: usize;
+    /// The most sessions that a database may have under this protocol.
+    const SESSIONS_MAX: usize;
+    /// Settings, fixed when the database is opened.
+    type Options: Clone + Default + Debug + Send + Sync + 'static;
+    /// What one worker remembers about its attempt. `Default` is an empty one, without allocation.
+    type Local: Default + Send;
+
+    /// A worker's local state.
+    fn local(options: &Self::Options, worker: usize) -> Self::Local;
+
+    /// Starts an attempt; `retry` counts the attempts of the same transaction before it.
+    fn begin(local: &mut Self::Local, env: Env<'_>, retry: u32);
+
+    /// Reads column groups of a record: runs `copy` on a consistent state, possibly several times
+    /// (earlier results are discarded), and returns its result, or `None` where the row is absent.
+    fn read<R>(
+        local: &mut Self::Local,
+        env: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        intent: Intent,
+        copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict>;
+
+    /// Whether the row exists, for a write that does not read. Not validated: `commit` finds out.
+    fn peek(local: &mut Self::Local, record: RecordRef) -> bool;
+
+    /// Announces a write to column groups of a record.
+    fn write(
+        local: &mut Self::Local,
+        env: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+    ) -> Result<(), Conflict>;
+
+    /// A gap was looked at and what it did not hold matters.
+    fn seen(local: &mut Self::Local, seen: Seen);
+
+    /// This attempt's own insert changed a gap.
+    fn changed(local: &mut Self::Local, change: Change);
+
+    /// Prepares a block for a new key, absent, under the latch of the gap that it will fill.
+    fn place(record: RecordRef, layout: &'static Layout, gap: &Gap);
+
+    /// Commits, and returns the commit stamp: for one record, stamps rise from writer to writer.
+    fn commit(local: &mut Self::Local, env: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict>;
+
+    /// Whether everything read so far still stands, so that a decision based on it is sound.
+    fn validate(local: &mut Self::Local, env: Env<'_>) -> Result<(), Conflict>;
+
+    /// Releases whatever the attempt holds.
+    fn abort(local: &mut Self::Local, env: Env<'_>, writes: &WriteSet);
+
+    /// Seals an absent record, under the latch of its gap, before it is unlinked.
+    fn seal(record: RecordRef, layout: &'static Layout, clock: &EpochClock, gap: &Gap) -> Seal;
+}
+
+/// Where the data of a record with this layout begin.
+#[inline(always)]
+pub(crate) const fn data_base<P: Protocol>(layout: &Layout) -> usize {
+    P::GROUP_WORDS * layout.groups.len()
+}

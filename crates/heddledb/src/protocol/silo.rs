@@ -1,0 +1,326 @@
+//! Optimistic concurrency control with commit by read validation, after Silo.
+//!
+//! **Mechanism.** Reads copy a record between two equal readings of its stamp and remember the
+//! stamp; nothing shared is written. Commit, in four steps:
+//!
+//! 1. lock every column group that is written (bounded spin, then abort: no waiting cycle lasts);
+//! 2. read the epoch; this is the serialisation point;
+//! 3. validate: every stamp read still stands and is not locked by another, every gap seen still
+//!    has its version;
+//! 4. install the data and publish a new stamp, greater than every stamp read or overwritten and
+//!    than this worker's last, in the epoch of step 2; the same store unlocks.
+//!
+//! A record's word, with its transitions ([`crate::stamp`]):
+//!
+//! ```text
+//! unlocked(stamp) --lock--> locked(stamp) --publish--> unlocked(new stamp)
+//!       ^                        |
+//!       '---- unlock on abort ---'          absent, unlocked --seal--> sealed, for ever
+//! ```
+//!
+//! **Phantoms.** An insert puts an absent placeholder into the index while it executes and treats
+//! it as read and to be written. A reader of absence either sees the placeholder and validates its
+//! stamp, or saw the gap before and validates the gap's version.
+//!
+//! Strictly serializable: the serialisation point lies between begin and end of the transaction,
+//! and all reads are current there.
+
+use super::reads::GapSet;
+use super::{Env, Intent, Protocol, Seal, data_base};
+use crate::access::{Groups, WriteSet};
+use crate::epoch::EpochClock;
+use crate::error::Conflict;
+use crate::index::{Change, Gap, Seen};
+use crate::mutant::{Mutant, planted};
+use crate::record::{RecordData, RecordRef};
+use crate::stamp;
+use crate::sync::{Ordering, Wait, fence};
+use crate::table::{GroupSet, Layout};
+
+/// The protocol. One word per column group: its stamp.
+#[derive(Debug)]
+pub struct Silo;
+
+/// A group that was read, and its stamp then.
+struct Read {
+    record: RecordRef,
+    stamp: u64,
+    group: u8,
+}
+
+/// A group that is locked, and its stamp before.
+struct Lock {
+    record: RecordRef,
+    stamp: u64,
+    group: u8,
+}
+
+/// One worker's attempt.
+#[derive(Default)]
+pub struct Local {
+    reads: Vec<Read>,
+    gaps: GapSet,
+    /// In the order of the write set, groups ascending.
+    locks: Vec<Lock>,
+    /// The time of this worker's last commit.
+    last: u64,
+}
+
+/// Pauses on a locked record before the attempt gives up. A holder is between its first lock and
+/// its last store; beyond the spinning part of [`Wait`] it has most likely lost its processor.
+const PAUSES: u32 = 10;
+
+/// Loads the stamp of a group when it is not locked.
+#[inline(always)]
+fn unlocked_stamp(record: RecordRef, group: usize) -> Result<u64, Conflict> {
+    // Acquire: pairs with the publishing store of the version that we are about to copy.
+    let word = record.word(group).load(Ordering::Acquire);
+    if stamp::is_locked(word) { wait_unlocked(record, group) } else { Ok(word) }
+}
+
+/// Waits for the committing writer that holds the lock; bounded, so it is in no cycle.
+#[cold]
+fn wait_unlocked(record: RecordRef, group: usize) -> Result<u64, Conflict> {
+    let mut wait = Wait::new();
+    loop {
+        let word = record.word(group).load(Ordering::Acquire);
+        if !stamp::is_locked(word) {
+            return Ok(word);
+        }
+        if word == stamp::SEALED {
+            return Err(Conflict::Reclaimed);
+        }
+        if wait.rounds() >= PAUSES {
+            return Err(Conflict::Locked);
+        }
+        wait.pause();
+    }
+}
+
+impl Local {
+    #[inline]
+    fn lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<(), Conflict> {
+        let mut wait = Wait::new();
+        loop {
+            let word = record.word(group).load(Ordering::Relaxed);
+            if stamp::is_locked(word) {
+                if word == stamp::SEALED {
+                    return Err(Conflict::Reclaimed);
+                }
+                if wait.rounds() >= PAUSES {
+                    return Err(Conflict::Locked);
+                }
+                wait.pause();
+                continue;
+            }
+            if stamp::is_absent(word) == present {
+                // A blind write saw the row there, or a placeholder missing, without validating it.
+                return Err(Conflict::ReadChanged);
+            }
+            // Acquire: our stores to the data come after. SeqCst: in one order with the other
+            // locks and with the epoch, so that of two transactions which each read what the
+            // other writes at least one sees the other's lock.
+            let locked = word | stamp::LOCK;
+            if record.word(group).compare_exchange(word, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+                self.locks.push(Lock { record, stamp: word, group: group as u8 });
+                return Ok(());
+            }
+        }
+    }
+
+    fn unlock_all(&mut self) {
+        for lock in self.locks.drain(..) {
+            // Release: nothing was written, but the lock's critical section ends here.
+            lock.record.word(lock.group as usize).store(lock.stamp, Ordering::Release);
+        }
+    }
+
+    /// Steps 2 and 3. `own` says whether this transaction holds the lock of a group.
+    #[inline]
+    fn validate_reads(&self, own: impl Fn(RecordRef, usize) -> bool) -> Result<(), Conflict> {
+        if planted(Mutant::SiloReadsNotValidated) {
+            return Ok(());
+        }
+        for read in &self.reads {
+            let word = read.record.word(read.group as usize).load(Ordering::Acquire);
+            if word == read.stamp {
+                continue;
+            }
+            if word != read.stamp | stamp::LOCK {
+                return Err(Conflict::ReadChanged);
+            }
+            if !own(read.record, read.group as usize) && !planted(Mutant::SiloForeignLockIgnored) {
+                return Err(Conflict::Locked);
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_gaps(&self) -> Result<(), Conflict> {
+        if planted(Mutant::SiloGapsNotValidated) { Ok(()) } else { self.gaps.validate() }
+    }
+}
+
+impl Protocol for Silo {
+    const NAME: &'static str = "silo";
+    const STRICT: bool = true;
+    const GROUP_WORDS: usize = 1;
+    const SESSIONS_MAX: usize = 256;
+    type Options = ();
+    type Local = Local;
+
+    fn local(_: &(), _: usize) -> Local {
+        Local::default()
+    }
+
+    #[inline]
+    fn begin(local: &mut Local, _: Env<'_>, _: u32) {
+        local.reads.clear();
+        local.gaps.clear();
+        local.locks.clear();
+    }
+
+    #[inline(always)]
+    fn read<R>(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        _: Intent,
+        mut copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        let start = local.reads.len();
+        loop {
+            let mut absent = false;
+            for group in Groups(groups) {
+                let word = unlocked_stamp(record, group)?;
+                absent |= stamp::is_absent(word);
+                local.reads.push(Read { record, stamp: word, group: group as u8 });
+            }
+            let value = (!absent).then(|| copy(RecordData::new(record, data_base::<Self>(layout))));
+            // Acquire fence, then relaxed loads: if any copied word came from a later writer, so
+            // does its lock bit or stamp (pairs with the release fence in `commit`).
+            fence(Ordering::Acquire);
+            let mut reads = local.reads[start..].iter();
+            if reads.all(|r| record.word(r.group as usize).load(Ordering::Relaxed) == r.stamp)
+                || planted(Mutant::SiloReadNotRechecked)
+            {
+                return Ok(value);
+            }
+            local.reads.truncate(start);
+        }
+    }
+
+    #[inline]
+    fn peek(_: &mut Local, record: RecordRef) -> bool {
+        !stamp::is_absent(record.word(0).load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn write(_: &mut Local, _: Env<'_>, _: RecordRef, _: &'static Layout, _: GroupSet) -> Result<(), Conflict> {
+        Ok(())
+    }
+
+    #[inline]
+    fn seen(local: &mut Local, seen: Seen) {
+        local.gaps.push(seen);
+    }
+
+    fn changed(local: &mut Local, change: Change) {
+        local.gaps.follow(change);
+    }
+
+    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+        for group in 0..layout.groups.len() {
+            // Relaxed: published by the index's release.
+            record.word(group).store(stamp::ABSENT, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn commit(local: &mut Local, env: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict> {
+        if !planted(Mutant::SiloWritesNotLocked) {
+            for write in writes.writes() {
+                for group in write.group_numbers() {
+                    local.lock(write.record, group, write.was_present)?;
+                }
+            }
+        }
+        if writes.is_empty() {
+            // No lock of ours to order before the validation: the reads alone come first.
+            fence(Ordering::Acquire);
+            local.validate_reads(|_, _| false)?;
+            local.validate_gaps()?;
+            return Ok(local.last);
+        }
+        let epoch = env.clock.commit_epoch();
+        local.validate_reads(|record, group| writes.covers(record, group))?;
+        local.validate_gaps()?;
+
+        let newest_read = local.reads.iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0);
+        let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
+        let time = newest_read.max(newest_write).max(local.last).max(stamp::floor(epoch)) + 1;
+        local.last = time;
+
+        // Release fence, then relaxed data stores: a reader that copied one of them also finds the
+        // lock bit or a newer stamp when it checks (pairs with the acquire fence in `read`).
+        fence(Ordering::Release);
+        for write in writes.writes() {
+            let word = stamp::of(time, write.present);
+            if planted(Mutant::SiloUnlockedBeforeInstall) {
+                write.group_numbers().for_each(|g| write.record.word(g).store(word, Ordering::Release));
+                crate::sync::yield_now();
+            }
+            writes.install(write, data_base::<Self>(write.layout));
+            for group in write.group_numbers() {
+                // Release: publishes the data to whoever reads this stamp (Acquire).
+                write.record.word(group).store(word, Ordering::Release);
+            }
+        }
+        local.locks.clear();
+        Ok(time)
+    }
+
+    fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
+        fence(Ordering::SeqCst);
+        local.validate_reads(|_, _| false)?;
+        local.validate_gaps()
+    }
+
+    fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
+        local.unlock_all();
+    }
+
+    fn seal(record: RecordRef, layout: &'static Layout, _: &EpochClock, _: &Gap) -> Seal {
+        seal_stamps(record, layout, 1, |_| true)
+    }
+}
+
+/// Seals a record whose groups' stamps are `stride` words apart, if it is absent, unlocked, and
+/// `old_enough` says so of each stamp.
+pub(super) fn seal_stamps(
+    record: RecordRef,
+    layout: &'static Layout,
+    stride: usize,
+    old_enough: impl Fn(u64) -> bool,
+) -> Seal {
+    let word = |group: usize| record.word(group * stride);
+    for group in 0..layout.groups.len() {
+        let stamp = word(group).load(Ordering::Acquire);
+        let free = !stamp::is_locked(stamp) && stamp::is_absent(stamp) && old_enough(stamp);
+        let locked = stamp | stamp::LOCK;
+        if free && word(group).compare_exchange(stamp, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+            continue;
+        }
+        for held in 0..group {
+            let stamp = word(held).load(Ordering::Relaxed);
+            word(held).store(stamp & !stamp::LOCK, Ordering::Release);
+        }
+        return if stamp::is_absent(stamp) { Seal::Busy } else { Seal::Live };
+    }
+    for group in 0..layout.groups.len() {
+        word(group).store(stamp::SEALED, Ordering::Release);
+    }
+    Seal::Sealed
+}

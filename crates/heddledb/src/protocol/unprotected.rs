@@ -1,0 +1,105 @@
+//! No concurrency control: the limit that all others are measured against.
+//!
+//! One session only, so nothing races. Tables, indexes, the write set and aborts work as under any
+//! other protocol; what is missing is exactly what a concurrency control adds.
+
+use super::{Env, Intent, Protocol, Seal, data_base};
+use crate::access::WriteSet;
+use crate::epoch::EpochClock;
+use crate::error::Conflict;
+use crate::index::{Change, Gap, Seen};
+use crate::record::{RecordData, RecordRef};
+use crate::stamp;
+use crate::sync::Ordering;
+use crate::table::{GroupSet, Layout};
+
+/// The protocol. Its one word per group holds the state bits of [`crate::stamp`].
+#[derive(Debug)]
+pub struct Unprotected;
+
+/// The last commit stamp.
+#[derive(Default)]
+pub struct Local {
+    last: u64,
+}
+
+fn state(record: RecordRef, group: usize) -> u64 {
+    // Relaxed: one session, one thread at a time, handed over by the session's owner.
+    record.word(group).load(Ordering::Relaxed)
+}
+
+fn set_all(record: RecordRef, layout: &Layout, word: u64) {
+    for group in 0..layout.groups.len() {
+        record.word(group).store(word, Ordering::Relaxed);
+    }
+}
+
+impl Protocol for Unprotected {
+    const NAME: &'static str = "unprotected";
+    const STRICT: bool = true;
+    const GROUP_WORDS: usize = 1;
+    const SESSIONS_MAX: usize = 1;
+    type Options = ();
+    type Local = Local;
+
+    fn local(_: &(), _: usize) -> Local {
+        Local::default()
+    }
+
+    fn begin(_: &mut Local, _: Env<'_>, _: u32) {}
+
+    #[inline(always)]
+    fn read<R>(
+        _: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        _: GroupSet,
+        _: Intent,
+        mut copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        let present = !stamp::is_absent(state(record, 0));
+        Ok(present.then(|| copy(RecordData::new(record, data_base::<Self>(layout)))))
+    }
+
+    fn peek(_: &mut Local, record: RecordRef) -> bool {
+        !stamp::is_absent(state(record, 0))
+    }
+
+    fn write(_: &mut Local, _: Env<'_>, _: RecordRef, _: &'static Layout, _: GroupSet) -> Result<(), Conflict> {
+        Ok(())
+    }
+
+    fn seen(_: &mut Local, _: Seen) {}
+
+    fn changed(_: &mut Local, _: Change) {}
+
+    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+        set_all(record, layout, stamp::ABSENT);
+    }
+
+    fn commit(local: &mut Local, _: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict> {
+        local.last += 1;
+        for write in writes.writes() {
+            writes.install(write, data_base::<Self>(write.layout));
+            if write.present != write.was_present {
+                set_all(write.record, write.layout, stamp::of(0, write.present));
+            }
+        }
+        Ok(local.last)
+    }
+
+    fn validate(_: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
+        Ok(())
+    }
+
+    fn abort(_: &mut Local, _: Env<'_>, _: &WriteSet) {}
+
+    fn seal(record: RecordRef, layout: &'static Layout, _: &EpochClock, _: &Gap) -> Seal {
+        if !stamp::is_absent(state(record, 0)) {
+            return Seal::Live;
+        }
+        set_all(record, layout, stamp::SEALED);
+        Seal::Sealed
+    }
+}

@@ -1,0 +1,69 @@
+//! The version stamp of a column group: a logical or commit time with two state bits.
+//!
+//! ```text
+//!   63     62      61 .......... 30   29 ........ 0
+//!   lock   absent  epoch (32 bits)    sequence within the epoch
+//! ```
+//!
+//! For one record stamps rise strictly from writer to writer. The all-ones stamp is *sealed*:
+//! locked and absent for ever, the last state of a block before it is unlinked and recycled.
+
+/// Held by a committing writer.
+pub const LOCK: u64 = 1 << 63;
+/// The row does not exist.
+pub const ABSENT: u64 = 1 << 62;
+/// Locked and absent for ever.
+pub const SEALED: u64 = u64::MAX;
+
+const TIME: u64 = ABSENT - 1;
+const SEQUENCE_BITS: u32 = 30;
+
+/// The time of a stamp, without its state bits.
+#[inline(always)]
+pub const fn time(stamp: u64) -> u64 {
+    stamp & TIME
+}
+
+/// The earliest time of `epoch`.
+#[inline(always)]
+pub const fn floor(epoch: u64) -> u64 {
+    epoch << SEQUENCE_BITS
+}
+
+/// The epoch of a stamp.
+#[inline(always)]
+pub const fn epoch(stamp: u64) -> u64 {
+    time(stamp) >> SEQUENCE_BITS
+}
+
+/// True when the lock bit is set.
+#[inline(always)]
+pub const fn is_locked(stamp: u64) -> bool {
+    stamp & LOCK != 0
+}
+
+/// True when the row does not exist.
+#[inline(always)]
+pub const fn is_absent(stamp: u64) -> bool {
+    stamp & ABSENT != 0
+}
+
+/// A stamp of `time` for a row that is present or not, unlocked.
+#[inline(always)]
+pub const fn of(time: u64, present: bool) -> u64 {
+    if present { time } else { time | ABSENT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts() {
+        let stamp = of(floor(7) + 3, false) | LOCK;
+        assert!(is_locked(stamp) && is_absent(stamp));
+        assert_eq!((epoch(stamp), time(stamp)), (7, floor(7) + 3));
+        assert!(is_locked(SEALED) && is_absent(SEALED));
+        assert!(floor(8) > floor(7) + 1_000_000);
+    }
+}
