@@ -295,12 +295,12 @@ pub struct YcsbArguments {
     pub common: Common,
 }
 impl TpccArguments {
-    pub fn workload(&self) -> Result<heddledb_workloads::Toy, Failure> {
-        Ok(heddledb_workloads::Toy)
+    pub fn workload(&self) -> Result<super::toy::Toy, Failure> {
+        Ok(super::toy::Toy { counters: 50, error: 0, missing: 0 })
     }
 }
 impl YcsbArguments {
-    pub fn workload(&self) -> Result<heddledb_workloads::Toy, Failure> {
-        Ok(heddledb_workloads::Toy)
+    pub fn workload(&self) -> Result<super::toy::Toy, Failure> {
+        Ok(super::toy::Toy { counters: 10000, error: 0, missing: 0 })
     }
 }

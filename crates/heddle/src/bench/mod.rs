@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod runner;
+pub mod toy;
 
 use crate::failure::Failure;
 use crate::machine;
@@ -151,4 +152,74 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::run(format!("{} cannot be written: {error}", path.display())))?;
     eprintln!("wrote {}", path.display());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::toy::Toy;
+    use super::*;
+    use crate::Cli;
+    use clap::Parser;
+
+    /// The report of a short benchmark of counters, with arguments as on the command line.
+    fn report(toy: &Toy, arguments: &str) -> Report {
+        let line = format!("heddle bench tpcc --seconds 0.05 --warmup 0.02 {arguments}");
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let crate::Command::Bench(bench) = cli.command else { panic!("not a benchmark") };
+        let Some(WorkloadArguments::Tpcc(tpcc)) = bench.workload else { panic!("not tpcc") };
+        measure(toy, &tpcc.common.plan().unwrap(), line)
+    }
+
+    #[test]
+    fn every_protocol_counts_right_and_the_report_has_its_shape() {
+        let toy = Toy { counters: 3, error: 0, missing: 0 };
+        let report = report(&toy, "--protocol all --threads 1,2 --runs 2 --pool 100");
+        assert!(!report.failed(), "{}", table::render(&report, false));
+        assert_eq!(report.results.len(), 2 * Kind::ALL.len() - 1);
+        assert!(report.baseline.is_none(), "unprotected was asked for");
+        for result in &report.results {
+            assert_eq!(result.runs.len(), 2);
+            assert!(result.throughput_tps > 0.0 && result.latency_us.p50 > 0.0, "{result:?}");
+            assert!(result.latency_us.p50 <= result.latency_us.p999, "{result:?}");
+            assert!(result.ratio_to_unprotected.is_some());
+            // One input in ten is refused, and the pool holds a hundred.
+            assert!((0.02..0.3).contains(&result.user_abort_rate), "{result:?}");
+            assert!(result.checks.iter().any(|check| check.name == "no count is lost"));
+            for run in &result.runs {
+                assert!(run.seconds >= 0.05 && run.kinds["count"].committed == run.committed);
+                assert_eq!(run.kinds["refuse"].user_aborts, run.user_aborts);
+            }
+        }
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+        let page = html::page(&report);
+        assert!(Kind::ALL.iter().all(|kind| page.contains(kind.name())) && !page.contains("http"));
+    }
+
+    #[test]
+    fn a_baseline_is_run_for_the_ratio_alone() {
+        let toy = Toy { counters: 3, error: 0, missing: 0 };
+        let with = report(&toy, "--protocol silo --runs 1 --pool 0");
+        assert_eq!((with.results.len(), with.baseline.is_some()), (1, true));
+        assert!(with.results[0].ratio_to_unprotected.is_some());
+        let without = report(&toy, "--protocol silo --runs 1 --no-baseline");
+        assert!(without.baseline.is_none() && without.results[0].ratio_to_unprotected.is_none());
+    }
+
+    #[test]
+    fn a_check_that_fails_fails_the_report() {
+        let toy = Toy { counters: 3, error: 1, missing: 0 };
+        let report = report(&toy, "--protocol silo --runs 1 --no-baseline");
+        assert!(report.failed());
+        assert!(table::render(&report, false).contains("FAILED silo, 1 thread: no count is lost"));
+    }
+
+    #[test]
+    fn a_workers_error_is_the_runs_error() {
+        let toy = Toy { counters: 3, error: 0, missing: 1 };
+        let report = report(&toy, "--protocol silo,no-wait --threads 2 --runs 1 --no-baseline");
+        assert!(report.failed());
+        let error = report.results[0].runs[0].error.as_ref().unwrap();
+        assert!(error.contains("has no row with key"), "{error}");
+    }
 }

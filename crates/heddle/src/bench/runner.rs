@@ -111,7 +111,9 @@ struct Tally<L> {
 impl<W: Workload> Job<'_, W> {
     fn run<P: Protocol>(&self, options: P::Options) -> Result<Run, Error> {
         let settings = self.settings;
-        let builder = Database::builder().protocol::<P>().options(options).sessions(self.threads);
+        // Loading may use every core, whatever the number of workers.
+        let sessions = self.threads.max(settings.cores.len()).clamp(1, P::SESSIONS_MAX);
+        let builder = Database::builder().protocol::<P>().options(options).sessions(sessions);
         let db = self.workload.tables(builder).open()?;
 
         let loading = Instant::now();
@@ -182,7 +184,7 @@ impl<W: Workload> Job<'_, W> {
         for (name, length, next) in phases {
             let bar = self.progress.phase(&format!("{}: {name}", self.title));
             let begin = Instant::now();
-            let before = if bar.visible() { db.metrics().commits } else { 0 };
+            let before = if bar.visible() { db.metrics().stats.commits } else { 0 };
             loop {
                 let elapsed = begin.elapsed();
                 if elapsed >= length || signal.get() == STOP {
@@ -192,7 +194,7 @@ impl<W: Workload> Job<'_, W> {
                 if bar.visible() {
                     let elapsed = begin.elapsed().as_secs_f64();
                     bar.share(elapsed / length.as_secs_f64());
-                    let commits = db.metrics().commits.saturating_sub(before);
+                    let commits = db.metrics().stats.commits.saturating_sub(before);
                     bar.message(format!("{} tx/s", rate(commits as f64 / elapsed)));
                 }
             }
