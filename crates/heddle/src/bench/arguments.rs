@@ -4,6 +4,7 @@
 //! only makes sense together. Every refusal says what is allowed.
 
 use super::runner::Settings;
+use super::workloads::{TpccArguments, YcsbArguments};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
@@ -277,30 +278,4 @@ impl Common {
 
 fn at_most(sessions: usize) -> String {
     if sessions == 1 { "1 thread only".into() } else { format!("{sessions} threads at most") }
-}
-
-/// Arguments of `heddle bench tpcc`.
-#[derive(Args, Clone, Debug)]
-pub struct TpccArguments {
-    /// What all workloads share.
-    #[command(flatten)]
-    pub common: Common,
-}
-
-/// Arguments of `heddle bench ycsb`.
-#[derive(Args, Clone, Debug)]
-pub struct YcsbArguments {
-    /// What all workloads share.
-    #[command(flatten)]
-    pub common: Common,
-}
-impl TpccArguments {
-    pub fn workload(&self) -> Result<super::toy::Toy, Failure> {
-        Ok(super::toy::Toy { counters: 50, error: 0, missing: 0 })
-    }
-}
-impl YcsbArguments {
-    pub fn workload(&self) -> Result<super::toy::Toy, Failure> {
-        Ok(super::toy::Toy { counters: 10000, error: 0, missing: 0 })
-    }
 }

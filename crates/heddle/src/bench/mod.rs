@@ -2,7 +2,9 @@
 
 pub mod arguments;
 pub mod runner;
+#[cfg(test)]
 pub mod toy;
+pub mod workloads;
 
 use crate::failure::Failure;
 use crate::machine;
