@@ -1,9 +1,120 @@
-//! Derive macros of HeddleDB.
+//! Derive macros of HeddleDB. Used through `heddledb`, which re-exports them.
+
+mod expand;
+mod parse;
 
 use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
 
-/// Derives `heddledb::Table` for a row type.
+/// Makes a struct a table: its fields are the columns, a value is a row.
+///
+/// The struct has named fields, no generic parameters, and is `Clone` and `Copy`. At least one
+/// field is marked `#[key]`.
+///
+/// ```
+/// use heddledb::{Table, Text};
+///
+/// /// A bank's customer.
+/// #[derive(Table, Clone, Copy, Debug)]
+/// #[table(index(ByName(branch, last_name)), unique(ByEmail(email)))]
+/// struct Customer {
+///     #[key]
+///     branch: u16,
+///     #[key]
+///     number: u32,
+///     last_name: Text<16>,
+///     email: Text<32>,
+///     /// In cents.
+///     #[group(hot)]
+///     balance: i64,
+///     #[group(hot)]
+///     payments: u32,
+/// }
+///
+/// use heddledb::table::{Index, Relation};
+///
+/// let row = Customer {
+///     branch: 7,
+///     number: 12,
+///     last_name: Text::new("Ada").unwrap(),
+///     email: Text::new("ada@example.org").unwrap(),
+///     balance: 100,
+///     payments: 0,
+/// };
+/// // The key of several #[key] fields is a tuple.
+/// assert_eq!(row.key(), (7, 12));
+/// // Each column is a constant of its own name.
+/// assert_eq!(Customer::balance.name(), "balance");
+/// assert_eq!(Customer::LAYOUT.name, "customer");
+/// assert_eq!(Customer::LAYOUT.groups[Customer::balance.group()].name, "hot");
+/// // Each index is a type.
+/// assert_eq!(ByName::entry(&row), (7, row.last_name, 7, 12));
+/// assert_eq!(ByEmail::entry(&row), row.email);
+/// ```
+///
+/// # Attributes of the struct
+///
+/// `#[table(..)]` takes these, separated by commas, and may be repeated:
+///
+/// | | |
+/// |---|---|
+/// | `name = "customer"` | The table's name in messages and reports. Without it: the struct's name in snake_case. |
+/// | `hash` | The primary key is reached by a hash table: point access only, no scans. Without it: by a B+tree. |
+/// | `index(ByName(last, first))` | A secondary index `ByName` over these columns, which several rows may share. |
+/// | `unique(ByEmail(email))` | A secondary index `ByEmail` over columns that no two rows may share. |
+///
+/// A table has at most 6 secondary indexes. They are ordered, whether or not the primary key is.
+///
+/// # Attributes of a field
+///
+/// | | |
+/// |---|---|
+/// | `#[key]` | The column is the primary key or, if several fields have it, the next part of it. |
+/// | `#[group(hot)]` | The column is in the column group `hot`. Without it: in the group `main`. Not for key columns, which are always in `main`. |
+///
+/// A column group is the unit of versioning, locking and validation: two transactions that touch
+/// different groups of a row do not conflict. Columns that change together and often belong in a
+/// group of their own.
+///
+/// # Types
+///
+/// A column holds any `heddledb::table::ColumnValue`: `u8` to `u64`, `i8` to `i64`, `u128`,
+/// `bool`, `f32`, `f64`, `[u8; N]`, `Text<N>`, and `Option` of these. A column of the key or of an
+/// index is a `heddledb::table::Key` as well, which floats and options are not. A key has at most
+/// 8 parts and 64 bytes.
+///
+/// # Layout
+///
+/// A row is an array of 64-bit words. The column groups follow one another, `main` first, the
+/// others in the order in which the struct names them; each starts at a word. Inside a group the
+/// columns lie in the order of declaration, each at the next multiple of its
+/// `ColumnValue::ALIGN`; one of more than 8 bytes starts at a word, a smaller one never straddles
+/// two. The row of the example takes 9 words:
+///
+/// ```text
+/// group  bytes   column
+/// main    0.. 2  branch
+///         4.. 8  number
+///         8..24  last_name
+///        24..56  email
+/// hot    56..64  balance
+///        64..68  payments
+/// ```
+///
+/// A table has at most 64 columns in at most 16 groups.
+///
+/// # What is generated
+///
+/// - For the struct, `heddledb::table::Relation` and `heddledb::Table`.
+/// - For each column, an associated constant with the column's name, of type
+///   `heddledb::Column<Self, V>`, as visible as the struct.
+/// - For each index, a unit struct with the index's name, as visible as the struct, that
+///   implements `heddledb::table::Relation` and `heddledb::table::Index`. Its `Columns` are the
+///   indexed columns: the bare type of one, a tuple of several. The key of a `unique` index is
+///   that. The key of an `index` is a flat tuple of the columns and then the parts of the primary
+///   key, which tell apart and order the rows with equal columns; it has at most 8 parts.
 #[proc_macro_derive(Table, attributes(table, key, group))]
-pub fn derive_table(_input: TokenStream) -> TokenStream {
-    TokenStream::new()
+pub fn derive_table(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    parse::table(&input).map_or_else(syn::Error::into_compile_error, |table| expand::table(&table)).into()
 }

@@ -20,21 +20,44 @@ pub(crate) mod btree;
 pub(crate) mod hash;
 
 use crate::record::RecordRef;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, Wait, fence};
 use std::ptr::NonNull;
 
 /// The state shared by every place where a key could be: one leaf or one bucket.
 ///
-/// `version`: bit 0 = latched by a writer, bit 1 = obsolete (the node was unlinked, for ever);
-/// the rest counts changes. Writers latch by compare-exchange (Acquire), and release by storing
-/// the next count (Release). Readers load it before (Acquire) and after (fence, Relaxed) and
-/// retry on a difference.
+/// ```text
+///   version   bit 0  latched by a writer
+///             bit 1  obsolete: the node was unlinked, or waits in a pool for its next life
+///             rest   count of changes; grows through every life of the node, never repeats
+///
+///   settled(v) --try_latch--> latched(v) --release--> settled(v + 4)
+///                                 |------drop-------> settled(v)            nothing was changed
+///                                 '-----retire------> obsolete(v + 4) --revive--> settled(v + 8)
+/// ```
+///
+/// Seqlock discipline: a writer latches (compare-exchange), issues a release fence, stores the
+/// node's words relaxed, and releases the version (Release). A reader loads a settled version
+/// (Acquire), the words relaxed, and then asks [`Gap::stands`] (acquire fence, relaxed load): had
+/// it read any word of a later writer, the fences would make it see that writer's latch.
+///
+/// **Stamp against version.** A scanner raises the stamp to its commit time, then reads the
+/// version; an inserter changes the version (latch), then reads the stamp to choose its commit
+/// time. Each writes one word and then reads the other's, so acquire and release alone would let
+/// both miss each other. All four are SeqCst: the scanner's `fetch_max` and [`Gap::version`], the
+/// inserter's [`Gap::try_latch`] and its load of the stamp. In their one total order either the
+/// inserter sees the raised stamp, or the scanner sees the latch or a later version and aborts.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Gap {
+    /// Written by the latch's holder; read by all. Carries the words of the node.
     version: AtomicU64,
+    /// Raised by scanners and removers, read by inserters under the latch.
     stamp: AtomicU64,
 }
+
+const LATCHED: u64 = 1;
+const OBSOLETE: u64 = 2;
+const CHANGE: u64 = 4;
 
 impl Gap {
     /// A gap that nobody has looked at.
@@ -42,10 +65,7 @@ impl Gap {
         Self { version: AtomicU64::new(0), stamp: AtomicU64::new(0) }
     }
 
-    /// The version now, with its latch and obsolete bits. SeqCst, because a TicToc scanner raises
-    /// the stamp and then reads the version, while an inserter changes the version and then reads
-    /// the stamp: one of the two must see the other (PITFALLS-style two-variable story; see
-    /// `protocol::tictoc`).
+    /// The version now, with its latch and obsolete bits. SeqCst: see the type's header.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
@@ -55,6 +75,114 @@ impl Gap {
     #[inline]
     pub fn stamp(&self) -> &AtomicU64 {
         &self.stamp
+    }
+
+    /// The settled version from which an optimistic look starts; waits for a latch's holder, who
+    /// waits for nobody while holding. `None` if the node is obsolete.
+    #[inline(always)]
+    pub(crate) fn settled(&self) -> Option<u64> {
+        // Acquire: pairs with the release of the last writer, whose words the look reads.
+        let version = self.version.load(Ordering::Acquire);
+        if version & (LATCHED | OBSOLETE) == 0 { Some(version) } else { self.settle() }
+    }
+
+    /// As `settled`, but `None` also while the node is latched: for who holds another latch, and
+    /// so may not wait.
+    pub(crate) fn settled_now(&self) -> Option<u64> {
+        // Acquire: as in `settled`.
+        let version = self.version.load(Ordering::Acquire);
+        (version & (LATCHED | OBSOLETE) == 0).then_some(version)
+    }
+
+    #[cold]
+    fn settle(&self) -> Option<u64> {
+        let mut wait = Wait::new();
+        loop {
+            // Acquire: as in `settled`.
+            let version = self.version.load(Ordering::Acquire);
+            if version & LATCHED == 0 {
+                return (version & OBSOLETE == 0).then_some(version);
+            }
+            wait.pause();
+        }
+    }
+
+    /// Whether every word read since `settled` returned `version` belongs to that version.
+    #[inline(always)]
+    pub(crate) fn stands(&self, version: u64) -> bool {
+        // Pairs with the release fence in `try_latch`: who has read a word stored after it also
+        // sees, below, the latch taken before it.
+        fence(Ordering::Acquire);
+        // Relaxed: ordered by the fence.
+        self.version.load(Ordering::Relaxed) == version
+    }
+
+    /// Latches the node if it is still at the settled `version`.
+    #[inline(always)]
+    pub(crate) fn try_latch(&self, version: u64) -> Option<Latch<'_>> {
+        // SeqCst: the inserter's half of the stamp's story. As an acquire it pairs with the last
+        // writer's release; a failure reads nothing that is used.
+        self.version
+            .compare_exchange(version, version | LATCHED, Ordering::SeqCst, Ordering::Relaxed)
+            .ok()?;
+        // Pairs with the fence in `stands`.
+        fence(Ordering::Release);
+        Some(Latch { gap: self, version })
+    }
+
+    /// Begins the next life of a node taken from a pool, once its words are stored: by its only
+    /// owner. Returns the settled version.
+    pub(crate) fn revive(&self) -> u64 {
+        // Relaxed: only the owner writes it while the node is in no tree.
+        let version = self.version.load(Ordering::Relaxed);
+        if version & OBSOLETE == 0 {
+            return version;
+        }
+        let alive = (version & !OBSOLETE) + CHANGE;
+        // Release: pairs with `settled`.
+        self.version.store(alive, Ordering::Release);
+        alive
+    }
+}
+
+/// A held latch. Dropped, it restores the version: only right where no word was changed.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Latch<'a> {
+    gap: &'a Gap,
+    version: u64,
+}
+
+impl Latch<'_> {
+    /// The version before the latch.
+    #[inline(always)]
+    pub(crate) fn before(&self) -> u64 {
+        self.version
+    }
+
+    /// Publishes the changes. Returns the version after them.
+    #[inline(always)]
+    pub(crate) fn release(self) -> u64 {
+        let after = self.version + CHANGE;
+        // Release: pairs with `settled`; the words come before.
+        self.gap.version.store(after, Ordering::Release);
+        std::mem::forget(self);
+        after
+    }
+
+    /// Marks the node obsolete.
+    pub(crate) fn retire(self) {
+        // Release: as in `release`.
+        self.gap.version.store((self.version + CHANGE) | OBSOLETE, Ordering::Release);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Latch<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // Release: as in `release`.
+        self.gap.version.store(self.version, Ordering::Release);
     }
 }
 

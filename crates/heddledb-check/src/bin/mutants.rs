@@ -1,0 +1,111 @@
+//! Plants each known bug in turn and requires the conformance suite to catch it.
+//!
+//! `cargo run --release -p heddledb-check --features mutants --bin mutants` runs them all, each in a
+//! process of its own, and exits with 1 if one survives. `... mutants NAME` runs one.
+
+#![forbid(unsafe_code)]
+
+use heddledb::protocol::{Kind, Visitor};
+use heddledb::{Mutant, Protocol, plant};
+use heddledb_check::conformance::suite;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// A mutant that is not caught within this time has survived.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct RunSuite;
+
+impl Visitor for RunSuite {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, options: P::Options) {
+        for test in suite::<P>() {
+            eprintln!("{}: {}", P::NAME, test.name);
+            (test.run)(&options);
+        }
+    }
+}
+
+/// The kinds whose suite must catch a mutant, any of them: those of its room, or all for the floors
+/// that every protocol shares.
+fn rooms(mutant: Mutant) -> &'static [Kind] {
+    let name = format!("{mutant:?}");
+    if name.starts_with("Silo") {
+        &[Kind::Silo]
+    } else if name.starts_with("TicToc") {
+        &[Kind::TicToc]
+    } else if name.starts_with("Locking") {
+        &[Kind::NoWait]
+    } else {
+        &[Kind::Unprotected]
+    }
+}
+
+/// How a planted bug ended.
+enum End {
+    Caught(String),
+    Hung,
+    Survived,
+}
+
+/// Runs the suite with one bug in a child process.
+fn hunt(name: &str) -> std::io::Result<End> {
+    let log = std::env::temp_dir().join(format!("heddle-mutant-{name}-{}", std::process::id()));
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg(name)
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log)?)
+        .spawn()?;
+    let start = Instant::now();
+    let end = loop {
+        match child.try_wait()? {
+            Some(status) if status.success() => break End::Survived,
+            Some(_) => {
+                let text = std::fs::read_to_string(&log)?;
+                let test = text.lines().rfind(|line| Kind::ALL.iter().any(|k| line.starts_with(k.name())) || line.starts_with("locking: "));
+                break End::Caught(test.unwrap_or("the suite").to_owned());
+            }
+            None if start.elapsed() > PATIENCE => {
+                child.kill()?;
+                child.wait()?;
+                break End::Hung;
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    std::fs::remove_file(&log)?;
+    Ok(end)
+}
+
+fn main() -> ExitCode {
+    let by_name = |name: &str| Mutant::ALL.iter().copied().find(|mutant| format!("{mutant:?}") == name);
+    if let Some(name) = std::env::args().nth(1) {
+        let Some(mutant) = by_name(&name) else {
+            eprintln!("no mutant is called {name}; choose from {:?}", Mutant::ALL);
+            return ExitCode::from(2);
+        };
+        plant(Some(mutant));
+        rooms(mutant).iter().for_each(|kind| kind.visit(RunSuite));
+        return ExitCode::SUCCESS;
+    }
+    let mut survivors = 0;
+    for mutant in Mutant::ALL {
+        let (name, start) = (format!("{mutant:?}"), Instant::now());
+        let verdict = match hunt(&name) {
+            Ok(End::Caught(test)) => format!("caught by {test}"),
+            Ok(End::Hung) => "caught: the suite does not end".to_owned(),
+            Ok(End::Survived) => {
+                survivors += 1;
+                "SURVIVED".to_owned()
+            }
+            Err(error) => {
+                survivors += 1;
+                format!("not run: {error}")
+            }
+        };
+        println!("{name:32} {:6.1} s  {verdict}", start.elapsed().as_secs_f64());
+    }
+    println!("{} mutants, {survivors} survived", Mutant::ALL.len());
+    ExitCode::from(u8::from(survivors > 0))
+}

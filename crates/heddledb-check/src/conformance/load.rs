@@ -1,0 +1,254 @@
+//! Invariants while threads run for real.
+
+use super::{Hashed, Ordered, Tables, Test, check_index, open};
+use heddledb::sync::Random;
+use heddledb::{Database, Error, Protocol, Scan, Session, Transaction};
+use std::ops::ControlFlow;
+
+pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
+    vec![
+        Test { name: "bank_sum_ordered", run: bank::<P, Ordered, 2> },
+        Test { name: "bank_sum_hashed", run: bank::<P, Hashed, 2> },
+        Test { name: "bank_sum_oversubscribed", run: bank::<P, Ordered, 8> },
+        Test { name: "ring_ordered", run: ring::<P, Ordered> },
+        Test { name: "ring_hashed", run: ring::<P, Hashed> },
+        Test { name: "insert_delete_pairs_ordered", run: pairs::<P, Ordered> },
+        Test { name: "write_skew_under_load", run: write_skew::<P, Ordered> },
+        Test { name: "index_consistency_under_load", run: index_consistency::<P, Ordered> },
+        Test { name: "memory_is_flat_under_churn", run: churn::<P> },
+    ]
+}
+
+/// Runs `work` on as many threads as the protocol allows, up to `threads`; each gets its session, a
+/// seeded generator and its number.
+fn on_threads<P: Protocol>(
+    db: &Database<P>,
+    threads: usize,
+    work: impl Fn(&mut Session<P>, &mut Random, usize) + Sync,
+) {
+    std::thread::scope(|scope| {
+        for number in 0..threads.min(P::SESSIONS_MAX) {
+            let work = &work;
+            scope.spawn(move || {
+                let mut session = db.session().expect("a session is free");
+                work(&mut session, &mut Random::new(number as u64 + 1), number);
+            });
+        }
+    });
+}
+
+fn lawful<R>(result: heddledb::Result<R>) -> R {
+    result.unwrap_or_else(|error| panic!("the workload does nothing unlawful, yet: {error}"))
+}
+
+const ACCOUNTS: u64 = 6;
+const TRANSFERS: usize = 12_000;
+
+/// Transfers keep the sum, and every reader sees it, by scan and by key.
+fn bank<P: Protocol, T: Tables, const THREADS: usize>(options: &P::Options) {
+    let db = open::<P>(options);
+    lawful(lawful(db.session()).run(|tx| (0..ACCOUNTS).try_for_each(|key| tx.insert(T::row(key, 100, 0)))));
+    on_threads(&db, THREADS, |session, random, _| {
+        for round in 0..TRANSFERS / THREADS {
+            if round % 4 == 0 {
+                let sum = lawful(session.run(|tx| {
+                    let mut sum = 0;
+                    for key in 0..ACCOUNTS {
+                        sum += tx.get_columns(key, T::VALUE)?.unwrap_or(0);
+                    }
+                    Ok(sum)
+                }));
+                assert_eq!(sum, 100 * ACCOUNTS as i64, "a reader saw money appear or vanish");
+                let sum: i64 = lawful(session.run(|tx| {
+                    Ok(T::scan(tx, 0, ACCOUNTS, false, usize::MAX)?.iter().map(|(_, value, _)| value).sum())
+                }));
+                assert_eq!(sum, 100 * ACCOUNTS as i64, "a scan saw money appear or vanish");
+                continue;
+            }
+            let (from, to) = (random.below(ACCOUNTS), random.below(ACCOUNTS));
+            let amount = random.below(20) as i64;
+            let give_up = random.below(10) == 0;
+            let outcome = session.run(|tx| {
+                tx.update_columns(from, T::VALUE, |value| *value -= amount)?;
+                if give_up {
+                    return Err(Error::user("half way"));
+                }
+                tx.update_columns(to, T::VALUE, |value| *value += amount)
+            });
+            assert_eq!(give_up, matches!(outcome, Err(Error::User(_))), "{outcome:?}");
+        }
+    });
+    let rows = super::all_rows::<P, T>(&db);
+    assert_eq!(rows.iter().map(|(_, value, _)| value).sum::<i64>(), 100 * ACCOUNTS as i64);
+    check_index::<P, T>(&db, &rows);
+}
+
+/// A ring of successors stays one ring while random nodes are moved: each step swaps three links,
+/// which any non-serializable mix of two steps tears into pieces.
+fn ring<P: Protocol, T: Tables>(options: &P::Options) {
+    const NODES: u64 = 8;
+    const STEPS: usize = 8_000;
+    let db = open::<P>(options);
+    let next_of = |node: u64| ((node + 1) % NODES) as i64;
+    lawful(lawful(db.session()).run(|tx| (0..NODES).try_for_each(|key| tx.insert(T::row(key, next_of(key), 0)))));
+    on_threads(&db, 3, |session, random, _| {
+        for _ in 0..STEPS {
+            let start = random.below(NODES);
+            lawful(session.run(|tx| {
+                let mut link = |node: u64| Ok::<_, Error>(tx.get_columns(node, T::VALUE)?.unwrap_or(0) as u64);
+                let (a, b, c, d);
+                (a, b) = (start, link(start)?);
+                c = link(b)?;
+                d = link(c)?;
+                if [a, b, c, d].iter().any(|node| [a, b, c, d].iter().filter(|other| *other == node).count() > 1) {
+                    return Err(Error::user("the walk came back too soon"));
+                }
+                // a -> b -> c -> d becomes a -> c -> b -> d.
+                tx.update_columns(a, T::VALUE, |value| *value = c as i64)?;
+                tx.update_columns(c, T::VALUE, |value| *value = b as i64)?;
+                tx.update_columns(b, T::VALUE, |value| *value = d as i64)
+            }));
+        }
+    });
+    let rows = super::all_rows::<P, T>(&db);
+    let (mut node, mut seen) = (0u64, 0);
+    loop {
+        node = rows[node as usize].1 as u64;
+        seen += 1;
+        if node == 0 || seen > NODES {
+            break;
+        }
+    }
+    assert_eq!(seen, NODES, "the ring fell apart: {rows:?}");
+}
+
+/// Keys come and go in pairs; whoever looks sees both or neither, by scan, by key and by index.
+fn pairs<P: Protocol, T: Tables>(options: &P::Options) {
+    const ROUNDS: usize = 8_000;
+    let db = open::<P>(options);
+    on_threads(&db, 3, |session, random, _| {
+        for _ in 0..ROUNDS {
+            let low = random.below(4);
+            let high = low + 4;
+            match random.below(3) {
+                0 => lawful(session.run(|tx| match tx.get_columns(low, T::VALUE)? {
+                    None => {
+                        tx.insert(T::row(low, 1, 1))?;
+                        tx.insert(T::row(high, 1, 1))
+                    }
+                    Some(_) => {
+                        assert!(tx.delete::<T::Row>(high)?, "half a pair at {low}");
+                        tx.delete::<T::Row>(low).map(|_| ())
+                    }
+                })),
+                1 => {
+                    let keys: Vec<u64> = lawful(session.run(|tx| T::scan(tx, 0, 8, false, usize::MAX)))
+                        .iter()
+                        .map(|row| row.0)
+                        .collect();
+                    let paired = keys.iter().all(|key| keys.contains(&((key + 4) % 8)));
+                    assert!(paired, "a scan saw half a pair: {keys:?}");
+                }
+                _ => {
+                    let count = lawful(session.run(|tx| {
+                        let mut count = 0;
+                        tx.scan_index(Scan::<T::ByValue>::all(), |_, _| {
+                            count += 1;
+                            ControlFlow::Continue(())
+                        })?;
+                        Ok(count)
+                    }));
+                    assert_eq!(count % 2, 0, "the index showed half a pair");
+                }
+            }
+        }
+    });
+    check_index::<P, T>(&db, &super::all_rows::<P, T>(&db));
+}
+
+/// Two rows may not both be raised: each transaction reads both and raises one if neither is.
+fn write_skew<P: Protocol, T: Tables>(options: &P::Options) {
+    const ROUNDS: usize = 8_000;
+    let db = open::<P>(options);
+    lawful(lawful(db.session()).run(|tx| (0..2).try_for_each(|key| tx.insert(T::row(key, 0, 0)))));
+    on_threads(&db, 2, |session, _, number| {
+        let mine = number as u64;
+        for round in 0..ROUNDS {
+            let sum = lawful(session.run(|tx| {
+                let other = tx.get_columns(1 - mine, T::VALUE)?.unwrap_or(0);
+                let own = tx.get_columns(mine, T::VALUE)?.unwrap_or(0);
+                let new = if own == 0 && other == 0 { 1 } else { 0 };
+                if new != own {
+                    tx.update_columns(mine, T::VALUE, |value| *value = new)?;
+                }
+                Ok(new + other)
+            }));
+            assert!(sum <= 1, "both rows are raised, in round {round}");
+        }
+    });
+}
+
+/// Values move about, so index entries do; index and table agree at every look.
+fn index_consistency<P: Protocol, T: Tables>(options: &P::Options) {
+    const ROUNDS: usize = 6_000;
+    let db = open::<P>(options);
+    lawful(lawful(db.session()).run(|tx| (0..8).try_for_each(|key| tx.insert(T::row(key, key as i64, 0)))));
+    on_threads(&db, 3, |session, random, _| {
+        for _ in 0..ROUNDS {
+            let (key, value) = (random.below(8), random.below(50) as i64);
+            if random.below(2) == 0 {
+                lawful(session.run(|tx| tx.update_columns(key, T::VALUE, |old| *old = value)));
+            } else {
+                lawful(session.run(|tx| {
+                    let Some(row) = tx.get::<T::Row>(key)? else { return Ok(()) };
+                    let (_, value, _) = T::parts(&row);
+                    let mut found = false;
+                    tx.scan_index(Scan::<T::ByValue>::range((value, key)..=(value, key)), |_, _| {
+                        found = true;
+                        ControlFlow::Continue(())
+                    })?;
+                    // Only a transaction that commits may complain: an optimistic one may have read
+                    // the row and the entry at different moments.
+                    if found { Ok(()) } else { Err(Error::user(format!("no entry {value} for row {key}"))) }
+                }));
+            }
+        }
+    });
+    check_index::<P, T>(&db, &super::all_rows::<P, T>(&db));
+}
+
+/// A window of keys moves on for ever; records, index nodes and garbage stay bounded.
+fn churn<P: Protocol>(options: &P::Options) {
+    const WINDOW: u64 = 200;
+    const ROUNDS: u64 = 60_000;
+    let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(4));
+    let db = builder.manual_epochs().open().expect("the settings are lawful");
+    let measure = |db: &Database<P>| {
+        let metrics = db.metrics();
+        (metrics.record_bytes, metrics.index_nodes.iter().map(|(_, nodes)| nodes).sum::<usize>(), metrics.garbage)
+    };
+    let mut sizes = Vec::new();
+    for part in 0..4 {
+        let mut session = db.session().expect("a session is free");
+        for round in part * ROUNDS / 4..(part + 1) * ROUNDS / 4 {
+            lawful(session.run(|tx| {
+                tx.insert(Ordered::row(round, round as i64 % 7, 0))?;
+                tx.insert(Hashed::row(round, round as i64 % 7, 0))?;
+                if let Some(old) = round.checked_sub(WINDOW) {
+                    assert!(tx.delete::<<Ordered as Tables>::Row>(old)?);
+                    assert!(tx.delete::<<Hashed as Tables>::Row>(old)?);
+                }
+                Ok(())
+            }));
+            if round % 50 == 0 {
+                db.advance_epoch();
+            }
+        }
+        drop(session);
+        sizes.push(measure(&db));
+    }
+    let (first, last) = (sizes[0], sizes[3]);
+    assert!(last.0 <= first.0 + first.0 / 20, "record memory grew: {sizes:?}");
+    assert!(last.1 <= first.1 + first.1 / 4 + 8, "index nodes grew: {sizes:?}");
+    assert!(last.2 <= first.2 * 2 + 100, "garbage grew: {sizes:?}");
+}

@@ -1,0 +1,202 @@
+//! The conformance suite: what every concurrency control must pass, unmodified.
+//!
+//! Each [`Test`] is generic over the protocol and reports a failure by panicking, with the seed or
+//! the schedule that shows it. The parts:
+//!
+//! - `anomalies`: the anomalies of the literature by name, in every interleaving of their steps, on
+//!   both index structures ([`script`] says how they are judged);
+//! - `random`: random small programs in random interleavings, by seed;
+//! - `load`: invariants while several threads run, also with four times more threads than cores;
+//! - `histories`: long random histories, judged by both checkers.
+//!
+//! To run them for a protocol of your own: call [`Test::run`] for each of [`suite`].
+
+mod anomalies;
+mod histories;
+mod load;
+mod random;
+pub mod script;
+
+use heddledb::table::{Column, Index};
+use heddledb::{Database, Protocol, Result, Scan, Table, Transaction};
+use std::ops::ControlFlow;
+
+/// One test of the suite.
+pub struct Test<P: Protocol> {
+    /// Its name.
+    pub name: &'static str,
+    /// Runs it under the protocol with these options; panics on failure.
+    pub run: fn(&P::Options),
+}
+
+/// The suite for a protocol.
+pub fn suite<P: Protocol>() -> Vec<Test<P>> {
+    let mut tests = anomalies::tests::<P>();
+    tests.extend(random::tests::<P>());
+    tests.extend(load::tests::<P>());
+    tests.extend(histories::tests::<P>());
+    tests
+}
+
+/// A row of the ordered test table.
+#[derive(Table, Clone, Copy, Debug)]
+#[table(index(OrderedByValue(value)))]
+pub struct OrderedRow {
+    #[key]
+    key: u64,
+    value: i64,
+    #[group(other)]
+    other: i64,
+}
+
+/// A row of the hashed test table.
+#[derive(Table, Clone, Copy, Debug)]
+#[table(hash, index(HashedByValue(value)))]
+pub struct HashedRow {
+    #[key]
+    key: u64,
+    value: i64,
+    #[group(other)]
+    other: i64,
+}
+
+/// The test tables: the same columns over different indexes.
+pub trait Tables: Send + Sync + 'static {
+    /// The row type.
+    type Row: Table<Key = u64>;
+    /// The secondary index on `value`.
+    type ByValue: Index<Table = Self::Row, Key = (i64, u64), Columns = i64>;
+    /// The column `value`.
+    const VALUE: Column<Self::Row, i64>;
+    /// The column `other`, in a group of its own.
+    const OTHER: Column<Self::Row, i64>;
+    /// A row.
+    fn row(key: u64, value: i64, other: i64) -> Self::Row;
+    /// A row's columns.
+    fn parts(row: &Self::Row) -> (u64, i64, i64);
+    /// The rows in a range of keys.
+    fn scan(
+        tx: &mut impl Transaction,
+        low: u64,
+        high: u64,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<(u64, i64, i64)>>;
+}
+
+/// The table with a B+tree.
+pub struct Ordered;
+/// The table with a hash index.
+pub struct Hashed;
+
+impl Tables for Ordered {
+    type Row = OrderedRow;
+    type ByValue = OrderedByValue;
+    const VALUE: Column<OrderedRow, i64> = OrderedRow::value;
+    const OTHER: Column<OrderedRow, i64> = OrderedRow::other;
+
+    fn row(key: u64, value: i64, other: i64) -> OrderedRow {
+        OrderedRow { key, value, other }
+    }
+
+    fn parts(row: &OrderedRow) -> (u64, i64, i64) {
+        (row.key, row.value, row.other)
+    }
+
+    fn scan(
+        tx: &mut impl Transaction,
+        low: u64,
+        high: u64,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<(u64, i64, i64)>> {
+        let mut found = Vec::new();
+        let scan = Scan::<OrderedRow>::range(low..=high).limit(limit);
+        tx.scan(if reverse { scan.reverse() } else { scan }, |row| {
+            found.push(Self::parts(&row));
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+}
+
+impl Tables for Hashed {
+    type Row = HashedRow;
+    type ByValue = HashedByValue;
+    const VALUE: Column<HashedRow, i64> = HashedRow::value;
+    const OTHER: Column<HashedRow, i64> = HashedRow::other;
+
+    fn row(key: u64, value: i64, other: i64) -> HashedRow {
+        HashedRow { key, value, other }
+    }
+
+    fn parts(row: &HashedRow) -> (u64, i64, i64) {
+        (row.key, row.value, row.other)
+    }
+
+    /// Without order, a range is its keys one by one, the absent ones too.
+    fn scan(
+        tx: &mut impl Transaction,
+        low: u64,
+        high: u64,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<(u64, i64, i64)>> {
+        let mut found = Vec::new();
+        let mut look = |key: u64| -> Result<()> {
+            if found.len() < limit
+                && let Some(row) = tx.get::<HashedRow>(key)?
+            {
+                found.push(Self::parts(&row));
+            }
+            Ok(())
+        };
+        if low <= high {
+            let high = high.min(script::KEYS);
+            if reverse { (low..=high).rev().try_for_each(&mut look)? } else { (low..=high).try_for_each(&mut look)? }
+        }
+        Ok(found)
+    }
+}
+
+/// A database for a test, with the test tables made.
+pub(crate) fn open<P: Protocol>(options: &P::Options) -> Database<P> {
+    let sessions = P::SESSIONS_MAX.min(16);
+    let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(sessions);
+    builder.table::<OrderedRow>(64).table::<HashedRow>(64).open().expect("the settings are lawful")
+}
+
+/// Brings a table to these rows, and no others among the scripts' keys.
+pub(crate) fn reset<P: Protocol, T: Tables>(db: &Database<P>, rows: &[(u64, i64, i64)]) {
+    let mut session = db.session().expect("a session is free");
+    session
+        .run(|tx| {
+            for key in 0..=script::KEYS {
+                tx.delete::<T::Row>(key)?;
+            }
+            rows.iter().try_for_each(|(key, value, other)| tx.insert(T::row(*key, *value, *other)))
+        })
+        .expect("resetting conflicts with nobody for long");
+}
+
+/// The rows of a table among the scripts' keys.
+pub(crate) fn all_rows<P: Protocol, T: Tables>(db: &Database<P>) -> Vec<(u64, i64, i64)> {
+    let mut session = db.session().expect("a session is free");
+    session.run(|tx| T::scan(tx, 0, script::KEYS, false, usize::MAX)).expect("reading conflicts with nobody for long")
+}
+
+/// Panics unless the secondary index holds exactly the entries of the rows.
+pub(crate) fn check_index<P: Protocol, T: Tables>(db: &Database<P>, rows: &[(u64, i64, i64)]) {
+    let mut session = db.session().expect("a session is free");
+    let entries = session.run(|tx| {
+        let mut entries = Vec::new();
+        tx.scan_index(Scan::<T::ByValue>::all(), |(value, _), key| {
+            entries.push((value, key));
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    });
+    let mut expected: Vec<(i64, u64)> = rows.iter().map(|(key, value, _)| (*value, *key)).collect();
+    expected.sort_unstable();
+    assert_eq!(entries.expect("reading conflicts with nobody for long"), expected, "the index and its table disagree");
+}

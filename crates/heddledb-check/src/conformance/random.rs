@@ -1,0 +1,90 @@
+//! Random small programs in random interleavings.
+
+use super::script::{KEYS, Op, Program, interleave, judge};
+use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open, reset};
+use heddledb::Protocol;
+use heddledb::sync::Random;
+
+pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
+    vec![
+        Test { name: "random_programs_ordered", run: many::<P, Ordered> },
+        Test { name: "random_programs_hashed", run: many::<P, Hashed> },
+    ]
+}
+
+/// Cases of one run; `HEDDLE_SEED` replays a single one, `HEDDLE_CASES` changes the number.
+const CASES: u64 = 1_500;
+
+fn many<P: Protocol, T: Tables>(options: &P::Options) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let db = open::<P>(options);
+    match number("HEDDLE_SEED") {
+        Some(seed) => one::<P, T>(&db, seed),
+        None => (0..number("HEDDLE_CASES").unwrap_or(CASES)).for_each(|seed| one::<P, T>(&db, seed)),
+    }
+}
+
+fn one<P: Protocol, T: Tables>(db: &heddledb::Database<P>, seed: u64) {
+    let random = &mut Random::new(seed);
+    let mut initial = Vec::new();
+    for key in 0..=KEYS {
+        if random.below(2) == 0 {
+            initial.push((key, random.below(6) as i64 * 10, random.below(100) as i64));
+        }
+    }
+    let count = 2 + random.below(2) as usize;
+    let programs: Vec<Program> = (0..count).map(|_| program(random)).collect();
+    let schedule = schedule(random, &programs, P::SESSIONS_MAX > 1);
+    reset::<P, T>(db, &initial);
+    let outcomes = interleave::<P, T>(db, &programs, &schedule);
+    let last = all_rows::<P, T>(db);
+    check_index::<P, T>(db, &last);
+    if let Err(report) = judge(P::STRICT, &initial, &programs, &outcomes, &last) {
+        let table = std::any::type_name::<T>();
+        panic!("HEDDLE_SEED={seed} on {table} under {}: schedule {schedule:?}\n{report}", P::NAME);
+    }
+}
+
+fn program(random: &mut Random) -> Program {
+    let steps = 1 + random.below(5);
+    (0..steps).map(|_| operation(random)).collect()
+}
+
+fn operation(random: &mut Random) -> Op {
+    let key = random.below(KEYS + 1);
+    let value = random.below(6) as i64 * 10;
+    let (low, high) = (random.below(KEYS + 1), random.below(KEYS + 1));
+    match random.below(30) {
+        0..6 => Op::Get(key),
+        6 => Op::GetOther(key),
+        7..10 => Op::Insert(key, value),
+        10 => Op::Upsert(key, value),
+        11..14 => Op::Increment(key, value + 1),
+        14 => Op::IncrementOther(key, 1),
+        15 => Op::SetOther(key, value),
+        16 => Op::AddOther(key, 1),
+        17..20 => Op::Delete(key),
+        20..23 => Op::Scan(low.min(high), low.max(high)),
+        23 => Op::ScanLastTwo(low.min(high), low.max(high)),
+        24 | 25 => Op::ScanIndex(value, value + 10),
+        26 => Op::Find(value),
+        27 | 28 => Op::StoreSum(key),
+        _ => Op::Abort,
+    }
+}
+
+/// A random order of the programs' steps, their commits included.
+fn schedule(random: &mut Random, programs: &[Program], interleaved: bool) -> Vec<usize> {
+    let mut left: Vec<usize> = programs.iter().map(|program| program.len() + 1).collect();
+    let mut order = Vec::new();
+    while left.iter().any(|steps| *steps > 0) {
+        let mut who = random.below(programs.len() as u64) as usize;
+        while left[who] == 0 {
+            who = (who + 1) % left.len();
+        }
+        let steps = if interleaved { 1 } else { left[who] };
+        order.extend(std::iter::repeat_n(who, steps));
+        left[who] -= steps;
+    }
+    order
+}

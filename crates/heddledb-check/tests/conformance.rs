@@ -1,0 +1,49 @@
+//! The conformance suite under every protocol.
+
+use heddledb::protocol::{Kind, Visitor};
+use heddledb::Protocol;
+use heddledb_check::conformance::suite;
+
+struct RunSuite;
+
+impl Visitor for RunSuite {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, options: P::Options) {
+        let only = std::env::var("HEDDLE_TEST").ok();
+        for test in suite::<P>() {
+            if only.as_deref().is_none_or(|name| name == test.name) {
+                let start = std::time::Instant::now();
+                println!("{} {:?}: {}", P::NAME, options, test.name);
+                (test.run)(&options);
+                println!("  passed in {:?}", start.elapsed());
+            }
+        }
+    }
+}
+
+macro_rules! conformance {
+    ($($name:ident $kind:ident;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                Kind::$kind.visit(RunSuite);
+            }
+        )*
+
+        /// A kind that is not listed here would not be tested.
+        #[test]
+        fn every_kind_is_listed() {
+            assert_eq!(&[$(Kind::$kind),*][..], Kind::ALL);
+        }
+    };
+}
+
+conformance! {
+    unprotected Unprotected;
+    silo Silo;
+    tictoc TicToc;
+    tictoc_sorted TicTocSorted;
+    no_wait NoWait;
+    wait_die WaitDie;
+}

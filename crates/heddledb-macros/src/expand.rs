@@ -1,0 +1,245 @@
+//! From a [`Table`] to the generated items.
+
+use crate::parse::{Column, Index, Table};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+pub fn table(table: &Table) -> TokenStream {
+    let types = index_types(table);
+    let places = places(table);
+    let columns = column_constants(table);
+    let relation = relation_of_table(table);
+    let implementation = table_impl(table);
+    let indexes = table.indexes.iter().map(|index| index_impls(table, index));
+    quote! {
+        #types
+        const _: () = {
+            #places
+            #columns
+            #relation
+            #implementation
+            #(#indexes)*
+        };
+    }
+}
+
+/// `A` for one part, `(A, B)` for several.
+fn tuple(parts: &[TokenStream]) -> TokenStream {
+    match parts {
+        [part] => part.clone(),
+        parts => quote!((#(#parts),*)),
+    }
+}
+
+fn types(table: &Table, ordinals: impl IntoIterator<Item = usize>) -> Vec<TokenStream> {
+    ordinals.into_iter().map(|ordinal| table.columns[ordinal].ty.clone()).collect()
+}
+
+/// `row.a` of each column.
+fn values(table: &Table, row: &TokenStream, ordinals: impl IntoIterator<Item = usize>) -> Vec<TokenStream> {
+    let value = |ordinal: usize| {
+        let ident = &table.columns[ordinal].ident;
+        quote!(#row.#ident)
+    };
+    ordinals.into_iter().map(value).collect()
+}
+
+fn mask(ordinals: impl IntoIterator<Item = usize>) -> u64 {
+    ordinals.into_iter().fold(0, |mask, ordinal| mask | 1 << ordinal)
+}
+
+/// The expression for the words of an encoded key.
+fn words_of(key: &TokenStream) -> TokenStream {
+    quote!(::heddledb::table::key_words(<#key as ::heddledb::table::Key>::BYTES))
+}
+
+/// The offset of each column in bytes and the bounds of each group in words.
+///
+/// The sizes are constants of types that only the compiler knows, so it computes the layout.
+fn places(table: &Table) -> TokenStream {
+    let (count, groups) = (table.columns.len(), table.groups.len());
+    let types = table.columns.iter().map(|column| &column.ty);
+    let group_of = table.columns.iter().map(|column| column.group);
+    let empty = format!("a column of table `{}` has a type of no bytes; remove the column", table.name);
+    quote! {
+        const __PLACES: ([usize; #count], [usize; #groups + 1]) = {
+            // Bytes, alignment and group of each column.
+            let columns: [(usize, usize, usize); #count] = [#((
+                <#types as ::heddledb::table::ColumnValue>::BYTES,
+                <#types as ::heddledb::table::ColumnValue>::ALIGN,
+                #group_of,
+            )),*];
+            let mut offsets = [0; #count];
+            let mut bounds = [0; #groups + 1];
+            let mut end = 0usize;
+            let mut group = 0;
+            while group < #groups {
+                let mut column = 0;
+                while column < #count {
+                    let (bytes, align, of) = columns[column];
+                    ::core::assert!(bytes > 0, #empty);
+                    if of == group {
+                        offsets[column] = end.next_multiple_of(if bytes > 8 { 8 } else { align });
+                        end = offsets[column] + bytes;
+                    }
+                    column += 1;
+                }
+                end = end.next_multiple_of(8);
+                group += 1;
+                bounds[group] = end / 8;
+            }
+            (offsets, bounds)
+        };
+        const __OFFSETS: [usize; #count] = __PLACES.0;
+        const __BOUNDS: [usize; #groups + 1] = __PLACES.1;
+    }
+}
+
+fn column_constants(table: &Table) -> TokenStream {
+    let (row, vis) = (&table.ident, &table.vis);
+    let constants = table.columns.iter().enumerate().map(|(ordinal, column)| {
+        let Column { ident, name, ty, docs, group } = column;
+        let summary = match docs.is_empty() {
+            true => format!("Column `{name}`, in group `{}`.", table.groups[*group]),
+            false => format!("\nIn group `{}`.", table.groups[*group]),
+        };
+        quote! {
+            #(#docs)*
+            #[doc = #summary]
+            #vis const #ident: ::heddledb::table::Column<Self, #ty> =
+                ::heddledb::table::Column::new(#name, __OFFSETS[#ordinal], #group, #ordinal);
+        }
+    });
+    quote! {
+        #[allow(dead_code, non_upper_case_globals)]
+        #[automatically_derived]
+        impl #row {
+            #(#constants)*
+        }
+    }
+}
+
+/// `impl Relation`: what tables and indexes have in common.
+fn relation(
+    implementor: &syn::Ident,
+    key: &TokenStream,
+    name: &str,
+    groups: &TokenStream,
+    words: &TokenStream,
+    structure: &str,
+) -> TokenStream {
+    let key_words = words_of(key);
+    let structure = format_ident!("{structure}");
+    quote! {
+        #[automatically_derived]
+        impl ::heddledb::table::Relation for #implementor {
+            type Key = #key;
+            type Words = [u64; #key_words];
+            const LAYOUT: &'static ::heddledb::table::Layout =
+                &::heddledb::table::Layout { name: #name, groups: &[#groups], words: #words };
+            const STRUCTURE: ::heddledb::table::Structure = ::heddledb::table::Structure::#structure;
+            #[inline(always)]
+            fn slot() -> &'static ::heddledb::table::Slot {
+                static SLOT: ::heddledb::table::Slot = ::heddledb::table::Slot::new();
+                &SLOT
+            }
+        }
+    }
+}
+
+fn group(name: &str, start: &TokenStream, end: &TokenStream) -> TokenStream {
+    quote! {
+        ::heddledb::table::Group { name: #name, span: ::heddledb::table::Span { start: #start, end: #end } }
+    }
+}
+
+fn relation_of_table(table: &Table) -> TokenStream {
+    let groups = table.groups.iter().enumerate().map(|(index, name)| {
+        let next = index + 1;
+        group(name, &quote!(__BOUNDS[#index]), &quote!(__BOUNDS[#next]))
+    });
+    let groups = quote!(#(#groups),*);
+    let count = table.groups.len();
+    let key = tuple(&types(table, table.key.iter().copied()));
+    let structure = if table.hash { "Hash" } else { "Ordered" };
+    relation(&table.ident, &key, &table.name, &groups, &quote!(__BOUNDS[#count]), structure)
+}
+
+fn table_impl(table: &Table) -> TokenStream {
+    let row = &table.ident;
+    let indexes = table.indexes.iter().map(|index| &index.ident);
+    let indexed = mask(table.indexes.iter().flat_map(|index| index.columns.iter().copied()));
+    let key_columns = mask(table.key.iter().copied());
+    let names = table.columns.iter().map(|column| &column.name);
+    let key = tuple(&values(table, &quote!(self), table.key.iter().copied()));
+    let fields: Vec<_> = table.columns.iter().map(|column| &column.ident).collect();
+    let ordinals: Vec<_> = (0..table.columns.len()).collect();
+    quote! {
+        #[automatically_derived]
+        impl ::heddledb::table::Table for #row {
+            type Indexes = (#(#indexes,)*);
+            const INDEXED: u64 = #indexed;
+            const KEY_COLUMNS: u64 = #key_columns;
+            const COLUMN_NAMES: &'static [&'static str] = &[#(#names),*];
+            #[inline(always)]
+            fn key(&self) -> Self::Key {
+                #key
+            }
+            #[inline(always)]
+            fn load(source: &impl ::heddledb::record::Words) -> Self {
+                Self {
+                    #(#fields: ::heddledb::table::ColumnValue::load(source, const { __OFFSETS[#ordinals] }),)*
+                }
+            }
+            #[inline(always)]
+            fn store(&self, target: &mut impl ::heddledb::record::WordsMut) {
+                #(::heddledb::table::ColumnValue::store(&self.#fields, target, const { __OFFSETS[#ordinals] });)*
+            }
+        }
+    }
+}
+
+/// The unit structs that stand for the indexes.
+fn index_types(table: &Table) -> TokenStream {
+    let vis = &table.vis;
+    let types = table.indexes.iter().map(|index| {
+        let ident = &index.ident;
+        let kind = if index.unique { "Unique index" } else { "Index" };
+        let columns: Vec<_> = index.columns.iter().map(|column| format!("`{}`", table.columns[*column].name)).collect();
+        let doc = format!("{kind} of [`{}`] over {}.", table.ident, columns.join(", "));
+        quote! {
+            #[doc = #doc]
+            #[allow(dead_code)]
+            #[derive(Clone, Copy, Debug)]
+            #vis struct #ident;
+        }
+    });
+    quote!(#(#types)*)
+}
+
+fn index_impls(table: &Table, index: &Index) -> TokenStream {
+    let Index { ident, unique, columns } = index;
+    let row = &table.ident;
+    let key_parts: &[usize] = if *unique { &[] } else { &table.key };
+    let parts = || columns.iter().chain(key_parts).copied();
+    let entry_type = tuple(&types(table, parts()));
+    let entry = tuple(&values(table, &quote!(row), parts()));
+    let columns = tuple(&types(table, columns.iter().copied()));
+    // The row of an index is the encoded primary key.
+    let words = words_of(&tuple(&types(table, table.key.iter().copied())));
+    let name = format!("{}.{ident}", table.name);
+    let relation = relation(ident, &entry_type, &name, &group("main", &quote!(0), &words), &words, "Ordered");
+    quote! {
+        #relation
+        #[automatically_derived]
+        impl ::heddledb::table::Index for #ident {
+            type Table = #row;
+            type Columns = #columns;
+            const UNIQUE: bool = #unique;
+            #[inline(always)]
+            fn entry(row: &#row) -> Self::Key {
+                #entry
+            }
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! From the derive's input to a [`Table`]: attributes are read and every rule is checked here.
+
+use proc_macro2::{Group, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{
+    Attribute, Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Meta, Result, Token, Visibility,
+    parenthesized, token,
+};
+
+/// Limits that follow from the engine's types: `u64` and `u16` sets, tuples that implement `Key`
+/// and `IndexSet`.
+const MAX_COLUMNS: usize = 64;
+const MAX_GROUPS: usize = 16;
+const MAX_KEY_PARTS: usize = 8;
+const MAX_INDEXES: usize = 6;
+
+const TABLE_OPTIONS: &str = "`hash`, `name = \"..\"`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
+
+/// A table that satisfies all rules but those of types.
+pub struct Table {
+    pub ident: Ident,
+    pub vis: Visibility,
+    pub name: String,
+    pub hash: bool,
+    /// In order of declaration.
+    pub columns: Vec<Column>,
+    /// Names of the column groups in order of layout; the first is `main`.
+    pub groups: Vec<String>,
+    /// Ordinals of the columns of the primary key, in order of declaration.
+    pub key: Vec<usize>,
+    pub indexes: Vec<Index>,
+}
+
+pub struct Column {
+    pub ident: Ident,
+    pub name: String,
+    /// The type, free of `Self`.
+    pub ty: TokenStream,
+    pub docs: Vec<Attribute>,
+    /// Position in [`Table::groups`].
+    pub group: usize,
+}
+
+pub struct Index {
+    pub ident: Ident,
+    pub unique: bool,
+    /// Ordinals of the indexed columns.
+    pub columns: Vec<usize>,
+}
+
+/// Collects errors, so that one compilation reports all of them.
+#[derive(Default)]
+struct Errors(Option<Error>);
+
+impl Errors {
+    fn push(&mut self, error: Error) {
+        match &mut self.0 {
+            Some(errors) => errors.combine(error),
+            none => *none = Some(error),
+        }
+    }
+
+    fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
+        self.push(Error::new_spanned(tokens, message));
+    }
+
+    fn finish<T>(self, value: T) -> Result<T> {
+        self.0.map_or(Ok(value), Err)
+    }
+}
+
+pub fn table(input: &DeriveInput) -> Result<Table> {
+    let fields = named_fields(input)?;
+    let mut errors = Errors::default();
+    if !input.generics.params.is_empty() || input.generics.where_clause.is_some() {
+        let generics = match input.generics.params.is_empty() {
+            true => input.generics.where_clause.to_token_stream(),
+            false => input.generics.params.to_token_stream(),
+        };
+        errors.at(generics, "a table cannot be generic; write one struct for each table, with concrete types");
+    }
+    let mut table = Table {
+        ident: input.ident.clone(),
+        vis: input.vis.clone(),
+        name: snake_case(&input.ident.unraw().to_string()),
+        hash: false,
+        columns: Vec::new(),
+        groups: vec!["main".to_owned()],
+        key: Vec::new(),
+        indexes: Vec::new(),
+    };
+    for field in fields {
+        table.add_column(field, &mut errors);
+    }
+    if table.key.is_empty() && !fields.iter().any(|field| field.attrs.iter().any(is_key)) {
+        let message = format!("`{}` has no key; put `#[key]` on the columns that identify a row", table.ident);
+        errors.at(&table.ident, message);
+    }
+    // Indexes come after all fields, because they name columns.
+    let mut indexes = Vec::new();
+    let mut name = None;
+    for attribute in &input.attrs {
+        if attribute.path().is_ident("table") {
+            match table_options(attribute) {
+                Ok(options) => {
+                    for option in options {
+                        match option {
+                            TableOption::Hash(word) if table.hash => errors.at(word, "`hash` is given twice; remove one"),
+                            TableOption::Hash(_) => table.hash = true,
+                            TableOption::Name(word, _) if name.is_some() => {
+                                errors.at(word, "`name` is given twice; remove one");
+                            }
+                            TableOption::Name(_, text) => name = Some(text),
+                            TableOption::Index(index) => indexes.push(index),
+                        }
+                    }
+                }
+                Err(error) => errors.push(error),
+            }
+        } else if is_key(attribute) || attribute.path().is_ident("group") {
+            errors.at(attribute, "this belongs on a field of the struct");
+        }
+    }
+    if let Some(name) = name {
+        table.name = name.value();
+        if table.name.is_empty() {
+            errors.at(name, "the name is empty; write one, or leave `name` out to use the struct's");
+        }
+    }
+    for index in &indexes {
+        table.add_index(index, &mut errors);
+    }
+    errors.finish(table)
+}
+
+fn named_fields(input: &DeriveInput) -> Result<&Punctuated<Field, Token![,]>> {
+    let found = match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) => return Ok(&fields.named),
+            Fields::Unnamed(_) => "a tuple struct",
+            Fields::Unit => "a unit struct",
+        },
+        Data::Enum(_) => "an enum",
+        Data::Union(_) => "a union",
+    };
+    let name = &input.ident;
+    let message = format!(
+        "`{name}` is {found}, but a table is a struct with named fields, its columns; \
+         write `struct {name} {{ #[key] id: u64, .. }}`"
+    );
+    Err(Error::new_spanned(name, message))
+}
+
+fn is_key(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("key")
+}
+
+impl Table {
+    fn add_column(&mut self, field: &Field, errors: &mut Errors) {
+        let Some(ident) = field.ident.clone() else { return };
+        let name = ident.unraw().to_string();
+        let ordinal = self.columns.len();
+        if ordinal == MAX_COLUMNS {
+            let message = format!(
+                "a table has at most {MAX_COLUMNS} columns, and this is one more; \
+                 move some to a second table with the same key"
+            );
+            errors.at(&ident, message);
+        }
+
+        let (mut key, mut group) = (None, None);
+        for attribute in &field.attrs {
+            if is_key(attribute) {
+                if attribute.meta.require_path_only().is_err() {
+                    errors.at(attribute, "`#[key]` takes no arguments; key columns are in order of declaration");
+                }
+                if key.replace(attribute).is_some() {
+                    errors.at(attribute, format!("column `{name}` has `#[key]` already; remove one"));
+                }
+            } else if attribute.path().is_ident("group") {
+                match group_name(attribute) {
+                    Ok(found) if group.is_none() => group = Some((attribute, found)),
+                    Ok(_) => errors.at(attribute, format!("column `{name}` has a group already; remove one")),
+                    Err(error) => errors.push(error),
+                }
+            } else if attribute.path().is_ident("table") {
+                errors.at(attribute, "`#[table(..)]` belongs on the struct; a field takes `#[key]` or `#[group(name)]`");
+            }
+        }
+        if key.is_some() {
+            self.key.push(ordinal);
+            if self.key.len() == MAX_KEY_PARTS + 1 {
+                errors.at(&ident, format!("a key has at most {MAX_KEY_PARTS} parts, and this is one more"));
+            }
+        }
+        let group = match (key, group) {
+            (Some(_), Some((attribute, _))) => {
+                let message = format!("key column `{name}` is always in group `main`; remove `#[group(..)]`");
+                errors.at(attribute, message);
+                0
+            }
+            (None, Some((_, group))) => self.group(&group, errors),
+            (_, None) => 0,
+        };
+
+        self.columns.push(Column {
+            ident,
+            name,
+            ty: without_self(field.ty.to_token_stream(), &self.ident),
+            docs: field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect(),
+            group,
+        });
+    }
+
+    /// The position of the group, added if it is new.
+    fn group(&mut self, ident: &Ident, errors: &mut Errors) -> usize {
+        let name = ident.unraw().to_string();
+        if let Some(group) = self.groups.iter().position(|group| *group == name) {
+            return group;
+        }
+        if self.groups.len() == MAX_GROUPS {
+            let message = format!(
+                "a table has at most {MAX_GROUPS} column groups, `main` among them, and `{name}` is one more; \
+                 put the column in a group that it changes together with"
+            );
+            errors.at(ident, message);
+        }
+        self.groups.push(name);
+        self.groups.len() - 1
+    }
+
+    fn add_index(&mut self, index: &IndexOption, errors: &mut Errors) {
+        let name = &index.ident;
+        if self.indexes.iter().any(|other| other.ident == *name) {
+            errors.at(name, format!("index `{name}` is declared already; give this one another name"));
+            return;
+        }
+        if self.indexes.len() == MAX_INDEXES {
+            errors.at(name, format!("a table has at most {MAX_INDEXES} indexes, and `{name}` is one more"));
+        }
+        let mut columns = Vec::new();
+        for column in &index.columns {
+            let text = column.unraw().to_string();
+            match self.columns.iter().position(|other| other.name == text) {
+                None => errors.at(column, self.unknown_column(&text)),
+                Some(ordinal) if columns.contains(&ordinal) => {
+                    errors.at(column, format!("index `{name}` has column `{text}` already; remove one"));
+                }
+                Some(ordinal) => columns.push(ordinal),
+            }
+        }
+        let (listed, key) = (index.columns.len(), self.key.len());
+        if listed > MAX_KEY_PARTS {
+            let message = format!("an index has at most {MAX_KEY_PARTS} columns, and `{name}` has {listed}; list fewer");
+            errors.at(name, message);
+        } else if !index.unique && listed + key > MAX_KEY_PARTS {
+            let message = format!(
+                "the key of index `{name}` would have {} parts, {listed} columns and then {key} of the primary key, \
+                 but at most {MAX_KEY_PARTS} fit; list fewer columns, or write `unique({name}(..))` if no two rows \
+                 share them",
+                listed + key
+            );
+            errors.at(name, message);
+        }
+        self.indexes.push(Index { ident: name.clone(), unique: index.unique, columns });
+    }
+
+    fn unknown_column(&self, name: &str) -> String {
+        let table = &self.ident;
+        let nearest = self.columns.iter().map(|column| (edits(name, &column.name), &column.name)).min();
+        match nearest {
+            Some((edits, near)) if edits <= near.len().max(3) / 2 => {
+                format!("`{table}` has no column `{name}`; did you mean `{near}`?")
+            }
+            _ => {
+                let names: Vec<_> = self.columns.iter().map(|column| format!("`{}`", column.name)).collect();
+                format!("`{table}` has no column `{name}`; it has {}", names.join(", "))
+            }
+        }
+    }
+}
+
+/// The name in `#[group(name)]`.
+fn group_name(attribute: &Attribute) -> Result<Ident> {
+    let named = match &attribute.meta {
+        Meta::List(list) => syn::parse2(list.tokens.clone()).ok(),
+        _ => None,
+    };
+    named.ok_or_else(|| Error::new_spanned(attribute, "the group has no name; write `#[group(name)]`, like `#[group(hot)]`"))
+}
+
+/// One word in `#[table(..)]`.
+enum TableOption {
+    Hash(Ident),
+    Name(Ident, LitStr),
+    Index(IndexOption),
+}
+
+/// `index(Name(column, ..))` or `unique(Name(column, ..))`.
+struct IndexOption {
+    unique: bool,
+    ident: Ident,
+    columns: Vec<Ident>,
+}
+
+fn table_options(attribute: &Attribute) -> Result<Punctuated<TableOption, Token![,]>> {
+    if attribute.meta.require_list().is_err() {
+        return Err(Error::new_spanned(attribute, format!("write `#[table(..)]` with {TABLE_OPTIONS}")));
+    }
+    attribute.parse_args_with(Punctuated::parse_terminated)
+}
+
+impl Parse for TableOption {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let unknown = |found| format!("{found}; write {TABLE_OPTIONS}");
+        if !input.peek(Ident::peek_any) {
+            return Err(input.error(unknown("this is no option of a table".to_owned())));
+        }
+        let word = Ident::parse_any(input)?;
+        match word.to_string().as_str() {
+            "hash" => Ok(Self::Hash(word)),
+            "name" => {
+                let text = input.parse::<Token![=]>().and_then(|_| input.parse());
+                let text = text.map_err(|error| Error::new(error.span(), "write `name = \"..\"`"))?;
+                Ok(Self::Name(word, text))
+            }
+            "index" | "unique" => Ok(Self::Index(IndexOption::parse(&word, input)?)),
+            other => {
+                let message = unknown(format!("`{other}` is no option of a table"));
+                // Skipping the rest keeps "expected `,`" from hiding this message.
+                input.step(|cursor| Ok(((), { let mut rest = *cursor; while let Some((_, next)) = rest.token_tree() { rest = next } rest })))?;
+                Err(Error::new_spanned(word, message))
+            }
+        }
+    }
+}
+
+impl IndexOption {
+    fn parse(word: &Ident, input: ParseStream<'_>) -> Result<Self> {
+        let usage = |tokens: &dyn ToTokens, problem: &str| {
+            Err(Error::new_spanned(tokens.to_token_stream(), format!("{problem}; write `{word}(Name(column, ..))`")))
+        };
+        if !input.peek(token::Paren) {
+            return usage(word, "the index has no name");
+        }
+        let inner;
+        parenthesized!(inner in input);
+        let Ok(ident) = inner.parse::<Ident>() else {
+            return usage(word, "the index has no name");
+        };
+        if !inner.peek(token::Paren) {
+            return usage(&ident, &format!("index `{ident}` has no columns"));
+        }
+        let list;
+        parenthesized!(list in inner);
+        let columns = Punctuated::<Ident, Token![,]>::parse_terminated(&list)?;
+        if columns.is_empty() {
+            return usage(&ident, &format!("index `{ident}` has no columns"));
+        }
+        if !inner.is_empty() {
+            let rest: TokenStream = inner.parse()?;
+            return usage(&rest, &format!("`{word}(..)` declares one index; repeat it for the next"));
+        }
+        Ok(Self { unique: word == "unique", ident, columns: columns.into_iter().collect() })
+    }
+}
+
+/// Replaces `Self`, which means another type, or none, where the generated code repeats a
+/// column's type.
+fn without_self(tokens: TokenStream, name: &Ident) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|tree| match tree {
+            TokenTree::Ident(ident) if ident == "Self" => Ident::new(&name.to_string(), ident.span()).into(),
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), without_self(group.stream(), name));
+                inner.set_span(group.span());
+                inner.into()
+            }
+            other => other,
+        })
+        .collect()
+}
+
+/// `HttpLog` and `HTTPLog` both become `http_log`.
+fn snake_case(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut snake = String::new();
+    for (index, letter) in letters.iter().enumerate() {
+        let after_small = index > 0 && !letters[index - 1].is_uppercase() && letters[index - 1] != '_';
+        let before_small = letters.get(index + 1).is_some_and(|next| next.is_lowercase());
+        let ends_capitals = index > 0 && letters[index - 1].is_uppercase() && before_small;
+        if letter.is_uppercase() && (after_small || ends_capitals) {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
+}
+
+/// The Levenshtein distance.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, right) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(left != *right);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tables() {
+        for (name, expected) in [
+            ("Customer", "customer"),
+            ("OrderLine", "order_line"),
+            ("HTTPLog", "http_log"),
+            ("Table2", "table2"),
+            ("Usertable", "usertable"),
+            ("New_Order", "new_order"),
+            ("ÉtatCivil", "état_civil"),
+        ] {
+            assert_eq!(snake_case(name), expected);
+        }
+    }
+
+    #[test]
+    fn distances() {
+        for (a, b, expected) in [("", "abc", 3), ("emial", "email", 2), ("last", "last", 0), ("a", "", 1)] {
+            assert_eq!(edits(a, b), expected, "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+use super::*;
+use crate::index::{Direction::*, Inserted::*, Lookup::*};
+use crate::sync::Random;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Record `i` of a block that is never freed.
+fn record(i: u64) -> RecordRef {
+    static BLOCK: OnceLock<Vec<AtomicU64>> = OnceLock::new();
+    let block = BLOCK.get_or_init(|| (0..1024).map(|_| AtomicU64::new(0)).collect());
+    // SAFETY: one initialised word, in a static; the tests read no word of it.
+    unsafe { RecordRef::new(NonNull::from(&block[i as usize % 1024])) }
+}
+
+fn key<const N: usize>(i: u64) -> [u64; N] {
+    // The words of a long key differ in the first word for distant keys only.
+    std::array::from_fn(|word| if word + 1 == N { i } else { i / 16 })
+}
+
+/// All entries in `low..=high`, leaf by leaf.
+fn scan<const N: usize, const CAP: usize>(
+    tree: &BTree<N, CAP>,
+    direction: Direction,
+    low: [u64; N],
+    high: [u64; N],
+) -> (Vec<([u64; N], RecordRef)>, Vec<Seen>) {
+    let (mut out, mut seen) = (Vec::new(), Vec::new());
+    let (mut low, mut high) = (low, high);
+    loop {
+        let (leaf, next) = tree.read_leaf(direction, &low, &high, &mut out);
+        seen.push(leaf);
+        match (direction, next) {
+            (_, None) => return (out, seen),
+            (Forward, Some(next)) => {
+                assert!(next > low, "a scan advances");
+                low = next;
+            }
+            (Reverse, Some(next)) => {
+                assert!(next < high, "a scan advances");
+                high = next;
+            }
+        }
+    }
+}
+
+fn insert<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], new: RecordRef) -> bool {
+    match tree.insert(&key, |_| new) {
+        Exists(_) => false,
+        Added { record, change } => {
+            assert_eq!(record, new);
+            assert_ne!(change.before, change.after);
+            true
+        }
+    }
+}
+
+/// Removes; gives the nodes back at once, as if the epoch had passed.
+fn remove<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], record: RecordRef) -> bool {
+    let mut retired = Vec::new();
+    let removed = tree.remove(&key, record, |_| {}, &mut retired);
+    retired.into_iter().for_each(|node| tree.recycle(node));
+    removed
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Get(u64),
+    Insert(u64, u64),
+    Remove(u64),
+    Scan(u64, u64),
+    Stream(u64, u64),
+    Clear(u64, u64),
+}
+
+fn step(keys: u64) -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => (0..keys).prop_map(Step::Get),
+        6 => (0..keys, 0..1024u64).prop_map(|(key, record)| Step::Insert(key, record)),
+        4 => (0..keys).prop_map(Step::Remove),
+        2 => (0..keys, 0..keys).prop_map(|(a, b)| Step::Scan(a.min(b), a.max(b))),
+        1 => (0..keys, 0..keys / 8).prop_map(|(from, length)| Step::Stream(from, length)),
+        1 => (0..keys, 0..keys / 4).prop_map(|(from, length)| Step::Clear(from, length)),
+    ]
+}
+
+fn check_against_model<const N: usize, const CAP: usize>(steps: &[Step]) {
+    let tree = BTree::<N, CAP>::new();
+    let mut model = BTreeMap::new();
+    for step in steps {
+        match *step {
+            Step::Get(i) => match tree.get(&key(i)) {
+                Found(record) => assert_eq!(model.get(&key::<N>(i)), Some(&record)),
+                Missing(_) => assert!(!model.contains_key(&key::<N>(i))),
+            },
+            Step::Insert(i, r) => {
+                let new = insert(&tree, key(i), record(r));
+                assert_eq!(new, !model.contains_key(&key::<N>(i)));
+                model.entry(key(i)).or_insert(record(r));
+            }
+            Step::Remove(i) => {
+                assert!(!remove(&tree, key(i), record(1023)) || model.remove(&key(i)) == Some(record(1023)));
+                if let Some(record) = model.remove(&key(i)) {
+                    assert!(remove(&tree, key(i), record));
+                }
+                assert!(!remove(&tree, key(i), record(1)));
+            }
+            Step::Scan(a, b) => {
+                let (forward, _) = scan(&tree, Forward, key(a), key(b));
+                let mut expected: Vec<_> = model.range(key(a)..=key(b)).map(|(k, r)| (*k, *r)).collect();
+                assert_eq!(forward, expected);
+                let (reverse, _) = scan(&tree, Reverse, key(a), key(b));
+                expected.reverse();
+                assert_eq!(reverse, expected);
+            }
+            Step::Stream(from, length) => {
+                for i in from..from + length {
+                    insert(&tree, key(i), record(i));
+                    model.entry(key(i)).or_insert(record(i));
+                }
+            }
+            Step::Clear(from, length) => {
+                for i in from..from + length {
+                    if let Some(record) = model.remove(&key(i)) {
+                        assert!(remove(&tree, key(i), record));
+                    }
+                }
+            }
+        }
+    }
+    let (all, _) = scan(&tree, Forward, [0; N], [u64::MAX; N]);
+    assert!(all.iter().map(|(k, r)| (k, r)).eq(model.iter()));
+    for (key, record) in model {
+        assert!(remove(&tree, key, record));
+    }
+    assert_eq!(tree.nodes(), 1, "an emptied tree is one leaf");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn small_nodes_match_the_model(steps in prop::collection::vec(step(300), 1..if cfg!(miri) { 40 } else { 600 })) {
+        check_against_model::<1, 4>(&steps);
+        check_against_model::<3, 5>(&steps);
+    }
+
+    #[test]
+    fn real_nodes_match_the_model(steps in prop::collection::vec(step(2000), 1..if cfg!(miri) { 20 } else { 600 })) {
+        check_against_model::<1, 30>(&steps);
+        check_against_model::<2, 30>(&steps);
+    }
+}
+
+#[test]
+fn the_ends_of_the_key_space_are_keys() {
+    let tree = BTree::<2, 4>::new();
+    let keys: Vec<[u64; 2]> = vec![[0, 0], [0, u64::MAX], [1, 0], [1, 1], [u64::MAX, 0], [u64::MAX, u64::MAX]];
+    for (i, key) in keys.iter().enumerate().rev() {
+        assert!(insert(&tree, *key, record(i as u64)));
+    }
+    let (all, _) = scan(&tree, Forward, keys[0], keys[5]);
+    assert_eq!(all.iter().map(|e| e.0).collect::<Vec<_>>(), keys);
+    let (all, _) = scan(&tree, Reverse, keys[0], keys[5]);
+    assert!(all.iter().rev().map(|e| e.0).eq(keys.iter().copied()));
+    let (none, _) = scan(&tree, Forward, keys[5], keys[0]);
+    assert!(none.is_empty());
+    assert_eq!(predecessor([1u64, 0]), [0, u64::MAX]);
+}
+
+/// Replays what a transaction does with its own changes: all that it has seen stays as it is.
+#[test]
+fn own_inserts_keep_own_scans_valid() {
+    let tree = BTree::<1, 4>::new();
+    let mut random = Random::new(7);
+    for _ in 0..40 {
+        insert(&tree, [random.below(4000) * 2], record(0));
+    }
+    let (_, mut seen) = scan(&tree, Forward, [0], [u64::MAX]);
+    for _ in 0..if cfg!(miri) { 60 } else { 1000 } {
+        let Added { change, .. } = tree.insert(&[random.below(8000)], |_| record(1)) else { continue };
+        let held = seen.iter_mut().find(|seen| seen.gap == change.gap).expect("every gap was seen");
+        assert_eq!(held.version, change.before);
+        held.version = change.after;
+        seen.extend(change.split);
+        for seen in &seen {
+            assert_eq!(seen.gap.version(), seen.version);
+        }
+    }
+    let (_, now) = scan(&tree, Forward, [0], [u64::MAX]);
+    assert_eq!(now.len(), seen.len(), "the splits were all told");
+}
+
+#[test]
+fn stamps_follow_their_range() {
+    let tree = BTree::<1, 4>::new();
+    let Missing(whole) = tree.get(&[5]) else { unreachable!() };
+    whole.gap.stamp().fetch_max(10, Ordering::SeqCst);
+    for i in 0..100 {
+        tree.insert(&[i], |gap| {
+            assert_eq!(gap.stamp().load(Ordering::SeqCst), 10, "a split copies the stamp");
+            record(i)
+        });
+    }
+    // The stamp of a removal in one leaf reaches whatever leaf takes over its range.
+    for i in 40..60 {
+        let mut retired = Vec::new();
+        let raise = |gap: &Gap| {
+            gap.stamp().fetch_max(100 + i, Ordering::SeqCst);
+        };
+        assert!(tree.remove(&[i], record(i), raise, &mut retired));
+        let Missing(seen) = tree.get(&[i]) else { panic!("{i} was removed") };
+        assert!(seen.gap.stamp().load(Ordering::SeqCst) >= 100 + i);
+        retired.into_iter().for_each(|node| tree.recycle(node));
+    }
+}
+
+#[test]
+fn a_missing_key_is_seen_until_its_gap_changes() {
+    let tree = BTree::<1, 4>::new();
+    insert(&tree, [10], record(0));
+    let Missing(seen) = tree.get(&[5]) else { unreachable!() };
+    assert_eq!(seen.gap.version(), seen.version);
+    assert!(!insert(&tree, [10], record(1)), "an insert of a key that exists changes nothing");
+    assert!(!remove(&tree, [10], record(1)), "nor does a remove of another record");
+    assert_eq!(seen.gap.version(), seen.version);
+    insert(&tree, [5], record(2));
+    assert_ne!(seen.gap.version(), seen.version);
+}
+
+#[test]
+fn a_panic_under_the_latch_changes_nothing() {
+    let tree = BTree::<1, 4>::new();
+    for i in 0..4 {
+        insert(&tree, [i], record(i));
+    }
+    let Missing(seen) = tree.get(&[9]) else { unreachable!() };
+    let attempt = std::panic::AssertUnwindSafe(|| tree.insert(&[9], |_| panic!("as planned")));
+    assert!(std::panic::catch_unwind(attempt).is_err());
+    assert_eq!(seen.gap.version(), seen.version);
+    assert!(insert(&tree, [9], record(9)));
+}
+
+#[test]
+fn ascending_streams_leave_full_leaves() {
+    let rows = if cfg!(miri) { 100 } else { 20_000 };
+    let tree = BTree::<1, 30>::new();
+    for i in 0..rows {
+        insert(&tree, [i], record(i));
+    }
+    assert!(tree.nodes() as u64 <= rows / 28 + 4, "{} nodes for one stream", tree.nodes());
+
+    let tree = BTree::<1, 30>::new();
+    for i in 0..rows / 10 {
+        for stream in 0..10 {
+            insert(&tree, [(stream << 32) | i], record(i));
+        }
+    }
+    assert!(tree.nodes() as u64 <= rows / 26 + 30, "{} nodes for ten streams", tree.nodes());
+}
+
+#[test]
+fn a_moving_window_takes_bounded_memory() {
+    let (steps, window) = if cfg!(miri) { (300, 20) } else { (300_000, 1000) };
+    for streams in [1, 7] {
+        let tree = BTree::<1, 30>::new();
+        let small = BTree::<1, 4>::new();
+        let mut most = (0, 0);
+        for i in 0..steps {
+            let at = |i: u64| [((i % streams) << 40) | (i / streams)];
+            insert(&tree, at(i), record(i));
+            insert(&small, at(i), record(i));
+            if i >= window {
+                assert!(remove(&tree, at(i - window), record(i - window)));
+                assert!(remove(&small, at(i - window), record(i - window)));
+            }
+            most = (most.0.max(tree.nodes()), most.1.max(small.nodes()));
+        }
+        assert!(most.0 as u64 <= window / 15 + 40, "{} nodes", most.0);
+        assert!(most.1 as u64 <= window + 40, "{} small nodes", most.1);
+    }
+}
+
+/// Even keys stay for ever, odd ones come and go. Every look must find all the even ones, in order
+/// and once, and a gap whose version stands must still hold what it held.
+fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
+    let tree = BTree::<1, CAP>::new();
+    let limbo = std::sync::Mutex::new(Vec::new());
+    for i in 0..keys / 2 {
+        insert(&tree, [i * 2], record(0));
+    }
+    let writer = |id: u64, shared: bool| {
+        let mut random = Random::new(seed * 100 + id);
+        let mut retired = Vec::new();
+        for step in 0..steps {
+            // Own keys, or keys fought over with the other writer.
+            let slot = random.below(keys / 8);
+            let key = [slot * 8 + if shared { 5 } else { 1 + id * 2 }];
+            let own = record(id + 1);
+            let burst = if step % 16 == 0 { 8 } else { 1 };
+            for i in 0..burst {
+                let key = [(key[0] + i * 8) % keys];
+                match tree.insert(&key, |gap| {
+                    assert_eq!(gap.version() & 3, 1, "seed {seed}: `make` runs under the latch");
+                    own
+                }) {
+                    Added { change, .. } => assert!(change.after > change.before),
+                    Exists(other) => assert!(shared || other == own, "seed {seed}"),
+                }
+            }
+            for i in 0..burst {
+                let key = [(key[0] + i * 8) % keys];
+                let removed = tree.remove(&key, own, |_| {}, &mut retired);
+                assert!(shared || removed || burst > 1, "seed {seed}: own key {key:?} was there");
+            }
+        }
+        limbo.lock().unwrap().append(&mut retired);
+    };
+    let reader = |id: u64| {
+        let mut random = Random::new(seed * 100 + 50 + id);
+        for _ in 0..steps / 8 {
+            let even = random.below(keys / 2) * 2;
+            assert!(matches!(tree.get(&[even]), Found(r) if r == record(0)), "seed {seed}: lost {even}");
+            let low = random.below(keys);
+            let high = low + random.below(keys - low);
+            let direction = if random.below(2) == 0 { Forward } else { Reverse };
+            let (mut entries, _) = scan(&tree, direction, [low], [high]);
+            if direction == Reverse {
+                entries.reverse();
+            }
+            assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "seed {seed}");
+            let evens = entries.iter().map(|e| e.0[0]).filter(|k| k % 2 == 0);
+            assert!(evens.eq((low..=high).filter(|k| k % 2 == 0 && *k < keys)), "seed {seed}: {low}..={high}");
+
+            let (mut first, mut second) = (Vec::new(), Vec::new());
+            let (seen, next) = tree.read_leaf(direction, &[low], &[high], &mut first);
+            let (again, next_again) = tree.read_leaf(direction, &[low], &[high], &mut second);
+            if seen.gap.version() == seen.version {
+                // The range may have grown by a neighbour, hence a prefix.
+                assert!(again == seen && second.starts_with(&first), "seed {seed}");
+                assert!(next == next_again || next.is_some(), "seed {seed}");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| writer(0, false));
+        scope.spawn(|| writer(1, false));
+        scope.spawn(|| writer(0, true));
+        scope.spawn(|| writer(1, true));
+        scope.spawn(|| reader(0));
+    });
+    limbo.into_inner().unwrap().into_iter().for_each(|node| tree.recycle(node));
+    // The shared writers race: what one added the other may have left.
+    for i in 0..keys {
+        if let Found(found) = tree.get(&[i]) {
+            assert!(remove(&tree, [i], found));
+        }
+    }
+    assert_eq!(tree.nodes(), 1, "seed {seed}");
+}
+
+#[test]
+fn concurrent_changes_lose_nothing() {
+    let (seeds, steps) = if cfg!(miri) { (1, 16) } else { (8, 20_000) };
+    for seed in 0..seeds {
+        check_concurrently::<4>(seed, if cfg!(miri) { 32 } else { 256 }, steps);
+        if !cfg!(miri) {
+            check_concurrently::<30>(seed, 4096, steps / 8);
+        }
+    }
+}
