@@ -7,6 +7,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod tpcc;
+pub mod ycsb;
+
+mod random;
+mod verdict;
+
 use heddledb::{Builder, Database, Protocol, Result, Transaction};
 
 /// The outcome of one check after a run.

@@ -1,0 +1,457 @@
+//! TPC-C: order entry at a wholesale supplier. The five transactions of clause 2, the population
+//! of clause 4.3 and the consistency conditions of clause 3.3.2.
+//!
+//! The standard form is the default: D_NEXT_O_ID is a column, one New-Order in a hundred rolls
+//! back, all tables grow, Delivery is one transaction over ten districts. [`Mode`] offers the
+//! deviations of two published implementations for like-for-like comparisons, and names itself in
+//! [`Workload::parameters`].
+//!
+//! | room | what |
+//! |---|---|
+//! | [`schema`] | tables, column groups, indexes |
+//! | `random` | NURand, names, strings |
+//! | `load` | the initial population |
+//! | [`input`] | drawing the arguments of transactions |
+//! | `transactions` | the five transactions |
+//! | [`check`] | the conditions after a run, and a probe for during one |
+
+mod transactions;
+
+pub mod check;
+pub mod input;
+mod load;
+mod random;
+pub mod schema;
+
+use crate::{Check, Workload};
+use heddledb::sync::{AtomicU32, AtomicU64, Ordering};
+use heddledb::{Builder, Database, Misuse, Protocol, Result, Transaction};
+use input::{Generator, Input, Kind};
+use std::fmt;
+use std::str::FromStr;
+pub use transactions::{Output, Rollback};
+
+/// Districts of a warehouse.
+pub const DISTRICTS: u8 = 10;
+/// The most lines of an order.
+pub const LINES_MAX: usize = 15;
+
+/// The share of each transaction type, in percent, in the order of [`Kind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mix(pub [u8; 5]);
+
+impl Mix {
+    /// The standard mix.
+    pub const FULL: Self = Self([45, 43, 4, 4, 4]);
+    /// New-Order and Payment, half each.
+    pub const NP: Self = Self([50, 50, 0, 0, 0]);
+    /// New-Order only.
+    pub const NEW_ORDER: Self = Self([100, 0, 0, 0, 0]);
+    /// Payment only.
+    pub const PAYMENT: Self = Self([0, 100, 0, 0, 0]);
+
+    const NAMED: [(&'static str, Self); 4] =
+        [("full", Self::FULL), ("np", Self::NP), ("new-order", Self::NEW_ORDER), ("payment", Self::PAYMENT)];
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((name, _)) = Self::NAMED.iter().find(|(_, mix)| mix == self) {
+            return f.pad(name);
+        }
+        f.pad(&self.0.map(|percent| percent.to_string()).join("/"))
+    }
+}
+
+impl FromStr for Mix {
+    type Err = String;
+
+    /// A name, or five percentages as in `45/43/4/4/4`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some((_, mix)) = Self::NAMED.iter().find(|(name, _)| *name == text) {
+            return Ok(*mix);
+        }
+        let shares: Vec<u8> = text.split('/').map_while(|share| share.parse().ok()).collect();
+        let sum: u32 = shares.iter().map(|share| u32::from(*share)).sum();
+        match shares.try_into() {
+            Ok(shares) if sum == 100 => Ok(Self(shares)),
+            _ => Err(format!(
+                "`{text}` is no mix; give full, np, new-order, payment, or five percentages that add up to 100, \
+                 as in 45/43/4/4/4"
+            )),
+        }
+    }
+}
+
+/// How workers choose the warehouse of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Worker k always uses warehouse k mod warehouses + 1.
+    Home,
+    /// A random one each time.
+    Random,
+}
+
+impl Binding {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Random => "random",
+        }
+    }
+}
+
+impl FromStr for Binding {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Home, Self::Random]
+            .into_iter()
+            .find(|binding| binding.name() == text)
+            .ok_or_else(|| format!("`{text}` is no binding; give home or random"))
+    }
+}
+
+/// The standard form, or that of a published implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The specification.
+    Spec,
+    /// DBx1000: Payment and New-Order only, nothing is inserted, no rollback.
+    Dbx1000,
+    /// STOv2: order ids come from a counter outside the transactions, so that the district row is
+    /// not contended and aborted attempts leave gaps; no rollback; Stock-Level scans an empty
+    /// range, as its bounds are exchanged there; Delivery starts its scan at the last order that
+    /// was delivered.
+    Sto,
+}
+
+impl Mode {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spec => "spec",
+            Self::Dbx1000 => "dbx1000",
+            Self::Sto => "sto",
+        }
+    }
+
+    const fn about(self) -> &'static str {
+        match self {
+            Self::Spec => "spec",
+            Self::Dbx1000 => "dbx1000 (no inserts, no rollback, New-Order and Payment only)",
+            Self::Sto => {
+                "sto (order ids from a counter outside the transactions, no rollback, Stock-Level scans an empty \
+                 range, Delivery remembers where to start)"
+            }
+        }
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Spec, Self::Dbx1000, Self::Sto]
+            .into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| format!("`{text}` is no mode; give spec, dbx1000 or sto"))
+    }
+}
+
+/// How many rows there are. Smaller than [`Scale::FULL`] for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// Customers of a district, and HISTORY rows.
+    pub customers: u16,
+    /// Items, and stock rows of a warehouse.
+    pub items: u32,
+    /// Orders of a district at first; seven tenths are delivered.
+    pub orders: u32,
+}
+
+impl Scale {
+    /// The standard: about 100 MB for each warehouse.
+    pub const FULL: Self = Self { customers: 3000, items: 100_000, orders: 3000 };
+    /// For tests.
+    pub const TINY: Self = Self { customers: 30, items: 1000, orders: 30 };
+
+    /// How many of the first orders of a district are delivered.
+    pub(crate) const fn delivered(self) -> u32 {
+        (self.orders as u64 * 7 / 10) as u32
+    }
+
+    const fn districts(warehouses: u16) -> usize {
+        warehouses as usize * DISTRICTS as usize
+    }
+}
+
+/// The parameters of [`Tpcc`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Warehouses.
+    pub warehouses: u16,
+    /// Shares of the transaction types.
+    pub mix: Mix,
+    /// How workers choose warehouses.
+    pub binding: Binding,
+    /// Percentage of order lines that another warehouse supplies.
+    pub remote_item_pct: u32,
+    /// Percentage of payments by customers of another warehouse.
+    pub remote_payment_pct: u32,
+    /// Percentage of New-Orders that roll back.
+    pub rollback_pct: u32,
+    /// Rows.
+    pub scale: Scale,
+    /// Payment adds to W_YTD and D_YTD with [`Transaction::add`], which reads nothing, so that
+    /// payments do not conflict on them. Within the specification, as Payment returns neither.
+    /// Otherwise it reads and writes them.
+    pub commutative: bool,
+    /// The standard form or a published deviation.
+    pub mode: Mode,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            warehouses: 1,
+            mix: Mix::FULL,
+            binding: Binding::Home,
+            remote_item_pct: 1,
+            remote_payment_pct: 15,
+            rollback_pct: 1,
+            scale: Scale::FULL,
+            commutative: true,
+            mode: Mode::Spec,
+        }
+    }
+}
+
+/// TPC-C with its parameters.
+#[derive(Debug)]
+pub struct Tpcc {
+    parameters: Parameters,
+    /// How many generators there have been. Each gets a number of its own for HISTORY keys.
+    /// Written and read by [`Workload::generator`]; it publishes nothing else.
+    generators: AtomicU64,
+    /// For each district, in [`Mode::Sto`].
+    outside: Box<[Outside]>,
+}
+
+/// What [`Mode::Sto`] keeps of a district outside the transactions. Relaxed, as there: both are
+/// hints or identities and publish nothing else.
+#[derive(Debug, Default)]
+struct Outside {
+    /// Written by every New-Order.
+    next_o_id: AtomicU32,
+    /// Written by whoever has committed a Delivery; read by the next.
+    delivered: AtomicU32,
+}
+
+impl Tpcc {
+    /// The workload with `parameters`. A [`Mode`] other than the standard one overrides the mix
+    /// and the rollbacks that it does not know.
+    ///
+    /// # Errors
+    /// [`Misuse::Option`] for parameters that make no sense.
+    pub fn new(mut parameters: Parameters) -> Result<Self> {
+        let Parameters { warehouses, mix, scale, mode, .. } = parameters;
+        let option = |text: String| Err(Misuse::Option(text).into());
+        if warehouses == 0 {
+            return option("TPC-C needs at least one warehouse".into());
+        }
+        if !(1..=3000).contains(&scale.customers) || scale.items == 0 || scale.orders == 0 {
+            return option(format!("TPC-C cannot have {scale:?}; at most 3000 customers, and nothing may be 0"));
+        }
+        if mix.0.iter().map(|percent| u32::from(*percent)).sum::<u32>() != 100 {
+            return option(format!("the mix {mix} does not add up to 100"));
+        }
+        let percentages = [parameters.remote_item_pct, parameters.remote_payment_pct, parameters.rollback_pct];
+        if percentages.iter().any(|percent| *percent > 100) {
+            return option("a percentage is above 100".into());
+        }
+        if mode != Mode::Spec {
+            parameters.rollback_pct = 0;
+        }
+        if mode == Mode::Dbx1000 && mix.0[2..] != [0, 0, 0] {
+            parameters.mix = Mix::NP;
+        }
+        let outside = (0..Scale::districts(warehouses)).map(|_| Outside::default()).collect();
+        Ok(Self { parameters, generators: AtomicU64::new(0), outside })
+    }
+
+    /// The parameters in effect.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn district_index(w_id: u16, d_id: u8) -> usize {
+        (usize::from(w_id) - 1) * usize::from(DISTRICTS) + usize::from(d_id) - 1
+    }
+
+    fn outside(&self, w_id: u16, d_id: u8) -> &Outside {
+        &self.outside[Self::district_index(w_id, d_id)]
+    }
+}
+
+/// The sum of one worker's committed effects.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    /// Commits of each type.
+    pub commits: [u64; 5],
+    /// Order lines entered.
+    pub lines: u64,
+    /// Their quantities.
+    pub quantity: u64,
+    /// Those that another warehouse supplies.
+    pub remote_lines: u64,
+    /// Cents paid.
+    pub paid: i64,
+    /// Orders delivered, by district.
+    pub delivered: Vec<u64>,
+    /// Districts without an order to deliver.
+    pub skipped: u64,
+    /// For each generator whose payments are in here: its first HISTORY key, and one past its last.
+    pub history: Vec<(u64, u64)>,
+}
+
+impl Workload for Tpcc {
+    type Generator = Generator;
+    type Input = Input;
+    type Output = Output;
+    type Ledger = Ledger;
+
+    fn name(&self) -> &'static str {
+        "tpcc"
+    }
+
+    fn parameters(&self) -> Vec<(String, String)> {
+        let Parameters { warehouses, mix, binding, scale, commutative, mode, .. } = &self.parameters;
+        let mut list = vec![
+            ("warehouses", warehouses.to_string()),
+            ("mode", mode.about().to_string()),
+            ("mix", mix.to_string()),
+            ("binding", binding.name().to_string()),
+            ("remote_item_pct", self.parameters.remote_item_pct.to_string()),
+            ("remote_payment_pct", self.parameters.remote_payment_pct.to_string()),
+            ("rollback_pct", self.parameters.rollback_pct.to_string()),
+            ("commutative", commutative.to_string()),
+        ];
+        if *scale != Scale::FULL {
+            list.push(("customers per district", scale.customers.to_string()));
+            list.push(("items", scale.items.to_string()));
+            list.push(("orders per district", scale.orders.to_string()));
+        }
+        list.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &Kind::NAMES
+    }
+
+    fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P> {
+        load::tables(&self.parameters, builder)
+    }
+
+    fn load<P: Protocol>(&self, db: &Database<P>, seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
+        for outside in &self.outside {
+            outside.next_o_id.store(self.parameters.scale.orders + 1, Ordering::Relaxed);
+            outside.delivered.store(0, Ordering::Relaxed);
+        }
+        load::load(&self.parameters, db, seed, progress)
+    }
+
+    fn generator(&self, worker: usize, _workers: usize, seed: u64) -> Generator {
+        // Relaxed: only the number must be unique.
+        let number = self.generators.fetch_add(1, Ordering::Relaxed) + 1;
+        Generator::new(&self.parameters, worker, number, seed)
+    }
+
+    fn draw(&self, generator: &mut Generator, input: &mut Input) {
+        generator.draw(&self.parameters, input);
+    }
+
+    fn refresh(&self, generator: &mut Generator, input: &mut Input) {
+        generator.refresh(input);
+    }
+
+    fn kind(&self, input: &Input) -> usize {
+        input.kind() as usize
+    }
+
+    #[inline]
+    fn execute<T: Transaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
+        match input {
+            Input::NewOrder(input) => self.new_order(tx, input),
+            Input::Payment(input) => self.payment(tx, input),
+            Input::OrderStatus(input) => self.order_status(tx, input),
+            Input::Delivery(input) => self.delivery(tx, input),
+            Input::StockLevel(input) => self.stock_level(tx, input),
+        }
+    }
+
+    fn record(&self, ledger: &mut Ledger, input: &Input, output: Output) {
+        ledger.commits[input.kind() as usize] += 1;
+        match (input, output) {
+            (Input::NewOrder(order), _) => {
+                for line in order.lines() {
+                    ledger.lines += 1;
+                    ledger.quantity += u64::from(line.quantity);
+                    ledger.remote_lines += u64::from(line.supply_w_id != order.w_id);
+                }
+            }
+            (Input::Payment(payment), _) => {
+                ledger.paid += payment.amount;
+                let id = payment.history_id;
+                match ledger.history.iter_mut().find(|(first, _)| input::same_generator(*first, id)) {
+                    Some((first, end)) => (*first, *end) = ((*first).min(id), (*end).max(id + 1)),
+                    None => ledger.history.push((id, id + 1)),
+                }
+            }
+            (Input::Delivery(delivery), Output::Delivery { orders }) => {
+                ledger.delivered.resize(self.outside.len(), 0);
+                for (d_id, order) in (1..=DISTRICTS).zip(orders) {
+                    if order == 0 {
+                        ledger.skipped += 1;
+                        continue;
+                    }
+                    ledger.delivered[Self::district_index(delivery.w_id, d_id)] += 1;
+                    if self.parameters.mode == Mode::Sto {
+                        self.outside(delivery.w_id, d_id).delivered.fetch_max(order, Ordering::Relaxed);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
+        check::check(self, db, ledgers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mixes_read_as_they_print() {
+        for mix in [Mix::FULL, Mix::NP, Mix::NEW_ORDER, Mix::PAYMENT, Mix([10, 20, 30, 40, 0])] {
+            assert_eq!(mix.to_string().parse(), Ok(mix));
+        }
+        for wrong in ["", "45/43/4/4", "45/43/4/4/5", "full/", "100/0/0/0/0/0"] {
+            assert!(wrong.parse::<Mix>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_checked_and_fitted_to_the_mode() {
+        let wrong = Parameters { warehouses: 0, ..Parameters::default() };
+        assert!(Tpcc::new(wrong).is_err());
+        let rival = Tpcc::new(Parameters { mode: Mode::Dbx1000, ..Parameters::default() }).unwrap();
+        assert_eq!((rival.parameters().mix, rival.parameters().rollback_pct), (Mix::NP, 0));
+        let rival = Tpcc::new(Parameters { mode: Mode::Sto, ..Parameters::default() }).unwrap();
+        assert_eq!((rival.parameters().mix, rival.parameters().rollback_pct), (Mix::FULL, 0));
+    }
+}
