@@ -1,8 +1,8 @@
 //! From a [`Table`] to the generated items.
 
 use crate::parse::{Column, Index, Table};
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 
 pub fn table(table: &Table) -> TokenStream {
     let types = index_types(table);
@@ -23,11 +23,12 @@ pub fn table(table: &Table) -> TokenStream {
     }
 }
 
-/// `A` for one part, `(A, B)` for several.
-fn tuple(parts: &[TokenStream]) -> TokenStream {
+/// `A` for one part, `(A, B)` for several. The compiler reports what it finds wrong with the whole
+/// at `span`.
+fn tuple(span: Span, parts: &[TokenStream]) -> TokenStream {
     match parts {
         [part] => part.clone(),
-        parts => quote!((#(#parts),*)),
+        parts => quote_spanned!(span=> (#(#parts),*)),
     }
 }
 
@@ -119,8 +120,20 @@ fn column_constants(table: &Table) -> TokenStream {
     }
 }
 
-/// `impl Relation`: what tables and indexes have in common.
+/// The type of the primary key.
+fn key_type(table: &Table) -> TokenStream {
+    tuple(key_span(table), &types(table, table.key.iter().copied()))
+}
+
+/// The place to report errors of the primary key at.
+fn key_span(table: &Table) -> Span {
+    table.columns[table.key[0]].ident.span()
+}
+
+/// `impl Relation`: what tables and indexes have in common. Errors of the key are reported at
+/// `span`.
 fn relation(
+    span: Span,
     implementor: &syn::Ident,
     key: &TokenStream,
     name: &str,
@@ -129,12 +142,13 @@ fn relation(
     structure: &str,
 ) -> TokenStream {
     let key_words = words_of(key);
+    let key_words = quote_spanned!(span=> [u64; #key_words]);
     let structure = format_ident!("{structure}");
     quote! {
         #[automatically_derived]
         impl ::heddledb::table::Relation for #implementor {
             type Key = #key;
-            type Words = [u64; #key_words];
+            type Words = #key_words;
             const LAYOUT: &'static ::heddledb::table::Layout =
                 &::heddledb::table::Layout { name: #name, groups: &[#groups], words: #words };
             const STRUCTURE: ::heddledb::table::Structure = ::heddledb::table::Structure::#structure;
@@ -160,9 +174,16 @@ fn relation_of_table(table: &Table) -> TokenStream {
     });
     let groups = quote!(#(#groups),*);
     let count = table.groups.len();
-    let key = tuple(&types(table, table.key.iter().copied()));
     let structure = if table.hash { "Hash" } else { "Ordered" };
-    relation(&table.ident, &key, &table.name, &groups, &quote!(__BOUNDS[#count]), structure)
+    relation(
+        key_span(table),
+        &table.ident,
+        &key_type(table),
+        &table.name,
+        &groups,
+        &quote!(__BOUNDS[#count]),
+        structure,
+    )
 }
 
 fn table_impl(table: &Table) -> TokenStream {
@@ -171,7 +192,7 @@ fn table_impl(table: &Table) -> TokenStream {
     let indexed = mask(table.indexes.iter().flat_map(|index| index.columns.iter().copied()));
     let key_columns = mask(table.key.iter().copied());
     let names = table.columns.iter().map(|column| &column.name);
-    let key = tuple(&values(table, &quote!(self), table.key.iter().copied()));
+    let key = tuple(key_span(table), &values(table, &quote!(self), table.key.iter().copied()));
     let fields: Vec<_> = table.columns.iter().map(|column| &column.ident).collect();
     let ordinals: Vec<_> = (0..table.columns.len()).collect();
     quote! {
@@ -205,7 +226,8 @@ fn index_types(table: &Table) -> TokenStream {
     let types = table.indexes.iter().map(|index| {
         let ident = &index.ident;
         let kind = if index.unique { "Unique index" } else { "Index" };
-        let columns: Vec<_> = index.columns.iter().map(|column| format!("`{}`", table.columns[*column].name)).collect();
+        let columns: Vec<_> =
+            index.columns.iter().map(|column| format!("`{}`", table.columns[*column].name)).collect();
         let doc = format!("{kind} of [`{}`] over {}.", table.ident, columns.join(", "));
         quote! {
             #[doc = #doc]
@@ -219,16 +241,17 @@ fn index_types(table: &Table) -> TokenStream {
 
 fn index_impls(table: &Table, index: &Index) -> TokenStream {
     let Index { ident, unique, columns } = index;
-    let row = &table.ident;
+    let (row, span) = (&table.ident, ident.span());
     let key_parts: &[usize] = if *unique { &[] } else { &table.key };
     let parts = || columns.iter().chain(key_parts).copied();
-    let entry_type = tuple(&types(table, parts()));
-    let entry = tuple(&values(table, &quote!(row), parts()));
-    let columns = tuple(&types(table, columns.iter().copied()));
+    let entry_type = tuple(span, &types(table, parts()));
+    let entry = tuple(span, &values(table, &quote!(row), parts()));
+    let columns = tuple(span, &types(table, columns.iter().copied()));
     // The row of an index is the encoded primary key.
-    let words = words_of(&tuple(&types(table, table.key.iter().copied())));
+    let words = words_of(&key_type(table));
     let name = format!("{}.{ident}", table.name);
-    let relation = relation(ident, &entry_type, &name, &group("main", &quote!(0), &words), &words, "Ordered");
+    let relation =
+        relation(span, ident, &entry_type, &name, &group("main", &quote!(0), &words), &words, "Ordered");
     quote! {
         #relation
         #[automatically_derived]

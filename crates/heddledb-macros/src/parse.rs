@@ -17,7 +17,8 @@ const MAX_GROUPS: usize = 16;
 const MAX_KEY_PARTS: usize = 8;
 const MAX_INDEXES: usize = 6;
 
-const TABLE_OPTIONS: &str = "`hash`, `name = \"..\"`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
+const TABLE_OPTIONS: &str =
+    "`hash`, `name = \"..\"`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
 
 /// A table that satisfies all rules but those of types.
 pub struct Table {
@@ -80,7 +81,8 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
             true => input.generics.where_clause.to_token_stream(),
             false => input.generics.params.to_token_stream(),
         };
-        errors.at(generics, "a table cannot be generic; write one struct for each table, with concrete types");
+        errors
+            .at(generics, "a table cannot be generic; write one struct for each table, with concrete types");
     }
     let mut table = Table {
         ident: input.ident.clone(),
@@ -96,7 +98,8 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
         table.add_column(field, &mut errors);
     }
     if table.key.is_empty() && !fields.iter().any(|field| field.attrs.iter().any(is_key)) {
-        let message = format!("`{}` has no key; put `#[key]` on the columns that identify a row", table.ident);
+        let message =
+            format!("`{}` has no key; put `#[key]` on the columns that identify a row", table.ident);
         errors.at(&table.ident, message);
     }
     // Indexes come after all fields, because they name columns.
@@ -108,7 +111,9 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
                 Ok(options) => {
                     for option in options {
                         match option {
-                            TableOption::Hash(word) if table.hash => errors.at(word, "`hash` is given twice; remove one"),
+                            TableOption::Hash(word) if table.hash => {
+                                errors.at(word, "`hash` is given twice; remove one")
+                            }
                             TableOption::Hash(_) => table.hash = true,
                             TableOption::Name(word, _) if name.is_some() => {
                                 errors.at(word, "`name` is given twice; remove one");
@@ -175,7 +180,10 @@ impl Table {
         for attribute in &field.attrs {
             if is_key(attribute) {
                 if attribute.meta.require_path_only().is_err() {
-                    errors.at(attribute, "`#[key]` takes no arguments; key columns are in order of declaration");
+                    errors.at(
+                        attribute,
+                        "`#[key]` takes no arguments; key columns are in order of declaration",
+                    );
                 }
                 if key.replace(attribute).is_some() {
                     errors.at(attribute, format!("column `{name}` has `#[key]` already; remove one"));
@@ -187,7 +195,10 @@ impl Table {
                     Err(error) => errors.push(error),
                 }
             } else if attribute.path().is_ident("table") {
-                errors.at(attribute, "`#[table(..)]` belongs on the struct; a field takes `#[key]` or `#[group(name)]`");
+                errors.at(
+                    attribute,
+                    "`#[table(..)]` belongs on the struct; a field takes `#[key]` or `#[group(name)]`",
+                );
             }
         }
         if key.is_some() {
@@ -254,7 +265,9 @@ impl Table {
         }
         let (listed, key) = (index.columns.len(), self.key.len());
         if listed > MAX_KEY_PARTS {
-            let message = format!("an index has at most {MAX_KEY_PARTS} columns, and `{name}` has {listed}; list fewer");
+            let message = format!(
+                "an index has at most {MAX_KEY_PARTS} columns, and `{name}` has {listed}; list fewer"
+            );
             errors.at(name, message);
         } else if !index.unique && listed + key > MAX_KEY_PARTS {
             let message = format!(
@@ -289,7 +302,9 @@ fn group_name(attribute: &Attribute) -> Result<Ident> {
         Meta::List(list) => syn::parse2(list.tokens.clone()).ok(),
         _ => None,
     };
-    named.ok_or_else(|| Error::new_spanned(attribute, "the group has no name; write `#[group(name)]`, like `#[group(hot)]`"))
+    named.ok_or_else(|| {
+        Error::new_spanned(attribute, "the group has no name; write `#[group(name)]`, like `#[group(hot)]`")
+    })
 }
 
 /// One word in `#[table(..)]`.
@@ -328,12 +343,7 @@ impl Parse for TableOption {
                 Ok(Self::Name(word, text))
             }
             "index" | "unique" => Ok(Self::Index(IndexOption::parse(&word, input)?)),
-            other => {
-                let message = unknown(format!("`{other}` is no option of a table"));
-                // Skipping the rest keeps "expected `,`" from hiding this message.
-                input.step(|cursor| Ok(((), { let mut rest = *cursor; while let Some((_, next)) = rest.token_tree() { rest = next } rest })))?;
-                Err(Error::new_spanned(word, message))
-            }
+            other => Err(Error::new_spanned(&word, unknown(format!("`{other}` is no option of a table")))),
         }
     }
 }
@@ -341,7 +351,10 @@ impl Parse for TableOption {
 impl IndexOption {
     fn parse(word: &Ident, input: ParseStream<'_>) -> Result<Self> {
         let usage = |tokens: &dyn ToTokens, problem: &str| {
-            Err(Error::new_spanned(tokens.to_token_stream(), format!("{problem}; write `{word}(Name(column, ..))`")))
+            Err(Error::new_spanned(
+                tokens.to_token_stream(),
+                format!("{problem}; write `{word}(Name(column, ..))`"),
+            ))
         };
         if !input.peek(token::Paren) {
             return usage(word, "the index has no name");
@@ -374,7 +387,11 @@ fn without_self(tokens: TokenStream, name: &Ident) -> TokenStream {
     tokens
         .into_iter()
         .map(|tree| match tree {
-            TokenTree::Ident(ident) if ident == "Self" => Ident::new(&name.to_string(), ident.span()).into(),
+            TokenTree::Ident(ident) if ident == "Self" => {
+                let mut name = name.clone();
+                name.set_span(ident.span());
+                name.into()
+            }
             TokenTree::Group(group) => {
                 let mut inner = Group::new(group.delimiter(), without_self(group.stream(), name));
                 inner.set_span(group.span());
