@@ -125,7 +125,7 @@ mod tests {
         let line = "heddle bench tpcc --protocol tictoc,silo --threads 2,1";
         assert_eq!(configurations(line), ["unprotected 1", "tictoc 1", "tictoc 2", "silo 1", "silo 2"]);
         assert_eq!(configurations("heddle bench tpcc --protocol silo --no-baseline"), ["silo 1"]);
-        let line = "heddle bench ycsb --protocol unprotected,silo,silo";
+        let line = "heddle bench ycsb --records 100 --protocol unprotected,silo,silo";
         assert_eq!(configurations(line), ["unprotected 1", "silo 1"]);
     }
 
@@ -164,6 +164,19 @@ mod tests {
             ("bench tpcc --warmup -1", "unexpected argument '-1'"),
             ("bench tpcc --runs 0", "a whole number from 1 to 1000"),
             ("bench tpcc --pool x", "a whole number from 0 to 10000000"),
+            ("bench tpcc --warehouses 0", "0 is not in 1..=65535"),
+            ("bench tpcc --mix half", "full, np, new-order, payment, or five percentages"),
+            ("bench tpcc --mode fast", "give spec, dbx1000 or sto"),
+            ("bench tpcc --binding near", "give home or random"),
+            ("bench tpcc --rollbacks 101", "101 is not in 0..=100"),
+            ("bench tpcc --scale huge", "give full or tiny"),
+            ("bench ycsb --theta 1", "a number from 0 to below 1"),
+            ("bench ycsb --preset z", "give one of read-only, medium, high, a, b, c, d, e, f"),
+            ("bench ycsb --reads 101", "101 is not in 0..=100"),
+            ("bench ycsb --ops 0", "0 is not in 1..=1000"),
+            ("bench ycsb --records 3 --ops 2", "at least one access, and twice as many records"),
+            ("bench ycsb --field-bytes 11", "give 10 or 100"),
+            ("bench ycsb --preset d --reads 99", "add up to more than 100"),
             ("bench tpcd", "unrecognized subcommand 'tpcd'"),
             ("bench tpcc --speed 3", "unexpected argument '--speed'"),
         ];

@@ -44,6 +44,10 @@ fn list() -> String {
     for (name, about) in arguments::WORKLOADS {
         text += &format!("  {name:<15}{about}\n");
     }
+    text += "\npresets of ycsb\n";
+    for (name, about) in heddledb_workloads::ycsb::Parameters::PRESETS {
+        text += &format!("  {name:<15}{about}\n");
+    }
     text += "\nprotocols\n";
     for kind in Kind::ALL {
         text += &format!("  {:<15}{}\n", kind.name(), kind.about());

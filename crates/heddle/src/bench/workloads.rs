@@ -7,6 +7,7 @@ use super::arguments::Common;
 use crate::failure::Failure;
 use clap::Args;
 use heddledb_workloads::tpcc::{self, Binding, Mix, Mode, Scale, Tpcc};
+use heddledb_workloads::ycsb::{self, KeyOrder, Write, Ycsb};
 
 /// Arguments of `heddle bench tpcc`.
 #[derive(Args, Clone, Debug)]
@@ -62,6 +63,84 @@ impl TpccArguments {
             commutative: default.commutative && !self.read_sums,
         })
         .map_err(|error| Failure::usage(error.to_string()))
+    }
+}
+
+/// Arguments of `heddle bench ycsb`.
+#[derive(Args, Clone, Debug)]
+pub struct YcsbArguments {
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+    /// A named workload, which the arguments below alter: a to f, read-only, medium, high
+    /// [default: high]
+    #[arg(long, value_name = "NAME", value_parser = preset, help_heading = YCSB)]
+    pub preset: Option<ycsb::Parameters>,
+    /// Skew of the keys: 0 is uniform, below 1 [default: 0.9]
+    #[arg(long, value_name = "T", value_parser = theta, help_heading = YCSB)]
+    pub theta: Option<f64>,
+    /// Percentage of reads; the rest are writes [default: 50]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = YCSB)]
+    pub reads: Option<u32>,
+    /// Accesses of a transaction [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = YCSB)]
+    pub ops: Option<u16>,
+    /// Records [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000_000), help_heading = YCSB)]
+    pub records: Option<u64>,
+    /// Bytes of each of a record's ten columns: 100 or 10 [default: 100]
+    #[arg(long, value_name = "N", value_parser = field_bytes, help_heading = YCSB)]
+    pub field_bytes: Option<usize>,
+    /// Access the keys of a transaction in ascending order
+    #[arg(long, help_heading = YCSB)]
+    pub sorted: bool,
+    /// Spread the frequent keys over the key space
+    #[arg(long, help_heading = YCSB)]
+    pub scramble: bool,
+    /// Overwrite columns without reading them, instead of counting up
+    #[arg(long, help_heading = YCSB)]
+    pub blind_writes: bool,
+}
+
+const YCSB: &str = "YCSB";
+
+impl YcsbArguments {
+    /// The workload.
+    pub fn workload(&self) -> Result<Ycsb, Failure> {
+        let preset = self.preset.unwrap_or_default();
+        Ycsb::new(ycsb::Parameters {
+            records: self.records.unwrap_or(preset.records),
+            field_bytes: self.field_bytes.unwrap_or(preset.field_bytes),
+            operations: self.ops.map_or(preset.operations, usize::from),
+            read_pct: self.reads.unwrap_or(preset.read_pct),
+            theta: self.theta.unwrap_or(preset.theta),
+            scramble: self.scramble || preset.scramble,
+            key_order: if self.sorted { KeyOrder::Sorted } else { preset.key_order },
+            write: if self.blind_writes { Write::Blind } else { preset.write },
+            ..preset
+        })
+        .map_err(|error| Failure::usage(error.to_string()))
+    }
+}
+
+fn preset(name: &str) -> Result<ycsb::Parameters, String> {
+    ycsb::Parameters::preset(name).ok_or_else(|| {
+        let names = ycsb::Parameters::PRESETS.map(|(name, _)| name);
+        format!("give one of {}", names.join(", "))
+    })
+}
+
+fn theta(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(theta) if (0.0..1.0).contains(&theta) => Ok(theta),
+        _ => Err("give a number from 0 to below 1, such as 0.9".into()),
+    }
+}
+
+fn field_bytes(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(bytes @ (10 | 100)) => Ok(bytes),
+        _ => Err("give 10 or 100".into()),
     }
 }
 
