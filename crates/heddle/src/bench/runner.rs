@@ -279,6 +279,13 @@ impl<W: Workload> Job<'_, W> {
             start = end;
         }
         tally.end = Instant::now();
+        if phase == WARM_UP {
+            // The whole window passed while this thread had no core, or another worker failed.
+            tally.begin = tally.end;
+            tally.latency.reset();
+            tally.kinds.fill([0; 2]);
+            before = session.stats();
+        }
         let after = session.stats();
         tally.session_commits = after.commits - before.commits;
         for (at, count) in tally.conflicts.iter_mut().enumerate() {
