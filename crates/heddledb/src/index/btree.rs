@@ -47,6 +47,9 @@ use std::ptr::NonNull;
 /// enough under Miri and model checkers that splits come early.
 const CAPACITY: usize = if crate::sync::MODEL || cfg!(miri) { 4 } else { 30 };
 
+/// Levels that no tree reaches: with two children per node it would have 2^32 leaves.
+const HEIGHT_MAX: usize = 32;
+
 /// A node that left its tree, to be given back by `recycle` once no reader can know it any more.
 #[derive(Debug)]
 #[must_use]
@@ -522,12 +525,13 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
 
         let anchor_latch = anchor.gap.try_latch(version).ok_or(Interrupted)?;
         let count = anchor.count();
-        let mut branch = Vec::new();
+        let mut branch = [const { None }; HEIGHT_MAX];
+        let mut places = branch.iter_mut();
         let mut node = self.node(anchor.pointer(place));
         loop {
             let version = node.gap.settled_now().ok_or(Interrupted)?;
             let latch = node.gap.try_latch(version).ok_or(Interrupted)?;
-            branch.push((node, latch));
+            *places.next().expect("no tree in memory is that high") = Some((node, latch));
             if node.leaf {
                 break;
             }
@@ -556,7 +560,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
         anchor.set_count(count - 1);
         anchor_latch.release();
-        for (node, latch) in branch {
+        for (node, latch) in branch.into_iter().flatten() {
             latch.retire();
             retired.push(self.retire(node));
         }
