@@ -242,8 +242,9 @@ fn index_types(table: &Table) -> TokenStream {
 fn index_impls(table: &Table, index: &Index) -> TokenStream {
     let Index { ident, unique, columns } = index;
     let (row, span) = (&table.ident, ident.span());
-    let key_parts: &[usize] = if *unique { &[] } else { &table.key };
-    let parts = || columns.iter().chain(key_parts).copied();
+    // Key parts that are indexed columns stand in the entry already.
+    let rest = table.key.iter().filter(|part| !unique && !columns.contains(part));
+    let parts = || columns.iter().chain(rest.clone()).copied();
     let entry_type = tuple(span, &types(table, parts()));
     let entry = tuple(span, &values(table, &quote!(row), parts()));
     let columns = tuple(span, &types(table, columns.iter().copied()));

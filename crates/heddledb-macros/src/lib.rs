@@ -111,8 +111,9 @@ use syn::{DeriveInput, parse_macro_input};
 /// - For each index, a unit struct with the index's name, as visible as the struct, that
 ///   implements `heddledb::table::Relation` and `heddledb::table::Index`. Its `Columns` are the
 ///   indexed columns: the bare type of one, a tuple of several. The key of a `unique` index is
-///   that. The key of an `index` is a flat tuple of the columns and then the parts of the primary
-///   key, which tell apart and order the rows with equal columns; it has at most 8 parts.
+///   that. The key of an `index` is a flat tuple of the columns and then those parts of the
+///   primary key that are not among them, which tell apart and order the rows with equal columns; it
+///   has at most 8 parts.
 #[proc_macro_derive(Table, attributes(table, key, group))]
 pub fn derive_table(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -263,7 +263,8 @@ impl Table {
                 Some(ordinal) => columns.push(ordinal),
             }
         }
-        let (listed, key) = (index.columns.len(), self.key.len());
+        let listed = index.columns.len();
+        let key = self.key.iter().filter(|part| !columns.contains(part)).count();
         if listed > MAX_KEY_PARTS {
             let message = format!(
                 "an index has at most {MAX_KEY_PARTS} columns, and `{name}` has {listed}; list fewer"

@@ -36,6 +36,7 @@ pub enum Mutant {
     LockingWriteLockNotTaken,
 }
 
+#[cfg(feature = "mutants")]
 impl Mutant {
     /// Every planted bug.
     pub const ALL: &'static [Self] = &[

@@ -326,8 +326,13 @@ pub fn interleave<P: Protocol, T: Tables>(
             actor.commands.send(command).expect("the actor lives as long as its channel");
             for actor in &mut actors {
                 while actor.received < actor.sent {
-                    // One that is known to wait for a lock is only looked at.
-                    let patience = if actor.waiting { Duration::ZERO } else { STEP_WAITS };
+                    // One that is known to wait for a lock is only looked at. With one session
+                    // there is nobody to wait for, however long a step takes.
+                    let patience = match P::SESSIONS_MAX {
+                        1 => STUCK,
+                        _ if actor.waiting => Duration::ZERO,
+                        _ => STEP_WAITS,
+                    };
                     match actor.replies.recv_timeout(patience) {
                         Ok(reply) => actor.take(reply, now),
                         Err(_) => {

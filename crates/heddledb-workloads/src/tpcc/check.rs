@@ -182,7 +182,10 @@ impl<'a, P: Protocol> Survey<'a, P> {
     }
 
     fn warehouse(&mut self, w_id: u16) -> Result<()> {
-        let ytd = self.session.run(|tx| tx.get_columns(w_id, Warehouse::ytd))?.ok_or_else(|| missing("warehouse"))?;
+        let ytd = self
+            .session
+            .run(|tx| tx.get_columns(w_id, Warehouse::ytd))?
+            .ok_or_else(|| missing("warehouse"))?;
         let mut district_ytd = 0;
         for d_id in 1..=DISTRICTS {
             district_ytd += self.district(w_id, d_id)?;
@@ -235,7 +238,9 @@ impl<'a, P: Protocol> Survey<'a, P> {
             let OrderSurvey { carrier_id, ol_cnt, waiting, indexed, lines, undelivered, .. } = *order;
             (count, last, promised) = (count + 1, o_id, promised + u64::from(ol_cnt));
             self.condition(5).require(carrier_id.is_none() == waiting, || {
-                format!("order ({w_id}, {d_id}, {o_id}): O_CARRIER_ID {carrier_id:?}, NEW_ORDER row {waiting}")
+                format!(
+                    "order ({w_id}, {d_id}, {o_id}): O_CARRIER_ID {carrier_id:?}, NEW_ORDER row {waiting}"
+                )
             });
             self.condition(6).require(u32::from(ol_cnt) == lines, || {
                 format!("order ({w_id}, {d_id}, {o_id}): O_OL_CNT {ol_cnt}, {lines} lines")
@@ -249,9 +254,8 @@ impl<'a, P: Protocol> Survey<'a, P> {
             self.order_index.require(indexed, || format!("order ({w_id}, {d_id}, {o_id}) has no entry"));
         }
         let waiting_count = waiting.len() as i128;
-        self.condition(2).require(last + 1 == next_o_id, || {
-            format!("{place}: D_NEXT_O_ID {next_o_id}, max(O_ID) {last}")
-        });
+        self.condition(2)
+            .require(last + 1 == next_o_id, || format!("{place}: D_NEXT_O_ID {next_o_id}, max(O_ID) {last}"));
         if let (Some(min), Some(max)) = (waiting.first(), waiting.last()) {
             self.condition(2).require(max + 1 == next_o_id, || {
                 format!("{place}: D_NEXT_O_ID {next_o_id}, max(NO_O_ID) {max}")
@@ -309,7 +313,8 @@ impl<'a, P: Protocol> Survey<'a, P> {
             })
         })?;
         for (c_id, o_id) in entries {
-            let order = orders.get_mut(o_id as usize).and_then(Option::as_mut).filter(|order| order.c_id == c_id);
+            let order =
+                orders.get_mut(o_id as usize).and_then(Option::as_mut).filter(|order| order.c_id == c_id);
             self.order_index.require(order.is_some(), || {
                 format!("the entry of customer ({w_id}, {d_id}, {c_id}) for order {o_id} has no such order")
             });
@@ -361,8 +366,9 @@ impl<'a, P: Protocol> Survey<'a, P> {
                     self.sums.remote += i128::from(supply_w_id != w_id);
                 }
                 let Some(order) = orders.get_mut(o_id as usize).and_then(Option::as_mut) else {
-                    self.condition(6)
-                        .require(false, || format!("order line ({w_id}, {d_id}, {o_id}, {number}) without order"));
+                    self.condition(6).require(false, || {
+                        format!("order line ({w_id}, {d_id}, {o_id}, {number}) without order")
+                    });
                     continue;
                 };
                 order.lines += 1;
@@ -438,7 +444,10 @@ impl<'a, P: Protocol> Survey<'a, P> {
         for chunk in chunks(1..self.tpcc.parameters.scale.items + 1) {
             let rows = gather(&mut self.session, |tx, rows| {
                 for i_id in chunk.clone() {
-                    rows.push((i_id, tx.get_columns((w_id, i_id), columns)?.ok_or_else(|| missing("stock"))?));
+                    rows.push((
+                        i_id,
+                        tx.get_columns((w_id, i_id), columns)?.ok_or_else(|| missing("stock"))?,
+                    ));
                 }
                 Ok(())
             })?;
@@ -484,7 +493,13 @@ impl<'a, P: Protocol> Survey<'a, P> {
         let initial = customers * i128::from(PAID);
         ledger_check("W_YTD", "sum(W_YTD) grew by", sums.w_ytd - initial, log, ledger.paid.into());
         let log = "committed Payments";
-        ledger_check("C_PAYMENT_CNT", "sum(C_PAYMENT_CNT) grew by", sums.payment_cnt - customers, log, payments);
+        ledger_check(
+            "C_PAYMENT_CNT",
+            "sum(C_PAYMENT_CNT) grew by",
+            sums.payment_cnt - customers,
+            log,
+            payments,
+        );
         let log = "quantity of committed New-Orders";
         ledger_check("S_YTD", "sum(S_YTD)", sums.s_ytd, log, ledger.quantity.into());
         let log = "lines of committed New-Orders";
@@ -496,7 +511,11 @@ impl<'a, P: Protocol> Survey<'a, P> {
         if mode == Mode::Dbx1000 {
             let log = "cents of committed Payments";
             let fallen = -(sums.balance + initial);
-            checks.push(equal("ledger: C_BALANCE", ("sum(C_BALANCE) fell by", fallen), (log, ledger.paid.into())));
+            checks.push(equal(
+                "ledger: C_BALANCE",
+                ("sum(C_BALANCE) fell by", fallen),
+                (log, ledger.paid.into()),
+            ));
             return checks;
         }
 
@@ -508,10 +527,22 @@ impl<'a, P: Protocol> Survey<'a, P> {
         let grown = sums.history - customers;
         ledger_check("HISTORY", "count(HISTORY) grew by", grown, "committed Payments", payments);
         let grown = sums.history_amount - initial;
-        ledger_check("H_AMOUNT", "sum(H_AMOUNT) grew by", grown, "cents of committed Payments", ledger.paid.into());
+        ledger_check(
+            "H_AMOUNT",
+            "sum(H_AMOUNT) grew by",
+            grown,
+            "cents of committed Payments",
+            ledger.paid.into(),
+        );
         ledger_check("OL_QUANTITY", "sum(OL_QUANTITY) of new lines", sums.quantity, "sum(S_YTD)", sums.s_ytd);
         ledger_check("ORDER_LINE", "new lines", sums.lines, "sum(S_ORDER_CNT)", sums.s_order_cnt);
-        ledger_check("OL_SUPPLY_W_ID", "new remote lines", sums.remote, "sum(S_REMOTE_CNT)", sums.s_remote_cnt);
+        ledger_check(
+            "OL_SUPPLY_W_ID",
+            "new remote lines",
+            sums.remote,
+            "sum(S_REMOTE_CNT)",
+            sums.s_remote_cnt,
+        );
         let log = "orders of committed Deliveries";
         ledger_check("C_DELIVERY_CNT", "sum(C_DELIVERY_CNT)", sums.delivery_cnt, log, delivered);
         let gone = loaded_waiting + new_orders - sums.waiting;
@@ -565,9 +596,11 @@ impl Probe {
             return Some(format!("condition 1: warehouse {w_id}: W_YTD {w_ytd}, sum(D_YTD) {d_ytd}"));
         }
         let broken = |(min, max, count): &(u32, u32, u32)| *count != 0 && max - min + 1 != *count;
-        (1..).zip(self.waiting).find(|(_, district)| broken(district)).map(|(d_id, (min, max, count)): (u8, _)| {
-            format!("condition 3: district ({w_id}, {d_id}): NO_O_ID from {min} to {max}, {count} rows")
-        })
+        (1..).zip(self.waiting).find(|(_, district)| broken(district)).map(
+            |(d_id, (min, max, count)): (u8, _)| {
+                format!("condition 3: district ({w_id}, {d_id}): NO_O_ID from {min} to {max}, {count} rows")
+            },
+        )
     }
 }
 

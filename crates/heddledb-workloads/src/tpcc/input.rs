@@ -224,7 +224,9 @@ impl Generator {
     pub(super) fn refresh(&mut self, input: &mut Input) {
         match input {
             Input::NewOrder(input) => input.date = self.next_date(),
-            Input::Payment(input) => (input.date, input.history_id) = (self.next_date(), self.next_history_id()),
+            Input::Payment(input) => {
+                (input.date, input.history_id) = (self.next_date(), self.next_history_id())
+            }
             Input::Delivery(input) => input.date = self.next_date(),
             Input::OrderStatus(_) | Input::StockLevel(_) => {}
         }
@@ -365,7 +367,8 @@ mod tests {
 
     #[test]
     fn one_warehouse_has_no_remote_ones() {
-        let parameters = Parameters { remote_item_pct: 100, remote_payment_pct: 100, ..Parameters::default() };
+        let parameters =
+            Parameters { remote_item_pct: 100, remote_payment_pct: 100, ..Parameters::default() };
         for input in draws(&parameters, 0, 1000) {
             match input {
                 Input::NewOrder(order) => assert!(order.lines().iter().all(|line| line.supply_w_id == 1)),
@@ -395,8 +398,12 @@ mod tests {
 
     #[test]
     fn random_binding_uses_every_warehouse() {
-        let parameters =
-            Parameters { warehouses: 5, binding: Binding::Random, mix: Mix([0, 0, 0, 0, 100]), ..Parameters::default() };
+        let parameters = Parameters {
+            warehouses: 5,
+            binding: Binding::Random,
+            mix: Mix([0, 0, 0, 0, 100]),
+            ..Parameters::default()
+        };
         let mut seen = [false; 6];
         for input in draws(&parameters, 0, 200) {
             if let Input::StockLevel(input) = input {

@@ -1,9 +1,7 @@
 //! The initial population (clause 4.3.3).
 
 use super::input::LOAD_DATE;
-use super::random::{
-    a_string, data, last_name, last_name_load, last_names, n_string, state, zip,
-};
+use super::random::{a_string, data, last_name, last_name_load, last_names, n_string, state, zip};
 use super::schema::{Customer, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse};
 use super::{DISTRICTS, LINES_MAX, Mode, Parameters, Scale};
 use crate::random::{chance, mix, stream};
@@ -209,9 +207,17 @@ fn customers<P: Protocol>(
             w_id,
             d_id,
             c_id,
-            credit: if chance(rng, 10) { heddledb::Text::truncated("BC") } else { heddledb::Text::truncated("GC") },
+            credit: if chance(rng, 10) {
+                heddledb::Text::truncated("BC")
+            } else {
+                heddledb::Text::truncated("GC")
+            },
             discount: rng.random_range(0..=5000),
-            last: if number < last_names(customers) { last_name(number) } else { last_name_load(rng, customers) },
+            last: if number < last_names(customers) {
+                last_name(number)
+            } else {
+                last_name_load(rng, customers)
+            },
             first: a_string(rng, 8..=16),
             middle: heddledb::Text::truncated("OE"),
             since: LOAD_DATE,

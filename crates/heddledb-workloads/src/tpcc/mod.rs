@@ -262,12 +262,15 @@ impl Tpcc {
             return option("TPC-C needs at least one warehouse".into());
         }
         if !(1..=3000).contains(&scale.customers) || scale.items == 0 || scale.orders == 0 {
-            return option(format!("TPC-C cannot have {scale:?}; at most 3000 customers, and nothing may be 0"));
+            return option(format!(
+                "TPC-C cannot have {scale:?}; at most 3000 customers, and nothing may be 0"
+            ));
         }
         if mix.0.iter().map(|percent| u32::from(*percent)).sum::<u32>() != 100 {
             return option(format!("the mix {mix} does not add up to 100"));
         }
-        let percentages = [parameters.remote_item_pct, parameters.remote_payment_pct, parameters.rollback_pct];
+        let percentages =
+            [parameters.remote_item_pct, parameters.remote_payment_pct, parameters.rollback_pct];
         if percentages.iter().any(|percent| *percent > 100) {
             return option("a percentage is above 100".into());
         }

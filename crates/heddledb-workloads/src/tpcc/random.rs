@@ -160,7 +160,8 @@ mod tests {
         let mut exact = [0f64; 21];
         for x in 0..=a {
             for y in low..=high {
-                exact[(((x | y) + c) % (high - low + 1) + low) as usize] += 1.0 / f64::from((a + 1) * (high - low + 1));
+                exact[(((x | y) + c) % (high - low + 1) + low) as usize] +=
+                    1.0 / f64::from((a + 1) * (high - low + 1));
             }
         }
         let mut rng = stream(2, 0);

@@ -135,7 +135,8 @@ impl Tpcc {
 
         let mut sum = 0;
         for (number, line) in (1..).zip(input.lines()) {
-            let Some((price, name, item_data)) = tx.get_columns(line.i_id, (Item::price, Item::name, Item::data))?
+            let Some((price, name, item_data)) =
+                tx.get_columns(line.i_id, (Item::price, Item::name, Item::data))?
             else {
                 return Err(Error::user(Rollback));
             };
@@ -159,7 +160,8 @@ impl Tpcc {
                 })?;
             }
         }
-        let total = sum * (UNIT - i64::from(discount)) / UNIT * (UNIT + i64::from(w_tax) + i64::from(d_tax)) / UNIT;
+        let total =
+            sum * (UNIT - i64::from(discount)) / UNIT * (UNIT + i64::from(w_tax) + i64::from(d_tax)) / UNIT;
         Ok(Output::NewOrder { o_id, total })
     }
 
@@ -188,11 +190,14 @@ impl Tpcc {
     pub(super) fn payment<T: Transaction>(&self, tx: &mut T, input: &input::Payment) -> Result<Output> {
         let (w_id, d_id, amount) = (input.w_id, input.d_id, input.amount);
 
-        let address = (Warehouse::street_1, Warehouse::street_2, Warehouse::city, Warehouse::state, Warehouse::zip);
+        let address =
+            (Warehouse::street_1, Warehouse::street_2, Warehouse::city, Warehouse::state, Warehouse::zip);
         let (w_name, address) = tx.get_columns(w_id, (Warehouse::name, address))?.or_missing("warehouse")?;
         black_box(&address);
-        let address = (District::street_1, District::street_2, District::city, District::state, District::zip);
-        let (d_name, address) = tx.get_columns((w_id, d_id), (District::name, address))?.or_missing("district")?;
+        let address =
+            (District::street_1, District::street_2, District::city, District::state, District::zip);
+        let (d_name, address) =
+            tx.get_columns((w_id, d_id), (District::name, address))?.or_missing("district")?;
         black_box(&address);
         if self.parameters.commutative {
             tx.add(Warehouse::ytd, w_id, amount)?;
@@ -208,7 +213,8 @@ impl Tpcc {
         let terms = (Customer::credit, Customer::discount, Customer::credit_lim, Customer::since);
         let address =
             (Customer::street_1, Customer::street_2, Customer::city, Customer::state, Customer::zip);
-        let (terms, person, address) = tx.get_columns(key, (terms, person, address))?.or_missing("customer")?;
+        let (terms, person, address) =
+            tx.get_columns(key, (terms, person, address))?.or_missing("customer")?;
         black_box((&terms, &person, &address));
         let hot = (Customer::balance, Customer::ytd_payment, Customer::payment_cnt);
         let balance = tx.update_columns(key, hot, |(balance, ytd_payment, payment_cnt)| {
@@ -238,19 +244,27 @@ impl Tpcc {
         Ok(Output::Payment { c_id, balance })
     }
 
-    pub(super) fn order_status<T: Transaction>(&self, tx: &mut T, input: &input::OrderStatus) -> Result<Output> {
+    pub(super) fn order_status<T: Transaction>(
+        &self,
+        tx: &mut T,
+        input: &input::OrderStatus,
+    ) -> Result<Output> {
         let (w_id, d_id) = (input.w_id, input.d_id);
         let c_id = find_customer(tx, w_id, d_id, &input.customer)?;
         let shown = (Customer::last, Customer::first, Customer::middle, Customer::balance);
         black_box(&tx.get_columns((w_id, d_id, c_id), shown)?.or_missing("customer")?);
 
         let mut last = None;
-        tx.scan_index::<ByCustomer>(Scan::prefix((w_id, d_id, c_id)).reverse().limit(1), |_, (_, _, o_id)| {
-            last = Some(o_id);
-            Break(())
-        })?;
+        tx.scan_index::<ByCustomer>(
+            Scan::prefix((w_id, d_id, c_id)).reverse().limit(1),
+            |_, (_, _, o_id)| {
+                last = Some(o_id);
+                Break(())
+            },
+        )?;
         let Some(o_id) = last else { return Ok(Output::OrderStatus { o_id: 0, lines: 0 }) };
-        let order = tx.get_columns((w_id, d_id, o_id), (Order::entry_d, Order::carrier_id))?.or_missing("order")?;
+        let order =
+            tx.get_columns((w_id, d_id, o_id), (Order::entry_d, Order::carrier_id))?.or_missing("order")?;
         black_box(&order);
 
         let shown = (
@@ -297,7 +311,11 @@ impl Tpcc {
         Ok(oldest)
     }
 
-    pub(super) fn stock_level<T: Transaction>(&self, tx: &mut T, input: &input::StockLevel) -> Result<Output> {
+    pub(super) fn stock_level<T: Transaction>(
+        &self,
+        tx: &mut T,
+        input: &input::StockLevel,
+    ) -> Result<Output> {
         /// Orders that are looked at.
         const RECENT: u32 = 20;
         let (w_id, d_id) = (input.w_id, input.d_id);
@@ -355,10 +373,14 @@ fn deliver<T: Transaction>(tx: &mut T, input: &input::Delivery, d_id: u8, o_id: 
         tx.set_columns((w_id, d_id, o_id, *number), OrderLine::delivery_d, Some(input.date))?;
     }
 
-    tx.update_columns((w_id, d_id, c_id), (Customer::balance, Customer::delivery_cnt), |(balance, delivery_cnt)| {
-        *balance += sum;
-        *delivery_cnt += 1;
-    })
+    tx.update_columns(
+        (w_id, d_id, c_id),
+        (Customer::balance, Customer::delivery_cnt),
+        |(balance, delivery_cnt)| {
+            *balance += sum;
+            *delivery_cnt += 1;
+        },
+    )
 }
 
 /// The customer's number; by last name the middle one, rounded up, in the order of first names.

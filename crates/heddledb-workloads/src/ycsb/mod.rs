@@ -19,7 +19,7 @@ use crate::random::stream;
 use crate::verdict::{Verdict, equal};
 use crate::{Check, Workload};
 use heddledb::sync::{AtomicU64, Ordering};
-use heddledb::{Builder, Database, Error, Misuse, Protocol, Result, Row, Scan, Transaction};
+use heddledb::{Builder, Database, Error, Misuse, Protocol, Result, Row, Scan, Session, Transaction};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::hint::black_box;
@@ -162,7 +162,10 @@ impl Parameters {
             "the percentages of reads, inserts and scans add up to more than 100".into()
         } else if self.operations == 0 || self.records < 2 * self.operations as u64 {
             // Fewer, and distinct keys would be drawn for ever.
-            format!("{} accesses of {} records: at least one access, and twice as many records", self.operations, self.records)
+            format!(
+                "{} accesses of {} records: at least one access, and twice as many records",
+                self.operations, self.records
+            )
         } else {
             return Ok(());
         };
@@ -412,18 +415,24 @@ impl Ycsb {
         }
         match gap {
             None => Ok(rows),
-            Some((expected, found)) => {
-                Err(Error::user(format!("a scan from {start} found key {found} where {expected} was expected")))
-            }
+            Some((expected, found)) => Err(Error::user(format!(
+                "a scan from {start} found key {found} where {expected} was expected"
+            ))),
         }
     }
 
-    fn load_shape<R: Fields, P: Protocol>(&self, db: &Database<P>, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
+    fn load_shape<R: Fields, P: Protocol>(
+        &self,
+        db: &Database<P>,
+        progress: &(dyn Fn(f64) + Sync),
+    ) -> Result<()> {
         const ROWS: u64 = 128;
         let mut session = db.session()?;
         let records = self.parameters.records;
         for first in (0..records).step_by(ROWS as usize) {
-            session.run(|tx| (first..records.min(first + ROWS)).try_for_each(|key| tx.insert(loaded_row::<R>(key))))?;
+            session.run(|tx| {
+                (first..records.min(first + ROWS)).try_for_each(|key| tx.insert(loaded_row::<R>(key)))
+            })?;
             if first % (ROWS * 64) == 0 {
                 progress(first as f64 / records as f64);
             }
@@ -432,11 +441,16 @@ impl Ycsb {
         Ok(())
     }
 
-    fn check_shape<R: Fields, P: Protocol>(&self, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
+    fn check_shape<R: Fields, P: Protocol>(
+        &self,
+        db: &Database<P>,
+        ledgers: &[Ledger],
+    ) -> Result<Vec<Check>> {
         const ROWS: u64 = 64;
         let records = self.parameters.records;
         let mut session = db.session()?;
-        let mut intact = Verdict::new("every column holds what was loaded or what a committed transaction wrote");
+        let mut intact =
+            Verdict::new("every column holds what was loaded or what a committed transaction wrote");
         let mut per_row = Verdict::new("the number in each row = committed increments of that row");
         let mut present = Verdict::new("every record that was loaded is there");
         let (mut rows, mut sum) = (0i128, 0i128);
@@ -459,7 +473,8 @@ impl Ycsb {
                 if self.parameters.write == Write::Increment {
                     let number = counter(&fields[0]);
                     sum += i128::from(number);
-                    let committed = || ledgers.iter().filter_map(|ledger| ledger.per_row.get(key as usize)).sum::<u64>();
+                    let committed =
+                        || ledgers.iter().filter_map(|ledger| ledger.per_row.get(key as usize)).sum::<u64>();
                     if self.parameters.per_row {
                         per_row.require(number == committed(), || {
                             format!("row {key}: {number}, committed {}", committed())
@@ -469,7 +484,8 @@ impl Ycsb {
             }
         }
 
-        let total = |part: fn(&Ledger) -> u64| ledgers.iter().map(|ledger| i128::from(part(ledger))).sum::<i128>();
+        let total =
+            |part: fn(&Ledger) -> u64| ledgers.iter().map(|ledger| i128::from(part(ledger))).sum::<i128>();
         let mut checks = vec![intact.finish(), present.finish()];
         let inserts = ("committed inserts", total(|ledger| ledger.inserts));
         checks.push(equal("ledger: rows", ("rows beyond those loaded", rows - i128::from(records)), inserts));
@@ -481,7 +497,7 @@ impl Ycsb {
             checks.push(per_row.finish());
         }
         if self.parameters.ordered() {
-            checks.push(self.check_order::<R, P>(db, rows)?);
+            checks.push(self.check_order::<R, P>(&mut session, rows)?);
         }
         Ok(checks)
     }
@@ -502,9 +518,8 @@ impl Ycsb {
     }
 
     /// The scan of everything meets the keys in order, and as many as there are.
-    fn check_order<R: Fields, P: Protocol>(&self, db: &Database<P>, rows: i128) -> Result<Check> {
+    fn check_order<R: Fields, P: Protocol>(&self, session: &mut Session<P>, rows: i128) -> Result<Check> {
         const ROWS: usize = 1024;
-        let mut session = db.session()?;
         let mut order = Verdict::new("a scan of everything meets every row once, in order");
         let (mut next, mut met) = (0, 0);
         loop {
@@ -559,7 +574,10 @@ impl Workload for Ycsb {
             ("records", p.records.to_string()),
             ("field_bytes", p.field_bytes.to_string()),
             ("operations", p.operations.to_string()),
-            ("read/write/insert/scan %", format!("{}/{write_pct}/{}/{}", p.read_pct, p.insert_pct, p.scan_pct)),
+            (
+                "read/write/insert/scan %",
+                format!("{}/{write_pct}/{}/{}", p.read_pct, p.insert_pct, p.scan_pct),
+            ),
             ("distribution", distribution.to_string()),
             ("theta", p.theta.to_string()),
             ("scramble", p.scramble.to_string()),

@@ -31,8 +31,8 @@ pub trait Fields: Table<Key = u64> {
 
 macro_rules! shapes {
     ($($(#[$attribute:meta])* $name:ident $bytes:literal;)*) => {$(
-        $(#[$attribute])*
         #[derive(Table, Clone, Copy, Debug, PartialEq)]
+        $(#[$attribute])*
         #[table(name = "usertable")]
         pub struct $name {
             #[key]

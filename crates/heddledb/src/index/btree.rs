@@ -50,7 +50,7 @@ const CAPACITY: usize = if crate::sync::MODEL || cfg!(miri) { 4 } else { 30 };
 /// A node that left its tree, to be given back by `recycle` once no reader can know it any more.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Retired {
+pub struct Retired {
     node: NonNull<()>,
     /// The pool of the node: an identity, never followed.
     pool: NonNull<()>,
@@ -62,7 +62,7 @@ unsafe impl Send for Retired {}
 unsafe impl Sync for Retired {}
 
 /// An ordered index of `N`-word keys, with nodes of `CAP` entries.
-pub(crate) struct BTree<const N: usize, const CAP: usize = CAPACITY> {
+pub struct BTree<const N: usize, const CAP: usize = CAPACITY> {
     /// Written under the latch of the node that it leads to (Release), read by all (Acquire).
     root: AtomicPtr<Node<N, CAP>>,
     /// Immutable after `new`; boxed, so that their addresses identify the tree.
@@ -153,13 +153,13 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
     }
 
-    /// Removes the entry of `key` if it leads to `record`; `fold` runs before, under the latch of
-    /// the leaf. Unlinked nodes go to `retired`.
+    /// Removes the entry of `key` if it leads to `record` and `seal`, run under the latch of the
+    /// entry's gap, agrees. Unlinked nodes go to `retired`.
     pub(crate) fn remove(
         &self,
         key: &[u64; N],
         record: RecordRef,
-        fold: impl FnOnce(&Gap),
+        seal: impl FnOnce(&Gap) -> bool,
         retired: &mut Vec<Retired>,
     ) -> bool {
         let mut wait = Wait::new();
@@ -177,7 +177,9 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
                 wait.pause();
                 continue;
             };
-            fold(&leaf.gap);
+            if !seal(&leaf.gap) {
+                return false;
+            }
             leaf.close(position, count);
             leaf.set_count(count - 1);
             // Relaxed: under the latch.
@@ -538,7 +540,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             return Ok(());
         }
         let after = place + 1 < count;
-        let (heir, heir_latch) = self.edge(anchor.pointer(if after { place + 1 } else { place - 1 }), after)?;
+        let (heir, heir_latch) =
+            self.edge(anchor.pointer(if after { place + 1 } else { place - 1 }), after)?;
         // SeqCst, after the latch: as in `fill`. The heir gets it before the anchor's release lets
         // an insert of this range reach it.
         heir.gap.stamp().fetch_max(node.gap.stamp().load(Ordering::SeqCst), Ordering::SeqCst);
@@ -687,15 +690,13 @@ impl<const N: usize, const CAP: usize> Node<N, CAP> {
     /// Keys below `key` among the first `count`: the place of `key`.
     #[inline(always)]
     fn lower(&self, key: &[u64; N], count: usize) -> usize {
-        if N == 1 { return (0..count).map(|i| usize::from(self.keys[i][0].load(Ordering::Relaxed) < key[0])).sum(); }
-        self.partition(count, |i| self.key(i) < *key)
+        self.partition(count, |i| less(&self.key(i), key))
     }
 
     /// Keys not above `key` among the first `count`.
     #[inline(always)]
     fn upper(&self, key: &[u64; N], count: usize) -> usize {
-        if N == 1 { return (0..count).map(|i| usize::from(self.keys[i][0].load(Ordering::Relaxed) <= key[0])).sum(); }
-        self.partition(count, |i| self.key(i) <= *key)
+        self.partition(count, |i| !less(key, &self.key(i)))
     }
 
     /// The child of an inner that leads to `key`.
@@ -711,19 +712,17 @@ impl<const N: usize, const CAP: usize> Node<N, CAP> {
         i < self.count() && self.key(i) == *key
     }
 
-    /// The number of leading slots among `count` of which `below` is true. Branch-free halving.
+    /// The number of leading slots among `count` of which `below` is true: counted among the last
+    /// slots of blocks, then in one block. Without a branch on a comparison, of which every second
+    /// would be guessed wrong, and with loads that wait for nothing but their block. Measured on
+    /// a million keys: faster than halving, and as fast as a full count with a third of its loads.
     #[inline(always)]
     fn partition(&self, count: usize, below: impl Fn(usize) -> bool) -> usize {
-        let (mut base, mut size) = (0, count);
-        if size == 0 {
-            return 0;
-        }
-        while size > 1 {
-            let half = size / 2;
-            base = if below(base + half - 1) { base + half } else { base };
-            size -= half;
-        }
-        base + usize::from(below(base))
+        const BLOCK: usize = 8;
+        let full: usize = (0..count / BLOCK).map(|block| usize::from(below(block * BLOCK + BLOCK - 1))).sum();
+        let start = full * BLOCK;
+        let end = (start + BLOCK).min(count);
+        start + (start..end).map(|i| usize::from(below(i))).sum::<usize>()
     }
 
     // Changes, under the latch.
@@ -743,6 +742,12 @@ impl<const N: usize, const CAP: usize> Node<N, CAP> {
             self.put(i - 1, &self.key(i), self.pointer(i));
         }
     }
+}
+
+/// Whether `a < b`, without a branch.
+#[inline(always)]
+fn less<const N: usize>(a: &[u64; N], b: &[u64; N]) -> bool {
+    a.iter().zip(b).rev().fold(false, |less, (a, b)| (a < b) | ((a == b) & less))
 }
 
 /// The key just below; `key` is not zero.

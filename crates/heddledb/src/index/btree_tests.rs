@@ -58,7 +58,7 @@ fn insert<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N],
 /// Removes; gives the nodes back at once, as if the epoch had passed.
 fn remove<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], record: RecordRef) -> bool {
     let mut retired = Vec::new();
-    let removed = tree.remove(&key, record, |_| {}, &mut retired);
+    let removed = tree.remove(&key, record, |_| true, &mut retired);
     retired.into_iter().for_each(|node| tree.recycle(node));
     removed
 }
@@ -155,7 +155,8 @@ proptest! {
 #[test]
 fn the_ends_of_the_key_space_are_keys() {
     let tree = BTree::<2, 4>::new();
-    let keys: Vec<[u64; 2]> = vec![[0, 0], [0, u64::MAX], [1, 0], [1, 1], [u64::MAX, 0], [u64::MAX, u64::MAX]];
+    let keys: Vec<[u64; 2]> =
+        vec![[0, 0], [0, u64::MAX], [1, 0], [1, 1], [u64::MAX, 0], [u64::MAX, u64::MAX]];
     for (i, key) in keys.iter().enumerate().rev() {
         assert!(insert(&tree, *key, record(i as u64)));
     }
@@ -207,6 +208,7 @@ fn stamps_follow_their_range() {
         let mut retired = Vec::new();
         let raise = |gap: &Gap| {
             gap.stamp().fetch_max(100 + i, Ordering::SeqCst);
+            true
         };
         assert!(tree.remove(&[i], record(i), raise, &mut retired));
         let Missing(seen) = tree.get(&[i]) else { panic!("{i} was removed") };
@@ -310,7 +312,7 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
             }
             for i in 0..burst {
                 let key = [(key[0] + i * 8) % keys];
-                let removed = tree.remove(&key, own, |_| {}, &mut retired);
+                let removed = tree.remove(&key, own, |_| true, &mut retired);
                 assert!(shared || removed || burst > 1, "seed {seed}: own key {key:?} was there");
             }
         }
@@ -330,7 +332,10 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
             }
             assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "seed {seed}");
             let evens = entries.iter().map(|e| e.0[0]).filter(|k| k % 2 == 0);
-            assert!(evens.eq((low..=high).filter(|k| k % 2 == 0 && *k < keys)), "seed {seed}: {low}..={high}");
+            assert!(
+                evens.eq((low..=high).filter(|k| k % 2 == 0 && *k < keys)),
+                "seed {seed}: {low}..={high}"
+            );
 
             let (mut first, mut second) = (Vec::new(), Vec::new());
             let (seen, next) = tree.read_leaf(direction, &[low], &[high], &mut first);

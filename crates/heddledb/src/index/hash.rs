@@ -53,7 +53,7 @@ const STRIPES: usize = if MODEL || cfg!(miri) { 2 } else { 64 };
 const SEGMENTS: usize = if MODEL { 16 } else { 48 };
 
 /// A hash index of `N`-word keys, with buckets of `SLOT` entries.
-pub(crate) struct Hash<const N: usize, const SLOT: usize = SLOTS> {
+pub struct Hash<const N: usize, const SLOT: usize = SLOTS> {
     /// Heads in use: both the level and the next bucket to split. Grows as in invariant 1
     /// (Release), read by all (Acquire: carries the new head's words).
     buckets: AtomicUsize,
@@ -169,7 +169,11 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
                 // between, both are one change; else the change stays as it is, and whoever saw
                 // the bucket, this transaction too, will find it moved on.
                 match self.grow() {
-                    Some(split) if split.gap == change.gap && split.before == change.after && change.split.is_none() => {
+                    Some(split)
+                        if split.gap == change.gap
+                            && split.before == change.after
+                            && change.split.is_none() =>
+                    {
                         change = Change { before: change.before, ..split };
                     }
                     _ => {}
@@ -179,13 +183,13 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         }
     }
 
-    /// Removes the entry of `key` if it leads to `record`; `fold` runs before, under the latch of
-    /// the bucket. No gap is ever retired: heads stay, overflow buckets have none.
+    /// Removes the entry of `key` if it leads to `record` and `seal`, run under the latch of the
+    /// entry's gap, agrees. No gap is ever retired: heads stay, overflow buckets have none.
     pub(crate) fn remove(
         &self,
         key: &[u64; N],
         record: RecordRef,
-        fold: impl FnOnce(&Gap),
+        seal: impl FnOnce(&Gap) -> bool,
         _retired: &mut Vec<Retired>,
     ) -> bool {
         let hash = hash(key);
@@ -201,7 +205,9 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
                 wait.pause();
                 continue;
             };
-            fold(&head.gap);
+            if !seal(&head.gap) {
+                return false;
+            }
             // The last entry of the chain fills the hole.
             let mut last = Cursor { bucket: hole.bucket, slot: hole.slot };
             let mut cursor = Cursor { bucket: hole.bucket, slot: hole.slot };
@@ -266,11 +272,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
     /// Looks for the key in the chain. `None` if the head has moved on from `version` on the way;
     /// else the caller must still ask, unless it latches from that version.
     #[inline(always)]
-    fn search<'a>(
-        head: &'a Bucket<N, SLOT>,
-        version: u64,
-        key: &[u64; N],
-    ) -> Option<Search<'a, N, SLOT>> {
+    fn search<'a>(head: &'a Bucket<N, SLOT>, version: u64, key: &[u64; N]) -> Option<Search<'a, N, SLOT>> {
         let mut bucket = head;
         loop {
             for slot in 0..SLOT {
@@ -373,7 +375,12 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         let split = Seen { gap: GapRef::new(&target.gap), version: target.gap.revive() };
         // Release: pairs with the acquire in `head`.
         self.buckets.store(buckets + 1, Ordering::Release);
-        Some(Change { gap: GapRef::new(&source.gap), before: version, after: latch.release(), split: Some(split) })
+        Some(Change {
+            gap: GapRef::new(&source.gap),
+            before: version,
+            after: latch.release(),
+            split: Some(split),
+        })
     }
 
     /// Makes sure that head `index` has memory.

@@ -21,9 +21,13 @@ fn insert<const N: usize, const SLOT: usize>(index: &Hash<N, SLOT>, key: [u64; N
     matches!(index.insert(&key, |_| new), Added { record, .. } if record == new)
 }
 
-fn remove<const N: usize, const SLOT: usize>(index: &Hash<N, SLOT>, key: [u64; N], record: RecordRef) -> bool {
+fn remove<const N: usize, const SLOT: usize>(
+    index: &Hash<N, SLOT>,
+    key: [u64; N],
+    record: RecordRef,
+) -> bool {
     let mut retired = Vec::new();
-    let removed = index.remove(&key, record, |_| {}, &mut retired);
+    let removed = index.remove(&key, record, |_| true, &mut retired);
     assert!(retired.is_empty());
     removed
 }
@@ -196,7 +200,7 @@ fn check_concurrently<const SLOT: usize>(seed: u64, keys: u64, steps: u64) {
                 Added { change, .. } => assert!(change.after > change.before),
                 Exists(_) => assert!(shared, "seed {seed}: own key {key:?} was removed"),
             }
-            assert!(index.remove(&key, own, |_| {}, &mut Vec::new()) || shared, "seed {seed}");
+            assert!(index.remove(&key, own, |_| true, &mut Vec::new()) || shared, "seed {seed}");
             // New keys, so that buckets split throughout.
             insert(&index, [(1 << 40) | (id << 32) | (u64::from(shared) << 33) | step], record(9));
         }

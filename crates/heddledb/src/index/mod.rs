@@ -16,11 +16,15 @@
 //! An entry may lead to a record that is absent (a placeholder of an insert that has not
 //! committed, or a deleted record not yet reclaimed): whether a row exists is the record's word.
 
-pub(crate) mod btree;
-pub(crate) mod hash;
+mod btree;
+mod hash;
+
+pub use btree::{BTree, Retired};
+pub use hash::Hash;
 
 use crate::record::RecordRef;
 use crate::sync::{AtomicU64, Ordering, Wait, fence};
+use crate::table::Structure;
 use std::ptr::NonNull;
 
 /// The state shared by every place where a key could be: one leaf or one bucket.
@@ -268,63 +272,85 @@ pub enum Direction {
     Reverse,
 }
 
-/// What both indexes can do; the table chooses one by its declaration.
+/// What both indexes can do; the relation's declaration chooses one.
 #[doc(hidden)]
 pub trait AnyIndex<W>: Send + Sync {
     /// A new index, sized for `rows` where that matters.
-    fn new(structure: crate::table::Structure, rows: usize) -> Self;
+    fn new(structure: Structure, rows: usize) -> Self;
+    /// The record of a key, or the gap where the key would be.
     fn get(&self, key: &W) -> Lookup;
+    /// Adds an entry unless the key has one; `make` runs under the latch of the key's gap.
     fn insert(&self, key: &W, make: impl FnOnce(&Gap) -> RecordRef) -> Inserted;
-    fn remove(&self, key: &W, record: RecordRef, seal: impl FnOnce(&Gap) -> bool, retired: &mut Vec<Retired>) -> bool;
+    /// Removes the key's entry if it leads to `record` and `seal`, run under the gap's latch, agrees.
+    fn remove(
+        &self,
+        key: &W,
+        record: RecordRef,
+        seal: impl FnOnce(&Gap) -> bool,
+        retired: &mut Vec<Retired>,
+    ) -> bool;
+    /// Takes back a node that no reader can know any more.
     fn recycle(&self, node: Retired);
-    fn read_leaf(&self, direction: Direction, low: &W, high: &W, out: &mut Vec<(W, RecordRef)>) -> (Seen, Option<W>);
+    /// The entries of one leaf within the bounds, and where the next leaf starts.
+    ///
+    /// # Panics
+    /// On a hash index, which has no order; the caller asks the relation first.
+    fn read_leaf(&self, direction: Direction, low: &W, high: &W, out: &mut Vec<(W, RecordRef)>)
+    -> (Seen, Option<W>);
+    /// Nodes or overflow buckets in use.
     fn nodes(&self) -> usize;
 }
 
-/// TEMPORARY
+/// The index of a relation with `N`-word keys. One well-predicted branch per access.
 #[doc(hidden)]
-pub struct KeyIndex<const N: usize> {
-    map: crate::sync::Mutex<std::collections::BTreeMap<[u64; N], RecordRef>>,
-    gap: Box<Gap>,
+pub enum KeyIndex<const N: usize> {
+    Ordered(BTree<N>),
+    Hash(Hash<N>),
 }
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Retired;
+
+/// Calls the same method of either index.
+macro_rules! either {
+    ($index:expr, $name:ident($($argument:expr),*)) => {
+        match $index {
+            KeyIndex::Ordered(index) => index.$name($($argument),*),
+            KeyIndex::Hash(index) => index.$name($($argument),*),
+        }
+    };
+}
 
 impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
-    fn new(_: crate::table::Structure, _: usize) -> Self {
-        Self { map: Default::default(), gap: Box::new(Gap::new()) }
+    fn new(structure: Structure, rows: usize) -> Self {
+        match structure {
+            Structure::Ordered => Self::Ordered(BTree::new()),
+            Structure::Hash => Self::Hash(Hash::new(rows)),
+        }
     }
+
+    #[inline(always)]
     fn get(&self, key: &[u64; N]) -> Lookup {
-        let map = crate::sync::lock(&self.map);
-        match map.get(key) {
-            Some(r) => Lookup::Found(*r),
-            None => Lookup::Missing(Seen { gap: GapRef::new(&self.gap), version: self.gap.version() }),
-        }
+        either!(self, get(key))
     }
+
+    #[inline]
     fn insert(&self, key: &[u64; N], make: impl FnOnce(&Gap) -> RecordRef) -> Inserted {
-        let mut map = crate::sync::lock(&self.map);
-        if let Some(r) = map.get(key) {
-            return Inserted::Exists(*r);
-        }
-        let before = self.gap.version.fetch_add(4, Ordering::SeqCst);
-        let record = make(&self.gap);
-        map.insert(*key, record);
-        Inserted::Added {
-            record,
-            change: Change { gap: GapRef::new(&self.gap), before, after: before + 4, split: None },
-        }
+        either!(self, insert(key, make))
     }
-    fn remove(&self, key: &[u64; N], record: RecordRef, seal: impl FnOnce(&Gap) -> bool, _: &mut Vec<Retired>) -> bool {
-        let mut map = crate::sync::lock(&self.map);
-        if map.get(key) == Some(&record) && seal(&self.gap) {
-            self.gap.version.fetch_add(4, Ordering::SeqCst);
-            map.remove(key);
-            return true;
-        }
-        false
+
+    fn remove(
+        &self,
+        key: &[u64; N],
+        record: RecordRef,
+        seal: impl FnOnce(&Gap) -> bool,
+        retired: &mut Vec<Retired>,
+    ) -> bool {
+        either!(self, remove(key, record, seal, retired))
     }
-    fn recycle(&self, _: Retired) {}
+
+    fn recycle(&self, node: Retired) {
+        either!(self, recycle(node))
+    }
+
+    #[inline]
     fn read_leaf(
         &self,
         direction: Direction,
@@ -332,15 +358,13 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
         high: &[u64; N],
         out: &mut Vec<([u64; N], RecordRef)>,
     ) -> (Seen, Option<[u64; N]>) {
-        let map = crate::sync::lock(&self.map);
-        let it = map.range(*low..=*high).map(|(k, r)| (*k, *r));
-        match direction {
-            Direction::Forward => out.extend(it),
-            Direction::Reverse => out.extend(it.rev()),
+        match self {
+            Self::Ordered(index) => index.read_leaf(direction, low, high, out),
+            Self::Hash(_) => unreachable!("a hash index is not scanned"),
         }
-        (Seen { gap: GapRef::new(&self.gap), version: self.gap.version() }, None)
     }
+
     fn nodes(&self) -> usize {
-        1
+        either!(self, nodes())
     }
 }

@@ -3,6 +3,7 @@
 use super::Table;
 use super::text::Text;
 use crate::record::{Words, WordsMut};
+use std::cmp::Reverse;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -169,6 +170,20 @@ impl<V: ColumnValue + Default> ColumnValue for Option<V> {
     fn store(&self, target: &mut impl WordsMut, offset: usize) {
         self.unwrap_or_default().store(target, offset);
         self.is_some().store(target, offset + V::BYTES);
+    }
+}
+
+/// Stored like the value; only its order as a key is reversed.
+impl<V: ColumnValue> ColumnValue for Reverse<V> {
+    const BYTES: usize = V::BYTES;
+    const ALIGN: usize = V::ALIGN;
+    #[inline(always)]
+    fn load(source: &impl Words, offset: usize) -> Self {
+        Self(V::load(source, offset))
+    }
+    #[inline(always)]
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        self.0.store(target, offset);
     }
 }
 

@@ -1,0 +1,73 @@
+//! Loading a workload, running it on some threads, and checking it, under a protocol.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use heddledb::protocol::Kind;
+use heddledb::{Database, Error, Protocol};
+use heddledb_workloads::{Check, Workload};
+
+/// The protocols that allow `threads` sessions at a time.
+pub fn kinds(threads: usize) -> impl Iterator<Item = Kind> {
+    Kind::ALL.iter().copied().filter(move |kind| kind.sessions_max() >= threads)
+}
+
+/// An open database with the workload's tables, filled.
+pub fn loaded<P: Protocol>(workload: &impl Workload, options: P::Options, threads: usize) -> Database<P> {
+    let builder = Database::builder().protocol::<P>().options(options).sessions(threads);
+    let db = workload.tables(builder).open().unwrap();
+    workload.load(&db, 1, &|share| assert!((0.0..=1.0).contains(&share))).unwrap();
+    db
+}
+
+/// Runs `count` transactions on each of `threads`. Returns the ledgers and the number of user
+/// aborts.
+pub fn run<W: Workload, P: Protocol>(
+    workload: &W,
+    db: &Database<P>,
+    threads: usize,
+    count: usize,
+    seed: u64,
+) -> (Vec<W::Ledger>, usize) {
+    let worker = |worker: usize| {
+        let mut session = db.session().unwrap();
+        let mut generator = workload.generator(worker, threads, seed);
+        let (mut input, mut ledger, mut aborts) = (W::Input::default(), W::Ledger::default(), 0);
+        for round in 0..count {
+            // Every other input is run once more, as a benchmark does with inputs drawn before.
+            if round % 2 == 0 {
+                workload.draw(&mut generator, &mut input);
+            } else {
+                workload.refresh(&mut generator, &mut input);
+            }
+            assert!(workload.kind(&input) < workload.kinds().len());
+            match session.run(|tx| workload.execute(tx, &input)) {
+                Ok(output) => workload.record(&mut ledger, &input, output),
+                Err(Error::User(reason)) if reason.to_string() == "item number is not valid" => aborts += 1,
+                Err(error) => panic!("{input}: {error}", input = workload.kinds()[workload.kind(&input)]),
+            }
+        }
+        (ledger, aborts)
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || worker(number))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    let aborts = results.iter().map(|(_, aborts)| aborts).sum();
+    (results.into_iter().map(|(ledger, _)| ledger).collect(), aborts)
+}
+
+/// Requires that all checks hold.
+pub fn assert_ok(place: &str, checks: &[Check]) {
+    assert!(!checks.is_empty());
+    let broken: Vec<_> = checks.iter().filter(|check| !check.ok).collect();
+    assert!(broken.is_empty(), "{place}: {broken:#?}");
+}
+
+/// Requires that the checks with these names, and perhaps others, report.
+pub fn assert_reported(place: &str, checks: &[Check], names: &[&str]) {
+    for name in names {
+        let mut named = checks.iter().filter(|check| check.name.starts_with(name)).peekable();
+        assert!(named.peek().is_some(), "{place}: no check `{name}` in {checks:#?}");
+        assert!(named.any(|check| !check.ok), "{place}: `{name}` did not report: {checks:#?}");
+    }
+}

@@ -1,0 +1,338 @@
+//! TPC-C at a tiny scale: under every protocol, in every mode, and with rows corrupted on purpose.
+
+mod run;
+
+use heddledb::protocol::{Silo, Visitor};
+use heddledb::{Database, Protocol, Result, Session, Text, Transaction, Txn};
+use heddledb_workloads::Workload;
+use heddledb_workloads::tpcc::check::probe;
+use heddledb_workloads::tpcc::schema::{
+    Customer, District, History, NewOrder, Order, OrderLine, Stock, Warehouse,
+};
+use heddledb_workloads::tpcc::{Binding, Mix, Mode, Parameters, Scale, Tpcc};
+use run::{assert_ok, assert_reported, kinds, loaded, run};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn tiny() -> Parameters {
+    Parameters {
+        warehouses: 2,
+        scale: Scale::TINY,
+        binding: Binding::Random,
+        remote_item_pct: 10,
+        rollback_pct: 5,
+        mix: Mix([40, 35, 8, 9, 8]),
+        ..Parameters::default()
+    }
+}
+
+struct RunAndCheck {
+    parameters: Parameters,
+    threads: usize,
+    count: usize,
+}
+
+impl Visitor for RunAndCheck {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, options: P::Options) {
+        let Self { parameters, threads, count } = self;
+        let place = format!("{} on {threads} threads, {parameters:?}", P::NAME);
+        let tpcc = Tpcc::new(parameters).unwrap();
+        let db = loaded::<P>(&tpcc, options, threads);
+        assert_ok(&format!("{place}, loaded"), &tpcc.check(&db, &[]).unwrap());
+
+        let (mut ledgers, mut aborts) = run(&tpcc, &db, threads, count, 7);
+        assert_ok(&place, &tpcc.check(&db, &ledgers).unwrap());
+        // A second phase over the same database, as after a warm-up.
+        let (more, more_aborts) = run(&tpcc, &db, threads, count / 4, 8);
+        ledgers.extend(more);
+        aborts += more_aborts;
+        assert_ok(&format!("{place}, second phase"), &tpcc.check(&db, &ledgers).unwrap());
+
+        assert_eq!(
+            aborts > 0,
+            parameters.mode == Mode::Spec && parameters.mix.0[0] > 0,
+            "{place}: {aborts} rollbacks"
+        );
+        for (kind, percent) in tpcc.parameters().mix.0.into_iter().enumerate() {
+            let commits: u64 = ledgers.iter().map(|ledger| ledger.commits[kind]).sum();
+            assert_eq!(commits > 0, percent > 0, "{place}: {commits} x {}", tpcc.kinds()[kind]);
+        }
+        // The checks need the ledgers: without one of them something must not add up.
+        ledgers.pop();
+        assert!(
+            tpcc.check(&db, &ledgers).unwrap().iter().any(|check| !check.ok),
+            "{place}: a ledger is missing"
+        );
+    }
+}
+
+#[test]
+fn every_protocol_passes_every_check() {
+    for threads in [1, 2] {
+        for kind in kinds(threads) {
+            kind.visit(RunAndCheck { parameters: tiny(), threads, count: 2000 });
+        }
+    }
+}
+
+#[test]
+fn payments_may_read_what_they_add_to() {
+    for kind in kinds(2) {
+        let parameters = Parameters { commutative: false, mix: Mix::NP, ..tiny() };
+        kind.visit(RunAndCheck { parameters, threads: 2, count: 1000 });
+    }
+}
+
+#[test]
+fn the_modes_of_others_pass_their_checks() {
+    for mode in [Mode::Dbx1000, Mode::Sto] {
+        for kind in kinds(2) {
+            kind.visit(RunAndCheck { parameters: Parameters { mode, ..tiny() }, threads: 2, count: 1000 });
+        }
+    }
+}
+
+#[test]
+fn one_warehouse_at_home() {
+    for kind in kinds(2) {
+        let parameters = Parameters { warehouses: 1, binding: Binding::Home, ..tiny() };
+        kind.visit(RunAndCheck { parameters, threads: 2, count: 500 });
+    }
+}
+
+/// Conditions 1 and 3 hold in every snapshot that a transaction commits on.
+struct Probing;
+
+impl Visitor for Probing {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, options: P::Options) {
+        let tpcc = Tpcc::new(Parameters { warehouses: 1, ..tiny() }).unwrap();
+        let db = loaded::<P>(&tpcc, options, 2);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                run(&tpcc, &db, 1, 1000, 3);
+                done.store(true, Ordering::Relaxed);
+            });
+            let mut session = db.session().unwrap();
+            while !done.load(Ordering::Relaxed) {
+                let seen = session.run(|tx| probe(tx, 1)).unwrap();
+                assert_eq!(seen.violation(), None, "{}", P::NAME);
+            }
+        });
+    }
+}
+
+#[test]
+fn no_committed_probe_sees_a_violation() {
+    kinds(2).for_each(|kind| kind.visit(Probing));
+}
+
+type Corruption = fn(&mut Txn<Silo>) -> Result<()>;
+
+/// What is done to a loaded database, and the checks that must report it.
+const CORRUPTIONS: &[(&str, Corruption, &[&str])] = &[
+    (
+        "W_YTD one up",
+        |tx| tx.update_columns(1, Warehouse::ytd, |ytd| *ytd += 1),
+        &["condition 1:", "condition 8:", "ledger: W_YTD"],
+    ),
+    (
+        "D_YTD one up",
+        |tx| tx.update_columns((1, 3), District::ytd, |ytd| *ytd += 1),
+        &["condition 1:", "condition 9:"],
+    ),
+    (
+        "a gap in the order ids",
+        |tx| tx.update_columns((1, 3), District::next_o_id, |next| *next += 1),
+        &["condition 2:", "ledger: order ids"],
+    ),
+    (
+        "a NEW_ORDER row lost in the middle",
+        |tx| tx.delete::<NewOrder>((1, 2, 25)).map(|there| assert!(there)),
+        &["condition 3:", "condition 5:", "condition 11:", "ledger: NEW_ORDER"],
+    ),
+    (
+        "a NEW_ORDER row of a delivered order",
+        |tx| tx.insert(NewOrder { w_id: 1, d_id: 2, o_id: 1 }),
+        &["condition 3:", "condition 5:", "condition 11:", "ledger: NEW_ORDER"],
+    ),
+    (
+        "a NEW_ORDER row without order",
+        |tx| tx.insert(NewOrder { w_id: 1, d_id: 2, o_id: 31 }),
+        &["condition 2:", "condition 5:", "condition 11:"],
+    ),
+    (
+        "an order line lost",
+        |tx| tx.delete::<OrderLine>((1, 1, 1, 2)).map(|there| assert!(there)),
+        &["condition 4:", "condition 6:"],
+    ),
+    (
+        "an order line too many",
+        |tx| {
+            let line = tx.get::<OrderLine>((1, 1, 1, 1))?.unwrap();
+            tx.insert(OrderLine { number: 16, ..line })
+        },
+        &["condition 4:", "condition 6:"],
+    ),
+    (
+        "an order line without order",
+        |tx| {
+            let line = tx.get::<OrderLine>((1, 1, 1, 1))?.unwrap();
+            tx.insert(OrderLine { o_id: 4_000_000, ..line })
+        },
+        &["condition 4:", "condition 6:", "ledger: ORDER_LINE", "ledger: OL_QUANTITY"],
+    ),
+    (
+        "a remote order line",
+        |tx| {
+            let line = tx.get::<OrderLine>((1, 1, 1, 1))?.unwrap();
+            tx.insert(OrderLine { o_id: 4_000_000, supply_w_id: 2, ..line })
+        },
+        &["ledger: OL_SUPPLY_W_ID"],
+    ),
+    (
+        "a carrier for a new order",
+        |tx| tx.set_columns((1, 10, 30), Order::carrier_id, Some(3)),
+        &["condition 5:", "condition 7:"],
+    ),
+    (
+        "an undelivered line of a delivered order",
+        |tx| tx.set_columns((1, 10, 3, 1), OrderLine::delivery_d, None),
+        &["condition 7:"],
+    ),
+    (
+        "a payment lost",
+        |tx| tx.delete::<History>(5).map(|there| assert!(there)),
+        &["condition 8:", "condition 9:", "condition 10:", "ledger: HISTORY", "ledger: H_AMOUNT"],
+    ),
+    ("a payment in the wrong district", |tx| tx.set_columns(5, History::d_id, 2), &["condition 9:"]),
+    (
+        "C_BALANCE one up",
+        |tx| tx.update_columns((2, 5, 30), Customer::balance, |balance| *balance += 1),
+        &["condition 10:", "condition 12:"],
+    ),
+    (
+        "C_YTD_PAYMENT one up",
+        |tx| tx.update_columns((2, 5, 30), Customer::ytd_payment, |paid| *paid += 1),
+        &["condition 12:"],
+    ),
+    (
+        "C_PAYMENT_CNT one up",
+        |tx| tx.update_columns((2, 5, 30), Customer::payment_cnt, |count| *count += 1),
+        &["ledger: C_PAYMENT_CNT"],
+    ),
+    (
+        "C_DELIVERY_CNT one up",
+        |tx| tx.update_columns((2, 5, 30), Customer::delivery_cnt, |count| *count += 1),
+        &["ledger: C_DELIVERY_CNT"],
+    ),
+    (
+        "a delivered amount",
+        |tx| tx.set_columns((1, 10, 3, 1), OrderLine::amount, 1),
+        &["condition 10:", "condition 12:"],
+    ),
+    (
+        "S_YTD up by a whole refill",
+        |tx| tx.update_columns((2, 7), Stock::ytd, |ytd| *ytd += 91),
+        &["ledger: S_YTD", "ledger: OL_QUANTITY"],
+    ),
+    (
+        "S_ORDER_CNT one up",
+        |tx| tx.update_columns((2, 7), Stock::order_cnt, |count| *count += 1),
+        &["ledger: S_ORDER_CNT", "ledger: ORDER_LINE"],
+    ),
+    (
+        "S_REMOTE_CNT one up",
+        |tx| tx.update_columns((2, 7), Stock::remote_cnt, |count| *count += 1),
+        &["ledger: S_REMOTE_CNT", "ledger: OL_SUPPLY_W_ID"],
+    ),
+    (
+        "S_QUANTITY one up",
+        |tx| tx.update_columns((2, 7), Stock::quantity, |quantity| *quantity += 1),
+        &["S_QUANTITY"],
+    ),
+    (
+        "S_QUANTITY out of bounds",
+        |tx| tx.update_columns((2, 7), Stock::quantity, |quantity| *quantity += 91),
+        &["S_QUANTITY"],
+    ),
+    (
+        "an order lost",
+        |tx| tx.delete::<Order>((1, 1, 30)).map(|there| assert!(there)),
+        &["condition 2:", "condition 5:", "condition 6:", "condition 11:", "ledger: ORDER"],
+    ),
+    (
+        "an order that nobody entered",
+        |tx| {
+            let order = tx.get::<Order>((1, 1, 1))?.unwrap();
+            tx.insert(Order { o_id: 1000, ..order })
+        },
+        &["ORDER_CUST_IDX"],
+    ),
+    (
+        "a customer too many",
+        |tx| {
+            let customer = tx.get::<Customer>((1, 1, 1))?.unwrap();
+            tx.insert(Customer { c_id: 31, first: Text::truncated("Ada"), ..customer })
+        },
+        &["CUSTOMER_NAME_IDX"],
+    ),
+];
+
+#[test]
+fn every_check_can_report() {
+    let tpcc = Tpcc::new(tiny()).unwrap();
+    let mut reported = std::collections::BTreeSet::new();
+    let mut all = std::collections::BTreeSet::new();
+    for (what, corrupt, names) in CORRUPTIONS {
+        let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+        session(&db).run(corrupt).unwrap();
+        let checks = tpcc.check(&db, &[]).unwrap();
+        assert_reported(what, &checks, names);
+        for check in checks {
+            if !check.ok {
+                reported.insert(check.name.clone());
+            }
+            all.insert(check.name);
+        }
+    }
+    assert_eq!(reported, all, "these checks were never made to fail");
+}
+
+fn session<P: Protocol>(db: &Database<P>) -> Session<P> {
+    db.session().unwrap()
+}
+
+#[test]
+fn a_violation_is_told_with_its_place() {
+    let tpcc = Tpcc::new(tiny()).unwrap();
+    let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+    session(&db).run(|tx| tx.update_columns((2, 3), District::next_o_id, |next| *next += 2)).unwrap();
+    let checks = tpcc.check(&db, &[]).unwrap();
+    let told = checks.iter().find(|check| check.name.starts_with("condition 2:")).unwrap();
+    assert_eq!(told.detail, "2 of 40 violated, first: district (2, 3): D_NEXT_O_ID 33, max(O_ID) 30");
+}
+
+#[test]
+fn a_rollback_leaves_nothing() {
+    let parameters = Parameters { rollback_pct: 100, mix: Mix::NEW_ORDER, ..tiny() };
+    let tpcc = Tpcc::new(parameters).unwrap();
+    let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+    let (ledgers, aborts) = run(&tpcc, &db, 1, 100, 9);
+    assert_eq!((aborts, ledgers[0].commits), (100, [0; 5]));
+    assert_ok("after rollbacks only", &tpcc.check(&db, &ledgers).unwrap());
+}
+
+#[test]
+fn loading_repeats() {
+    let tpcc = Tpcc::new(tiny()).unwrap();
+    let row = || {
+        let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+        let mut session = session(&db);
+        session.run(|tx| Ok((tx.get::<Customer>((2, 3, 4))?, tx.get::<Stock>((2, 9))?))).unwrap()
+    };
+    assert_eq!(row(), row());
+}
