@@ -2,8 +2,10 @@
 
 use crate::report::model::Machine;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Duration;
 
 /// Describes this machine. What cannot be learnt is `unknown` or zero; nothing names the host or
 /// its paths.
@@ -75,6 +77,12 @@ pub fn pin(core: usize) {
     let mut set = CpuSet::new();
     set.set(core);
     let _ = sched_setaffinity(None, &set);
+}
+
+/// How long the calling thread has run on a core.
+pub fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 #[cfg(test)]

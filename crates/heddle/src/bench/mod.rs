@@ -106,6 +106,7 @@ pub fn measure<W: Workload>(workload: &W, plan: &Plan, command: String) -> Repor
         notes: plan.notes.clone(),
     };
     report.fill_ratios();
+    report.note_stolen_time();
     report
 }
 

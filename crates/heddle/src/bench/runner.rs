@@ -99,6 +99,8 @@ struct Tally<L> {
     ledger: L,
     begin: Instant,
     end: Instant,
+    /// Time that this thread ran on a core between the two.
+    on_core: Duration,
     /// Transactions that committed by the session's own count, and conflicts by reason.
     session_commits: u64,
     conflicts: [u64; Conflict::ALL.len()],
@@ -233,12 +235,14 @@ impl<W: Workload> Job<'_, W> {
             ledger: W::Ledger::default(),
             begin: now,
             end: now,
+            on_core: Duration::ZERO,
             session_commits: 0,
             conflicts: [0; Conflict::ALL.len()],
             kinds,
             latency,
         };
         let mut before = session.stats();
+        let mut on_core = machine::thread_time();
         let mut phase = WARM_UP;
         let mut next = 0;
         let mut start = clock.now();
@@ -252,6 +256,7 @@ impl<W: Workload> Job<'_, W> {
                 tally.latency.reset();
                 tally.kinds.fill([0; 2]);
                 before = session.stats();
+                on_core = machine::thread_time();
                 tally.begin = Instant::now();
                 start = clock.now();
             }
@@ -279,6 +284,7 @@ impl<W: Workload> Job<'_, W> {
             start = end;
         }
         tally.end = Instant::now();
+        tally.on_core = machine::thread_time().saturating_sub(on_core);
         if phase == WARM_UP {
             // The whole window passed while this thread had no core, or another worker failed.
             tally.begin = tally.end;
@@ -314,6 +320,9 @@ impl<W: Workload> Job<'_, W> {
         run.throughput_tps = if seconds > 0.0 { run.committed as f64 / seconds } else { 0.0 };
         run.abort_rate = conflicts as f64 / run.attempts().max(1) as f64;
         run.latency_us = self.latency(tallies);
+        let windows: Duration = tallies.iter().map(|tally| tally.end - tally.begin).sum();
+        let on_core: Duration = tallies.iter().map(|tally| tally.on_core).sum();
+        run.core_share = (on_core.as_secs_f64() / windows.as_secs_f64().max(1e-9)).min(1.0);
         let session_commits: u64 = tallies.iter().map(|tally| tally.session_commits).sum();
         run.checks.push(CheckResult {
             name: "the sessions counted the commits that the workers saw".into(),

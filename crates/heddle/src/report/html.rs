@@ -4,7 +4,7 @@
 //! variables of the style sheet, so the page is readable on light and on dark. The script only
 //! shows the figures of what is pointed at; every figure also stands in a table.
 
-use super::model::{Measurement, Report};
+use super::model::{CheckResult, Measurement, Report};
 use super::{microseconds, percent, rate};
 use std::fmt::Write;
 
@@ -130,6 +130,9 @@ fn throughput(report: &Report) -> String {
         );
     }
     for (at, protocol) in protocols.iter().enumerate() {
+        // Side by side, or their strokes would hide each other.
+        let aside = (at as f64 - (protocols.len() - 1) as f64 / 2.0) * DODGE;
+        let x = |threads: usize| x(threads) + aside;
         let _ = writeln!(svg, "<g {}>", colour(at));
         let mut points: Vec<&Measurement> =
             report.results.iter().filter(|result| &result.protocol == protocol).collect();
@@ -223,7 +226,8 @@ fn aborts(report: &Report) -> String {
         }
         plot.value(&mut svg, x(begin), y, &percent(result.abort_rate));
     }
-    legend(&reasons, REASONS, false) + &svg + "</svg>\n"
+    let text = legend(&reasons, REASONS, false) + &svg + "</svg>\n";
+    text + &format!("<details>\n<summary>As a table</summary>\n{}</details>\n", aborts_table(report))
 }
 
 /// For each number of threads a plot with a line for each protocol over the percentiles.
@@ -273,6 +277,9 @@ fn latency(report: &Report) -> String {
 fn baseline(report: &Report) -> Option<&Measurement> {
     report.all().find(|result| result.protocol == "unprotected" && result.threads == 1)
 }
+
+/// How far the protocols' points at the same number of threads lie apart.
+const DODGE: f64 = 4.0;
 
 /// Height of one row of a bar chart, and of the bar in it.
 const ROW: f64 = 30.0;
@@ -448,15 +455,12 @@ impl Logarithmic {
 // Tables
 
 fn figures(report: &Report) -> String {
-    let reasons = report.reasons();
     let mut titles = vec!["protocol", "threads", "tx/s"];
     let new_order = report.all().any(|result| result.new_order_tps().is_some());
     if new_order {
         titles.push("new-order/s");
     }
-    titles.extend(["spread", "ratio", "aborts"]);
-    titles.extend(&reasons);
-    titles.extend(["user aborts", "mean", "p50", "p95", "p99", "p99.9", "checks"]);
+    titles.extend(["spread", "ratio", "aborts", "mean", "p50", "p95", "p99", "p99.9", "checks"]);
     let rows = report.all().map(|result| {
         let mut row = vec![result.protocol.clone(), result.threads.to_string(), rate(result.throughput_tps)];
         if new_order {
@@ -465,9 +469,6 @@ fn figures(report: &Report) -> String {
         row.push(percent(result.spread()));
         row.push(result.ratio_to_unprotected.map_or("-".into(), |ratio| format!("{ratio:.2}")));
         row.push(percent(result.abort_rate));
-        let by_reason = |reason: &&str| result.abort_rate_by_reason.get(*reason).copied().unwrap_or(0.0);
-        row.extend(reasons.iter().map(|reason| percent(by_reason(reason))));
-        row.push(percent(result.user_abort_rate));
         row.push(microseconds(result.latency_us.mean));
         row.extend(result.latency_us.percentiles().into_iter().map(|(_, value)| microseconds(value)));
         row.push(verdict(!result.failed()));
@@ -476,9 +477,28 @@ fn figures(report: &Report) -> String {
     table(&titles, 1, rows)
 }
 
+fn aborts_table(report: &Report) -> String {
+    let reasons = report.reasons();
+    let mut titles = vec!["protocol", "threads", "aborts"];
+    titles.extend(&reasons);
+    titles.push("user aborts");
+    let rows = report.all().map(|result| {
+        let by_reason = |reason: &&str| result.abort_rate_by_reason.get(*reason).copied().unwrap_or(0.0);
+        let mut row = vec![result.protocol.clone(), result.threads.to_string(), percent(result.abort_rate)];
+        row.extend(reasons.iter().map(|reason| percent(by_reason(reason))));
+        row.push(percent(result.user_abort_rate));
+        row
+    });
+    table(&titles, 1, rows)
+}
+
+/// The checks that failed, and behind a fold those that held.
 fn checks(report: &Report) -> String {
-    let rows = report.all().flat_map(|result| {
-        result.checks.iter().map(move |check| {
+    let titles = ["protocol", "threads", "check", "result", "detail"];
+    let rows = |ok: bool| -> Vec<Vec<String>> {
+        let checks = report.all().flat_map(|result| result.checks.iter().map(move |check| (result, check)));
+        let chosen = checks.filter(|(_, check)| check.ok == ok);
+        let row = |(result, check): (&Measurement, &CheckResult)| {
             let threads = result.threads.to_string();
             vec![
                 result.protocol.clone(),
@@ -487,9 +507,22 @@ fn checks(report: &Report) -> String {
                 verdict(check.ok),
                 check.detail.clone(),
             ]
-        })
-    });
-    table(&["protocol", "threads", "check", "result", "detail"], 5, rows)
+        };
+        chosen.map(row).collect()
+    };
+    let (failed, held) = (rows(false), rows(true));
+    let mut text = if failed.is_empty() {
+        "<p class=\"good\">Every check held after every run.</p>\n".to_owned()
+    } else {
+        table(&titles, 5, failed.into_iter())
+    };
+    let _ = writeln!(
+        text,
+        "<details>\n<summary>{} that held</summary>\n{}</details>",
+        held.len(),
+        table(&titles, 5, held.into_iter())
+    );
+    text
 }
 
 fn runs(report: &Report) -> String {
@@ -518,6 +551,7 @@ fn runs(report: &Report) -> String {
         "user aborts",
         "conflicts",
         "tx/s",
+        "on core",
         "aborts",
         "p50",
         "p99.9",

@@ -77,6 +77,9 @@ pub struct Measurement {
     pub abort_rate_by_reason: BTreeMap<String, f64>,
     /// User aborts as a share of all attempts.
     pub user_abort_rate: f64,
+    /// The share of the window that the workers ran on a core; less than nearly 1 means that other
+    /// programs took the rest, or that there are more threads than cores.
+    pub core_share: f64,
     /// From the first start of a transaction to its commit, retries included.
     pub latency_us: Latency,
     /// One entry for each check, over all runs.
@@ -109,6 +112,8 @@ pub struct Run {
     pub throughput_tps: f64,
     /// Conflicts as a share of all attempts.
     pub abort_rate: f64,
+    /// The share of the window that the workers ran on a core.
+    pub core_share: f64,
     /// From the first start of a transaction to its commit, retries included.
     pub latency_us: Latency,
     /// The checks after this run.
@@ -209,9 +214,26 @@ impl Report {
                 reasons.push(reason);
             }
         }
+        reasons.sort_unstable();
         reasons
     }
+
+    /// Adds a note if workers had to share their cores with other programs.
+    pub fn note_stolen_time(&mut self) {
+        let cores = self.machine.cores;
+        let pinned = self.all().filter(|result| result.threads <= cores && result.throughput_tps > 0.0);
+        let least = pinned.map(|result| result.core_share).fold(1.0, f64::min);
+        if least < CORE_SHARE_GOOD {
+            self.notes.push(format!(
+                "other programs took up to {} of the workers' time; these figures are too low and vary",
+                super::percent(1.0 - least)
+            ));
+        }
+    }
 }
+
+/// A lower share of the cores is worth a note.
+const CORE_SHARE_GOOD: f64 = 0.97;
 
 impl Measurement {
     /// True if a check failed or a run broke off.
@@ -244,6 +266,7 @@ impl Measurement {
         self.throughput_range_tps =
             [rates().reduce(f64::min).unwrap_or(0.0), rates().reduce(f64::max).unwrap_or(0.0)];
         self.abort_rate = over(&|run| run.abort_rate);
+        self.core_share = over(&|run| run.core_share);
         self.user_abort_rate = over(&|run| share(run.user_aborts, run));
         let Some(first) = good.first() else {
             self.checks = summary(&self.runs);
@@ -380,6 +403,7 @@ pub(crate) mod tests {
             )]
             .into(),
             throughput_tps: tps,
+            core_share: 1.0,
             latency_us: Latency {
                 mean: p50,
                 p50,
@@ -402,6 +426,17 @@ pub(crate) mod tests {
         assert!((result.throughput_tps - 100_000.0).abs() < 1e-6);
         assert!((result.spread() - 0.1).abs() < 1e-6);
         assert_eq!(result.new_order_tps(), Some(50_000.0));
+    }
+
+    #[test]
+    fn time_that_others_took_is_noted() {
+        let mut report = sample();
+        let notes = report.notes.len();
+        report.note_stolen_time();
+        assert_eq!(report.notes.len(), notes);
+        report.results[1].core_share = 0.6;
+        report.note_stolen_time();
+        assert!(report.notes[notes].contains("other programs took up to 40.0 %"), "{:?}", report.notes);
     }
 
     #[test]
