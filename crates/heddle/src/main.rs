@@ -1,1 +1,201 @@
-fn main() {}
+//! The `heddle` command: benchmarks of HeddleDB, and a judge of transaction histories.
+
+#![deny(unsafe_code)]
+
+mod bench;
+mod clock;
+mod failure;
+mod machine;
+mod progress;
+mod report;
+
+use bench::arguments::BenchArguments;
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use failure::{FOUND, Failure};
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Benchmarks and checks of HeddleDB, an in-memory serializable transaction engine
+#[derive(Parser, Debug)]
+#[command(name = "heddle", version, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  heddle bench --list
+  heddle bench tpcc --quick
+  heddle bench tpcc --protocol silo,tictoc --threads 1,2 --seed 7 --json out.json --html out.html
+  heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all
+
+Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arguments or input.";
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run a workload under several protocols and numbers of threads, and check the results
+    Bench(BenchArguments),
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        // Help and version come as errors that bring their own text and exit code.
+        Err(error) if !error.use_stderr() || error.kind() == SHORT_OF_WORDS => error.exit(),
+        Err(error) => return refuse(&Failure::usage(one_line(&error))),
+    };
+    let outcome = match &cli.command {
+        Command::Bench(bench) => bench::bench(bench, command(&arguments)),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(FOUND),
+        Err(failure) => refuse(&failure),
+    }
+}
+
+/// `heddle` alone: clap then prints the help.
+const SHORT_OF_WORDS: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
+fn refuse(failure: &Failure) -> ExitCode {
+    let head = if terminal_with_colours(&std::io::stderr()) { "\x1b[31;1merror\x1b[0m" } else { "error" };
+    eprintln!("{head}: {}", failure.message);
+    ExitCode::from(failure.code)
+}
+
+/// Whether a stream may get escape sequences.
+fn terminal_with_colours(stream: &impl IsTerminal) -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && stream.is_terminal()
+}
+
+/// clap's message without its paragraphs on usage and help.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim);
+    let told =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
+    let words: Vec<&str> = told.filter(|line| !line.is_empty()).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+/// The command line as a reader would repeat it: without the program's path and output files.
+fn command(arguments: &[OsString]) -> String {
+    let mut words = vec!["heddle".to_owned()];
+    let mut rest = arguments.iter().skip(1).map(|word| word.to_string_lossy());
+    while let Some(word) = rest.next() {
+        match word.as_ref() {
+            "--json" | "--html" => drop(rest.next()),
+            word if word.starts_with("--json=") || word.starts_with("--html=") => {}
+            word => words.push(word.to_owned()),
+        }
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bench::arguments::{Plan, WorkloadArguments};
+    use clap::CommandFactory;
+    use heddledb::protocol::Kind;
+
+    /// The plan of a benchmark, or the message of the refusal.
+    fn plan(line: &str) -> Result<Plan, String> {
+        let cli = Cli::try_parse_from(line.split(' ')).map_err(|error| one_line(&error))?;
+        let Command::Bench(bench) = cli.command else { return Err("not a benchmark".into()) };
+        let plan = match &bench.workload {
+            Some(WorkloadArguments::Tpcc(tpcc)) => tpcc.workload().and_then(|_| tpcc.common.plan()),
+            Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
+            None => return Err("no workload".into()),
+        };
+        plan.map_err(|failure| failure.message)
+    }
+
+    fn configurations(line: &str) -> Vec<String> {
+        let plan = plan(line).unwrap();
+        plan.configurations().map(|one| format!("{} {}", one.kind, one.threads)).collect()
+    }
+
+    #[test]
+    fn a_plan_has_every_combination_after_the_baseline() {
+        let line = "heddle bench tpcc --protocol tictoc,silo --threads 2,1";
+        assert_eq!(configurations(line), ["unprotected 1", "tictoc 1", "tictoc 2", "silo 1", "silo 2"]);
+        assert_eq!(configurations("heddle bench tpcc --protocol silo --no-baseline"), ["silo 1"]);
+        let line = "heddle bench ycsb --records 100 --protocol unprotected,silo,silo";
+        assert_eq!(configurations(line), ["unprotected 1", "silo 1"]);
+    }
+
+    #[test]
+    fn all_passes_over_what_cannot_run_and_says_so() {
+        let plan = plan("heddle bench tpcc --protocol all --threads 2").unwrap();
+        assert!(plan.asked.iter().all(|one| one.kind != Kind::Unprotected));
+        assert_eq!(plan.asked.len(), Kind::ALL.len() - 1);
+        assert!(
+            plan.notes[0].starts_with("unprotected on 2 threads was passed over: it can use 1 thread only")
+        );
+    }
+
+    #[test]
+    fn quick_is_a_preset_that_arguments_override() {
+        let quick = plan("heddle bench tpcc --quick").unwrap();
+        assert_eq!((quick.runs, quick.settings.seconds.as_secs()), (1, 1));
+        let quick = plan("heddle bench tpcc --quick --runs 2").unwrap();
+        assert_eq!((quick.runs, quick.settings.seconds.as_secs()), (2, 1));
+        let plain = plan("heddle bench tpcc").unwrap();
+        assert_eq!((plain.runs, plain.settings.seconds.as_secs()), (3, 5));
+    }
+
+    #[test]
+    fn refusals_are_one_line_that_says_what_is_allowed() {
+        let cases = [
+            ("bench tpcc --protocol foo", "no protocol is called `foo`; choose from unprotected, silo"),
+            (
+                "bench tpcc --protocol unprotected --threads 2",
+                "unprotected cannot run on 2 threads: it can use 1 thread only",
+            ),
+            ("bench tpcc --threads 0", "whole numbers from 1, such as 1,2,4"),
+            ("bench tpcc --threads two", "whole numbers from 1, such as 1,2,4"),
+            ("bench tpcc --seconds 0", "seconds from 0.01 to 86400"),
+            ("bench tpcc --seconds NaN", "seconds from 0.01 to 86400"),
+            ("bench tpcc --warmup -1", "unexpected argument '-1'"),
+            ("bench tpcc --runs 0", "a whole number from 1 to 1000"),
+            ("bench tpcc --pool x", "a whole number from 0 to 10000000"),
+            ("bench tpcc --warehouses 0", "0 is not in 1..=65535"),
+            ("bench tpcc --mix half", "full, np, new-order, payment, or five percentages"),
+            ("bench tpcc --mode fast", "give spec, dbx1000 or sto"),
+            ("bench tpcc --binding near", "give home or random"),
+            ("bench tpcc --rollbacks 101", "101 is not in 0..=100"),
+            ("bench tpcc --scale huge", "give full or tiny"),
+            ("bench ycsb --theta 1", "a number from 0 to below 1"),
+            ("bench ycsb --preset z", "give one of read-only, medium, high, a, b, c, d, e, f"),
+            ("bench ycsb --reads 101", "101 is not in 0..=100"),
+            ("bench ycsb --ops 0", "0 is not in 1..=1000"),
+            ("bench ycsb --records 3 --ops 2", "at least one access, and twice as many records"),
+            ("bench ycsb --field-bytes 11", "give 10 or 100"),
+            ("bench ycsb --preset d --reads 99", "add up to more than 100"),
+            ("bench tpcd", "unrecognized subcommand 'tpcd'"),
+            ("bench tpcc --speed 3", "unexpected argument '--speed'"),
+        ];
+        for (line, expected) in cases {
+            let message = plan(&format!("heddle {line}")).map(|plan| plan.notes).unwrap_err();
+            assert!(message.contains(expected), "{line}: {message}");
+            assert!(!message.contains('\n'), "{line}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_command_is_shown_without_files() {
+        let words =
+            ["/somewhere/heddle", "bench", "tpcc", "--json", "a/b.json", "--html=c.html", "--seed", "7"];
+        assert_eq!(command(&words.map(OsString::from)), "heddle bench tpcc --seed 7");
+    }
+}

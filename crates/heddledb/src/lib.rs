@@ -13,6 +13,8 @@ mod db;
 mod epoch;
 mod error;
 mod index;
+#[cfg(all(test, feature = "loom"))]
+mod models;
 mod mutant;
 #[doc(hidden)]
 pub mod record;

@@ -47,6 +47,9 @@ use std::ptr::NonNull;
 /// enough under Miri and model checkers that splits come early.
 const CAPACITY: usize = if crate::sync::MODEL || cfg!(miri) { 4 } else { 30 };
 
+/// Levels that no tree reaches: with two children per node it would have 2^32 leaves.
+const HEIGHT_MAX: usize = 32;
+
 /// A node that left its tree, to be given back by `recycle` once no reader can know it any more.
 #[derive(Debug)]
 #[must_use]
@@ -92,7 +95,7 @@ struct Node<const N: usize, const CAP: usize> {
 
 const NOWHERE: u32 = u32::MAX;
 
-const _: () = assert!(size_of::<Node<1, 30>>() == 512);
+const _: () = assert!(crate::sync::MODEL || size_of::<Node<1, 30>>() == 512);
 
 /// What an insert found, latched and ready: nothing can fail after this.
 struct Spot<'a, const N: usize, const CAP: usize> {
@@ -312,7 +315,6 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
 
     /// As `descend`, with the end of the leaf's range in the given direction: the first key beyond
     /// it (forward), or its first key (reverse). `None` at the end of the tree.
-    #[expect(clippy::type_complexity, reason = "a private tuple of three parts, named above")]
     fn descend_fenced(
         &self,
         direction: Direction,
@@ -522,12 +524,13 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
 
         let anchor_latch = anchor.gap.try_latch(version).ok_or(Interrupted)?;
         let count = anchor.count();
-        let mut branch = Vec::new();
+        let mut branch = [const { None }; HEIGHT_MAX];
+        let mut places = branch.iter_mut();
         let mut node = self.node(anchor.pointer(place));
         loop {
             let version = node.gap.settled_now().ok_or(Interrupted)?;
             let latch = node.gap.try_latch(version).ok_or(Interrupted)?;
-            branch.push((node, latch));
+            *places.next().expect("no tree in memory is that high") = Some((node, latch));
             if node.leaf {
                 break;
             }
@@ -556,7 +559,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
         anchor.set_count(count - 1);
         anchor_latch.release();
-        for (node, latch) in branch {
+        for (node, latch) in branch.into_iter().flatten() {
             latch.retire();
             retired.push(self.retire(node));
         }
@@ -792,8 +795,11 @@ pub(super) mod memory {
         base: NonNull<u8>,
         layout: Layout,
         /// The mapping that holds `base`, if the region has one of its own.
-        mapping: Option<(NonNull<u8>, usize)>,
+        mapping: Option<Mapping>,
     }
+
+    /// Start and length.
+    type Mapping = (NonNull<u8>, usize);
 
     // SAFETY: a region owns its memory and gives no access by itself.
     unsafe impl Send for Region {}
@@ -839,7 +845,7 @@ pub(super) mod memory {
 
     /// A mapping that holds `size` zero bytes at an alignment of `HUGE`, at the first pointer.
     #[cfg(all(target_os = "linux", not(any(miri, feature = "loom", feature = "shuttle"))))]
-    fn map(size: usize) -> Option<(NonNull<u8>, (NonNull<u8>, usize))> {
+    fn map(size: usize) -> Option<(NonNull<u8>, Mapping)> {
         use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
         let length = size.checked_add(HUGE)?;
         // SAFETY: a private anonymous mapping at an address of the system's choice touches nothing
@@ -870,7 +876,7 @@ pub(super) mod memory {
     }
 
     #[cfg(not(all(target_os = "linux", not(any(miri, feature = "loom", feature = "shuttle")))))]
-    fn map(_: usize) -> Option<(NonNull<u8>, (NonNull<u8>, usize))> {
+    fn map(_: usize) -> Option<(NonNull<u8>, Mapping)> {
         None
     }
 
@@ -973,6 +979,6 @@ pub(super) mod memory {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 #[path = "btree_tests.rs"]
 mod tests;

@@ -1,0 +1,281 @@
+//! The arguments of `heddle bench`, and the plan that they amount to.
+//!
+//! clap checks each argument by itself; [`Common::plan`] and the `workload` methods check what
+//! only makes sense together. Every refusal says what is allowed.
+
+use super::runner::Settings;
+use super::workloads::{TpccArguments, YcsbArguments};
+use crate::clock::Clock;
+use crate::failure::Failure;
+use crate::machine;
+use clap::{Args, Subcommand};
+use heddledb::protocol::Kind;
+use std::fs::OpenOptions;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The workloads with a line each.
+pub const WORKLOADS: [(&str, &str); 2] = [
+    ("tpcc", "TPC-C: order entry in warehouses; few of them, or random binding, make it contended"),
+    ("ycsb", "YCSB: reads and writes of records drawn from a zipfian distribution; theta sets the skew"),
+];
+
+/// Arguments of `heddle bench`.
+#[derive(Args, Debug)]
+pub struct BenchArguments {
+    /// List the workloads and protocols
+    #[arg(long)]
+    pub list: bool,
+    /// Which workload.
+    #[command(subcommand)]
+    pub workload: Option<WorkloadArguments>,
+}
+
+/// The workload with its arguments.
+#[derive(Subcommand, Debug)]
+pub enum WorkloadArguments {
+    /// TPC-C: order entry in warehouses
+    #[command(after_help = TPCC_EXAMPLES)]
+    Tpcc(TpccArguments),
+    /// YCSB: reads and writes of records drawn from a zipfian distribution
+    #[command(after_help = YCSB_EXAMPLES)]
+    Ycsb(YcsbArguments),
+}
+
+const TPCC_EXAMPLES: &str = "\
+Examples:
+  heddle bench tpcc --quick
+  heddle bench tpcc --protocol silo,tictoc --threads 1,2 --warehouses 1 --json out.json --html out.html
+  heddle bench tpcc --protocol all --mix new-order --remote-items 10";
+
+const YCSB_EXAMPLES: &str = "\
+Examples:
+  heddle bench ycsb --quick
+  heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all --threads 1,2
+  heddle bench ycsb --preset b --protocol tictoc --json -";
+
+/// Arguments that all workloads share.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Protocols, by commas; `all` runs every one
+    #[arg(long, short, value_name = "NAME,..", value_delimiter = ',', default_value = "silo,tictoc")]
+    pub protocol: Vec<String>,
+    /// Numbers of threads, by commas
+    #[arg(long, short, value_name = "N,..", value_delimiter = ',', default_value = "1", value_parser = threads)]
+    pub threads: Vec<usize>,
+    /// Length of the measured window of a run [default: 5]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// Length of the warm-up before it
+    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds_or_none)]
+    pub warmup: f64,
+    /// Runs of each configuration, on a fresh database each [default: 3]
+    #[arg(long, value_name = "N", value_parser = runs)]
+    pub runs: Option<usize>,
+    /// A first try: 1 run of 1 second
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of the data and the inputs
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+    /// Inputs drawn ahead by each worker and used in turn; 0 draws each in the window
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = pool)]
+    pub pool: usize,
+    /// Do not run `unprotected` on one thread as well, to which the ratios refer
+    #[arg(long)]
+    pub no_baseline: bool,
+    /// Write the report as JSON; `-` is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.trim().parse() {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err("give whole numbers from 1, such as 1,2,4".into()),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.01..=86_400.0).contains(&value) => Ok(value),
+        _ => Err("give seconds from 0.01 to 86400, such as 5 or 0.5".into()),
+    }
+}
+
+fn seconds_or_none(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.0..=86_400.0).contains(&value) => Ok(value),
+        _ => Err("give seconds from 0 to 86400, such as 1 or 0.5".into()),
+    }
+}
+
+fn runs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=1000) => Ok(count),
+        _ => Err("give a whole number from 1 to 1000".into()),
+    }
+}
+
+fn pool(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 0..=10_000_000) => Ok(count),
+        _ => Err("give a whole number from 0 to 10000000".into()),
+    }
+}
+
+/// A protocol at a number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Configuration {
+    /// The protocol.
+    pub kind: Kind,
+    /// How many workers.
+    pub threads: usize,
+}
+
+/// Where the report goes besides the terminal.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs {
+    /// The JSON file, or `-`.
+    pub json: Option<PathBuf>,
+    /// The page.
+    pub html: Option<PathBuf>,
+}
+
+/// What is to be run, in which order.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// `unprotected` on one thread, if it must be run besides what was asked for.
+    pub baseline: Option<Configuration>,
+    /// What was asked for.
+    pub asked: Vec<Configuration>,
+    /// Runs of each.
+    pub runs: usize,
+    /// How each is run.
+    pub settings: Settings,
+    /// Where the report goes.
+    pub outputs: Outputs,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// The baseline, if any, then what was asked for.
+    pub fn configurations(&self) -> impl Iterator<Item = Configuration> {
+        self.baseline.into_iter().chain(self.asked.iter().copied())
+    }
+}
+
+impl Outputs {
+    /// True if the standard output is taken by the JSON.
+    pub fn json_to_stdout(&self) -> bool {
+        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
+    /// Opens the files once, so that a wrong name is found before the runs and not after them.
+    pub fn probe(&self) -> Result<(), Failure> {
+        for (flag, path) in [("--json", &self.json), ("--html", &self.html)] {
+            let Some(path) = path else { continue };
+            if path.as_os_str() == "-" {
+                if flag == "--html" {
+                    return Err(Failure::usage("--html needs a file's name; only --json can go to -"));
+                }
+                continue;
+            }
+            OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
+                let path = path.display();
+                Failure::usage(format!(
+                    "{flag} {path} cannot be written ({error}); name a file in a folder that exists"
+                ))
+            })?;
+        }
+        if self.json.is_some() && self.json == self.html {
+            return Err(Failure::usage("--json and --html name the same file; give each its own"));
+        }
+        Ok(())
+    }
+}
+
+impl Common {
+    /// The plan, or why there can be none.
+    pub fn plan(&self) -> Result<Plan, Failure> {
+        let (kinds, all) = self.kinds()?;
+        let mut counts = self.threads.clone();
+        counts.sort_unstable();
+        counts.dedup();
+        let mut notes = Vec::new();
+        let mut asked = Vec::new();
+        for &kind in &kinds {
+            for &threads in &counts {
+                let most = kind.sessions_max();
+                if threads <= most {
+                    asked.push(Configuration { kind, threads });
+                } else if all {
+                    let limit = at_most(most);
+                    notes.push(format!("{kind} on {threads} threads was passed over: it can use {limit}"));
+                } else {
+                    let limit = at_most(most);
+                    return Err(Failure::usage(format!(
+                        "{kind} cannot run on {threads} threads: it can use {limit}; \
+                         lower --threads, or run it by a command of its own"
+                    )));
+                }
+            }
+        }
+        let cores = machine::cores();
+        for threads in counts.iter().filter(|threads| **threads > cores.len()) {
+            notes.push(format!(
+                "{threads} threads are more than the {} cores, so they were not pinned",
+                cores.len()
+            ));
+        }
+        if cfg!(debug_assertions) {
+            notes.push("this is a debug build; its figures are no measure of the engine".into());
+        }
+        let baseline = Configuration { kind: Kind::Unprotected, threads: 1 };
+        let needed = !self.no_baseline && !asked.contains(&baseline);
+        let (default_seconds, default_runs) = if self.quick { (1.0, 1) } else { (5.0, 3) };
+        Ok(Plan {
+            baseline: needed.then_some(baseline),
+            asked,
+            runs: self.runs.unwrap_or(default_runs),
+            settings: Settings {
+                warmup: Duration::from_secs_f64(self.warmup),
+                seconds: Duration::from_secs_f64(self.seconds.unwrap_or(default_seconds)),
+                pool: self.pool,
+                seed: self.seed,
+                cores,
+                clock: Clock::calibrate(),
+            },
+            outputs: Outputs { json: self.json.clone(), html: self.html.clone() },
+            notes,
+        })
+    }
+
+    /// The protocols in the order given, and whether `all` was among them.
+    fn kinds(&self) -> Result<(Vec<Kind>, bool), Failure> {
+        let mut kinds = Vec::new();
+        let mut all = false;
+        for name in self.protocol.iter().map(|name| name.trim()) {
+            let named: Vec<Kind> = if name == "all" {
+                all = true;
+                Kind::ALL.to_vec()
+            } else {
+                vec![name.parse().map_err(|error| Failure::usage(format!("{error}, all")))?]
+            };
+            for kind in named {
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+        }
+        Ok((kinds, all))
+    }
+}
+
+fn at_most(sessions: usize) -> String {
+    if sessions == 1 { "1 thread only".into() } else { format!("{sessions} threads at most") }
+}

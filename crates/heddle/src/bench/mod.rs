@@ -1,0 +1,232 @@
+//! `heddle bench`: a workload under several protocols and numbers of threads.
+
+pub mod arguments;
+pub mod runner;
+#[cfg(test)]
+pub mod toy;
+pub mod workloads;
+
+use crate::failure::Failure;
+use crate::machine;
+use crate::progress::Progress;
+use crate::report::model::{Measurement, Report};
+use crate::report::{html, rate, table};
+use crate::terminal_with_colours;
+use arguments::{BenchArguments, Configuration, Outputs, Plan, WorkloadArguments};
+use heddledb::protocol::Kind;
+use heddledb_workloads::Workload;
+use runner::Job;
+use std::io::Write;
+use std::path::Path;
+
+/// Runs the command. True if every check held.
+pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failure> {
+    match &arguments.workload {
+        _ if arguments.list => {
+            print!("{}", list());
+            Ok(true)
+        }
+        None => Err(Failure::usage("name a workload, tpcc or ycsb, or give --list to see what there is")),
+        Some(WorkloadArguments::Tpcc(tpcc)) => {
+            let workload = tpcc.workload()?;
+            run(&workload, &tpcc.common.plan()?, command)
+        }
+        Some(WorkloadArguments::Ycsb(ycsb)) => {
+            let workload = ycsb.workload()?;
+            run(&workload, &ycsb.common.plan()?, command)
+        }
+    }
+}
+
+/// Every workload and every protocol, a line each.
+fn list() -> String {
+    let mut text = String::from("workloads\n");
+    for (name, about) in arguments::WORKLOADS {
+        text += &format!("  {name:<15}{about}\n");
+    }
+    text += "\npresets of ycsb\n";
+    for (name, about) in heddledb_workloads::ycsb::Parameters::PRESETS {
+        text += &format!("  {name:<15}{about}\n");
+    }
+    text += "\nprotocols\n";
+    for kind in Kind::ALL {
+        text += &format!("  {:<15}{}\n", kind.name(), kind.about());
+    }
+    text
+}
+
+fn run<W: Workload>(workload: &W, plan: &Plan, command: String) -> Result<bool, Failure> {
+    plan.outputs.probe()?;
+    let report = measure(workload, plan, command);
+    publish(&report, &plan.outputs)?;
+    Ok(!report.failed())
+}
+
+/// Makes all runs. They go round: the first of every configuration, then the second, so that a
+/// machine that gets slower does so for all alike.
+pub fn measure<W: Workload>(workload: &W, plan: &Plan, command: String) -> Report {
+    let progress = Progress::new(plan.runs * plan.configurations().count());
+    let mut measurements: Vec<Measurement> =
+        plan.configurations().map(|configuration| empty(workload, plan, configuration)).collect();
+    for run in 1..=plan.runs {
+        for (configuration, measurement) in plan.configurations().zip(&mut measurements) {
+            let title = table::name(measurement);
+            let job = Job {
+                workload,
+                settings: &plan.settings,
+                threads: configuration.threads,
+                run,
+                title: &title,
+                progress: &progress,
+            };
+            let result = configuration.kind.visit(job);
+            let figures = match &result.error {
+                Some(error) => format!("FAILED: {error}"),
+                None => format!(
+                    "{} tx/s, {} aborts",
+                    rate(result.throughput_tps),
+                    crate::report::percent(result.abort_rate)
+                ),
+            };
+            let failed = result.error.is_none() && result.checks.iter().any(|check| !check.ok);
+            let verdict = if failed { ", a check FAILED" } else { "" };
+            progress.finished(&format!("run {run} of {}: {title}: {figures}{verdict}", plan.runs));
+            measurement.runs.push(result);
+        }
+    }
+    drop(progress);
+    measurements.iter_mut().for_each(Measurement::summarise);
+    let mut measurements = measurements.into_iter();
+    let baseline = plan.baseline.and_then(|_| measurements.next());
+    let mut report = Report {
+        command,
+        machine: machine::describe(),
+        results: measurements.collect(),
+        baseline,
+        notes: plan.notes.clone(),
+    };
+    report.fill_ratios();
+    report.note_stolen_time();
+    report
+}
+
+/// A measurement without runs.
+fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -> Measurement {
+    let settings = &plan.settings;
+    let pairs = [
+        ("seconds", settings.seconds.as_secs_f64()),
+        ("warmup", settings.warmup.as_secs_f64()),
+        ("pool", settings.pool as f64),
+    ];
+    Measurement {
+        workload: workload.name().to_owned(),
+        protocol: configuration.kind.name().to_owned(),
+        threads: configuration.threads,
+        seed: settings.seed,
+        settings: pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        parameters: workload.parameters().into_iter().collect(),
+        ..Measurement::default()
+    }
+}
+
+/// Prints the table and writes the files.
+fn publish(report: &Report, outputs: &Outputs) -> Result<(), Failure> {
+    if outputs.json_to_stdout() {
+        eprint!("{}", table::render(report, terminal_with_colours(&std::io::stderr())));
+    } else {
+        let text = table::render(report, terminal_with_colours(&std::io::stdout()));
+        // A reader that went away, such as `head`, is no failure of the benchmark.
+        let _ = std::io::stdout().write_all(text.as_bytes());
+    }
+    if let Some(path) = &outputs.json {
+        let mut text = serde_json::to_string_pretty(report)
+            .map_err(|error| Failure::run(format!("the report cannot be written as JSON: {error}")))?;
+        text.push('\n');
+        if outputs.json_to_stdout() {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+        } else {
+            write(path, &text)?;
+        }
+    }
+    if let Some(path) = &outputs.html {
+        write(path, &html::page(report))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::run(format!("{} cannot be written: {error}", path.display())))?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::toy::Toy;
+    use super::*;
+    use crate::Cli;
+    use clap::Parser;
+
+    /// The report of a short benchmark of counters, with arguments as on the command line.
+    fn report(toy: &Toy, arguments: &str) -> Report {
+        let line = format!("heddle bench tpcc --seconds 0.1 --warmup 0.02 {arguments}");
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let crate::Command::Bench(bench) = cli.command else { panic!("not a benchmark") };
+        let Some(WorkloadArguments::Tpcc(tpcc)) = bench.workload else { panic!("not tpcc") };
+        measure(toy, &tpcc.common.plan().unwrap(), line)
+    }
+
+    #[test]
+    fn every_protocol_counts_right_and_the_report_has_its_shape() {
+        let toy = Toy { counters: 3, error: 0, missing: 0 };
+        let report = report(&toy, "--protocol all --threads 1,2 --runs 2 --pool 100");
+        assert!(!report.failed(), "{}", table::render(&report, false));
+        assert_eq!(report.results.len(), 2 * Kind::ALL.len() - 1);
+        assert!(report.baseline.is_none(), "unprotected was asked for");
+        for result in &report.results {
+            assert_eq!(result.runs.len(), 2);
+            assert!(result.throughput_tps > 0.0 && result.latency_us.p50 > 0.0, "{result:?}");
+            assert!(result.latency_us.p50 <= result.latency_us.p999, "{result:?}");
+            assert!(result.ratio_to_unprotected.is_some());
+            // One input in ten is refused, and the pool holds a hundred.
+            assert!((0.02..0.3).contains(&result.user_abort_rate), "{result:?}");
+            assert!(result.checks.iter().any(|check| check.name == "no count is lost"));
+            for run in &result.runs {
+                assert!(run.seconds > 0.0 && run.kinds["count"].committed == run.committed);
+                assert_eq!(run.kinds["refuse"].user_aborts, run.user_aborts);
+            }
+        }
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+        let page = html::page(&report);
+        assert!(Kind::ALL.iter().all(|kind| page.contains(kind.name())) && !page.contains("http"));
+    }
+
+    #[test]
+    fn a_baseline_is_run_for_the_ratio_alone() {
+        let toy = Toy { counters: 3, error: 0, missing: 0 };
+        let with = report(&toy, "--protocol silo --runs 1 --pool 0");
+        assert_eq!((with.results.len(), with.baseline.is_some()), (1, true));
+        assert!(with.results[0].ratio_to_unprotected.is_some());
+        let without = report(&toy, "--protocol silo --runs 1 --no-baseline");
+        assert!(without.baseline.is_none() && without.results[0].ratio_to_unprotected.is_none());
+    }
+
+    #[test]
+    fn a_check_that_fails_fails_the_report() {
+        let toy = Toy { counters: 3, error: 1, missing: 0 };
+        let report = report(&toy, "--protocol silo --runs 1 --no-baseline");
+        assert!(report.failed());
+        assert!(table::render(&report, false).contains("FAILED silo, 1 thread: no count is lost"));
+    }
+
+    #[test]
+    fn a_workers_error_is_the_runs_error() {
+        let toy = Toy { counters: 3, error: 0, missing: 1 };
+        let report = report(&toy, "--protocol silo,no-wait --threads 2 --runs 1 --no-baseline");
+        assert!(report.failed());
+        let error = report.results[0].runs[0].error.as_ref().unwrap();
+        assert!(error.contains("has no row with key"), "{error}");
+    }
+}

@@ -1,0 +1,157 @@
+//! The parameters of the workloads as arguments.
+//!
+//! What is not given stays as the workload has it by default, or as its preset has it, so that the
+//! defaults stand in one place.
+
+use super::arguments::Common;
+use crate::failure::Failure;
+use clap::Args;
+use heddledb_workloads::tpcc::{self, Binding, Mix, Mode, Scale, Tpcc};
+use heddledb_workloads::ycsb::{self, KeyOrder, Write, Ycsb};
+
+/// Arguments of `heddle bench tpcc`.
+#[derive(Args, Clone, Debug)]
+pub struct TpccArguments {
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+    /// Warehouses; few make it contended [default: 1]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = TPCC)]
+    pub warehouses: Option<u16>,
+    /// full, np (New-Order and Payment), new-order, payment, or five percentages as in
+    /// 45/43/4/4/4 [default: full]
+    #[arg(long, value_name = "MIX", help_heading = TPCC)]
+    pub mix: Option<Mix>,
+    /// How workers choose the warehouse: home (each its own) or random [default: home]
+    #[arg(long, value_name = "NAME", help_heading = TPCC)]
+    pub binding: Option<Binding>,
+    /// spec, or the deviations of a published implementation: dbx1000, sto [default: spec]
+    #[arg(long, value_name = "NAME", help_heading = TPCC)]
+    pub mode: Option<Mode>,
+    /// Percentage of order lines that another warehouse supplies [default: 1]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = TPCC)]
+    pub remote_items: Option<u32>,
+    /// Percentage of payments by customers of another warehouse [default: 15]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = TPCC)]
+    pub remote_payments: Option<u32>,
+    /// Percentage of New-Orders that roll back [default: 1]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = TPCC)]
+    pub rollbacks: Option<u32>,
+    /// Rows: full (the standard) or tiny (a hundredth) [default: full]
+    #[arg(long, value_name = "SIZE", value_parser = scale, help_heading = TPCC)]
+    pub scale: Option<Scale>,
+    /// Payment reads and writes the year-to-date sums instead of adding to them unread
+    #[arg(long, help_heading = TPCC)]
+    pub read_sums: bool,
+}
+
+const TPCC: &str = "TPC-C";
+
+impl TpccArguments {
+    /// The workload.
+    pub fn workload(&self) -> Result<Tpcc, Failure> {
+        let default = tpcc::Parameters::default();
+        Tpcc::new(tpcc::Parameters {
+            warehouses: self.warehouses.unwrap_or(default.warehouses),
+            mix: self.mix.unwrap_or(default.mix),
+            binding: self.binding.unwrap_or(default.binding),
+            mode: self.mode.unwrap_or(default.mode),
+            remote_item_pct: self.remote_items.unwrap_or(default.remote_item_pct),
+            remote_payment_pct: self.remote_payments.unwrap_or(default.remote_payment_pct),
+            rollback_pct: self.rollbacks.unwrap_or(default.rollback_pct),
+            scale: self.scale.unwrap_or(default.scale),
+            commutative: default.commutative && !self.read_sums,
+        })
+        .map_err(|error| Failure::usage(error.to_string()))
+    }
+}
+
+/// Arguments of `heddle bench ycsb`.
+#[derive(Args, Clone, Debug)]
+pub struct YcsbArguments {
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+    /// A named workload, which the arguments below alter: a to f, read-only, medium, high
+    /// [default: high]
+    #[arg(long, value_name = "NAME", value_parser = preset, help_heading = YCSB)]
+    pub preset: Option<ycsb::Parameters>,
+    /// Skew of the keys: 0 is uniform, below 1 [default: 0.9]
+    #[arg(long, value_name = "T", value_parser = theta, help_heading = YCSB)]
+    pub theta: Option<f64>,
+    /// Percentage of reads; the rest are writes [default: 50]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = YCSB)]
+    pub reads: Option<u32>,
+    /// Accesses of a transaction [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = YCSB)]
+    pub ops: Option<u16>,
+    /// Records [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000_000), help_heading = YCSB)]
+    pub records: Option<u64>,
+    /// Bytes of each of a record's ten columns: 100 or 10 [default: 100]
+    #[arg(long, value_name = "N", value_parser = field_bytes, help_heading = YCSB)]
+    pub field_bytes: Option<usize>,
+    /// Access the keys of a transaction in ascending order
+    #[arg(long, help_heading = YCSB)]
+    pub sorted: bool,
+    /// Spread the frequent keys over the key space
+    #[arg(long, help_heading = YCSB)]
+    pub scramble: bool,
+    /// Overwrite columns without reading them, instead of counting up
+    #[arg(long, help_heading = YCSB)]
+    pub blind_writes: bool,
+}
+
+const YCSB: &str = "YCSB";
+
+impl YcsbArguments {
+    /// The workload.
+    pub fn workload(&self) -> Result<Ycsb, Failure> {
+        let preset = self.preset.unwrap_or_default();
+        Ycsb::new(ycsb::Parameters {
+            records: self.records.unwrap_or(preset.records),
+            field_bytes: self.field_bytes.unwrap_or(preset.field_bytes),
+            operations: self.ops.map_or(preset.operations, usize::from),
+            read_pct: self.reads.unwrap_or(preset.read_pct),
+            theta: self.theta.unwrap_or(preset.theta),
+            scramble: self.scramble || preset.scramble,
+            key_order: if self.sorted { KeyOrder::Sorted } else { preset.key_order },
+            write: if self.blind_writes { Write::Blind } else { preset.write },
+            ..preset
+        })
+        .map_err(|error| Failure::usage(error.to_string()))
+    }
+}
+
+fn preset(name: &str) -> Result<ycsb::Parameters, String> {
+    ycsb::Parameters::preset(name).ok_or_else(|| {
+        let names = ycsb::Parameters::PRESETS.map(|(name, _)| name);
+        format!("give one of {}", names.join(", "))
+    })
+}
+
+fn theta(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(theta) if (0.0..1.0).contains(&theta) => Ok(theta),
+        _ => Err("give a number from 0 to below 1, such as 0.9".into()),
+    }
+}
+
+fn field_bytes(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(bytes @ (10 | 100)) => Ok(bytes),
+        _ => Err("give 10 or 100".into()),
+    }
+}
+
+fn percentage() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(0..=100)
+}
+
+fn scale(text: &str) -> Result<Scale, String> {
+    match text {
+        "full" => Ok(Scale::FULL),
+        "tiny" => Ok(Scale::TINY),
+        _ => Err("give full or tiny".into()),
+    }
+}

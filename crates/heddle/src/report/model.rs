@@ -1,0 +1,481 @@
+//! The shape of the JSON file, and the medians that stand in it.
+//!
+//! Every figure of a [`Measurement`] is the median over its runs, taken figure by figure; the runs
+//! themselves follow it. Maps are ordered, so that two files can be compared line by line.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// All that one `heddle bench` found: the top level of the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The command that gives such a report, without the names of output files.
+    pub command: String,
+    /// What it was measured on.
+    pub machine: Machine,
+    /// One entry for each protocol and number of threads that was asked for.
+    pub results: Vec<Measurement>,
+    /// `unprotected` on one thread, the measure of all ratios, unless it was not wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Measurement>,
+    /// What the reader should know: configurations passed over, threads that were not pinned.
+    pub notes: Vec<String>,
+}
+
+/// The machine, the system and the compiler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub cpu: String,
+    /// How many hardware threads the process may use.
+    pub cores: usize,
+    /// Main memory.
+    pub memory_gib: f64,
+    /// The system and its kernel.
+    pub os: String,
+    /// True if the processor says that it is a guest's.
+    pub virtual_machine: bool,
+    /// The setting for transparent huge pages.
+    pub huge_pages: String,
+    /// The compiler that built this program.
+    pub rustc: String,
+    /// What it was built for.
+    pub target: String,
+    /// `release` or `debug`.
+    pub profile: String,
+    /// The version of this program.
+    pub heddle: String,
+}
+
+/// One workload under one protocol at one number of threads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// The workload's name.
+    pub workload: String,
+    /// The protocol's name.
+    pub protocol: String,
+    /// How many workers ran.
+    pub threads: usize,
+    /// The seed of every run.
+    pub seed: u64,
+    /// How long a run was measured, after how much warm-up, over how many inputs drawn ahead.
+    pub settings: BTreeMap<String, f64>,
+    /// The workload's parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// Committed transactions in a second.
+    pub throughput_tps: f64,
+    /// The lowest and the highest throughput of a run.
+    pub throughput_range_tps: [f64; 2],
+    /// Committed transactions in a second by kind.
+    pub kinds_tps: BTreeMap<String, f64>,
+    /// Throughput as a share of `unprotected` on one thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_to_unprotected: Option<f64>,
+    /// Conflicts as a share of all attempts (commits, user aborts, conflicts).
+    pub abort_rate: f64,
+    /// The abort rate by reason; the parts sum to about `abort_rate` (each is a median).
+    pub abort_rate_by_reason: BTreeMap<String, f64>,
+    /// User aborts as a share of all attempts.
+    pub user_abort_rate: f64,
+    /// The share of the window that the workers ran on a core; less than nearly 1 means that other
+    /// programs took the rest, or that there are more threads than cores.
+    pub core_share: f64,
+    /// From the first start of a transaction to its commit, retries included.
+    pub latency_us: Latency,
+    /// One entry for each check, over all runs.
+    pub checks: Vec<CheckResult>,
+    /// The runs in the order in which they were made.
+    pub runs: Vec<Run>,
+}
+
+/// One run: a fresh database, loaded, warmed up, measured, checked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Counts from one.
+    pub run: usize,
+    /// Why the run ended early, if it did; its figures are then void.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long loading took.
+    pub load_seconds: f64,
+    /// The measured window.
+    pub seconds: f64,
+    /// Transactions that committed in the window.
+    pub committed: u64,
+    /// Transactions that decided to abort.
+    pub user_aborts: u64,
+    /// Attempts that conflicted, by reason.
+    pub conflicts: BTreeMap<String, u64>,
+    /// Commits and user aborts by kind of transaction.
+    pub kinds: BTreeMap<String, Outcomes>,
+    /// Committed transactions in a second.
+    pub throughput_tps: f64,
+    /// Conflicts as a share of all attempts.
+    pub abort_rate: f64,
+    /// The share of the window that the workers ran on a core.
+    pub core_share: f64,
+    /// From the first start of a transaction to its commit, retries included.
+    pub latency_us: Latency,
+    /// The checks after this run.
+    pub checks: Vec<CheckResult>,
+}
+
+/// What became of the transactions of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// How many committed.
+    pub committed: u64,
+    /// How many decided to abort.
+    pub user_aborts: u64,
+}
+
+/// Latency of committed transactions in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The mean.
+    pub mean: f64,
+    /// Half are faster.
+    pub p50: f64,
+    /// 95 % are faster.
+    pub p95: f64,
+    /// 99 % are faster.
+    pub p99: f64,
+    /// 99.9 % are faster.
+    pub p999: f64,
+    /// The slowest.
+    pub max: f64,
+}
+
+impl Latency {
+    /// The percentiles with their names, from the lowest.
+    pub fn percentiles(&self) -> [(&'static str, f64); 4] {
+        [("p50", self.p50), ("p95", self.p95), ("p99", self.p99), ("p99.9", self.p999)]
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// What was checked.
+    pub name: String,
+    /// Whether it held.
+    pub ok: bool,
+    /// The figures that were compared.
+    pub detail: String,
+}
+
+impl Report {
+    /// True if any check of any run failed, the baseline's included.
+    pub fn failed(&self) -> bool {
+        self.all().any(Measurement::failed)
+    }
+
+    /// The results and the baseline.
+    pub fn all(&self) -> impl Iterator<Item = &Measurement> {
+        self.results.iter().chain(&self.baseline)
+    }
+
+    /// Sets every result's throughput in relation to `unprotected` on one thread, where that ran.
+    pub fn fill_ratios(&mut self) {
+        let tps = |result: &Measurement| {
+            (result.protocol == "unprotected" && result.threads == 1 && result.throughput_tps > 0.0)
+                .then_some(result.throughput_tps)
+        };
+        let Some(unprotected) = self.all().find_map(tps) else { return };
+        for result in self.results.iter_mut().chain(&mut self.baseline) {
+            result.ratio_to_unprotected = Some(result.throughput_tps / unprotected);
+        }
+    }
+
+    /// The numbers of threads, rising.
+    pub fn threads(&self) -> Vec<usize> {
+        let mut threads: Vec<usize> = self.results.iter().map(|result| result.threads).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+
+    /// The protocols in order of appearance.
+    pub fn protocols(&self) -> Vec<&str> {
+        let mut protocols: Vec<&str> = Vec::new();
+        for result in &self.results {
+            if !protocols.contains(&result.protocol.as_str()) {
+                protocols.push(&result.protocol);
+            }
+        }
+        protocols
+    }
+
+    /// The reasons for which any attempt was aborted.
+    pub fn reasons(&self) -> Vec<&str> {
+        let mut reasons: Vec<&str> = Vec::new();
+        for (reason, share) in self.all().flat_map(|result| &result.abort_rate_by_reason) {
+            if *share > 0.0 && !reasons.contains(&reason.as_str()) {
+                reasons.push(reason);
+            }
+        }
+        reasons.sort_unstable();
+        reasons
+    }
+
+    /// Adds a note if workers had to share their cores with other programs.
+    pub fn note_stolen_time(&mut self) {
+        let cores = self.machine.cores;
+        let pinned = self.all().filter(|result| result.threads <= cores && result.throughput_tps > 0.0);
+        let least = pinned.map(|result| result.core_share).fold(1.0, f64::min);
+        if least < CORE_SHARE_GOOD {
+            self.notes.push(format!(
+                "other programs took up to {} of the workers' time; these figures are too low and vary",
+                super::percent(1.0 - least)
+            ));
+        }
+    }
+}
+
+/// A lower share of the cores is worth a note.
+const CORE_SHARE_GOOD: f64 = 0.97;
+
+impl Measurement {
+    /// True if a check failed or a run broke off.
+    pub fn failed(&self) -> bool {
+        self.checks.iter().any(|check| !check.ok)
+    }
+
+    /// How far the runs lie apart, as a share of the median.
+    pub fn spread(&self) -> f64 {
+        let [low, high] = self.throughput_range_tps;
+        if self.throughput_tps > 0.0 { (high - low) / self.throughput_tps } else { 0.0 }
+    }
+
+    /// The throughput of the kind that gives TPC-C its name for a figure, `new-order`.
+    pub fn new_order_tps(&self) -> Option<f64> {
+        let (_, tps) =
+            self.kinds_tps.iter().find(|(kind, _)| kind.replace(['_', ' '], "-") == "new-order")?;
+        Some(*tps)
+    }
+
+    /// Fills the medians and the summary of the checks in from the runs.
+    pub fn summarise(&mut self) {
+        let good: Vec<&Run> = self.runs.iter().filter(|run| run.error.is_none()).collect();
+        let over = |figure: &dyn Fn(&Run) -> f64| median(good.iter().map(|run| figure(run)).collect());
+        let share = |part: u64, run: &Run| {
+            if run.attempts() == 0 { 0.0 } else { part as f64 / run.attempts() as f64 }
+        };
+        self.throughput_tps = over(&|run| run.throughput_tps);
+        let rates = || good.iter().map(|run| run.throughput_tps);
+        self.throughput_range_tps =
+            [rates().reduce(f64::min).unwrap_or(0.0), rates().reduce(f64::max).unwrap_or(0.0)];
+        self.abort_rate = over(&|run| run.abort_rate);
+        self.core_share = over(&|run| run.core_share);
+        self.user_abort_rate = over(&|run| share(run.user_aborts, run));
+        let Some(first) = good.first() else {
+            self.checks = summary(&self.runs);
+            return;
+        };
+        self.abort_rate_by_reason = first
+            .conflicts
+            .keys()
+            .map(|reason| {
+                (reason.clone(), over(&|run| share(run.conflicts.get(reason).copied().unwrap_or(0), run)))
+            })
+            .collect();
+        let of_kind = |kind: &String, run: &Run| {
+            let committed = run.kinds.get(kind).map_or(0, |outcomes| outcomes.committed);
+            if run.seconds > 0.0 { committed as f64 / run.seconds } else { 0.0 }
+        };
+        self.kinds_tps =
+            first.kinds.keys().map(|kind| (kind.clone(), over(&|run| of_kind(kind, run)))).collect();
+        self.latency_us = Latency {
+            mean: over(&|run| run.latency_us.mean),
+            p50: over(&|run| run.latency_us.p50),
+            p95: over(&|run| run.latency_us.p95),
+            p99: over(&|run| run.latency_us.p99),
+            p999: over(&|run| run.latency_us.p999),
+            max: over(&|run| run.latency_us.max),
+        };
+        self.checks = summary(&self.runs);
+    }
+}
+
+impl Run {
+    /// A run that broke off.
+    pub fn broken(run: usize, error: String) -> Self {
+        let check = CheckResult { name: "the run completed".into(), ok: false, detail: error.clone() };
+        Self { run, error: Some(error), checks: vec![check], ..Self::default() }
+    }
+
+    /// Commits, user aborts and conflicts.
+    pub fn attempts(&self) -> u64 {
+        self.committed + self.user_aborts + self.conflicts.values().sum::<u64>()
+    }
+}
+
+/// The middle value; the mean of the two middle ones of an even number; 0 of none.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        count if count % 2 == 1 => values[count / 2],
+        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+    }
+}
+
+/// One entry for each name of a check. It fails if it failed in any run, and tells of those runs.
+fn summary(runs: &[Run]) -> Vec<CheckResult> {
+    let mut summary: Vec<CheckResult> = Vec::new();
+    for (run, check) in runs.iter().flat_map(|run| run.checks.iter().map(move |check| (run, check))) {
+        let detail =
+            if runs.len() > 1 { format!("run {}: {}", run.run, check.detail) } else { check.detail.clone() };
+        match summary.iter_mut().find(|entry| entry.name == check.name) {
+            None => summary.push(CheckResult { detail, ..check.clone() }),
+            Some(entry) if entry.ok && check.ok => entry.detail = format!("{}; {detail}", entry.detail),
+            Some(entry) if entry.ok => *entry = CheckResult { detail, ..check.clone() },
+            Some(entry) if !check.ok => entry.detail = format!("{}; {detail}", entry.detail),
+            Some(_) => {}
+        }
+    }
+    summary
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A report with figures that can be told apart.
+    pub fn sample() -> Report {
+        let protocols = ["silo", "tictoc", "no-wait", "wait-die"];
+        let mut results = Vec::new();
+        for (at, protocol) in protocols.into_iter().enumerate() {
+            for threads in [1, 2] {
+                results.push(measurement(
+                    protocol,
+                    threads,
+                    100_000.0 * (threads as f64) - 9_000.0 * at as f64,
+                ));
+            }
+        }
+        let baseline = measurement("unprotected", 1, 130_000.0);
+        let mut report = Report {
+            command: "heddle bench tpcc --protocol silo,tictoc,no-wait,wait-die --threads 1,2".into(),
+            machine: crate::machine::describe(),
+            results,
+            baseline: Some(baseline),
+            notes: vec!["a note with <angles> & ampersands".into()],
+        };
+        report.fill_ratios();
+        report
+    }
+
+    fn measurement(protocol: &str, threads: usize, tps: f64) -> Measurement {
+        let mut result = Measurement {
+            workload: "tpcc".into(),
+            protocol: protocol.into(),
+            threads,
+            seed: 7,
+            settings: [("seconds".to_owned(), 5.0), ("warmup".to_owned(), 1.0)].into(),
+            parameters: [("warehouses".to_owned(), "1".to_owned())].into(),
+            runs: (1..=3).map(|number| run(number, threads, tps * (0.9 + 0.05 * number as f64))).collect(),
+            ..Measurement::default()
+        };
+        result.summarise();
+        result
+    }
+
+    fn run(number: usize, threads: usize, tps: f64) -> Run {
+        let committed = (tps * 5.0) as u64;
+        let conflicts: BTreeMap<String, u64> = if threads == 1 {
+            [("locked".to_owned(), 0), ("read changed".to_owned(), 0)].into()
+        } else {
+            [("locked".to_owned(), committed / 30), ("read changed".to_owned(), committed / 9)].into()
+        };
+        let p50 = 1e6 * threads as f64 / tps * 0.8;
+        let aborted: u64 = conflicts.values().sum();
+        Run {
+            run: number,
+            seconds: 5.0,
+            committed,
+            user_aborts: committed / 200,
+            abort_rate: aborted as f64 / (committed + committed / 200 + aborted) as f64,
+            conflicts,
+            kinds: [(
+                "new-order".to_owned(),
+                Outcomes { committed: committed / 2, user_aborts: committed / 200 },
+            )]
+            .into(),
+            throughput_tps: tps,
+            core_share: 1.0,
+            latency_us: Latency {
+                mean: p50,
+                p50,
+                p95: p50 * 2.5,
+                p99: p50 * 6.0,
+                p999: p50 * 40.0,
+                max: 9000.0,
+            },
+            checks: vec![CheckResult { name: "orders add up".into(), ok: true, detail: "3 = 3".into() }],
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn medians_take_the_middle_run() {
+        assert_eq!(median(vec![]), 0.0);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0]), 2.5);
+        let result = measurement("silo", 1, 100_000.0);
+        assert!((result.throughput_tps - 100_000.0).abs() < 1e-6);
+        assert!((result.spread() - 0.1).abs() < 1e-6);
+        assert_eq!(result.new_order_tps(), Some(50_000.0));
+    }
+
+    #[test]
+    fn time_that_others_took_is_noted() {
+        let mut report = sample();
+        let notes = report.notes.len();
+        report.note_stolen_time();
+        assert_eq!(report.notes.len(), notes);
+        report.results[1].core_share = 0.6;
+        report.note_stolen_time();
+        assert!(report.notes[notes].contains("other programs took up to 40.0 %"), "{:?}", report.notes);
+    }
+
+    #[test]
+    fn a_check_that_failed_once_fails_and_names_the_run() {
+        let mut result = measurement("silo", 1, 100_000.0);
+        result.runs[1].checks[0] =
+            CheckResult { name: "orders add up".into(), ok: false, detail: "3 != 4".into() };
+        result.summarise();
+        assert!(result.failed());
+        assert_eq!(result.checks.len(), 1);
+        assert_eq!(result.checks[0].detail, "run 2: 3 != 4");
+    }
+
+    #[test]
+    fn a_broken_run_fails_and_leaves_the_medians_alone() {
+        let mut result = measurement("silo", 1, 100_000.0);
+        result.runs.push(Run::broken(4, "no more sessions".into()));
+        result.summarise();
+        assert!(result.failed() && (result.throughput_tps - 100_000.0).abs() < 1e-6);
+        result.runs = vec![Run::broken(1, "no more sessions".into())];
+        result.summarise();
+        assert!(result.failed() && result.throughput_tps == 0.0);
+    }
+
+    #[test]
+    fn the_file_has_its_fields_and_can_be_read_back() {
+        let report = sample();
+        let text = serde_json::to_string_pretty(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(value["machine"].is_object());
+        let result = &value["results"][0];
+        for field in ["workload", "protocol", "threads", "parameters", "runs", "throughput_tps", "abort_rate"]
+        {
+            assert!(!result[field].is_null(), "{field}");
+        }
+        assert!(result["latency_us"]["p999"].is_number());
+        for field in ["name", "ok", "detail"] {
+            assert!(!result["checks"][0][field].is_null(), "{field}");
+        }
+    }
+}

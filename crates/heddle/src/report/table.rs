@@ -1,0 +1,190 @@
+//! The table at the end of a benchmark.
+
+use super::model::{Measurement, Report};
+use super::{microseconds, percent, rate};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
+use std::fmt::Write;
+
+/// A rule under the titles and nothing else.
+const RULES: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// The report as text: what it was measured on, the figures, aborts by reason, failed checks,
+/// notes. `colours` asks for escape sequences.
+pub fn render(report: &Report, colours: bool) -> String {
+    let mut text = String::new();
+    let machine = &report.machine;
+    let guest = if machine.virtual_machine { ", virtual" } else { "" };
+    let _ = writeln!(
+        text,
+        "{}, {} cores{guest}, {} GiB, {}\n{} ({}), huge pages {}",
+        machine.cpu,
+        machine.cores,
+        machine.memory_gib,
+        machine.os,
+        machine.rustc,
+        machine.profile,
+        machine.huge_pages
+    );
+    if let Some(result) = report.all().next() {
+        let join = |pairs: Vec<String>| pairs.join(", ");
+        let parameters = result.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let settings = result.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        let _ = writeln!(text, "{}: {}", result.workload, join(parameters));
+        let runs = match result.runs.len() {
+            1 => "one run".to_owned(),
+            count => format!("medians of {count} runs"),
+        };
+        let _ = writeln!(text, "{runs}, seed {}, {}", result.seed, join(settings));
+    }
+    text.push('\n');
+    text.push_str(&lines(&figures(report, colours)));
+    if !report.reasons().is_empty() {
+        text.push_str("\naborts by reason, as shares of all attempts\n");
+        text.push_str(&lines(&reasons(report, colours)));
+    }
+    text.push('\n');
+    for result in report.all().filter(|result| result.failed()) {
+        for check in result.checks.iter().filter(|check| !check.ok) {
+            let head = paint("FAILED", "31;1", colours);
+            let _ = writeln!(text, "{head} {}: {}: {}", name(result), check.name, check.detail);
+        }
+    }
+    if !report.failed() {
+        let checks: usize = report.all().flat_map(|result| &result.runs).map(|run| run.checks.len()).sum();
+        let _ = writeln!(text, "{} all {checks} checks held", paint("ok", "32;1", colours));
+    }
+    for note in &report.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}
+
+/// Text in a colour, if there are colours.
+pub fn paint(text: &str, code: &str, colours: bool) -> String {
+    if colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// A result in words.
+pub fn name(result: &Measurement) -> String {
+    let threads = if result.threads == 1 { "thread" } else { "threads" };
+    format!("{}, {} {threads}", result.protocol, result.threads)
+}
+
+fn figures(report: &Report, colours: bool) -> Table {
+    let mut table = empty(colours);
+    let new_order = report.all().any(|result| result.new_order_tps().is_some());
+    let ratio = report.all().any(|result| result.ratio_to_unprotected.is_some());
+    let mut header = vec!["protocol", "threads", "tx/s"];
+    if new_order {
+        header.push("new-order/s");
+    }
+    header.push("spread");
+    if ratio {
+        header.push("ratio");
+    }
+    header.extend(["aborts", "p50", "p95", "p99", "p99.9", "checks"]);
+    table.set_header(header.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
+    for result in report.all() {
+        let baseline = report.baseline.as_ref().is_some_and(|baseline| std::ptr::eq(baseline, result));
+        let protocol = if baseline { format!("({})", result.protocol) } else { result.protocol.clone() };
+        let mut row = vec![
+            Cell::new(protocol),
+            Cell::new(result.threads),
+            Cell::new(rate(result.throughput_tps)).add_attribute(Attribute::Bold),
+        ];
+        if new_order {
+            row.push(Cell::new(result.new_order_tps().map_or("-".into(), rate)));
+        }
+        row.push(Cell::new(percent(result.spread())));
+        if ratio {
+            row.push(Cell::new(
+                result.ratio_to_unprotected.map_or("-".into(), |ratio| format!("{ratio:.2}")),
+            ));
+        }
+        row.push(Cell::new(percent(result.abort_rate)));
+        let latency = result.latency_us.percentiles();
+        row.extend(latency.into_iter().map(|(_, value)| Cell::new(microseconds(value))));
+        row.push(if result.failed() {
+            Cell::new("FAILED").fg(Color::Red).add_attribute(Attribute::Bold)
+        } else {
+            Cell::new("ok").fg(Color::Green)
+        });
+        table.add_row(row);
+    }
+    align(&mut table, 1);
+    table
+}
+
+fn reasons(report: &Report, colours: bool) -> Table {
+    let mut table = empty(colours);
+    let reasons = report.reasons();
+    let titles =
+        ["protocol", "threads", "aborts"].into_iter().chain(reasons.iter().copied()).chain(["user aborts"]);
+    table.set_header(titles.map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
+    for result in report.all() {
+        let by_reason = |reason: &&str| result.abort_rate_by_reason.get(*reason).copied().unwrap_or(0.0);
+        let mut row = vec![result.protocol.clone(), result.threads.to_string(), percent(result.abort_rate)];
+        row.extend(reasons.iter().map(|reason| percent(by_reason(reason))));
+        row.push(percent(result.user_abort_rate));
+        table.add_row(row);
+    }
+    align(&mut table, 1);
+    table
+}
+
+fn empty(colours: bool) -> Table {
+    let mut table = Table::new();
+    table.load_style(RULES).set_content_arrangement(ContentArrangement::Disabled);
+    if colours {
+        table.enforce_styling()
+    } else {
+        table.force_no_tty()
+    };
+    table
+}
+
+/// Sets every column from `first` on to the right.
+fn align(table: &mut Table, first: usize) {
+    for column in table.column_iter_mut().skip(first) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+fn lines(table: &Table) -> String {
+    let mut text = String::new();
+    for line in table.lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{CheckResult, tests::sample};
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_figure_and_no_colours_unless_asked() {
+        let report = sample();
+        let text = render(&report, false);
+        for word in
+            ["silo", "wait-die", "(unprotected)", "p99.9", "ratio", "new-order/s", "read changed", "ok"]
+        {
+            assert!(text.contains(word), "{word} is missing in\n{text}");
+        }
+        assert!(!text.contains('\x1b'), "{text:?}");
+        assert!(render(&report, true).contains('\x1b'));
+    }
+
+    #[test]
+    fn a_failed_check_is_named() {
+        let mut report = sample();
+        report.results[3].runs[0].checks[0] =
+            CheckResult { name: "orders add up".into(), ok: false, detail: "3 != 4".into() };
+        report.results[3].summarise();
+        let text = render(&report, false);
+        assert!(text.contains("FAILED tictoc, 2 threads: orders add up: run 1: 3 != 4"), "{text}");
+        assert!(!text.contains("checks held"));
+    }
+}

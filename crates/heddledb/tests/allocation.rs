@@ -1,0 +1,102 @@
+//! In steady state a committed transaction allocates nothing.
+
+use heddledb::protocol::{Kind, Visitor};
+use heddledb::{Database, Protocol, Result, Scan, Session, Table, Transaction};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system allocator unchanged; counting has no effect on it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[derive(Table, Clone, Copy)]
+#[table(index(ByOwner(owner)))]
+struct Account {
+    #[key]
+    id: u64,
+    owner: u32,
+    #[group(hot)]
+    balance: i64,
+    #[group(hot)]
+    count: u64,
+}
+
+#[derive(Table, Clone, Copy)]
+#[table(hash)]
+struct Event {
+    #[key]
+    id: u64,
+    payload: [u8; 40],
+}
+
+/// One of each kind of operation; a row and its index entry come and go.
+fn transaction(tx: &mut impl Transaction, round: u64) -> Result<()> {
+    let id = round % 100;
+    tx.update_columns(id, Account::balance, |balance| *balance += 1)?;
+    tx.update::<Account, _>(id + 100, |row| row.count += 1)?;
+    tx.add(Account::balance, id + 200, 5)?;
+    tx.set_columns(id + 300, Account::count, round)?;
+    tx.find::<ByOwner>(7)?;
+    let mut sum = 0;
+    tx.scan_columns(Scan::range(id..id + 40), Account::balance, |_, balance| {
+        sum += balance;
+        ControlFlow::Continue(())
+    })?;
+    tx.insert(Event { id: round, payload: [1; 40] })?;
+    tx.insert(Account { id: 1_000 + round, owner: 9, balance: sum, count: 0 })?;
+    if let Some(old) = round.checked_sub(50) {
+        assert!(tx.delete::<Event>(old)? && tx.delete::<Account>(1_000 + old)?);
+    }
+    Ok(())
+}
+
+struct Measure;
+
+impl Visitor for Measure {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, options: P::Options) {
+        let db = Database::builder().protocol::<P>().options(options).sessions(1).manual_epochs().open();
+        let db = db.expect("the settings are lawful");
+        let mut session = db.session().expect("a session is free");
+        let insert = |id| Account { id, owner: id as u32 % 10, balance: 0, count: 0 };
+        session.run(|tx| (0..400).try_for_each(|id| tx.insert(insert(id)))).expect("the rows are new");
+        let mut run = |session: &mut Session<P>, rounds: std::ops::Range<u64>| {
+            for round in rounds {
+                session.run(|tx| transaction(tx, round)).expect("nobody else is there");
+                if round % 10 == 0 {
+                    db.advance_epoch();
+                }
+            }
+        };
+        run(&mut session, 0..5_000);
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        run(&mut session, 5_000..10_000);
+        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        assert_eq!(allocations, 0, "{}: 5000 transactions allocated", P::NAME);
+    }
+}
+
+/// One test for all: the counter is the process's.
+#[test]
+fn steady_state_allocates_nothing() {
+    Kind::ALL.iter().for_each(|kind| kind.visit(Measure));
+}

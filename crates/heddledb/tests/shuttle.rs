@@ -1,0 +1,175 @@
+//! Whole transactions under shuttle: seeded random and PCT schedules, with a switch possible at
+//! every atomic access of the engine.
+//!
+//! `cargo test -p heddledb --features shuttle --test shuttle`; `HEDDLE_SHUTTLE` is the number of
+//! schedules of each kind. A failure prints a schedule that `shuttle::replay` takes.
+
+#![cfg(feature = "shuttle")]
+
+use heddledb::protocol::{Kind, Visitor};
+use heddledb::{Database, Protocol, Scan, Session, Table, Transaction};
+use std::ops::ControlFlow;
+
+#[derive(Table, Clone, Copy)]
+struct Cell {
+    #[key]
+    key: u64,
+    value: i64,
+}
+
+#[derive(Table, Clone, Copy)]
+#[table(hash)]
+struct Slot {
+    #[key]
+    key: u64,
+    value: i64,
+}
+
+fn schedules() -> usize {
+    std::env::var("HEDDLE_SHUTTLE").ok().and_then(|text| text.parse().ok()).unwrap_or(250)
+}
+
+fn open<P: Protocol>(options: &P::Options) -> Database<P> {
+    let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(4));
+    builder.manual_epochs().table::<Cell>(4).table::<Slot>(4).open().expect("the settings are lawful")
+}
+
+/// Runs `work` in two threads while a third advances the epoch, then `check`.
+fn race<P: Protocol>(
+    options: &P::Options,
+    prepare: fn(&mut Session<P>),
+    work: fn(&mut Session<P>, usize),
+    check: fn(&mut Session<P>),
+) {
+    let options = options.clone();
+    let body = move || {
+        let db = open::<P>(&options);
+        prepare(&mut db.session().expect("a session is free"));
+        let mut threads: Vec<_> = (0..2)
+            .map(|number| {
+                let db = db.clone();
+                shuttle::thread::spawn(move || work(&mut db.session().expect("a session is free"), number))
+            })
+            .collect();
+        let clock = db.clone();
+        threads.push(shuttle::thread::spawn(move || (0..4).for_each(|_| _ = clock.advance_epoch())));
+        threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+        check(&mut db.session().expect("a session is free"));
+    };
+    shuttle::check_random(body.clone(), schedules());
+    shuttle::check_pct(body, schedules(), 3);
+}
+
+fn fill<P: Protocol>(session: &mut Session<P>) {
+    session
+        .run(|tx| {
+            for key in 0..2 {
+                tx.insert(Cell { key, value: 10 })?;
+                tx.insert(Slot { key, value: 10 })?;
+            }
+            Ok(())
+        })
+        .expect("nobody else is there");
+}
+
+/// Money moves between a row of each table.
+fn transfer<P: Protocol>(session: &mut Session<P>, number: usize) {
+    for round in 0..2 {
+        session
+            .run(|tx| {
+                tx.update_columns(number as u64, Cell::value, |value| *value -= 1)?;
+                tx.update_columns(round as u64, Slot::value, |value| *value += 1)
+            })
+            .expect("both rows exist");
+    }
+}
+
+fn sum_is_kept<P: Protocol>(session: &mut Session<P>) {
+    let sum = session.run(|tx| {
+        let mut sum = 0;
+        for key in 0..2 {
+            sum += tx.get_columns(key, Cell::value)?.unwrap_or(0) + tx.get_columns(key, Slot::value)?.unwrap_or(0);
+        }
+        Ok(sum)
+    });
+    assert_eq!(sum.expect("reads succeed"), 40);
+}
+
+/// Each inserts its key if it does not see the other's: at most one row appears.
+fn insert_unless_there<P: Protocol>(session: &mut Session<P>, number: usize) {
+    let key = 5 + number as u64;
+    session
+        .run(|tx| {
+            let mut rows = 0;
+            tx.scan(Scan::<Cell>::range(5..9), |_| {
+                rows += 1;
+                ControlFlow::Continue(())
+            })?;
+            if rows == 0 { tx.insert(Cell { key, value: 1 }) } else { Ok(()) }
+        })
+        .expect("the key is free");
+}
+
+fn one_row<P: Protocol>(session: &mut Session<P>) {
+    let rows = session.run(|tx| tx.collect(Scan::<Cell>::range(5..9))).expect("reads succeed");
+    assert_eq!(rows.len(), 1, "a phantom");
+}
+
+/// A pair of rows comes and goes together; inserts and deletes are reclaimed meanwhile.
+fn toggle_pair<P: Protocol>(session: &mut Session<P>, _: usize) {
+    for _ in 0..2 {
+        session
+            .run(|tx| match tx.get::<Cell>(5)? {
+                Some(_) => {
+                    assert!(tx.delete::<Cell>(5)?);
+                    tx.delete::<Slot>(5).map(|_| ())
+                }
+                None => {
+                    tx.insert(Cell { key: 5, value: 0 })?;
+                    tx.insert(Slot { key: 5, value: 0 })
+                }
+            })
+            .expect("the pair is whole");
+    }
+}
+
+fn pair_is_whole<P: Protocol>(session: &mut Session<P>) {
+    let (cell, slot) = session.run(|tx| Ok((tx.get::<Cell>(5)?, tx.get::<Slot>(5)?))).expect("reads succeed");
+    assert_eq!(cell.is_some(), slot.is_some());
+}
+
+struct All;
+
+impl Visitor for All {
+    type Output = ();
+    fn visit<P: Protocol>(self, options: P::Options) {
+        race::<P>(&options, fill, transfer, sum_is_kept);
+        race::<P>(&options, fill, insert_unless_there, one_row);
+        race::<P>(&options, fill, toggle_pair, pair_is_whole);
+    }
+}
+
+#[test]
+fn silo() {
+    Kind::Silo.visit(All);
+}
+
+#[test]
+fn tictoc() {
+    Kind::TicToc.visit(All);
+}
+
+#[test]
+fn tictoc_sorted() {
+    Kind::TicTocSorted.visit(All);
+}
+
+#[test]
+fn no_wait() {
+    Kind::NoWait.visit(All);
+}
+
+#[test]
+fn wait_die() {
+    Kind::WaitDie.visit(All);
+}
