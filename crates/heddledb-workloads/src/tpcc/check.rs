@@ -152,7 +152,8 @@ impl<'a, P: Protocol> Survey<'a, P> {
         if self.tpcc.parameters.mode == Mode::Dbx1000 {
             return Ok(());
         }
-        let mut ranges = Vec::from_iter([0..self.paid.len() as u64 + u64::from(BEYOND)]);
+        let loaded = 0..self.paid.len() as u64 + u64::from(BEYOND);
+        let mut ranges = vec![loaded];
         for (first, end) in ledgers.iter().flat_map(|ledger| ledger.history.iter().copied()) {
             match ranges.iter_mut().find(|range| same_generator(range.start, first)) {
                 Some(range) => range.end = range.end.max(end + u64::from(BEYOND)),
