@@ -267,7 +267,11 @@ impl Judge<'_> {
             }
             return; // Absent for the whole history.
         };
-        if version == ABSENT { self.read_absent(reader, row, kind) } else { self.read_present(reader, row, version, kind) }
+        if version == ABSENT {
+            self.read_absent(reader, row, kind)
+        } else {
+            self.read_present(reader, row, version, kind)
+        }
     }
 
     fn read_present(&mut self, reader: u32, row: u32, version: Version, kind: Kind) {
@@ -375,8 +379,12 @@ impl Judge<'_> {
 
     fn find_cycles(&mut self, nodes: usize) {
         let graph = Graph::new(nodes, &self.edges);
-        let cycles: Vec<Vec<Edge>> =
-            graph.components().iter().take(TOLD).filter_map(|nodes| graph.shortest_cycle(nodes, &self.edges)).collect();
+        let cycles: Vec<Vec<Edge>> = graph
+            .components()
+            .iter()
+            .take(TOLD)
+            .filter_map(|nodes| graph.shortest_cycle(nodes, &self.edges))
+            .collect();
         for cycle in cycles {
             let (class, text) = (classify(&cycle), self.tell(&cycle));
             self.report(class, text);
@@ -394,7 +402,8 @@ impl Judge<'_> {
                 // A run of edges over time nodes is one step: ended before it began.
                 since = since.or((edge.from < transactions).then_some(edge.from));
                 if edge.to < transactions {
-                    let from = since.take().map_or_else(|| "an earlier transaction".into(), |from| self.name(from));
+                    let from =
+                        since.take().map_or_else(|| "an earlier transaction".into(), |from| self.name(from));
                     text += &format!("{from} had ended before {} began; ", self.name(edge.to));
                 }
                 continue;
@@ -404,7 +413,9 @@ impl Judge<'_> {
                 Kind::Ww => format!("{from} wrote {} before {to} did (ww); ", row()),
                 Kind::Wr => format!("{to} read what {from} left in {} (wr); ", row()),
                 Kind::Rw => format!("{from} read {} before {to} changed it (rw); ", row()),
-                Kind::Predicate => format!("{from} scanned over {} before {to} changed it (rw, predicate); ", row()),
+                Kind::Predicate => {
+                    format!("{from} scanned over {} before {to} changed it (rw, predicate); ", row())
+                }
                 Kind::Rt => unreachable!("told above"),
             };
         }
@@ -493,7 +504,8 @@ impl Graph {
                     low[*parent as usize] = low[*parent as usize].min(low[node as usize]);
                 }
                 if low[node as usize] == index[node as usize] {
-                    let start = stack.iter().rposition(|other| *other == node).expect("a node is on the stack");
+                    let start =
+                        stack.iter().rposition(|other| *other == node).expect("a node is on the stack");
                     let component: Vec<u32> = stack.drain(start..).collect();
                     component.iter().for_each(|node| on_stack[*node as usize] = false);
                     if component.len() > 1 {
@@ -668,7 +680,10 @@ mod tests {
             ])
         };
         // Between the two lives: consistent with what the deleter wrote beside, and with nothing else.
-        assert_eq!(classes(&reinsert(&[Read(0, 1, ABSENT), Read(0, 2, 22)], 5, 6), false), Vec::<&str>::new());
+        assert_eq!(
+            classes(&reinsert(&[Read(0, 1, ABSENT), Read(0, 2, 22)], 5, 6), false),
+            Vec::<&str>::new()
+        );
         assert_eq!(classes(&reinsert(&[Read(0, 1, ABSENT), Read(0, 2, 23)], 5, 6), false), ["G-single"]);
         // During a life.
         assert_eq!(classes(&reinsert(&[Read(0, 1, ABSENT)], 13, 14), false), ["garbage"]);

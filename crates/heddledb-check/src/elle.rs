@@ -41,7 +41,8 @@ pub fn judge(history: &History, strict: bool) -> Opinion {
     let report = adya::check(&translate(history), Workload::ListAppend, &options);
     let explanation = report.anomalies.values().flatten().next().map(|anomaly| anomaly.explanation.clone());
     Opinion {
-        ok: report.valid == Valid::True || report.anomaly_types.iter().all(|name| name == "empty-transaction-graph"),
+        ok: report.valid == Valid::True
+            || report.anomaly_types.iter().all(|name| name == "empty-transaction-graph"),
         anomalies: report.anomaly_types,
         explanation: explanation.unwrap_or_default(),
     }
@@ -52,7 +53,9 @@ fn translate(history: &History) -> adya::History {
     let chains = chains(history);
     let places: HashMap<Version, (Row, usize)> = chains
         .iter()
-        .flat_map(|(row, chain)| chain.iter().enumerate().map(move |(at, change)| (change.version, (*row, at))))
+        .flat_map(|(row, chain)| {
+            chain.iter().enumerate().map(move |(at, change)| (change.version, (*row, at)))
+        })
         .filter(|(version, _)| *version != ABSENT)
         .collect();
     let mut interner = Interner::default();
@@ -160,7 +163,12 @@ fn chains(history: &History) -> BTreeMap<Row, Vec<Change>> {
                 }
                 version => version as i64,
             };
-            chains.entry(row).or_default().push(Change { attempt: number, stamp: attempt.stamp, version, element });
+            chains.entry(row).or_default().push(Change {
+                attempt: number,
+                stamp: attempt.stamp,
+                version,
+                element,
+            });
         }
     }
     chains.values_mut().for_each(|chain| chain.sort_by_key(|change| change.stamp));

@@ -140,17 +140,20 @@ impl History {
             }
             if header.is_some() {
                 let attempt = serde_json::from_str(&text);
-                attempts.push(attempt.map_err(|error| bad("an attempt of a transaction", error.to_string()))?);
+                attempts
+                    .push(attempt.map_err(|error| bad("an attempt of a transaction", error.to_string()))?);
                 continue;
             }
             let expected = "a history's header (`{\"format\":\"heddledb-history\",\"version\":1,..}`)";
-            let first: Header = serde_json::from_str(&text).map_err(|error| bad(expected, error.to_string()))?;
+            let first: Header =
+                serde_json::from_str(&text).map_err(|error| bad(expected, error.to_string()))?;
             if first.format != Header::FORMAT || first.version != 1 {
                 return Err(bad(expected, format!("format {} version {}", first.format, first.version)));
             }
             header = Some(first);
         }
-        let empty = || HistoryError::Line { line: 1, expected: "a history's header", reason: "it is empty".into() };
+        let empty =
+            || HistoryError::Line { line: 1, expected: "a history's header", reason: "it is empty".into() };
         Ok(Self { header: header.ok_or_else(empty)?, attempts })
     }
 
@@ -175,7 +178,12 @@ mod tests {
     use super::*;
 
     fn sample() -> History {
-        let ops = vec![Op::Read(0, 1, ABSENT), Op::Write(0, 1, 9), Op::Delete(1, 3), Op::Scan(0, 1, 4, vec![(1, 9)])];
+        let ops = vec![
+            Op::Read(0, 1, ABSENT),
+            Op::Write(0, 1, 9),
+            Op::Delete(1, 3),
+            Op::Scan(0, 1, 4, vec![(1, 9)]),
+        ];
         let attempt = Attempt { session: 1, begin: 2, end: 5, status: Status::Committed, stamp: 77, ops };
         History { header: Header::new("silo", true, 3), attempts: vec![attempt] }
     }
@@ -194,7 +202,9 @@ mod tests {
         let text = String::from_utf8(file).unwrap();
         let says = |text: &str| History::read(text.as_bytes()).unwrap_err().to_string();
         assert!(says("").contains("line 1"));
-        assert!(says(&text.replace("heddledb-history", "other")).starts_with("line 1 is not a history's header"));
+        assert!(
+            says(&text.replace("heddledb-history", "other")).starts_with("line 1 is not a history's header")
+        );
         let error = says(&text.replace("committed", "perhaps"));
         assert!(error.starts_with("line 2 is not an attempt") && error.contains("perhaps"), "{error}");
     }

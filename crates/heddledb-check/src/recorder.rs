@@ -120,10 +120,14 @@ impl<'a, T: Transaction> Recorder<'a, T> {
     pub fn scan(&mut self, low: u64, high: u64, reverse: bool) -> Result<()> {
         let scan = Scan::<Ordered>::range(low..=high);
         let mut rows = Vec::new();
-        self.tx.scan_columns(if reverse { scan.reverse() } else { scan }, Ordered::version, |key, version| {
-            rows.push((key, version));
-            ControlFlow::Continue(())
-        })?;
+        self.tx.scan_columns(
+            if reverse { scan.reverse() } else { scan },
+            Ordered::version,
+            |key, version| {
+                rows.push((key, version));
+                ControlFlow::Continue(())
+            },
+        )?;
         self.ops.push(Op::Scan(ORDERED, low, high, rows));
         Ok(())
     }

@@ -36,7 +36,11 @@ const WINDOW: u64 = 400;
 ///
 /// # Errors
 /// What opening the database or a session says; a session that cannot be had.
-pub fn run<P: Protocol>(options: &P::Options, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Result<History> {
+pub fn run<P: Protocol>(
+    options: &P::Options,
+    plan: &Plan,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<History> {
     let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(plan.threads);
     let db = builder.open()?;
     // The clock of the history: outside the engine, so it may be a plain shared counter.
@@ -151,7 +155,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
             Err(Error::Conflict(_) | Error::User(_)) => Status::Aborted,
             Err(error) => return Err(error),
         };
-        let wrote = ops.iter().any(|op| matches!(op, crate::history::Op::Write(..) | crate::history::Op::Delete(..)));
+        let wrote =
+            ops.iter().any(|op| matches!(op, crate::history::Op::Write(..) | crate::history::Op::Delete(..)));
         let stamp = if status == Status::Committed && wrote { self.session.last_commit() } else { 0 };
         Ok(Attempt { session: self.number as u32, begin, end, status, stamp, ops })
     }

@@ -1,7 +1,7 @@
 //! The conformance suite under every protocol.
 
-use heddledb::protocol::{Kind, Visitor};
 use heddledb::Protocol;
+use heddledb::protocol::{Kind, Visitor};
 use heddledb_check::conformance::suite;
 
 struct RunSuite;

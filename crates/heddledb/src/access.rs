@@ -92,7 +92,8 @@ impl RecordMap {
     #[cold]
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(Self::FIRST_SLOTS);
-        let old = std::mem::replace(&mut self.slots, vec![MapSlot { record: 0, generation: 0, value: 0 }; size]);
+        let old =
+            std::mem::replace(&mut self.slots, vec![MapSlot { record: 0, generation: 0, value: 0 }; size]);
         let generation = self.generation;
         old.into_iter().filter(|slot| slot.generation == generation).for_each(|slot| self.place(slot));
     }

@@ -96,7 +96,8 @@ mod mapped {
             let huge = bytes >= HUGE_PAGE;
             // Over-mapped by a huge page, so that the words can start at one.
             let mapped_bytes = if huge { bytes + HUGE_PAGE } else { bytes };
-            let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+            let (protection, flags) =
+                (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
             // SAFETY: a new anonymous mapping at an address of the system's choice aliases nothing.
             let mapping = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_bytes, protection, flags) }
                 .unwrap_or_else(|_| {

@@ -121,7 +121,9 @@ pub enum Misuse {
     #[error("an operation of this transaction failed, so it cannot commit; hand its error on with `?`")]
     Failed,
     /// All worker places are taken.
-    #[error("all {limit} sessions of this database are in use; drop one, or open it with more by `sessions(..)`")]
+    #[error(
+        "all {limit} sessions of this database are in use; drop one, or open it with more by `sessions(..)`"
+    )]
     TooManySessions {
         /// How many there are.
         limit: usize,

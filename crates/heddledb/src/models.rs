@@ -46,7 +46,11 @@ impl<P: Protocol> World<P> {
     }
 
     /// Runs one attempt as worker `worker`.
-    fn attempt<R>(&self, worker: usize, body: impl FnOnce(&mut Tx<'_, P>) -> Result<R, Conflict>) -> Result<R, Conflict> {
+    fn attempt<R>(
+        &self,
+        worker: usize,
+        body: impl FnOnce(&mut Tx<'_, P>) -> Result<R, Conflict>,
+    ) -> Result<R, Conflict> {
         let env = Env { clock: &self.clock, worker };
         self.clock.pin(worker);
         let mut tx = Tx {
@@ -56,7 +60,8 @@ impl<P: Protocol> World<P> {
             writes: WriteSet::default(),
         };
         P::begin(&mut tx.local, env, 0);
-        let outcome = body(&mut tx).and_then(|result| P::commit(&mut tx.local, env, &tx.writes).map(|_| result));
+        let outcome =
+            body(&mut tx).and_then(|result| P::commit(&mut tx.local, env, &tx.writes).map(|_| result));
         if outcome.is_err() {
             P::abort(&mut tx.local, env, &tx.writes);
         }

@@ -19,7 +19,7 @@ pub enum Mutant {
     SiloGapsNotValidated,
     SiloForeignLockIgnored,
     SiloUnlockedBeforeInstall,
-    SiloReadNotRechecked,
+    SiloStampTakenAfterCopy,
     SiloWritesNotLocked,
     // TicToc.
     TicTocVersionNotCompared,
@@ -31,7 +31,7 @@ pub enum Mutant {
     // Two-phase locking.
     LockingReadLockReleasedEarly,
     LockingGapsNotValidated,
-    LockingUpgradeIgnoresReaders,
+    LockingUpgradeNotTaken,
     LockingSharedDespiteWriter,
     LockingWriteLockNotTaken,
 }
@@ -49,7 +49,7 @@ impl Mutant {
         Self::SiloGapsNotValidated,
         Self::SiloForeignLockIgnored,
         Self::SiloUnlockedBeforeInstall,
-        Self::SiloReadNotRechecked,
+        Self::SiloStampTakenAfterCopy,
         Self::SiloWritesNotLocked,
         Self::TicTocVersionNotCompared,
         Self::TicTocForeignLockIgnored,
@@ -59,7 +59,7 @@ impl Mutant {
         Self::TicTocGapsNotValidated,
         Self::LockingReadLockReleasedEarly,
         Self::LockingGapsNotValidated,
-        Self::LockingUpgradeIgnoresReaders,
+        Self::LockingUpgradeNotTaken,
         Self::LockingSharedDespiteWriter,
         Self::LockingWriteLockNotTaken,
     ];

@@ -30,7 +30,8 @@ fn schedules() -> usize {
 }
 
 fn open<P: Protocol>(options: &P::Options) -> Database<P> {
-    let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(4));
+    let builder =
+        Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(4));
     builder.manual_epochs().table::<Cell>(4).table::<Slot>(4).open().expect("the settings are lawful")
 }
 
@@ -88,7 +89,8 @@ fn sum_is_kept<P: Protocol>(session: &mut Session<P>) {
     let sum = session.run(|tx| {
         let mut sum = 0;
         for key in 0..2 {
-            sum += tx.get_columns(key, Cell::value)?.unwrap_or(0) + tx.get_columns(key, Slot::value)?.unwrap_or(0);
+            sum += tx.get_columns(key, Cell::value)?.unwrap_or(0)
+                + tx.get_columns(key, Slot::value)?.unwrap_or(0);
         }
         Ok(sum)
     });

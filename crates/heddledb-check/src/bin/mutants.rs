@@ -63,7 +63,9 @@ fn hunt(name: &str) -> std::io::Result<End> {
             Some(status) if status.success() => break End::Survived,
             Some(_) => {
                 let text = std::fs::read_to_string(&log)?;
-                let test = text.lines().rfind(|line| Kind::ALL.iter().any(|k| line.starts_with(k.name())) || line.starts_with("locking: "));
+                let test = text.lines().rfind(|line| {
+                    Kind::ALL.iter().any(|k| line.starts_with(k.name())) || line.starts_with("locking: ")
+                });
                 break End::Caught(test.unwrap_or("the suite").to_owned());
             }
             None if start.elapsed() > PATIENCE => {

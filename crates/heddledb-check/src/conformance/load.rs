@@ -90,17 +90,23 @@ fn ring<P: Protocol, T: Tables>(options: &P::Options) {
     const STEPS: usize = 8_000;
     let db = open::<P>(options);
     let next_of = |node: u64| ((node + 1) % NODES) as i64;
-    lawful(lawful(db.session()).run(|tx| (0..NODES).try_for_each(|key| tx.insert(T::row(key, next_of(key), 0)))));
+    lawful(
+        lawful(db.session()).run(|tx| (0..NODES).try_for_each(|key| tx.insert(T::row(key, next_of(key), 0)))),
+    );
     on_threads(&db, 3, |session, random, _| {
         for _ in 0..STEPS {
             let start = random.below(NODES);
             lawful(session.run(|tx| {
-                let mut link = |node: u64| Ok::<_, Error>(tx.get_columns(node, T::VALUE)?.unwrap_or(0) as u64);
+                let mut link =
+                    |node: u64| Ok::<_, Error>(tx.get_columns(node, T::VALUE)?.unwrap_or(0) as u64);
                 let (a, b, c, d);
                 (a, b) = (start, link(start)?);
                 c = link(b)?;
                 d = link(c)?;
-                if [a, b, c, d].iter().any(|node| [a, b, c, d].iter().filter(|other| *other == node).count() > 1) {
+                if [a, b, c, d]
+                    .iter()
+                    .any(|node| [a, b, c, d].iter().filter(|other| *other == node).count() > 1)
+                {
                     return Err(Error::user("the walk came back too soon"));
                 }
                 // a -> b -> c -> d becomes a -> c -> b -> d.
@@ -223,11 +229,16 @@ fn index_consistency<P: Protocol, T: Tables>(options: &P::Options) {
 fn churn<P: Protocol>(options: &P::Options) {
     const WINDOW: u64 = 200;
     const ROUNDS: u64 = 60_000;
-    let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(4));
+    let builder =
+        Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(4));
     let db = builder.manual_epochs().open().expect("the settings are lawful");
     let measure = |db: &Database<P>| {
         let metrics = db.metrics();
-        (metrics.record_bytes, metrics.index_nodes.iter().map(|(_, nodes)| nodes).sum::<usize>(), metrics.garbage)
+        (
+            metrics.record_bytes,
+            metrics.index_nodes.iter().map(|(_, nodes)| nodes).sum::<usize>(),
+            metrics.garbage,
+        )
     };
     let mut sizes = Vec::new();
     for part in 0..4 {

@@ -153,7 +153,11 @@ impl Tables for Hashed {
         };
         if low <= high {
             let high = high.min(script::KEYS);
-            if reverse { (low..=high).rev().try_for_each(&mut look)? } else { (low..=high).try_for_each(&mut look)? }
+            if reverse {
+                (low..=high).rev().try_for_each(&mut look)?
+            } else {
+                (low..=high).try_for_each(&mut look)?
+            }
         }
         Ok(found)
     }
@@ -182,7 +186,9 @@ pub(crate) fn reset<P: Protocol, T: Tables>(db: &Database<P>, rows: &[(u64, i64,
 /// The rows of a table among the scripts' keys.
 pub(crate) fn all_rows<P: Protocol, T: Tables>(db: &Database<P>) -> Vec<(u64, i64, i64)> {
     let mut session = db.session().expect("a session is free");
-    session.run(|tx| T::scan(tx, 0, script::KEYS, false, usize::MAX)).expect("reading conflicts with nobody for long")
+    session
+        .run(|tx| T::scan(tx, 0, script::KEYS, false, usize::MAX))
+        .expect("reading conflicts with nobody for long")
 }
 
 /// Panics unless the secondary index holds exactly the entries of the rows.
@@ -198,5 +204,9 @@ pub(crate) fn check_index<P: Protocol, T: Tables>(db: &Database<P>, rows: &[(u64
     });
     let mut expected: Vec<(i64, u64)> = rows.iter().map(|(key, value, _)| (*value, *key)).collect();
     expected.sort_unstable();
-    assert_eq!(entries.expect("reading conflicts with nobody for long"), expected, "the index and its table disagree");
+    assert_eq!(
+        entries.expect("reading conflicts with nobody for long"),
+        expected,
+        "the index and its table disagree"
+    );
 }

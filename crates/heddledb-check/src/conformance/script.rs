@@ -78,7 +78,9 @@ fn rows(model: &Model, low: u64, high: u64) -> Vec<(u64, i64, i64)> {
 fn apply(model: &mut Model, op: Op, sum: &mut i64) -> Answer {
     let answer = match op {
         Op::Get(key) => Answer::Rows(rows(model, key, key)),
-        Op::GetOther(key) => Answer::Rows(model.get(&key).map(|(_, other)| (key, 0, *other)).into_iter().collect()),
+        Op::GetOther(key) => {
+            Answer::Rows(model.get(&key).map(|(_, other)| (key, 0, *other)).into_iter().collect())
+        }
         Op::Insert(key, value) => {
             let free = !model.contains_key(&key);
             if free {
@@ -106,14 +108,17 @@ fn apply(model: &mut Model, op: Op, sum: &mut i64) -> Answer {
             Answer::Rows(found)
         }
         Op::ScanIndex(low, high) => {
-            let mut entries: Vec<_> =
-                model.iter().filter(|(_, row)| (low..=high).contains(&row.0)).map(|(k, row)| (*k, row.0, 0)).collect();
+            let mut entries: Vec<_> = model
+                .iter()
+                .filter(|(_, row)| (low..=high).contains(&row.0))
+                .map(|(k, row)| (*k, row.0, 0))
+                .collect();
             entries.sort_by_key(|(key, value, _)| (*value, *key));
             Answer::Rows(entries)
         }
-        Op::Find(value) => {
-            Answer::Rows(model.iter().find(|(_, row)| row.0 == value).map(|(k, _)| (*k, value, 0)).into_iter().collect())
-        }
+        Op::Find(value) => Answer::Rows(
+            model.iter().find(|(_, row)| row.0 == value).map(|(k, _)| (*k, value, 0)).into_iter().collect(),
+        ),
         Op::StoreSum(key) => Answer::Value(model.get_mut(&key).map(|row| {
             row.0 = *sum;
             row.0
@@ -235,7 +240,8 @@ fn actor<P: Protocol, T: Tables>(db: Database<P>, commands: Receiver<Command>, d
         let reply = match command {
             _ if !alive => Reply::Dead,
             Command::Step(op) => {
-                let tx = running.get_or_insert_with(|| db.begin().expect("there is a session for each program"));
+                let tx =
+                    running.get_or_insert_with(|| db.begin().expect("there is a session for each program"));
                 match execute::<T>(&mut **tx, op, &mut sum) {
                     Ok(answer) => {
                         answers.push(answer);
@@ -380,7 +386,10 @@ pub fn judge(
     };
     let in_time = |order: &[usize]| {
         let ends_before = |a: usize, b: usize| outcomes[a].interval.1 < outcomes[b].interval.0;
-        order.iter().enumerate().all(|(at, &later)| order[..at].iter().all(|&earlier| !ends_before(later, earlier)))
+        order
+            .iter()
+            .enumerate()
+            .all(|(at, &later)| order[..at].iter().all(|&earlier| !ends_before(later, earlier)))
     };
     let mut order = committed.clone();
     if permutations(&mut order, 0, &mut |order| (!strict || in_time(order)) && explains(order)) {

@@ -257,7 +257,12 @@ impl<P: Protocol> Txn<P> {
     }
 
     /// The same for a record that this transaction has written.
-    fn read_own<J: Projection>(&mut self, write: usize, intent: Intent, projection: J) -> Result<Option<J::Value>> {
+    fn read_own<J: Projection>(
+        &mut self,
+        write: usize,
+        intent: Intent,
+        projection: J,
+    ) -> Result<Option<J::Value>> {
         if !self.worker.writes.writes()[write].present {
             return Ok(None);
         }
@@ -369,7 +374,11 @@ impl<P: Protocol> Txn<P> {
     }
 
     /// Makes the row of `key` exist with the words that `fill` writes, if there is none.
-    fn insert_in<R: Relation>(&mut self, key: &R::Words, fill: impl FnOnce(&mut WordsCopy<'_>)) -> Result<bool> {
+    fn insert_in<R: Relation>(
+        &mut self,
+        key: &R::Words,
+        fill: impl FnOnce(&mut WordsCopy<'_>),
+    ) -> Result<bool> {
         let worker = &mut *self.worker;
         let store: &Store<R::Words, P> = self.db.stores.get::<R>()?;
         let (arena, layout) = (&mut worker.arena, R::LAYOUT);
@@ -415,7 +424,8 @@ impl<P: Protocol> Txn<P> {
         if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_none() {
             return Ok(false);
         }
-        let write = self.start_write(record, layout, R::slot().number(), key.words(), layout.all_groups(), true)?;
+        let write =
+            self.start_write(record, layout, R::slot().number(), key.words(), layout.all_groups(), true)?;
         if !planted(Mutant::DeleteLeavesRow) {
             self.worker.writes.set_absent(write);
         }
@@ -708,7 +718,8 @@ struct MoveEntry<'a, P: Protocol, T> {
 
 impl<P: Protocol, T: Table> IndexVisitor<T> for MoveEntry<'_, P, T> {
     fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
-        let (old, new): (I::Words, I::Words) = (encode_key(&I::entry(self.old)), encode_key(&I::entry(self.new)));
+        let (old, new): (I::Words, I::Words) =
+            (encode_key(&I::entry(self.old)), encode_key(&I::entry(self.new)));
         if old == new {
             return Ok(());
         }
@@ -810,11 +821,8 @@ impl<P: Protocol> Transaction for Txn<P> {
 
     fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
         let words: T::Words = encode_key(&key);
-        let result = if T::INDEXED == 0 {
-            self.delete_in::<T>(&words)
-        } else {
-            self.delete_with_entries::<T>(&words)
-        };
+        let result =
+            if T::INDEXED == 0 { self.delete_in::<T>(&words) } else { self.delete_with_entries::<T>(&words) };
         self.guard(result)
     }
 

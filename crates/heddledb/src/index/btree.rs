@@ -47,7 +47,8 @@ use std::ptr::NonNull;
 /// enough under Miri and model checkers that splits come early.
 const CAPACITY: usize = if crate::sync::MODEL || cfg!(miri) { 4 } else { 30 };
 
-/// Levels that no tree reaches: with two children per node it would have 2^32 leaves.
+/// Levels that no tree reaches: each level costs at least half a node's worth of splits of the one
+/// below, so the height is logarithmic in the splits ever made, also where nodes ran nearly empty.
 const HEIGHT_MAX: usize = 32;
 
 /// A node that left its tree, to be given back by `recycle` once no reader can know it any more.

@@ -297,8 +297,13 @@ pub trait AnyIndex<W>: Send + Sync {
     ///
     /// # Panics
     /// On a hash index, which has no order; the caller asks the relation first.
-    fn read_leaf(&self, direction: Direction, low: &W, high: &W, out: &mut Vec<(W, RecordRef)>)
-    -> (Seen, Option<W>);
+    fn read_leaf(
+        &self,
+        direction: Direction,
+        low: &W,
+        high: &W,
+        out: &mut Vec<(W, RecordRef)>,
+    ) -> (Seen, Option<W>);
     /// Nodes or overflow buckets in use.
     fn nodes(&self) -> usize;
 }

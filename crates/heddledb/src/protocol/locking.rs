@@ -136,7 +136,9 @@ impl Local {
             Policy::NoWait if upgrade => Err(Conflict::Upgrade),
             Policy::NoWait => Err(Conflict::Locked),
             // An upgrader is itself among the holders, so equality means that it is the oldest.
-            Policy::WaitDie if self.timestamp < word & TIMESTAMP || (upgrade && self.timestamp == word & TIMESTAMP) => {
+            Policy::WaitDie
+                if self.timestamp < word & TIMESTAMP || (upgrade && self.timestamp == word & TIMESTAMP) =>
+            {
                 wait.pause();
                 Ok(())
             }
@@ -175,8 +177,7 @@ impl Local {
         let mut wait = Wait::new();
         loop {
             let old = word.load(Ordering::Relaxed);
-            let others = old & EXCLUSIVE != 0 || old & READERS != own;
-            if others && !(upgrade && planted(Mutant::LockingUpgradeIgnoresReaders) && old & EXCLUSIVE == 0) {
+            if old & EXCLUSIVE != 0 || old & READERS != own {
                 self.conflict(old, upgrade, &mut wait)?;
                 continue;
             }
@@ -200,12 +201,16 @@ impl Local {
             }
             if !exclusive {
                 self.lock_shared(word)?;
-                if !(planted(Mutant::LockingSharedDespiteWriter) && word.load(Ordering::Relaxed) & EXCLUSIVE != 0) {
+                if !(planted(Mutant::LockingSharedDespiteWriter)
+                    && word.load(Ordering::Relaxed) & EXCLUSIVE != 0)
+                {
                     self.held[index].shared |= bit;
                 }
                 continue;
             }
-            if !planted(Mutant::LockingWriteLockNotTaken) {
+            let bug = planted(Mutant::LockingWriteLockNotTaken)
+                || (planted(Mutant::LockingUpgradeNotTaken) && held.shared & bit != 0);
+            if !bug {
                 self.lock_exclusive(word, held.shared & bit != 0)?;
                 self.held[index].shared &= !bit;
                 self.held[index].exclusive |= bit;
@@ -359,7 +364,8 @@ impl Protocol for Locking {
             let old = word(group).load(Ordering::Acquire);
             let free = old & (EXCLUSIVE | READERS) == 0 && old & ABSENT != 0;
             let locked = EXCLUSIVE | ABSENT;
-            if free && word(group).compare_exchange(old, locked, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            if free && word(group).compare_exchange(old, locked, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
                 continue;
             }
             (0..group).for_each(|held| word(held).store(ABSENT, Ordering::Release));

@@ -121,7 +121,8 @@ impl Local {
             // locks and with the epoch, so that of two transactions which each read what the
             // other writes at least one sees the other's lock.
             let locked = word | stamp::LOCK;
-            if record.word(group).compare_exchange(word, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+            if record.word(group).compare_exchange(word, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+            {
                 self.locks.push(Lock { record, stamp: word, group: group as u8 });
                 return Ok(());
             }
@@ -202,10 +203,12 @@ impl Protocol for Silo {
             // Acquire fence, then relaxed loads: if any copied word came from a later writer, so
             // does its lock bit or stamp (pairs with the release fence in `commit`).
             fence(Ordering::Acquire);
+            if planted(Mutant::SiloStampTakenAfterCopy) {
+                let taken = |r: &mut Read| r.stamp = record.word(r.group as usize).load(Ordering::Relaxed);
+                local.reads[start..].iter_mut().for_each(taken);
+            }
             let mut reads = local.reads[start..].iter();
-            if reads.all(|r| record.word(r.group as usize).load(Ordering::Relaxed) == r.stamp)
-                || planted(Mutant::SiloReadNotRechecked)
-            {
+            if reads.all(|r| record.word(r.group as usize).load(Ordering::Relaxed) == r.stamp) {
                 return Ok(value);
             }
             local.reads.truncate(start);
@@ -218,7 +221,13 @@ impl Protocol for Silo {
     }
 
     #[inline(always)]
-    fn write(_: &mut Local, _: Env<'_>, _: RecordRef, _: &'static Layout, _: GroupSet) -> Result<(), Conflict> {
+    fn write(
+        _: &mut Local,
+        _: Env<'_>,
+        _: RecordRef,
+        _: &'static Layout,
+        _: GroupSet,
+    ) -> Result<(), Conflict> {
         Ok(())
     }
 

@@ -161,7 +161,8 @@ impl Local {
         }
         // SeqCst: before the load of rts in `commit_time`; see the module header.
         let locked = tid | stamp::LOCK;
-        let taken = tid!(record, group).compare_exchange(tid, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let taken =
+            tid!(record, group).compare_exchange(tid, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         if taken {
             self.locks.push(Lock { record, tid, group: group as u8 });
         }
@@ -246,7 +247,8 @@ impl Local {
             }
         }
         let hopeless = |read: &Read| {
-            read.rts < time && tid!(read.record, read.group).load(Ordering::Relaxed) & !stamp::LOCK != read.tid
+            read.rts < time
+                && tid!(read.record, read.group).load(Ordering::Relaxed) & !stamp::LOCK != read.tid
         };
         if self.reads.iter().any(hopeless) { Err(Conflict::Preempted) } else { Ok(()) }
     }
@@ -356,7 +358,13 @@ impl Protocol for TicToc {
     }
 
     #[inline(always)]
-    fn write(_: &mut Local, _: Env<'_>, _: RecordRef, _: &'static Layout, _: GroupSet) -> Result<(), Conflict> {
+    fn write(
+        _: &mut Local,
+        _: Env<'_>,
+        _: RecordRef,
+        _: &'static Layout,
+        _: GroupSet,
+    ) -> Result<(), Conflict> {
         Ok(())
     }
 
@@ -373,7 +381,8 @@ impl Protocol for TicToc {
         // SeqCst, after the latch changed the gap's version: sees the stamp of every reader of the
         // gap that did not see the change. The placeholder is absent since before that time, so
         // whoever fills it commits after it.
-        let seen_until = if planted(Mutant::TicTocGapStampIgnored) { 0 } else { gap.stamp().load(Ordering::SeqCst) };
+        let seen_until =
+            if planted(Mutant::TicTocGapStampIgnored) { 0 } else { gap.stamp().load(Ordering::SeqCst) };
         for group in 0..layout.groups.len() {
             rts!(record, group).store(seen_until, Ordering::Relaxed);
             tid!(record, group).store(stamp::ABSENT, Ordering::Relaxed);

@@ -66,7 +66,13 @@ impl Protocol for Unprotected {
         !stamp::is_absent(state(record, 0))
     }
 
-    fn write(_: &mut Local, _: Env<'_>, _: RecordRef, _: &'static Layout, _: GroupSet) -> Result<(), Conflict> {
+    fn write(
+        _: &mut Local,
+        _: Env<'_>,
+        _: RecordRef,
+        _: &'static Layout,
+        _: GroupSet,
+    ) -> Result<(), Conflict> {
         Ok(())
     }
 

@@ -34,8 +34,8 @@ mod random;
 mod wait;
 
 pub use backend::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, fence, now_ns, spin_loop,
-    thread, yield_now,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, fence, now_ns,
+    spin_loop, thread, yield_now,
 };
 pub use random::Random;
 pub use std::sync::atomic::Ordering;
