@@ -1,2 +1,15 @@
-//! check
+//! Is it serializable? Histories, two checkers for them, and the conformance suite.
+//!
+//! - [`history`]: what transactions saw and did, with a file format;
+//! - [`recorder`], [`workload`]: recording one, through the public API, under any protocol;
+//! - [`checker`]: our own checker; [`elle`]: an independent one;
+//! - [`conformance`]: what every protocol must pass.
+
+#![forbid(unsafe_code)]
+
+pub mod checker;
 pub mod conformance;
+pub mod elle;
+pub mod history;
+pub mod recorder;
+pub mod workload;

@@ -11,7 +11,7 @@
 //! The same number orders commits: a transaction reads it after its write locks are held (Silo
 //! §4.1; PITFALLS X5), and stamps carry it in their high bits.
 
-use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, fence, lock, thread};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, fence, lock, model_fence, thread};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,7 @@ impl EpochClock {
             // SeqCst swap, then SeqCst load: pairs with `advance`, which loads the places after
             // the counter. Without the total order both could miss each other.
             place.swap(epoch, Ordering::SeqCst);
+            model_fence();
             let again = self.now.load(Ordering::SeqCst);
             if again == epoch {
                 return epoch;
@@ -85,6 +86,7 @@ impl EpochClock {
     /// Moves the epoch on by one, unless a worker stands behind it. True if it moved.
     pub fn advance(&self) -> bool {
         let now = self.now.load(Ordering::SeqCst);
+        model_fence();
         let behind = |place: &CachePadded<AtomicU64>| {
             let pinned = place.load(Ordering::SeqCst);
             pinned != IDLE && pinned < now

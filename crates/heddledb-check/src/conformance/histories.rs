@@ -1,6 +1,42 @@
 //! Long random histories, judged by both checkers.
+
 use super::Test;
+use crate::workload::{Plan, run};
+use crate::{checker, elle};
 use heddledb::Protocol;
+
 pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
-    vec![]
+    vec![
+        Test { name: "histories_two_sessions", run: two::<P> },
+        Test { name: "histories_few_keys", run: few_keys::<P> },
+        Test { name: "histories_oversubscribed", run: oversubscribed::<P> },
+    ]
+}
+
+/// Transactions of one history; `HEDDLE_HISTORY` changes it.
+const TRANSACTIONS: u64 = 40_000;
+
+fn judged<P: Protocol>(options: &P::Options, plan: Plan) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = number("HEDDLE_SEED").unwrap_or(plan.seed);
+    let transactions = number("HEDDLE_HISTORY").unwrap_or(plan.transactions);
+    let threads = plan.threads.min(P::SESSIONS_MAX);
+    let plan = Plan { seed, transactions, threads, ..plan };
+    let history = run::<P>(options, &plan, &|_| {}).expect("the workload does nothing unlawful");
+    let ours = checker::check(&history, P::STRICT);
+    assert!(ours.ok(), "{} {plan:?}: {:#?}", P::NAME, ours.anomalies);
+    let theirs = elle::judge(&history, P::STRICT);
+    assert!(theirs.ok, "{} {plan:?}: adya found {:?}: {}", P::NAME, theirs.anomalies, theirs.explanation);
+}
+
+fn two<P: Protocol>(options: &P::Options) {
+    judged::<P>(options, Plan { transactions: TRANSACTIONS, ..Plan::default() });
+}
+
+fn few_keys<P: Protocol>(options: &P::Options) {
+    judged::<P>(options, Plan { transactions: TRANSACTIONS / 4, keys: 3, seed: 2, ..Plan::default() });
+}
+
+fn oversubscribed<P: Protocol>(options: &P::Options) {
+    judged::<P>(options, Plan { transactions: TRANSACTIONS / 4, threads: 8, seed: 3, ..Plan::default() });
 }

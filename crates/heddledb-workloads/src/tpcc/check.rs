@@ -152,7 +152,8 @@ impl<'a, P: Protocol> Survey<'a, P> {
         if self.tpcc.parameters.mode == Mode::Dbx1000 {
             return Ok(());
         }
-        let mut ranges = vec![0..self.paid.len() as u64 + u64::from(BEYOND)];
+        let loaded = 0..self.paid.len() as u64 + u64::from(BEYOND);
+        let mut ranges = vec![loaded];
         for (first, end) in ledgers.iter().flat_map(|ledger| ledger.history.iter().copied()) {
             match ranges.iter_mut().find(|range| same_generator(range.start, first)) {
                 Some(range) => range.end = range.end.max(end + u64::from(BEYOND)),
@@ -350,7 +351,7 @@ impl<'a, P: Protocol> Survey<'a, P> {
         let loaded = self.tpcc.parameters.scale.orders;
         let end = orders.len() as u32;
         let mut count = 0;
-        for chunk in chunks(0..end).chain([end..u32::MAX]) {
+        for chunk in chunks(0..end).chain(std::iter::once(end..u32::MAX)) {
             let range = (w_id, d_id, chunk.start, 0)..(w_id, d_id, chunk.end, 0);
             let lines = gather(&mut self.session, |tx, rows| {
                 tx.scan_columns(Scan::range(range.clone()), columns, |(_, _, o_id, number), line| {

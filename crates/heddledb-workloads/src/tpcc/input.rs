@@ -2,7 +2,7 @@
 //! 2.8.1).
 
 use super::random;
-use super::schema::Date;
+use super::schema::{DOLLAR, Date};
 use super::{Binding, DISTRICTS, LINES_MAX, Parameters};
 use crate::random::{chance, stream};
 use heddledb::Text;
@@ -291,7 +291,7 @@ impl Generator {
             c_w_id,
             c_d_id,
             customer: self.customer(parameters),
-            amount: self.rng.random_range(1_00..=5000_00),
+            amount: self.rng.random_range(DOLLAR..=5000 * DOLLAR),
             date: self.next_date(),
             history_id: self.next_history_id(),
         }

@@ -2,15 +2,17 @@
 
 use super::input::LOAD_DATE;
 use super::random::{a_string, data, last_name, last_name_load, last_names, n_string, state, zip};
-use super::schema::{Customer, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse};
+use super::schema::{
+    Customer, DOLLAR, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse,
+};
 use super::{DISTRICTS, LINES_MAX, Mode, Parameters, Scale};
 use crate::random::{chance, mix, stream};
-use heddledb::{Builder, Database, Protocol, Result, Session, Table};
+use heddledb::{Builder, Database, Protocol, Result, Session, Table, Text, Transaction};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
 /// W_YTD for each customer, in cents; D_YTD is the same. Equal to the sum of their HISTORY rows.
-pub(super) const PAID: i64 = 10_00;
+pub(super) const PAID: i64 = 10 * DOLLAR;
 
 /// Room for rows that a run adds, as a multiple of those loaded. A table may grow beyond it.
 const GROWTH: usize = 4;
@@ -57,7 +59,7 @@ impl<T: Table> Batch<T> {
     }
 
     fn flush<P: Protocol>(&mut self, session: &mut Session<P>) -> Result<()> {
-        session.run(|tx| self.0.iter().try_for_each(|row| heddledb::Transaction::insert(tx, *row)))?;
+        session.run(|tx| self.0.iter().try_for_each(|row| tx.insert(*row)))?;
         self.0.clear();
         Ok(())
     }
@@ -104,7 +106,7 @@ fn items<P: Protocol>(parameters: &Parameters, session: &mut Session<P>, rng: &m
         let item = Item {
             i_id,
             im_id: rng.random_range(1..=10_000),
-            price: rng.random_range(1_00..=100_00),
+            price: rng.random_range(DOLLAR..=100 * DOLLAR),
             name: a_string(rng, 14..=24),
             data: data(rng),
         };
@@ -207,11 +209,7 @@ fn customers<P: Protocol>(
             w_id,
             d_id,
             c_id,
-            credit: if chance(rng, 10) {
-                heddledb::Text::truncated("BC")
-            } else {
-                heddledb::Text::truncated("GC")
-            },
+            credit: if chance(rng, 10) { Text::truncated("BC") } else { Text::truncated("GC") },
             discount: rng.random_range(0..=5000),
             last: if number < last_names(customers) {
                 last_name(number)
@@ -219,9 +217,9 @@ fn customers<P: Protocol>(
                 last_name_load(rng, customers)
             },
             first: a_string(rng, 8..=16),
-            middle: heddledb::Text::truncated("OE"),
+            middle: Text::truncated("OE"),
             since: LOAD_DATE,
-            credit_lim: 50_000_00,
+            credit_lim: 50_000 * DOLLAR,
             street_1: a_string(rng, 10..=20),
             street_2: a_string(rng, 10..=20),
             city: a_string(rng, 10..=20),
@@ -288,7 +286,7 @@ fn orders<P: Protocol>(
                 d_id,
                 o_id,
                 number,
-                amount: if delivered { 0 } else { rng.random_range(1..=9999_99) },
+                amount: if delivered { 0 } else { rng.random_range(1..=9999 * DOLLAR + 99) },
                 i_id: rng.random_range(1..=items),
                 supply_w_id: w_id,
                 quantity: 5,

@@ -22,6 +22,8 @@
 
 use heddledb::{Column, Table, Text};
 
+/// A dollar: money is in cents.
+pub const DOLLAR: i64 = 100;
 /// A logical point in time.
 pub type Date = u32;
 

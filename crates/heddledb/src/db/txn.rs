@@ -378,6 +378,7 @@ impl<P: Protocol> Txn<P> {
             P::place(record, layout, gap);
             record
         });
+        let own_placeholder = matches!(inserted, Inserted::Added { .. });
         let record = match inserted {
             Inserted::Exists(record) => record,
             Inserted::Added { record, change } => {
@@ -395,7 +396,9 @@ impl<P: Protocol> Txn<P> {
         };
         let number = store.number;
         if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_some() {
-            return Ok(false);
+            // Where another filled our own placeholder before we read it, "there is a row" would
+            // contradict the absence that we may have seen in the gap before we changed it.
+            return if own_placeholder { Err(Conflict::Phantom.into()) } else { Ok(false) };
         }
         let write = self.start_write(record, layout, number, key.words(), layout.all_groups(), false)?;
         let writes = &mut self.worker.writes;

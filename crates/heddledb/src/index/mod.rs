@@ -23,7 +23,7 @@ pub use btree::{BTree, Retired};
 pub use hash::Hash;
 
 use crate::record::RecordRef;
-use crate::sync::{AtomicU64, Ordering, Wait, fence};
+use crate::sync::{AtomicU64, Ordering, Wait, fence, model_fence};
 use crate::table::Structure;
 use std::ptr::NonNull;
 
@@ -72,6 +72,7 @@ impl Gap {
     /// The version now, with its latch and obsolete bits. SeqCst: see the type's header.
     #[inline]
     pub fn version(&self) -> u64 {
+        model_fence();
         self.version.load(Ordering::SeqCst)
     }
 
@@ -129,6 +130,7 @@ impl Gap {
         self.version
             .compare_exchange(version, version | LATCHED, Ordering::SeqCst, Ordering::Relaxed)
             .ok()?;
+        model_fence();
         // Pairs with the fence in `stands`.
         fence(Ordering::Release);
         Some(Latch { gap: self, version })

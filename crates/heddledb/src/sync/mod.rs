@@ -49,6 +49,15 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Restores, under loom, the total order of SeqCst accesses, which it treats as AcqRel: a fence there
+/// and nothing elsewhere. Stands between two SeqCst accesses to different words.
+#[inline(always)]
+pub fn model_fence() {
+    if cfg!(feature = "loom") {
+        fence(Ordering::SeqCst);
+    }
+}
+
 /// Lets a model checker switch threads where a plain build only spins.
 pub fn model_yield() {
     if MODEL {
