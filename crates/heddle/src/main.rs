@@ -3,16 +3,20 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod check;
 mod clock;
 mod failure;
+mod history;
 mod machine;
 mod progress;
 mod report;
 
 use bench::arguments::BenchArguments;
+use check::CheckArguments;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use failure::{FOUND, Failure};
+use history::HistoryArguments;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -31,6 +35,8 @@ Examples:
   heddle bench tpcc --quick
   heddle bench tpcc --protocol silo,tictoc --threads 1,2 --seed 7 --json out.json --html out.html
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all
+  heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
+  heddle check history.jsonl
 
 Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arguments or input.";
 
@@ -38,6 +44,12 @@ Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arg
 enum Command {
     /// Run a workload under several protocols and numbers of threads, and check the results
     Bench(BenchArguments),
+    /// Record what random transactions saw and did under a protocol
+    #[command(after_help = history::EXAMPLES)]
+    History(HistoryArguments),
+    /// Judge a recorded history, and tell the cycle if it is not serializable
+    #[command(after_help = check::EXAMPLES)]
+    Check(CheckArguments),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +62,8 @@ fn main() -> ExitCode {
     };
     let outcome = match &cli.command {
         Command::Bench(bench) => bench::bench(bench, command(&arguments)),
+        Command::History(history) => history::history(history).map(|()| true),
+        Command::Check(check) => check::check(check),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -93,3 +93,65 @@ fn refusals_are_one_line_and_exit_with_two() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[test]
+fn a_history_of_every_protocol_is_lawful() {
+    let folder = tempfile::tempdir().unwrap();
+    for protocol in ["silo", "tictoc", "tictoc-sorted", "no-wait", "wait-die", "unprotected"] {
+        let file = folder.path().join(protocol);
+        let threads = if protocol == "unprotected" { 1 } else { 2 };
+        let made = heddle(&format!(
+            "history --protocol {protocol} --transactions 2000 --threads {threads} --seed 7 --keys 8 --out {}",
+            file.display()
+        ));
+        assert!(made.status.success(), "{}", text(&made.stderr));
+        assert!(text(&made.stderr).contains("2000 transactions committed"), "{}", text(&made.stderr));
+        let judged = heddle(&format!("check {}", file.display()));
+        let words = text(&judged.stdout);
+        assert_eq!(judged.status.code(), Some(0), "{words}{}", text(&judged.stderr));
+        assert!(words.contains("2000 transactions") && words.contains("ok serializable"), "{words}");
+    }
+}
+
+#[test]
+fn an_anomaly_is_told_in_words_and_exits_with_one() {
+    // Write skew: each reads the row that the other writes.
+    let history = "\
+{\"format\":\"heddledb-history\",\"version\":1,\"protocol\":\"none\",\"strict\":false,\"seed\":1}
+{\"session\":0,\"begin\":1,\"end\":2,\"status\":\"committed\",\"stamp\":1,\"ops\":[{\"write\":[1,1,1]},{\"write\":[1,2,2]}]}
+{\"session\":0,\"begin\":3,\"end\":6,\"status\":\"committed\",\"stamp\":2,\"ops\":[{\"read\":[1,1,1]},{\"read\":[1,2,2]},{\"write\":[1,1,3]}]}
+{\"session\":1,\"begin\":4,\"end\":5,\"status\":\"committed\",\"stamp\":3,\"ops\":[{\"read\":[1,1,1]},{\"read\":[1,2,2]},{\"write\":[1,2,4]}]}
+";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("skew");
+    fs::write(&file, history).unwrap();
+    let output = heddle(&format!("check {}", file.display()));
+    let words = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    assert!(
+        words.contains("G2-item") && words.contains("T1 (session 0) read table 1 key 2 before T2"),
+        "{words}"
+    );
+
+    let output = heddle(&format!("check {} --json", file.display()));
+    assert_eq!(output.status.code(), Some(1));
+    let judgement: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(judgement["ok"], false);
+    assert_eq!(judgement["anomalies"][0]["class"], "G2-item");
+}
+
+#[test]
+fn what_is_no_history_exits_with_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text");
+    fs::write(&file, "hello\n").unwrap();
+    let output = heddle(&format!("check {}", file.display()));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("line 1 is not a history's header"), "{}", text(&output.stderr));
+    let output = heddle("check no/such/file");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("heddle history"), "{}", text(&output.stderr));
+    let output = heddle("history --protocol unprotected --threads 2 --out -");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--threads is at most 1"), "{}", text(&output.stderr));
+}
