@@ -335,7 +335,7 @@ impl Judge<'_> {
             );
             return self.report("garbage", text);
         };
-        let last = candidates.last().unwrap_or(first);
+        let last = candidates.next_back().unwrap_or(first);
         let writer = first.checked_sub(1).map(|at| chain[at].attempt);
         let next = chain.get(last).map(|writer| writer.attempt);
         self.verdict.ambiguous += usize::from(first != last);

@@ -311,6 +311,7 @@ pub trait AnyIndex<W>: Send + Sync {
 }
 
 /// The index of a relation with `N`-word keys. One well-predicted branch per access.
+#[expect(clippy::large_enum_variant, reason = "one per relation, made in place and never moved")]
 #[doc(hidden)]
 pub enum KeyIndex<const N: usize> {
     Ordered(BTree<N>),
