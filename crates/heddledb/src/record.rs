@@ -17,7 +17,8 @@
 //! is returned only with the arena. A stale [`RecordRef`] therefore reads words of some record of
 //! the same table, which validation rejects; it never reads unmapped memory.
 
-use crate::sync::{AtomicU64, Ordering, prefetch};
+use crate::sync::{AtomicU64, LINE, Ordering, prefetch};
+use crate::table::Span;
 use std::ptr::NonNull;
 
 /// A reference to a record's first word. Copy; valid as long as the arena of its database.
@@ -67,10 +68,13 @@ impl RecordRef {
         self.0.as_ptr() as usize
     }
 
-    /// Asks the processor to fetch the start of the record: its concurrency words and first columns.
+    /// Asks the processor to fetch some words of the record.
     #[inline(always)]
-    pub(crate) fn prefetch(&self) {
-        prefetch(self.0.as_ptr(), 2);
+    pub(crate) fn prefetch(&self, words: Span) {
+        // A hint: an address outside the record would do no harm.
+        let (first, last) =
+            (self.0.as_ptr().wrapping_add(words.start), self.0.as_ptr().wrapping_add(words.end));
+        prefetch(first, (last.addr() - 1) / LINE - first.addr() / LINE + 1);
     }
 }
 

@@ -24,10 +24,10 @@ pub trait Transaction {
         columns: C,
     ) -> Result<Option<C::Value>>;
 
-    /// Says that rows will be read soon, where many are known: their cache misses then overlap. A
-    /// hint without effect on what the transaction sees.
-    fn prefetch<T: Table>(&mut self, keys: impl Iterator<Item = T::Key> + Clone) {
-        let _ = keys;
+    /// Says which columns of which rows will be used soon, where many are known: their cache misses
+    /// then overlap. A hint without effect on what the transaction sees.
+    fn prefetch<C: Columns>(&mut self, rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone) {
+        let _ = rows;
     }
 
     /// Adds a row.

@@ -99,8 +99,13 @@ impl Tpcc {
         let (w_id, d_id, c_id) = (input.w_id, input.d_id, input.c_id);
         let mode = self.parameters.mode;
 
-        tx.prefetch::<Item>(input.lines().iter().map(|line| line.i_id));
-        tx.prefetch::<Stock>(input.lines().iter().map(|line| (line.supply_w_id, line.i_id)));
+        let lines = input.lines().iter();
+        tx.prefetch(lines.clone().map(|line| (line.i_id, (Item::price, Item::data))));
+        tx.prefetch(
+            lines.clone().map(|line| ((line.supply_w_id, line.i_id), (Stock::quantity, Stock::data))),
+        );
+        let dist = Stock::DIST[usize::from(d_id) - 1];
+        tx.prefetch(lines.map(|line| ((line.supply_w_id, line.i_id), dist)));
         let w_tax = tx.get_columns(w_id, Warehouse::tax)?.or_missing("warehouse")?;
         let (d_tax, o_id) = match mode {
             Mode::Spec | Mode::Dbx1000 => {
@@ -341,7 +346,7 @@ impl Tpcc {
         })?;
         let items = &mut items[..count];
         items.sort_unstable();
-        tx.prefetch::<Stock>(items.iter().map(|i_id| (w_id, *i_id)));
+        tx.prefetch(items.iter().map(|i_id| ((w_id, *i_id), Stock::quantity)));
         let mut low = 0;
         for (index, i_id) in items.iter().enumerate() {
             if index == 0 || items[index - 1] != *i_id {

@@ -358,6 +358,15 @@ impl Ycsb {
 
     fn execute_on<R: Fields, T: Transaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
         let mut output = Output::default();
+        if input.operations.len() > 1 {
+            tx.prefetch(input.operations.iter().map(|operation| {
+                let column = match operation.action {
+                    Action::Read(column) | Action::Overwrite(column) => usize::from(column),
+                    _ => 0,
+                };
+                (operation.key, R::FIELDS[column])
+            }));
+        }
         for Operation { key, action } in &input.operations {
             let found = match *action {
                 Action::Read(column) => {

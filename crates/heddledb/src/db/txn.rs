@@ -14,7 +14,7 @@ use crate::arena::Arena;
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Env, Intent, Protocol};
+use crate::protocol::{Env, Intent, Protocol, data_base};
 use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut};
 use crate::sync::Random;
 use crate::table::{
@@ -73,6 +73,9 @@ pub struct Txn<P: Protocol> {
     /// Set by the first error: the attempt can only be aborted.
     failed: bool,
 }
+
+/// What a scan asks for of each record in a leaf: its concurrency words and first columns.
+const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
 
 /// What a projection of a record's words yields: columns of a table, or an index entry's target.
 pub(crate) trait Projection: Copy {
@@ -349,10 +352,7 @@ impl<P: Protocol> Txn<P> {
     #[inline(always)]
     fn find<R: Relation>(db: &Inner<P>, worker: &mut Worker<P>, key: &R::Words) -> Result<Option<RecordRef>> {
         match db.stores.get::<R>()?.index.get(key) {
-            Lookup::Found(record) => {
-                record.prefetch();
-                Ok(Some(record))
-            }
+            Lookup::Found(record) => Ok(Some(record)),
             Lookup::Missing(seen) => {
                 P::seen(&mut worker.local, seen);
                 Ok(None)
@@ -573,7 +573,7 @@ impl<P: Protocol> Txn<P> {
             };
             let (seen, next) = store.index.read_leaf(scan.direction, &low, &high, &mut leaf);
             P::seen(&mut self.worker.local, seen);
-            leaf.iter().take(left.min(8)).for_each(|(_, record)| record.prefetch());
+            leaf.iter().take(left).for_each(|(_, record)| record.prefetch(SCAN_AHEAD));
             let step = self.visit_leaf::<R, _>(&leaf, projection, &mut left, &mut visit);
             match (step, next) {
                 (Ok(ControlFlow::Continue(())), Some(next)) => match scan.direction {
@@ -743,13 +743,18 @@ impl<P: Protocol> Transaction for Txn<P> {
     }
 
     #[inline]
-    fn prefetch<T: Table>(&mut self, keys: impl Iterator<Item = T::Key> + Clone) {
+    fn prefetch<C: Columns>(&mut self, rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone) {
         // Without a store there are no rows; the access itself will say what is wrong.
-        let Ok(store) = self.db.stores.get::<T>() else { return };
-        keys.clone().for_each(|key| store.index.prefetch(&encode_key(&key)));
-        for key in keys {
+        let Ok(store) = self.db.stores.get::<C::Table>() else { return };
+        rows.clone().for_each(|(key, _)| store.index.prefetch(&encode_key(&key)));
+        for (key, columns) in rows {
             if let Lookup::Found(record) = store.index.get(&encode_key(&key)) {
-                record.prefetch();
+                let base = data_base::<P>(<C::Table as Relation>::LAYOUT);
+                record.prefetch(Span { start: 0, end: base });
+                for group in Groups(columns.groups()) {
+                    let span = columns.span(group);
+                    record.prefetch(Span { start: base + span.start, end: base + span.end });
+                }
             }
         }
     }

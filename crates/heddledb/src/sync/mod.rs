@@ -49,6 +49,9 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Bytes of a cache line, for [`prefetch`].
+pub const LINE: usize = 64;
+
 /// Asks the processor to fetch the first `lines` cache lines at `pointer`. A hint: no effect on
 /// memory, whatever the address; nothing where the processor has no such instruction.
 #[inline(always)]
@@ -57,7 +60,7 @@ pub fn prefetch<T>(pointer: *const T, lines: usize) {
     for line in 0..lines {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch never faults and changes nothing, whatever the address.
-        unsafe { _mm_prefetch(pointer.cast::<i8>().wrapping_add(line * 64), _MM_HINT_T0) };
+        unsafe { _mm_prefetch(pointer.cast::<i8>().wrapping_add(line * LINE), _MM_HINT_T0) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (pointer, lines);
