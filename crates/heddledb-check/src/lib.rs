@@ -9,6 +9,7 @@
 
 pub mod checker;
 pub mod conformance;
+mod cycles;
 pub mod elle;
 pub mod history;
 pub mod recorder;
