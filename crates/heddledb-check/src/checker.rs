@@ -406,7 +406,12 @@ impl Judge<'_> {
             let begin = self.attempts[number as usize].begin;
             let before = by_end.partition_point(|other| self.attempts[*other as usize].end < begin);
             if before > 0 {
-                self.edges.push(Edge { from: count + before as u32 - 1, to: number, row: 0, kind: Kind::RealTime });
+                self.edges.push(Edge {
+                    from: count + before as u32 - 1,
+                    to: number,
+                    row: 0,
+                    kind: Kind::RealTime,
+                });
             }
         }
         self.attempts.len() + by_end.len()
@@ -458,9 +463,10 @@ pub(crate) fn absences(
     let before = std::iter::once(None).chain(writers.clone().map(Some));
     let after = writers.map(Some).chain(std::iter::once(None));
     // What follows the reader's own write came after the read.
-    let pairs = before.zip(after).enumerate().take_while(move |(_, (before, _))| {
-        before.is_none_or(|(attempt, _)| attempt != reader)
-    });
+    let pairs = before
+        .zip(after)
+        .enumerate()
+        .take_while(move |(_, (before, _))| before.is_none_or(|(attempt, _)| attempt != reader));
     pairs.filter_map(move |(at, (before, after))| {
         let began = before.is_none_or(|(attempt, absent)| absent && attempts[attempt].begin <= end);
         let lasted = after.is_none_or(|(attempt, _)| attempts[attempt].end >= begin);

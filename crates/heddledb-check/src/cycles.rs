@@ -89,8 +89,7 @@ fn gravest(graph: &Graph, component: &[u32]) -> Vec<Edge> {
         let (from, to) = (*places.get(&edge.from)?, *places.get(&edge.to)?);
         Some(Edge { from, to, ..*edge })
     };
-    let edges: Vec<Edge> =
-        component.iter().flat_map(|node| graph.out(*node)).filter_map(inner).collect();
+    let edges: Vec<Edge> = component.iter().flat_map(|node| graph.out(*node)).filter_map(inner).collect();
     let mut cycle = STAGES
         .iter()
         .find_map(|stage| stage.cycle(component.len(), &edges))

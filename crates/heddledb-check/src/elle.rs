@@ -134,8 +134,8 @@ struct Translator<'a> {
     lines: BTreeMap<Row, Line>,
     /// Committed versions: the row, and the length of its list up to there.
     places: HashMap<Version, (Row, usize)>,
-    /// Appends that no committed transaction made, but committed ones read.
-    forged: Vec<Mop>,
+    /// Keys and elements that no committed transaction appended, but committed ones read.
+    forged: HashSet<(u32, u32)>,
     names: Interner,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Translator<'a> {
             history,
             lines: BTreeMap::new(),
             places: HashMap::new(),
-            forged: Vec::new(),
+            forged: HashSet::new(),
             names: Interner::default(),
         };
         translator.draw_lines();
@@ -237,7 +237,10 @@ impl<'a> Translator<'a> {
         }
         if !self.forged.is_empty() {
             add(OpType::Invoke, last, Vec::new());
-            add(OpType::Fail, last, std::mem::take(&mut self.forged));
+            let mut forged: Vec<(u32, u32)> = self.forged.into_iter().collect();
+            forged.sort_unstable();
+            let forged = forged.into_iter().map(|(key, value)| Mop::Append { key, value }).collect();
+            add(OpType::Fail, last, forged);
         }
         adya::History::from_ops(ops, self.names)
     }
@@ -309,8 +312,7 @@ impl<'a> Translator<'a> {
         if version == ABSENT {
             let line = self.lines.get(&row)?;
             let writers = line.changes.iter().map(|change| (change.attempt, change.absent));
-            let candidates: Vec<usize> =
-                absences(&self.history.attempts, reader, writers).take(2).collect();
+            let candidates: Vec<usize> = absences(&self.history.attempts, reader, writers).take(2).collect();
             let &[only] = &candidates[..] else { return None };
             let length = only.checked_sub(1).map_or(0, |before| {
                 let change = &line.changes[before];
@@ -322,10 +324,7 @@ impl<'a> Translator<'a> {
             return Some(self.prefix(row, length));
         }
         let (key, element) = (self.key(row), self.element(version));
-        let forgery = Mop::Append { key, value: element };
-        if !self.forged.contains(&forgery) {
-            self.forged.push(forgery);
-        }
+        self.forged.insert((key, element));
         Some(Mop::Read { key, value: ReadValue::List(vec![element]) })
     }
 }

@@ -114,7 +114,8 @@ impl<'a, P: Protocol> Worker<'a, P> {
 
     fn work(mut self) -> Result<Vec<Attempt>> {
         let (plan, threads) = (self.run.plan, self.run.plan.threads as u64);
-        let share = plan.transactions / threads + u64::from((self.number as u64) < plan.transactions % threads);
+        let share =
+            plan.transactions / threads + u64::from((self.number as u64) < plan.transactions % threads);
         let mut attempts = Vec::with_capacity(share as usize * 5 / 4);
         let (mut committed, mut told) = (0, 0);
         self.run.start.wait();
