@@ -5,6 +5,7 @@ use crate::report::table::paint;
 use crate::terminal_with_colours;
 use clap::Args;
 use heddledb_check::checker::{Anomaly, Verdict, check as judge};
+use heddledb_check::elle::{self, Opinion};
 use heddledb_check::history::{History, Status};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -22,6 +23,9 @@ pub struct CheckArguments {
     /// Demand an order that agrees with real time, even if the history's protocol does not claim it
     #[arg(long)]
     pub strict: bool,
+    /// Leave out the second opinion, that of the independent checker `adya`
+    #[arg(long)]
+    pub alone: bool,
     /// Print the judgement as JSON
     #[arg(long)]
     pub json: bool,
@@ -50,6 +54,16 @@ struct Judgement<'a> {
     edges: usize,
     ambiguous: usize,
     anomalies: Vec<Told>,
+    /// What the independent checker says; absent with `--alone`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    second_opinion: Option<SecondOpinion>,
+}
+
+/// The independent checker's judgement as JSON.
+#[derive(Serialize)]
+struct SecondOpinion {
+    ok: bool,
+    anomalies: Vec<String>,
 }
 
 /// An anomaly as JSON.
@@ -64,14 +78,20 @@ pub fn check(arguments: &CheckArguments) -> Result<bool, Failure> {
     let history = read(&arguments.file)?;
     let strict = arguments.strict || history.header.strict;
     let verdict = judge(&history, strict);
+    let second = (!arguments.alone).then(|| elle::judge(&history, strict));
     let text = if arguments.json {
-        json(&history, strict, &verdict)?
+        json(&history, strict, &verdict, second.as_ref())?
     } else {
-        words(&history, strict, &verdict, terminal_with_colours(&stdout()))
+        words(&history, strict, &verdict, second.as_ref(), terminal_with_colours(&stdout()))
     };
     // A reader that went away, such as `head`, changes nothing about the history.
     let _ = stdout().write_all(text.as_bytes());
-    Ok(verdict.ok())
+    Ok(lawful(&verdict, second.as_ref()))
+}
+
+/// Whether neither checker found anything.
+fn lawful(verdict: &Verdict, second: Option<&Opinion>) -> bool {
+    verdict.ok() && second.is_none_or(|opinion| opinion.ok)
 }
 
 fn read(path: &Path) -> Result<History, Failure> {
@@ -89,10 +109,15 @@ fn read(path: &Path) -> Result<History, Failure> {
     history.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
-fn json(history: &History, strict: bool, verdict: &Verdict) -> Result<String, Failure> {
+fn json(
+    history: &History,
+    strict: bool,
+    verdict: &Verdict,
+    second: Option<&Opinion>,
+) -> Result<String, Failure> {
     let told = |anomaly: &Anomaly| Told { class: anomaly.class, explanation: anomaly.explanation.clone() };
     let judgement = Judgement {
-        ok: verdict.ok(),
+        ok: lawful(verdict, second),
         protocol: &history.header.protocol,
         seed: history.header.seed,
         strict,
@@ -101,6 +126,8 @@ fn json(history: &History, strict: bool, verdict: &Verdict) -> Result<String, Fa
         edges: verdict.edges,
         ambiguous: verdict.ambiguous,
         anomalies: verdict.anomalies.iter().map(told).collect(),
+        second_opinion: second
+            .map(|opinion| SecondOpinion { ok: opinion.ok, anomalies: opinion.anomalies.clone() }),
     };
     let text = serde_json::to_string_pretty(&judgement);
     Ok(text.map_err(|error| Failure::run(format!("the judgement cannot be written as JSON: {error}")))?
@@ -108,7 +135,13 @@ fn json(history: &History, strict: bool, verdict: &Verdict) -> Result<String, Fa
 }
 
 /// The judgement in words. The steps of a cycle stand on lines of their own.
-fn words(history: &History, strict: bool, verdict: &Verdict, colours: bool) -> String {
+fn words(
+    history: &History,
+    strict: bool,
+    verdict: &Verdict,
+    second: Option<&Opinion>,
+    colours: bool,
+) -> String {
     let sessions: BTreeSet<u32> = history.attempts.iter().map(|attempt| attempt.session).collect();
     let aborted = history.attempts.iter().filter(|attempt| attempt.status == Status::Aborted).count();
     let mut text = String::new();
@@ -132,7 +165,15 @@ fn words(history: &History, strict: bool, verdict: &Verdict, colours: bool) -> S
             let _ = writeln!(text, "  {step}");
         }
     }
-    if verdict.ok() {
+    match second {
+        Some(opinion) if opinion.ok => text += "second opinion (adya): no anomaly\n",
+        Some(opinion) => {
+            let _ = writeln!(text, "second opinion (adya): {}", opinion.anomalies.join(", "));
+            let _ = writeln!(text, "  {}", opinion.explanation);
+        }
+        None => {}
+    }
+    if lawful(verdict, second) {
         let order = if strict { ", in an order that agrees with real time" } else { "" };
         let _ = writeln!(text, "{} serializable{order}", paint("ok", "32;1", colours));
     } else {

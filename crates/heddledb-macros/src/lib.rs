@@ -48,7 +48,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// assert_eq!(Customer::LAYOUT.name, "customer");
 /// assert_eq!(Customer::LAYOUT.groups[Customer::balance.group()].name, "hot");
 /// // Each index is a type.
-/// assert_eq!(ByName::entry(&row), (7, row.last_name, 7, 12));
+/// assert_eq!(ByName::entry(&row), (7, row.last_name, 12));
 /// assert_eq!(ByEmail::entry(&row), row.email);
 /// ```
 ///

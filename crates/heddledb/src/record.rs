@@ -17,7 +17,7 @@
 //! is returned only with the arena. A stale [`RecordRef`] therefore reads words of some record of
 //! the same table, which validation rejects; it never reads unmapped memory.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, prefetch};
 use std::ptr::NonNull;
 
 /// A reference to a record's first word. Copy; valid as long as the arena of its database.
@@ -67,15 +67,10 @@ impl RecordRef {
         self.0.as_ptr() as usize
     }
 
-    /// Asks the processor to fetch the record's first line.
+    /// Asks the processor to fetch the start of the record: its concurrency words and first columns.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch has no architectural effect, whatever the address.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch(self.0.as_ptr().cast::<i8>(), _MM_HINT_T0);
-        }
+        prefetch(self.0.as_ptr(), 2);
     }
 }
 

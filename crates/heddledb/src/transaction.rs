@@ -24,6 +24,12 @@ pub trait Transaction {
         columns: C,
     ) -> Result<Option<C::Value>>;
 
+    /// Says that rows will be read soon, where many are known: their cache misses then overlap. A
+    /// hint without effect on what the transaction sees.
+    fn prefetch<T: Table>(&mut self, keys: impl Iterator<Item = T::Key> + Clone) {
+        let _ = keys;
+    }
+
     /// Adds a row.
     ///
     /// # Errors

@@ -79,7 +79,7 @@ impl Visitor for Measure {
         let mut session = db.session().expect("a session is free");
         let insert = |id| Account { id, owner: id as u32 % 10, balance: 0, count: 0 };
         session.run(|tx| (0..400).try_for_each(|id| tx.insert(insert(id)))).expect("the rows are new");
-        let mut run = |session: &mut Session<P>, rounds: std::ops::Range<u64>| {
+        let run = |session: &mut Session<P>, rounds: std::ops::Range<u64>| {
             for round in rounds {
                 session.run(|tx| transaction(tx, round)).expect("nobody else is there");
                 if round % 10 == 0 {

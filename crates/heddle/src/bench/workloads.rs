@@ -43,6 +43,9 @@ pub struct TpccArguments {
     /// Payment reads and writes the year-to-date sums instead of adding to them unread
     #[arg(long, help_heading = TPCC)]
     pub read_sums: bool,
+    /// Delivery looks for the oldest order from the district's first instead of the last delivered
+    #[arg(long, help_heading = TPCC)]
+    pub full_delivery_scan: bool,
 }
 
 const TPCC: &str = "TPC-C";
@@ -61,6 +64,7 @@ impl TpccArguments {
             rollback_pct: self.rollbacks.unwrap_or(default.rollback_pct),
             scale: self.scale.unwrap_or(default.scale),
             commutative: default.commutative && !self.read_sums,
+            delivery_hint: default.delivery_hint && !self.full_delivery_scan,
         })
         .map_err(|error| Failure::usage(error.to_string()))
     }

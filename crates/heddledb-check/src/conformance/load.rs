@@ -176,7 +176,7 @@ fn pairs<P: Protocol, T: Tables>(options: &P::Options) {
 
 /// Two rows may not both be raised: each transaction reads both and raises one if neither is.
 fn write_skew<P: Protocol, T: Tables>(options: &P::Options) {
-    const ROUNDS: usize = 8_000;
+    const ROUNDS: usize = 120_000;
     let db = open::<P>(options);
     lawful(lawful(db.session()).run(|tx| (0..2).try_for_each(|key| tx.insert(T::row(key, 0, 0)))));
     on_threads(&db, 2, |session, _, number| {

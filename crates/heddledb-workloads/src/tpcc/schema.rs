@@ -189,24 +189,31 @@ pub struct Stock {
     pub w_id: u16,
     #[key]
     pub i_id: u32,
-    #[group(hot)]
     pub quantity: i32,
-    #[group(hot)]
     pub ytd: u32,
-    #[group(hot)]
     pub order_cnt: u32,
-    #[group(hot)]
     pub remote_cnt: u32,
+    #[group(texts)]
     pub data: Text<50>,
+    #[group(texts)]
     pub dist_01: Text<24>,
+    #[group(texts)]
     pub dist_02: Text<24>,
+    #[group(texts)]
     pub dist_03: Text<24>,
+    #[group(texts)]
     pub dist_04: Text<24>,
+    #[group(texts)]
     pub dist_05: Text<24>,
+    #[group(texts)]
     pub dist_06: Text<24>,
+    #[group(texts)]
     pub dist_07: Text<24>,
+    #[group(texts)]
     pub dist_08: Text<24>,
+    #[group(texts)]
     pub dist_09: Text<24>,
+    #[group(texts)]
     pub dist_10: Text<24>,
 }
 

@@ -99,6 +99,8 @@ impl Tpcc {
         let (w_id, d_id, c_id) = (input.w_id, input.d_id, input.c_id);
         let mode = self.parameters.mode;
 
+        tx.prefetch::<Item>(input.lines().iter().map(|line| line.i_id));
+        tx.prefetch::<Stock>(input.lines().iter().map(|line| (line.supply_w_id, line.i_id)));
         let w_tax = tx.get_columns(w_id, Warehouse::tax)?.or_missing("warehouse")?;
         let (d_tax, o_id) = match mode {
             Mode::Spec | Mode::Dbx1000 => {
@@ -295,13 +297,12 @@ impl Tpcc {
     }
 
     fn oldest_order<T: Transaction>(&self, tx: &mut T, w_id: u16, d_id: u8) -> Result<Option<u32>> {
-        let waiting = match self.parameters.mode {
-            Mode::Spec | Mode::Dbx1000 => Scan::prefix((w_id, d_id)),
-            Mode::Sto => {
-                // Relaxed: a hint, and any older value is as good.
-                let start = self.outside(w_id, d_id).delivered.load(Ordering::Relaxed);
-                Scan::range((w_id, d_id, start)..=(w_id, d_id, u32::MAX))
-            }
+        let waiting = if self.parameters.delivery_hint {
+            // Relaxed: a hint, and any older value is as good.
+            let start = self.outside(w_id, d_id).delivered.load(Ordering::Relaxed);
+            Scan::range((w_id, d_id, start)..=(w_id, d_id, u32::MAX))
+        } else {
+            Scan::prefix((w_id, d_id))
         };
         let mut oldest = None;
         tx.scan_columns(waiting.limit(1), NewOrder::o_id, |_, o_id| {
@@ -340,6 +341,7 @@ impl Tpcc {
         })?;
         let items = &mut items[..count];
         items.sort_unstable();
+        tx.prefetch::<Stock>(items.iter().map(|i_id| (w_id, *i_id)));
         let mut low = 0;
         for (index, i_id) in items.iter().enumerate() {
             if index == 0 || items[index - 1] != *i_id {

@@ -50,8 +50,6 @@ pub(crate) struct Inner<P: Protocol> {
 
 /// Workers without a session.
 struct Places<P: Protocol> {
-    /// Boxed, because a worker moves between here and its session often and is large.
-    #[expect(clippy::vec_box, reason = "a session takes the box as it is")]
     idle: Vec<Box<Worker<P>>>,
     made: usize,
 }

@@ -742,6 +742,18 @@ impl<P: Protocol> Transaction for Txn<P> {
         self.guard(result)
     }
 
+    #[inline]
+    fn prefetch<T: Table>(&mut self, keys: impl Iterator<Item = T::Key> + Clone) {
+        // Without a store there are no rows; the access itself will say what is wrong.
+        let Ok(store) = self.db.stores.get::<T>() else { return };
+        keys.clone().for_each(|key| store.index.prefetch(&encode_key(&key)));
+        for key in keys {
+            if let Lookup::Found(record) = store.index.get(&encode_key(&key)) {
+                record.prefetch();
+            }
+        }
+    }
+
     fn insert<T: Table>(&mut self, row: T) -> Result<()> {
         let key = row.key();
         let result = match self.insert_in::<T>(&encode_key(&key), |words| row.store(words)) {

@@ -40,7 +40,7 @@
 use self::memory::Pool;
 use super::{Change, Direction, Gap, GapRef, Inserted, Latch, Lookup, Seen};
 use crate::record::RecordRef;
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Wait};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Wait, prefetch};
 use std::ptr::NonNull;
 
 /// Entries of a leaf and children of an inner: 512 bytes for one-word keys (32 + 30 * 16), and few
@@ -293,7 +293,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     ) -> Result<(&'a Node<N, CAP>, u64), Interrupted> {
         // Relaxed: the check below orders it.
         let pointer = node.pointers[position].load(Ordering::Relaxed);
-        prefetch(pointer);
+        prefetch(pointer, 4);
         // Once before following the pointer, and once so that the child's version is of a moment
         // when it was this child.
         if !node.gap.stands(version) {
@@ -765,21 +765,6 @@ fn predecessor<const N: usize>(mut key: [u64; N]) -> [u64; N] {
         }
     }
     key
-}
-
-/// Asks for the lines of a node that a search will touch first.
-#[inline(always)]
-fn prefetch(_node: *mut ()) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch has no architectural effect, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let line = _node.cast::<i8>();
-        _mm_prefetch(line, _MM_HINT_T0);
-        _mm_prefetch(line.wrapping_add(64), _MM_HINT_T0);
-        _mm_prefetch(line.wrapping_add(128), _MM_HINT_T0);
-        _mm_prefetch(line.wrapping_add(192), _MM_HINT_T0);
-    }
 }
 
 /// Type-stable memory for both indexes: regions that never move, and a pool of nodes over them.

@@ -36,7 +36,7 @@ use super::btree::Retired;
 use super::btree::memory::{Pool, Region};
 use super::{Change, Gap, GapRef, Inserted, Lookup, Seen};
 use crate::record::RecordRef;
-use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, MODEL, Mutex, Ordering, Wait, lock};
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, MODEL, Mutex, Ordering, Wait, lock, prefetch};
 use crossbeam_utils::CachePadded;
 use std::ptr::NonNull;
 
@@ -181,6 +181,14 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
             }
             return Inserted::Added { record, change };
         }
+    }
+
+    /// Asks the processor for the bucket of `key`.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, key: &[u64; N]) {
+        // Relaxed: a hint; after a split it may fetch the wrong bucket.
+        let bucket = self.bucket(place(hash(key), self.buckets.load(Ordering::Relaxed)));
+        prefetch(std::ptr::from_ref(bucket), 1);
     }
 
     /// Removes the entry of `key` if it leads to `record` and `seal`, run under the latch of the

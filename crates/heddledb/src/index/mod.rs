@@ -281,6 +281,8 @@ pub trait AnyIndex<W>: Send + Sync {
     fn new(structure: Structure, rows: usize) -> Self;
     /// The record of a key, or the gap where the key would be.
     fn get(&self, key: &W) -> Lookup;
+    /// Asks the processor for the memory in which `get` will look first.
+    fn prefetch(&self, key: &W);
     /// Adds an entry unless the key has one; `make` runs under the latch of the key's gap.
     fn insert(&self, key: &W, make: impl FnOnce(&Gap) -> RecordRef) -> Inserted;
     /// Removes the key's entry if it leads to `record` and `seal`, run under the gap's latch, agrees.
@@ -309,6 +311,7 @@ pub trait AnyIndex<W>: Send + Sync {
 }
 
 /// The index of a relation with `N`-word keys. One well-predicted branch per access.
+#[expect(clippy::large_enum_variant, reason = "one per relation, made in place and never moved")]
 #[doc(hidden)]
 pub enum KeyIndex<const N: usize> {
     Ordered(BTree<N>),
@@ -336,6 +339,14 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
     #[inline(always)]
     fn get(&self, key: &[u64; N]) -> Lookup {
         either!(self, get(key))
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, key: &[u64; N]) {
+        // The upper levels of a tree are mostly cached, and the lower ones depend on them.
+        if let Self::Hash(index) = self {
+            index.prefetch(key);
+        }
     }
 
     #[inline]

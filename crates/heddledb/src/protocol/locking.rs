@@ -24,7 +24,7 @@
 //!
 //! The timestamp is packed into the word so that both change in one step. It may be that of a reader
 //! who left; that only makes a requester die that could have waited. All ones = sealed. A second
-//! word holds the stamp of the last writer ([`crate::stamp`]), which orders versions for logs and
+//! word holds the stamp of the last writer (`crate::stamp`), which orders versions for logs and
 //! histories.
 
 use super::reads::GapSet;
@@ -162,7 +162,7 @@ impl Local {
                 0 => self.timestamp,
                 _ => self.timestamp.min(old & TIMESTAMP),
             };
-            let new = (old & (ABSENT | READERS)) + READER | smallest;
+            let new = ((old & (ABSENT | READERS)) + READER) | smallest;
             // Acquire: pairs with the release of the last exclusive holder.
             if word.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 return Ok(());

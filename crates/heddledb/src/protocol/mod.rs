@@ -12,7 +12,7 @@
 //! | [`locking`] | two-phase locking, NO_WAIT or WAIT_DIE | strictly serializable |
 //! | [`unprotected`] | none, one session | serial |
 //!
-//! Adding one: a new file here, and a line in [`registry!`] below.
+//! Adding one: a new file here, and a line in `registry!` below.
 
 pub mod locking;
 pub(crate) mod reads;

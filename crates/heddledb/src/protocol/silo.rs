@@ -10,7 +10,7 @@
 //! 4. install the data and publish a new stamp, greater than every stamp read or overwritten and
 //!    than this worker's last, in the epoch of step 2; the same store unlocks.
 //!
-//! A record's word, with its transitions ([`crate::stamp`]):
+//! A record's word, with its transitions (`crate::stamp`):
 //!
 //! ```text
 //! unlocked(stamp) --lock--> locked(stamp) --publish--> unlocked(new stamp)

@@ -8,7 +8,7 @@
 //! time would abort can so be ordered into the past.
 //!
 //! Two words per group, not the packed word of §3.6 (PITFALLS TT4-TT6): `tid` = lock, absent, wts
-//! ([`crate::stamp`]) and `rts`.
+//! (`crate::stamp`) and `rts`.
 //!
 //! ```text
 //! unlocked(wts) --lock--> locked(wts) --install--> rts := commit_ts; tid := unlocked(commit_ts)

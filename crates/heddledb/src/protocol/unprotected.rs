@@ -13,7 +13,7 @@ use crate::stamp;
 use crate::sync::Ordering;
 use crate::table::{GroupSet, Layout};
 
-/// The protocol. Its one word per group holds the state bits of [`crate::stamp`].
+/// The protocol. Its one word per group holds the state bits of `crate::stamp`.
 #[derive(Debug)]
 pub struct Unprotected;
 

@@ -49,6 +49,20 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Asks the processor to fetch the first `lines` cache lines at `pointer`. A hint: no effect on
+/// memory, whatever the address; nothing where the processor has no such instruction.
+#[inline(always)]
+pub fn prefetch<T>(pointer: *const T, lines: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in 0..lines {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch never faults and changes nothing, whatever the address.
+        unsafe { _mm_prefetch(pointer.cast::<i8>().wrapping_add(line * 64), _MM_HINT_T0) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (pointer, lines);
+}
+
 /// Restores, under loom, the total order of SeqCst accesses, which it treats as AcqRel: a fence there
 /// and nothing elsewhere. Stands between two SeqCst accesses to different words.
 #[inline(always)]
