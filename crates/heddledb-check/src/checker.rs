@@ -10,23 +10,26 @@
 //!   (through a chain of time nodes, so that there are few).
 //!
 //! A scan is a read of every key in its range that the history ever writes; what it did not return
-//! it read as absent. The history is serializable if the graph has no cycle.
+//! it read as absent, by predicate. The history is serializable if the graph has no cycle.
 //!
 //! **Absence.** A row can be absent several times: at first, and after each delete. Which absence a
 //! reader saw is not in its answer. A row that is not there was not there at some moment between the
-//! reader's begin and end, and an absence lasts from its deleter's commit to the next writer's; that
-//! mostly leaves one candidate. Where several are left, the reader gets only the edges that all of
+//! reader's begin and end, and an absence lasts from its deleter's commit to the next writer's; nor
+//! can it be a later one than the reader itself ended. That mostly leaves one candidate. (So it is
+//! for stores that keep one version of a row; a snapshot of a multi-version store may show an absence
+//! that was over when the reader began.) Where several are left, the reader gets only the edges that all of
 //! them imply, and is counted as `ambiguous`: the checker never accuses wrongly, and may then acquit
 //! wrongly.
 //!
 //! Besides cycles: reads of aborted (G1a) or intermediate (G1b) or never written versions, own writes
-//! that were not seen, and two writers with one stamp.
+//! that were not seen, scans out of their range or order, and two writers with one stamp.
 
+use crate::cycles::{self, Edge, Kind};
 use crate::history::{ABSENT, Attempt, History, Op, Row, Status, Version};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-/// How many anomalies of a history are told.
+/// How many anomalies of each class are told.
 const TOLD: usize = 5;
 
 /// The judgement of a history.
@@ -34,8 +37,13 @@ const TOLD: usize = 5;
 pub struct Verdict {
     /// Committed transactions judged.
     pub transactions: usize,
+    /// Those of them during which a transaction of another session was running. A history without
+    /// any is serial, and its lawfulness says little.
+    pub concurrent: usize,
     /// Edges of the graph.
     pub edges: usize,
+    /// The same by kind.
+    pub kinds: EdgeCounts,
     /// Reads of an absence that could not be told from another.
     pub ambiguous: usize,
     /// What is wrong, at most a few of each kind; empty for a lawful history.
@@ -47,6 +55,21 @@ impl Verdict {
     pub fn ok(&self) -> bool {
         self.anomalies.is_empty()
     }
+}
+
+/// How many edges of each kind a graph has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EdgeCounts {
+    /// From a writer to the next.
+    pub ww: usize,
+    /// From a writer to a reader.
+    pub wr: usize,
+    /// From a reader of a row to its next writer.
+    pub rw: usize,
+    /// From a scan over a row that was not there to its next writer.
+    pub predicate: usize,
+    /// Real time, those of the time nodes included.
+    pub real_time: usize,
 }
 
 /// One thing that is wrong.
@@ -62,25 +85,6 @@ impl fmt::Display for Anomaly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.class, self.explanation)
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Ww,
-    Wr,
-    Rw,
-    /// `rw` by a scan.
-    Predicate,
-    /// Real time.
-    Rt,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Edge {
-    from: u32,
-    to: u32,
-    row: u32,
-    kind: Kind,
 }
 
 /// Where a version comes from.
@@ -133,8 +137,11 @@ pub fn check(history: &History, strict: bool) -> Verdict {
         }
     }
     let nodes = if strict { judge.add_real_time() } else { judge.attempts.len() };
-    judge.verdict.edges = judge.edges.len();
-    judge.find_cycles(nodes);
+    judge.count();
+    for cycle in cycles::find(nodes, &judge.edges, TOLD) {
+        let (class, text) = (cycles::classify(&cycle), judge.tell(cycle));
+        judge.report(class, text);
+    }
     judge.verdict
 }
 
@@ -233,9 +240,10 @@ impl Judge<'_> {
                 Op::Delete(table, key) => _ = own.insert((*table, *key), ABSENT),
                 Op::Read(table, key, version) => self.read(number, &own, (*table, *key), *version, Kind::Rw),
                 Op::Scan(table, low, high, seen) => {
+                    self.check_scan(number, *low, *high, seen);
                     let seen_keys: HashSet<u64> = seen.iter().map(|(key, _)| *key).collect();
                     for (key, version) in seen {
-                        self.read(number, &own, (*table, *key), *version, Kind::Predicate);
+                        self.read(number, &own, (*table, *key), *version, Kind::Rw);
                     }
                     let range: Vec<Row> =
                         self.by_key.range((*table, *low)..=(*table, *high)).map(|(row, _)| *row).collect();
@@ -244,6 +252,18 @@ impl Judge<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// A scan gives rows that are there, in its range, in one direction, each once.
+    fn check_scan(&mut self, reader: u32, low: u64, high: u64, seen: &[(u64, Version)]) {
+        let forward = seen.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let reverse = seen.windows(2).all(|pair| pair[0].0 > pair[1].0);
+        let within = seen.iter().all(|(key, _)| (low..=high).contains(key));
+        let present = seen.iter().all(|(_, version)| *version != ABSENT);
+        if !((forward || reverse) && within && present) {
+            let name = self.name(reader);
+            self.report("scan", format!("{name} scanned keys {low} to {high} and was given {seen:?}"));
         }
     }
 
@@ -315,19 +335,10 @@ impl Judge<'_> {
 
     fn read_absent(&mut self, reader: u32, row: u32, kind: Kind) {
         let chain = &self.chains[row as usize];
-        let (begin, end) = {
-            let reader = &self.attempts[reader as usize];
-            (reader.begin, reader.end)
-        };
-        // Absence `at` follows writer `at - 1`; absence 0 is the first.
-        let possible = |at: &usize| {
-            let starts = *at == 0 || chain[at - 1].version == ABSENT;
-            let began = *at == 0 || self.attempts[chain[at - 1].attempt as usize].begin <= end;
-            let lasted = chain.get(*at).is_none_or(|next| self.attempts[next.attempt as usize].end >= begin);
-            starts && began && lasted
-        };
-        let mut candidates = (0..=chain.len()).filter(possible);
-        let Some(first) = candidates.next() else {
+        let writers = chain.iter().map(|writer| (writer.attempt as usize, writer.version == ABSENT));
+        let mut candidates = absences(self.attempts, reader as usize, writers);
+        let (first, last) = (candidates.next(), candidates.last());
+        let Some(first) = first else {
             let text = format!(
                 "{} found {} absent, but it was there all the time",
                 self.name(reader),
@@ -335,7 +346,7 @@ impl Judge<'_> {
             );
             return self.report("garbage", text);
         };
-        let last = candidates.next_back().unwrap_or(first);
+        let last = last.unwrap_or(first);
         let writer = first.checked_sub(1).map(|at| chain[at].attempt);
         let next = chain.get(last).map(|writer| writer.attempt);
         self.verdict.ambiguous += usize::from(first != last);
@@ -353,6 +364,30 @@ impl Judge<'_> {
         }
     }
 
+    /// Counts the edges by kind, and the transactions that overlap others.
+    fn count(&mut self) {
+        self.verdict.edges = self.edges.len();
+        for edge in &self.edges {
+            let kinds = &mut self.verdict.kinds;
+            *match edge.kind {
+                Kind::Ww => &mut kinds.ww,
+                Kind::Wr => &mut kinds.wr,
+                Kind::Rw => &mut kinds.rw,
+                Kind::Predicate => &mut kinds.predicate,
+                Kind::RealTime => &mut kinds.real_time,
+            } += 1;
+        }
+        let committed = self.attempts.iter().filter(|attempt| attempt.status == Status::Committed);
+        let mut times: Vec<(u64, u64)> = committed.map(|attempt| (attempt.begin, attempt.end)).collect();
+        times.sort_unstable();
+        let mut latest = 0;
+        for (at, (begin, end)) in times.iter().enumerate() {
+            let next = times.get(at + 1).is_some_and(|next| next.0 < *end);
+            self.verdict.concurrent += usize::from(next || latest > *begin);
+            latest = latest.max(*end);
+        }
+    }
+
     /// Adds a chain of time nodes after the attempts' nodes, one per committed transaction in the
     /// order of their ends. Returns the number of nodes.
     fn add_real_time(&mut self) -> usize {
@@ -362,49 +397,43 @@ impl Judge<'_> {
         by_end.sort_by_key(|number| self.attempts[*number as usize].end);
         for (place, &number) in by_end.iter().enumerate() {
             let time = count + place as u32;
-            self.edges.push(Edge { from: number, to: time, row: 0, kind: Kind::Rt });
+            self.edges.push(Edge { from: number, to: time, row: 0, kind: Kind::RealTime });
             if place > 0 {
-                self.edges.push(Edge { from: time - 1, to: time, row: 0, kind: Kind::Rt });
+                self.edges.push(Edge { from: time - 1, to: time, row: 0, kind: Kind::RealTime });
             }
         }
         for number in committed {
             let begin = self.attempts[number as usize].begin;
             let before = by_end.partition_point(|other| self.attempts[*other as usize].end < begin);
             if before > 0 {
-                self.edges.push(Edge { from: count + before as u32 - 1, to: number, row: 0, kind: Kind::Rt });
+                self.edges.push(Edge {
+                    from: count + before as u32 - 1,
+                    to: number,
+                    row: 0,
+                    kind: Kind::RealTime,
+                });
             }
         }
         self.attempts.len() + by_end.len()
     }
 
-    fn find_cycles(&mut self, nodes: usize) {
-        let graph = Graph::new(nodes, &self.edges);
-        let cycles: Vec<Vec<Edge>> = graph
-            .components()
-            .iter()
-            .take(TOLD)
-            .filter_map(|nodes| graph.shortest_cycle(nodes, &self.edges))
-            .collect();
-        for cycle in cycles {
-            let (class, text) = (classify(&cycle), self.tell(&cycle));
-            self.report(class, text);
-        }
-    }
-
     /// A cycle in words.
-    fn tell(&self, cycle: &[Edge]) -> String {
+    fn tell(&self, mut cycle: Vec<Edge>) -> String {
         let transactions = self.attempts.len() as u32;
         let mut text = String::new();
-        let mut since: Option<u32> = None;
+        // Time only goes forward, so a transaction is among the nodes; begin there.
+        let first = cycle.iter().position(|edge| edge.from < transactions).unwrap_or(0);
+        cycle.rotate_left(first);
+        let mut since = 0;
         for edge in cycle {
             let row = || self.row_name(edge.row);
-            if edge.kind == Kind::Rt {
+            if edge.kind == Kind::RealTime {
                 // A run of edges over time nodes is one step: ended before it began.
-                since = since.or((edge.from < transactions).then_some(edge.from));
+                if edge.from < transactions {
+                    since = edge.from;
+                }
                 if edge.to < transactions {
-                    let from =
-                        since.take().map_or_else(|| "an earlier transaction".into(), |from| self.name(from));
-                    text += &format!("{from} had ended before {} began; ", self.name(edge.to));
+                    text += &format!("{} had ended before {} began; ", self.name(since), self.name(edge.to));
                 }
                 continue;
             }
@@ -416,138 +445,33 @@ impl Judge<'_> {
                 Kind::Predicate => {
                     format!("{from} scanned over {} before {to} changed it (rw, predicate); ", row())
                 }
-                Kind::Rt => unreachable!("told above"),
+                Kind::RealTime => unreachable!("told above"),
             };
         }
         text + "so each would have to come before itself"
     }
 }
 
-fn classify(cycle: &[Edge]) -> &'static str {
-    let count = |kind: Kind| cycle.iter().filter(|edge| edge.kind == kind).count();
-    let (predicate, real_time) = (count(Kind::Predicate), count(Kind::Rt) > 0);
-    match (count(Kind::Rw) + predicate, count(Kind::Wr), real_time) {
-        (0, 0, false) => "G0",
-        (0, _, false) => "G1c",
-        (0, _, true) => "G1c-realtime",
-        (1, _, false) => "G-single",
-        (1, _, true) => "G-single-realtime",
-        (_, _, true) => "G2-realtime",
-        _ if predicate > 0 => "G2",
-        _ => "G2-item",
-    }
-}
-
-/// The edges by source node, compressed.
-struct Graph {
-    starts: Vec<u32>,
-    /// Edge numbers.
-    out: Vec<u32>,
-    targets: Vec<u32>,
-}
-
-impl Graph {
-    fn new(nodes: usize, edges: &[Edge]) -> Self {
-        let mut starts = vec![0u32; nodes + 1];
-        for edge in edges {
-            starts[edge.from as usize + 1] += 1;
-        }
-        for node in 0..nodes {
-            starts[node + 1] += starts[node];
-        }
-        let mut place = starts.clone();
-        let mut out = vec![0; edges.len()];
-        for (number, edge) in edges.iter().enumerate() {
-            out[place[edge.from as usize] as usize] = number as u32;
-            place[edge.from as usize] += 1;
-        }
-        Self { starts, out, targets: edges.iter().map(|edge| edge.to).collect() }
-    }
-
-    fn out(&self, node: u32) -> &[u32] {
-        &self.out[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
-    }
-
-    /// The strongly connected components of more than one node (Tarjan, without recursion).
-    fn components(&self) -> Vec<Vec<u32>> {
-        const NEW: u32 = u32::MAX;
-        let nodes = self.starts.len() - 1;
-        let (mut index, mut low) = (vec![NEW; nodes], vec![0u32; nodes]);
-        let mut on_stack = vec![false; nodes];
-        let (mut stack, mut path, mut found) = (Vec::new(), Vec::<(u32, u32)>::new(), Vec::new());
-        let mut next = 0;
-        for root in 0..nodes as u32 {
-            if index[root as usize] != NEW {
-                continue;
-            }
-            path.push((root, 0));
-            while let Some((node, edge)) = path.last_mut() {
-                let (node, at) = (*node, *edge as usize);
-                if at == 0 {
-                    (index[node as usize], low[node as usize]) = (next, next);
-                    next += 1;
-                    stack.push(node);
-                    on_stack[node as usize] = true;
-                }
-                if let Some(&number) = self.out(node).get(at) {
-                    *edge += 1;
-                    let target = self.targets[number as usize];
-                    if index[target as usize] == NEW {
-                        path.push((target, 0));
-                    } else if on_stack[target as usize] {
-                        low[node as usize] = low[node as usize].min(index[target as usize]);
-                    }
-                    continue;
-                }
-                path.pop();
-                if let Some((parent, _)) = path.last() {
-                    low[*parent as usize] = low[*parent as usize].min(low[node as usize]);
-                }
-                if low[node as usize] == index[node as usize] {
-                    let start =
-                        stack.iter().rposition(|other| *other == node).expect("a node is on the stack");
-                    let component: Vec<u32> = stack.drain(start..).collect();
-                    component.iter().for_each(|node| on_stack[*node as usize] = false);
-                    if component.len() > 1 {
-                        found.push(component);
-                    }
-                }
-            }
-        }
-        found
-    }
-
-    /// A shortest cycle among the first nodes of a component.
-    fn shortest_cycle(&self, component: &[u32], edges: &[Edge]) -> Option<Vec<Edge>> {
-        const STARTS: usize = 64;
-        let inside: HashSet<u32> = component.iter().copied().collect();
-        let from = |start: u32| {
-            let mut came: HashMap<u32, u32> = HashMap::new();
-            let mut queue = VecDeque::from([start]);
-            while let Some(node) = queue.pop_front() {
-                for &number in self.out(node) {
-                    let target = self.targets[number as usize];
-                    if target == start {
-                        let mut cycle = vec![edges[number as usize]];
-                        let mut at = node;
-                        while at != start {
-                            let edge = edges[came[&at] as usize];
-                            cycle.push(edge);
-                            at = edge.from;
-                        }
-                        cycle.reverse();
-                        return Some(cycle);
-                    }
-                    if inside.contains(&target) && !came.contains_key(&target) {
-                        came.insert(target, number);
-                        queue.push_back(target);
-                    }
-                }
-            }
-            None
-        };
-        component.iter().take(STARTS).filter_map(|start| from(*start)).min_by_key(Vec::len)
-    }
+/// The absences of a row that a reader may have seen, as numbers of writers before them. `writers`
+/// are the row's in version order: attempt, and whether it left the row absent.
+pub(crate) fn absences(
+    attempts: &[Attempt],
+    reader: usize,
+    writers: impl Iterator<Item = (usize, bool)> + Clone,
+) -> impl Iterator<Item = usize> {
+    let (begin, end) = (attempts[reader].begin, attempts[reader].end);
+    let before = std::iter::once(None).chain(writers.clone().map(Some));
+    let after = writers.map(Some).chain(std::iter::once(None));
+    // What follows the reader's own write came after the read.
+    let pairs = before
+        .zip(after)
+        .enumerate()
+        .take_while(move |(_, (before, _))| before.is_none_or(|(attempt, _)| attempt != reader));
+    pairs.filter_map(move |(at, (before, after))| {
+        let began = before.is_none_or(|(attempt, absent)| absent && attempts[attempt].begin <= end);
+        let lasted = after.is_none_or(|(attempt, _)| attempts[attempt].end >= begin);
+        (began && lasted).then_some(at)
+    })
 }
 
 #[cfg(test)]

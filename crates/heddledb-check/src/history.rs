@@ -16,7 +16,13 @@
 //! `begin` and `end` are numbers of one clock shared by all sessions: `end` of one below `begin` of
 //! another means that it had finished before. `stamp` is the engine's commit stamp: of two committed
 //! writers of a row, the later has the greater. An operation names a table number and a key; a
-//! version is a number that no other write of the history uses; 0 as a read version means absent.
+//! version is a number above 0 that no other write of the history uses; 0 as a read version means
+//! absent.
+//!
+//! **What a reader of files refuses**, besides lines of another shape: an attempt that ends before it
+//! begins, a written version 0, a committed writer without a stamp, a scan whose lowest key is above
+//! its highest, and attempts of one session that overlap. What is refused is a mistake of whoever
+//! recorded; what the database may have done wrong is the checkers' to tell.
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
@@ -70,6 +76,32 @@ pub struct Attempt {
     pub stamp: u64,
     /// What it did, in order.
     pub ops: Vec<Op>,
+}
+
+impl Attempt {
+    /// Whether it can have been recorded; if not, why.
+    fn sane(&self) -> Result<(), String> {
+        if self.end < self.begin {
+            return Err(format!("it ends at {}, before it begins at {}", self.end, self.begin));
+        }
+        for op in &self.ops {
+            match op {
+                Op::Write(table, key, ABSENT) => {
+                    return Err(format!(
+                        "it writes version 0 to table {table} key {key}; 0 means absent, so take a number above"
+                    ));
+                }
+                Op::Write(..) | Op::Delete(..) if self.status == Status::Committed && self.stamp == 0 => {
+                    return Err("a committed writer needs the stamp of its commit, above 0".into());
+                }
+                Op::Scan(_, low, high, _) if low > high => {
+                    return Err(format!("a scan's lowest key {low} is above its highest {high}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The first line of a file.
@@ -131,7 +163,8 @@ impl History {
     /// [`HistoryError`], with the line.
     pub fn read(input: impl BufRead) -> Result<Self, HistoryError> {
         let mut header: Option<Header> = None;
-        let mut attempts = Vec::new();
+        let mut attempts: Vec<Attempt> = Vec::new();
+        let mut lines: Vec<usize> = Vec::new();
         for (number, text) in input.lines().enumerate() {
             let text = text?;
             let bad = |expected, reason: String| HistoryError::Line { line: number + 1, expected, reason };
@@ -139,9 +172,12 @@ impl History {
                 continue;
             }
             if header.is_some() {
-                let attempt = serde_json::from_str(&text);
-                attempts
-                    .push(attempt.map_err(|error| bad("an attempt of a transaction", error.to_string()))?);
+                let expected = "an attempt of a transaction";
+                let attempt: Attempt =
+                    serde_json::from_str(&text).map_err(|error| bad(expected, error.to_string()))?;
+                attempt.sane().map_err(|reason| bad(expected, reason))?;
+                attempts.push(attempt);
+                lines.push(number + 1);
                 continue;
             }
             let expected = "a history's header (`{\"format\":\"heddledb-history\",\"version\":1,..}`)";
@@ -154,7 +190,21 @@ impl History {
         }
         let empty =
             || HistoryError::Line { line: 1, expected: "a history's header", reason: "it is empty".into() };
-        Ok(Self { header: header.ok_or_else(empty)?, attempts })
+        let header = header.ok_or_else(empty)?;
+        let mut order: Vec<usize> = (0..attempts.len()).collect();
+        order.sort_by_key(|at| (attempts[*at].session, attempts[*at].begin, attempts[*at].end));
+        for pair in order.windows(2) {
+            let (a, b) = (&attempts[pair[0]], &attempts[pair[1]]);
+            if a.session == b.session && b.begin < a.end {
+                let reason = format!(
+                    "it begins at {}, but session {}'s attempt of line {} lasts until {}; a session runs one at a time",
+                    b.begin, b.session, lines[pair[0]], a.end
+                );
+                let expected = "an attempt of its session alone";
+                return Err(HistoryError::Line { line: lines[pair[1]], expected, reason });
+            }
+        }
+        Ok(Self { header, attempts })
     }
 
     /// Writes a history.
@@ -207,5 +257,19 @@ mod tests {
         );
         let error = says(&text.replace("committed", "perhaps"));
         assert!(error.starts_with("line 2 is not an attempt") && error.contains("perhaps"), "{error}");
+        assert!(error.contains("`committed`") && error.contains("`aborted`"), "{error}");
+        let refused = |from: &str, to: &str, why: &str| {
+            assert!(text.contains(from), "{text}");
+            let error = says(&text.replace(from, to));
+            assert!(error.starts_with("line 2 is not an attempt") && error.contains(why), "{error}");
+        };
+        refused("\"end\":5", "\"end\":1", "before it begins at 2");
+        refused("[0,1,9]}", "[0,1,0]}", "version 0");
+        refused("\"stamp\":77", "\"stamp\":0", "stamp");
+        refused("[0,1,4,[[1,9]]]", "[0,5,4,[[1,9]]]", "lowest key 5");
+        refused("delete", "remove", "unknown variant `remove`");
+        let twice = format!("{text}\n{}", text.lines().last().unwrap());
+        let error = says(&twice);
+        assert!(error.starts_with("line 4 is not") && error.contains("line 2 lasts until 5"), "{error}");
     }
 }

@@ -9,7 +9,14 @@
 
 pub mod checker;
 pub mod conformance;
+mod cycles;
 pub mod elle;
 pub mod history;
 pub mod recorder;
 pub mod workload;
+
+/// Both judges on a history, in real time where its header claims so: ours, and `adya`'s.
+pub fn judge(history: &history::History) -> (checker::Verdict, elle::Opinion) {
+    let strict = history.header.strict;
+    (checker::check(history, strict), elle::judge(history, strict))
+}

@@ -1,8 +1,12 @@
 //! Records what a transaction sees and does, through the public API, under any protocol.
 //!
 //! The tables hold nothing but versions: every write puts a number into its row that no other write
-//! uses, so a read names the write that it saw. Each update and delete reads the row first, so every
-//! version is known to follow the one that its writer saw.
+//! uses, so a read names the write that it saw.
+//!
+//! What an operation tells by the way is recorded as a read too: the version that an update saw, the
+//! absence that an insert relied on. So the reads inside the operations are judged, not only those of
+//! `get`. [`Recorder::overwrite`], [`Recorder::upsert`] and [`Recorder::remove`] of a row that is
+//! there tell nothing of the version before; the commit stamps place them.
 
 use crate::history::{ABSENT, Op, Version};
 use heddledb::{Result, Scan, Table, Transaction};
@@ -95,30 +99,83 @@ impl<'a, T: Transaction> Recorder<'a, T> {
         Ok(())
     }
 
-    /// Deletes a row, if it is there.
+    /// Writes a new version of a row that is there, and records the version that the update saw.
+    ///
+    /// # Errors
+    /// As for [`Transaction::update_columns`].
+    pub fn update(&mut self, table: u8, key: u64) -> Result<()> {
+        let version = self.fresh();
+        let replace = |place: &mut Version| std::mem::replace(place, version);
+        let old = match table {
+            ORDERED => self.tx.update_columns(key, Ordered::version, replace)?,
+            _ => self.tx.update_columns(key, Hashed::version, replace)?,
+        };
+        self.ops.extend([Op::Read(table, key, old), Op::Write(table, key, version)]);
+        Ok(())
+    }
+
+    /// Inserts a row without looking first: that it succeeds tells that there was none.
+    ///
+    /// # Errors
+    /// As for [`Transaction::insert`].
+    pub fn insert(&mut self, table: u8, key: u64) -> Result<()> {
+        let version = self.fresh();
+        match table {
+            ORDERED => self.tx.insert(Ordered { key, version })?,
+            _ => self.tx.insert(Hashed { key, version })?,
+        }
+        self.ops.extend([Op::Read(table, key, ABSENT), Op::Write(table, key, version)]);
+        Ok(())
+    }
+
+    /// Inserts or replaces a row without looking first.
+    ///
+    /// # Errors
+    /// As for [`Transaction::upsert`].
+    pub fn upsert(&mut self, table: u8, key: u64) -> Result<()> {
+        let version = self.fresh();
+        let replaced = match table {
+            ORDERED => self.tx.upsert(Ordered { key, version })?,
+            _ => self.tx.upsert(Hashed { key, version })?,
+        };
+        if !replaced {
+            self.ops.push(Op::Read(table, key, ABSENT));
+        }
+        self.ops.push(Op::Write(table, key, version));
+        Ok(())
+    }
+
+    /// Deletes a row, if it is there, after reading it.
     ///
     /// # Errors
     /// As for [`Transaction::delete`].
     pub fn delete(&mut self, table: u8, key: u64) -> Result<()> {
-        if self.read(table, key)? == ABSENT {
-            return Ok(());
+        match self.read(table, key)? {
+            ABSENT => Ok(()),
+            _ => self.remove(table, key),
         }
+    }
+
+    /// Deletes a row, if it is there, without looking first.
+    ///
+    /// # Errors
+    /// As for [`Transaction::delete`].
+    pub fn remove(&mut self, table: u8, key: u64) -> Result<()> {
         let there = match table {
             ORDERED => self.tx.delete::<Ordered>(key)?,
             _ => self.tx.delete::<Hashed>(key)?,
         };
-        if there {
-            self.ops.push(Op::Delete(table, key));
-        }
+        self.ops.push(if there { Op::Delete(table, key) } else { Op::Read(table, key, ABSENT) });
         Ok(())
     }
 
-    /// Scans keys `low..=high` of the ordered table.
+    /// Scans keys `low..=high` of the ordered table, up to `limit` rows. Where the limit ends the
+    /// scan, only the keys up to the last row seen are recorded as scanned.
     ///
     /// # Errors
     /// As for [`Transaction::scan_columns`].
-    pub fn scan(&mut self, low: u64, high: u64, reverse: bool) -> Result<()> {
-        let scan = Scan::<Ordered>::range(low..=high);
+    pub fn scan(&mut self, low: u64, high: u64, reverse: bool, limit: usize) -> Result<()> {
+        let scan = Scan::<Ordered>::range(low..=high).limit(limit);
         let mut rows = Vec::new();
         self.tx.scan_columns(
             if reverse { scan.reverse() } else { scan },
@@ -128,6 +185,11 @@ impl<'a, T: Transaction> Recorder<'a, T> {
                 ControlFlow::Continue(())
             },
         )?;
+        let (low, high) = match rows.last() {
+            Some((last, _)) if rows.len() == limit && reverse => (*last, high),
+            Some((last, _)) if rows.len() == limit => (low, *last),
+            _ => (low, high),
+        };
         self.ops.push(Op::Scan(ORDERED, low, high, rows));
         Ok(())
     }

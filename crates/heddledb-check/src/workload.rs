@@ -3,11 +3,18 @@
 //!
 //! The keys in use move on as the run proceeds, so that each row has a bounded number of versions,
 //! and rows and index nodes come and go.
+//!
+//! **Concurrency is made, not hoped for.** A transaction takes a microsecond and a scheduler's turn
+//! some milliseconds, so threads that share a core would run thousands of transactions one after
+//! another, and such a history proves nothing. Therefore all sessions start together, they share the
+//! window of keys, and transactions pause between their steps, so that others come in between.
+//! [`crate::checker::Verdict::concurrent`] tells how far that went.
 
-use crate::history::{Attempt, Header, History, Status};
+use crate::history::{ABSENT, Attempt, Header, History, Op, Status};
 use crate::recorder::{HASHED, ORDERED, Recorder};
 use heddledb::sync::Random;
-use heddledb::{Database, Error, Protocol, Result, Session, Transaction};
+use heddledb::{Database, Error, Misuse, Protocol, Result, Session, Transaction};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What to run.
@@ -29,8 +36,19 @@ impl Default for Plan {
     }
 }
 
-/// After this many transactions the window of keys moves by its own length.
-const WINDOW: u64 = 400;
+/// After so many commits per key the window of keys moves by its own length: some 35 writes a row.
+const COMMITS_PER_KEY: u64 = 27;
+
+/// What the sessions of a run share. Outside the engine, so it may be plain shared counters.
+struct Run<'a> {
+    plan: &'a Plan,
+    /// The clock of the history.
+    clock: AtomicU64,
+    /// Commits of all sessions: where the window of keys stands.
+    commits: AtomicU64,
+    start: Barrier,
+    progress: &'a (dyn Fn(u64) + Sync),
+}
 
 /// Runs the plan on a new database and returns its history.
 ///
@@ -43,14 +61,13 @@ pub fn run<P: Protocol>(
 ) -> Result<History> {
     let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(plan.threads);
     let db = builder.open()?;
-    // The clock of the history: outside the engine, so it may be a plain shared counter.
-    let clock = AtomicU64::new(1);
+    let (clock, commits, start) = (AtomicU64::new(1), AtomicU64::new(0), Barrier::new(plan.threads));
+    let run = Run { plan, clock, commits, start, progress };
+    let sessions = (0..plan.threads).map(|_| db.session()).collect::<Result<Vec<_>>>()?;
     let outcomes: Vec<Result<Vec<Attempt>>> = std::thread::scope(|scope| {
-        let worker = |number: usize| {
-            let (db, clock) = (&db, &clock);
-            scope.spawn(move || Worker::new(db.session()?, number, plan, clock).run(progress))
-        };
-        let threads: Vec<_> = (0..plan.threads).map(worker).collect();
+        let run = &run;
+        let worker = |(number, session)| scope.spawn(move || Worker::new(session, number, run).work());
+        let threads: Vec<_> = sessions.into_iter().enumerate().map(worker).collect();
         threads.into_iter().map(|thread| thread.join().expect("workers do not panic")).collect()
     });
     let mut attempts = Vec::new();
@@ -63,8 +80,7 @@ pub fn run<P: Protocol>(
 struct Worker<'a, P: Protocol> {
     session: Session<P>,
     number: usize,
-    plan: &'a Plan,
-    clock: &'a AtomicU64,
+    run: &'a Run<'a>,
     random: Random,
     version: u64,
 }
@@ -74,73 +90,94 @@ struct Worker<'a, P: Protocol> {
 enum Step {
     Read(u8, u64),
     Write(u8, u64),
+    Update(u8, u64),
+    Insert(u8, u64),
+    Upsert(u8, u64),
     Overwrite(u8, u64),
     Delete(u8, u64),
-    Scan(u64, u64, bool),
+    Remove(u8, u64),
+    Scan(u64, u64, bool, usize),
+    /// Lets other threads run, on this core or another.
+    Pause(u64),
     GiveUp,
 }
 
 impl<'a, P: Protocol> Worker<'a, P> {
-    fn new(session: Session<P>, number: usize, plan: &'a Plan, clock: &'a AtomicU64) -> Self {
-        let random = Random::new(plan.seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
-        Self { session, number, plan, clock, random, version: (number as u64 + 1) << 40 }
+    fn new(session: Session<P>, number: usize, run: &'a Run<'a>) -> Self {
+        let random = Random::new(run.plan.seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
+        Self { session, number, run, random, version: (number as u64 + 1) << 40 }
     }
 
     fn now(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::SeqCst)
+        self.run.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    fn run(mut self, progress: &(dyn Fn(u64) + Sync)) -> Result<Vec<Attempt>> {
-        let share = self.plan.transactions / self.plan.threads as u64;
+    fn work(mut self) -> Result<Vec<Attempt>> {
+        let (plan, threads) = (self.run.plan, self.run.plan.threads as u64);
+        let share =
+            plan.transactions / threads + u64::from((self.number as u64) < plan.transactions % threads);
         let mut attempts = Vec::with_capacity(share as usize * 5 / 4);
         let (mut committed, mut told) = (0, 0);
+        self.run.start.wait();
         while committed < share {
-            let window = committed * self.plan.threads as u64 / WINDOW;
-            let steps = self.draw(window * self.plan.keys);
+            // Relaxed: a window that is a little old is as good.
+            let window = self.run.commits.load(Ordering::Relaxed) / (COMMITS_PER_KEY * plan.keys.max(1));
+            let steps = self.draw(window * plan.keys);
             // A transaction is tried some times, then given up for another.
             for retry in 0..20u64 {
-                let attempt = self.attempt(&steps)?;
+                let (attempt, again) = self.attempt(&steps)?;
                 let done = attempt.status == Status::Committed;
                 attempts.push(attempt);
                 committed += u64::from(done);
-                if done || steps.iter().any(|step| matches!(step, Step::GiveUp)) {
+                self.run.commits.fetch_add(u64::from(done), Ordering::Relaxed);
+                if !again {
                     break;
                 }
-                let pause = self.random.below(16 << retry.min(6));
-                (0..pause).for_each(|_| std::hint::spin_loop());
+                pause(self.random.below(16 << retry.min(6)));
             }
             if committed - told >= 1_000 {
-                progress(committed - told);
+                (self.run.progress)(committed - told);
                 told = committed;
             }
         }
-        progress(committed - told);
+        (self.run.progress)(committed - told);
         Ok(attempts)
     }
 
     fn draw(&mut self, base: u64) -> Vec<Step> {
+        let keys = self.run.plan.keys;
         let random = &mut self.random;
-        let count = 1 + random.below(6);
-        let mut steps: Vec<Step> = (0..count)
-            .map(|_| {
-                let table = if random.below(2) == 0 { ORDERED } else { HASHED };
-                let key = base + random.below(self.plan.keys);
-                match random.below(20) {
-                    0..8 => Step::Read(table, key),
-                    8..13 => Step::Write(table, key),
-                    13 => Step::Overwrite(table, key),
-                    14..17 => Step::Delete(table, key),
-                    _ => Step::Scan(key, key + random.below(5), random.below(2) == 0),
+        let count = 1 + random.below(8);
+        let mut steps: Vec<Step> = Vec::with_capacity(count as usize * 2);
+        for _ in 0..count {
+            let table = if random.below(2) == 0 { ORDERED } else { HASHED };
+            let key = base + random.below(keys);
+            steps.push(match random.below(32) {
+                0..11 => Step::Read(table, key),
+                11..16 => Step::Write(table, key),
+                16..18 => Step::Update(table, key),
+                18 => Step::Insert(table, key),
+                19..22 => Step::Upsert(table, key),
+                22 => Step::Overwrite(table, key),
+                23..26 => Step::Delete(table, key),
+                26..28 => Step::Remove(table, key),
+                _ => {
+                    let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
+                    Step::Scan(key, key + random.below(5), random.below(2) == 0, limit)
                 }
-            })
-            .collect();
+            });
+            if random.below(PAUSE_ODDS) == 0 {
+                steps.push(Step::Pause(random.below(PAUSE_HINTS_MAX)));
+            }
+        }
         if random.below(50) == 0 {
             steps.push(Step::GiveUp);
         }
         steps
     }
 
-    fn attempt(&mut self, steps: &[Step]) -> Result<Attempt> {
+    /// Runs the steps once; true if they should be tried again.
+    fn attempt(&mut self, steps: &[Step]) -> Result<(Attempt, bool)> {
         let mut ops = Vec::with_capacity(steps.len() * 2);
         let mut version = self.version;
         let begin = self.now();
@@ -150,28 +187,53 @@ impl<'a, P: Protocol> Worker<'a, P> {
         });
         let end = self.now();
         self.version = version;
-        let status = match outcome {
-            Ok(()) => Status::Committed,
-            Err(Error::Conflict(_) | Error::User(_)) => Status::Aborted,
+        let (status, again) = match outcome {
+            Ok(()) => (Status::Committed, false),
+            Err(Error::Conflict(_)) => (Status::Aborted, true),
+            Err(Error::User(_)) => (Status::Aborted, false),
+            // An insert or update that looked for itself and found the row there, or not there.
+            Err(Error::Misuse(misuse))
+                if matches!(*misuse, Misuse::DuplicateKey { .. } | Misuse::NotFound { .. }) =>
+            {
+                (Status::Aborted, false)
+            }
             Err(error) => return Err(error),
         };
-        let wrote =
-            ops.iter().any(|op| matches!(op, crate::history::Op::Write(..) | crate::history::Op::Delete(..)));
+        let wrote = ops.iter().any(|op| matches!(op, Op::Write(..) | Op::Delete(..)));
         let stamp = if status == Status::Committed && wrote { self.session.last_commit() } else { 0 };
-        Ok(Attempt { session: self.number as u32, begin, end, status, stamp, ops })
+        Ok((Attempt { session: self.number as u32, begin, end, status, stamp, ops }, again))
     }
+}
+
+/// One step in so many is followed by a pause, of fewer than so many spin hints.
+const PAUSE_ODDS: u64 = 6;
+const PAUSE_HINTS_MAX: u64 = 64;
+
+/// Lets other threads run: where they wait for this core, by yielding it; where they run on others,
+/// by taking time.
+fn pause(hints: u64) {
+    (0..hints).for_each(|_| std::hint::spin_loop());
+    std::thread::yield_now();
 }
 
 fn execute<T: Transaction>(recorder: &mut Recorder<'_, T>, step: Step) -> Result<()> {
     match step {
         Step::Read(table, key) => recorder.read(table, key).map(|_| ()),
         Step::Write(table, key) => recorder.write(table, key),
+        Step::Update(table, key) => recorder.update(table, key),
+        Step::Insert(table, key) => recorder.insert(table, key),
+        Step::Upsert(table, key) => recorder.upsert(table, key),
         Step::Overwrite(table, key) => match recorder.read(table, key)? {
-            crate::history::ABSENT => Ok(()),
+            ABSENT => Ok(()),
             _ => recorder.overwrite(table, key),
         },
         Step::Delete(table, key) => recorder.delete(table, key),
-        Step::Scan(low, high, reverse) => recorder.scan(low, high, reverse),
+        Step::Remove(table, key) => recorder.remove(table, key),
+        Step::Scan(low, high, reverse, limit) => recorder.scan(low, high, reverse, limit),
+        Step::Pause(hints) => {
+            pause(hints);
+            Ok(())
+        }
         Step::GiveUp => Err(Error::user("the workload gives up")),
     }
 }
