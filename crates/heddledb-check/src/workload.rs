@@ -16,6 +16,7 @@ use heddledb::sync::Random;
 use heddledb::{Database, Error, Misuse, Protocol, Result, Session, Transaction};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What to run.
 #[derive(Clone, Copy, Debug)]
@@ -209,11 +210,17 @@ impl<'a, P: Protocol> Worker<'a, P> {
 const PAUSE_ODDS: u64 = 6;
 const PAUSE_HINTS_MAX: u64 = 64;
 
-/// Lets other threads run: where they wait for this core, by yielding it; where they run on others,
+/// Of the pauses, one in so many sleeps: a yield alone may return at once though others wait.
+const SLEEP_ODDS: u64 = 8;
+
+/// Lets other threads run: where they wait for this core, by leaving it; where they run on others,
 /// by taking time.
 fn pause(hints: u64) {
     (0..hints).for_each(|_| std::hint::spin_loop());
-    std::thread::yield_now();
+    match hints % SLEEP_ODDS {
+        0 => std::thread::sleep(Duration::from_micros(1)),
+        _ => std::thread::yield_now(),
+    }
 }
 
 fn execute<T: Transaction>(recorder: &mut Recorder<'_, T>, step: Step) -> Result<()> {

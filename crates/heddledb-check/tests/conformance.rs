@@ -12,7 +12,7 @@ impl Visitor for RunSuite {
     fn visit<P: Protocol>(self, options: P::Options) {
         let only = std::env::var("HEDDLE_TEST").ok();
         for test in suite::<P>() {
-            if only.as_deref().is_none_or(|name| name == test.name) {
+            if only.as_deref().is_none_or(|name| test.name.contains(name)) {
                 let start = std::time::Instant::now();
                 println!("{} {:?}: {}", P::NAME, options, test.name);
                 (test.run)(&options);

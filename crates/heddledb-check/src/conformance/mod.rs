@@ -6,6 +6,7 @@
 //! - `anomalies`: the anomalies of the literature by name, in every interleaving of their steps, on
 //!   both index structures ([`script`] says how they are judged);
 //! - `random`: random small programs in random interleavings, by seed;
+//! - `reclamation`: a row's lives, when its record was given back between them;
 //! - `load`: invariants while several threads run, also with four times more threads than cores;
 //! - `histories`: long random histories, judged by both checkers.
 //!
@@ -15,6 +16,7 @@ mod anomalies;
 mod histories;
 mod load;
 mod random;
+mod reclamation;
 pub mod script;
 
 use heddledb::table::{Column, Index};
@@ -33,6 +35,7 @@ pub struct Test<P: Protocol> {
 pub fn suite<P: Protocol>() -> Vec<Test<P>> {
     let mut tests = anomalies::tests::<P>();
     tests.extend(random::tests::<P>());
+    tests.extend(reclamation::tests::<P>());
     tests.extend(load::tests::<P>());
     tests.extend(histories::tests::<P>());
     tests

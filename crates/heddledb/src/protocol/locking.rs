@@ -358,17 +358,20 @@ impl Protocol for Locking {
         local.release_all(|_, old| old & ABSENT != 0);
     }
 
-    fn seal(record: RecordRef, layout: &'static Layout, _: &EpochClock, _: &Gap) -> Seal {
-        let word = |group: usize| lock_word!(record, group);
+    fn seal(record: RecordRef, layout: &'static Layout, clock: &EpochClock, _: &Gap) -> Seal {
+        let (word, now) = (|group: usize| lock_word!(record, group), clock.now());
         for group in 0..layout.groups.len() {
             let old = word(group).load(Ordering::Acquire);
             let free = old & (EXCLUSIVE | READERS) == 0 && old & ABSENT != 0;
             let locked = EXCLUSIVE | ABSENT;
-            if free && word(group).compare_exchange(old, locked, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            {
+            let taken = free
+                && word(group).compare_exchange(old, locked, Ordering::Acquire, Ordering::Relaxed).is_ok();
+            // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a
+            // past, has a greater stamp. Looked at under the lock.
+            if taken && stamp::epoch(stamp_word!(record, group).load(Ordering::Relaxed)) < now {
                 continue;
             }
-            (0..group).for_each(|held| word(held).store(ABSENT, Ordering::Release));
+            (0..group + usize::from(taken)).for_each(|held| word(held).store(ABSENT, Ordering::Release));
             return if old & ABSENT != 0 { Seal::Busy } else { Seal::Live };
         }
         (0..layout.groups.len()).for_each(|group| word(group).store(SEALED, Ordering::Release));

@@ -136,7 +136,8 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Releases whatever the attempt holds.
     fn abort(local: &mut Self::Local, env: Env<'_>, writes: &WriteSet);
 
-    /// Seals an absent record, under the latch of its gap, before it is unlinked.
+    /// Seals an absent record, under the latch of its gap, before it is unlinked; only one whose
+    /// stamps are below every later commit's, since the row's next record begins anew.
     fn seal(record: RecordRef, layout: &'static Layout, clock: &EpochClock, gap: &Gap) -> Seal;
 }
 

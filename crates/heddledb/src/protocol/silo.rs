@@ -301,8 +301,11 @@ impl Protocol for Silo {
         local.unlock_all();
     }
 
-    fn seal(record: RecordRef, layout: &'static Layout, _: &EpochClock, _: &Gap) -> Seal {
-        seal_stamps(record, layout, 1, |_| true)
+    fn seal(record: RecordRef, layout: &'static Layout, clock: &EpochClock, _: &Gap) -> Seal {
+        // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a
+        // past, has a greater stamp.
+        let now = clock.now();
+        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < now)
     }
 }
 
