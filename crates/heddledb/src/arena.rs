@@ -7,7 +7,7 @@
 //! arenas of a database are dropped with it.
 
 use crate::record::RecordRef;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicU64, Ordering};
 use std::ptr::NonNull;
 
 /// The first chunk is small, so that small databases stay small: 256 KiB.
@@ -31,7 +31,8 @@ pub(crate) struct Arena {
 
 impl Arena {
     /// A block of `words` words for relation `relation`: recycled with its old contents, or new
-    /// and zeroed.
+    /// and zeroed. Its memory is present: a page fault, which may take a millisecond for a huge page,
+    /// happens here, where the caller holds no latch.
     pub fn allocate(&mut self, relation: usize, words: usize) -> RecordRef {
         if let Some(block) = self.free.get_mut(relation).and_then(Vec::pop) {
             return block;
@@ -48,10 +49,15 @@ impl Arena {
         // SAFETY: `start..used` lies within the chunk, no earlier block overlaps it, its words are
         // initialised (zero), and the chunk lives as long as the arena, which the database keeps
         // until no transaction is left.
-        unsafe { RecordRef::new(chunk.word(start)) }
+        let block = unsafe { RecordRef::new(chunk.word(start)) };
+        // Relaxed: nobody else knows the block.
+        block.word(0).store(0, Ordering::Relaxed);
+        block.word(words - 1).store(0, Ordering::Relaxed);
+        block
     }
 
-    /// Puts a block back for the same relation, after its reclamation epoch has passed.
+    /// Puts a block back for the same relation: one that nobody was told of, or whose reclamation
+    /// epoch has passed.
     pub fn release(&mut self, relation: usize, block: RecordRef) {
         if self.free.len() <= relation {
             self.free.resize_with(relation + 1, Vec::new);
@@ -171,7 +177,6 @@ impl Drop for Chunk {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use crate::sync::Ordering;
 
     #[test]
     fn blocks_do_not_overlap_and_are_recycled_for_their_relation() {

@@ -382,14 +382,18 @@ impl<P: Protocol> Txn<P> {
         let worker = &mut *self.worker;
         let store: &Store<R::Words, P> = self.db.stores.get::<R>()?;
         let (arena, layout) = (&mut worker.arena, R::LAYOUT);
+        // Before the latch: see `Arena::allocate`.
+        let block = arena.allocate(store.number, store.block_words);
         let inserted = store.index.insert(key, |gap| {
-            let record = arena.allocate(store.number, store.block_words);
-            P::place(record, layout, gap);
-            record
+            P::place(block, layout, gap);
+            block
         });
         let own_placeholder = matches!(inserted, Inserted::Added { .. });
         let record = match inserted {
-            Inserted::Exists(record) => record,
+            Inserted::Exists(record) => {
+                arena.release(store.number, block);
+                record
+            }
             Inserted::Added { record, change } => {
                 P::changed(&mut worker.local, change);
                 let key_at = worker.writes.reserve(key.words().len());

@@ -16,7 +16,8 @@
 //! - *Range of a leaf*: between the tightest separators met on the way down. There are no sibling
 //!   links: a scan descends again from the end of the range that it has read.
 //! - *Split*: a full inner is split by whoever passes it to insert, so that a parent always has
-//!   room. Parent and node are latched. The new node takes the upper part, and a leaf's stamp.
+//!   room. Parent and node are latched, after the new node was taken from its pool: its memory may
+//!   have to come from the system first. The new node takes the upper part, and a leaf's stamp.
 //!   An insert where the one before it stopped (an ascending stream) splits at that place, so that
 //!   streams leave full leaves behind; others split in the middle.
 //! - *Unlink*: the remove that empties a leaf finds its *anchor*, the lowest inner above with two
@@ -103,8 +104,36 @@ struct Spot<'a, const N: usize, const CAP: usize> {
     leaf: &'a Node<N, CAP>,
     latch: Latch<'a>,
     position: usize,
+    /// For a full leaf: the new leaf.
+    spare: Option<Spare<'a, N, CAP>>,
     /// For a full leaf that is not the root: its parent, latched and with room, and its place.
     parent: Option<(&'a Node<N, CAP>, Latch<'a>, usize)>,
+}
+
+/// A node for a split that may yet fail. Dropped, it goes back.
+struct Spare<'a, const N: usize, const CAP: usize> {
+    node: NonNull<Node<N, CAP>>,
+    pool: &'a Pool<Node<N, CAP>>,
+}
+
+impl<'a, const N: usize, const CAP: usize> Spare<'a, N, CAP> {
+    fn new(pool: &'a Pool<Node<N, CAP>>) -> Self {
+        Self { node: pool.take(), pool }
+    }
+
+    /// The node, for good.
+    fn used(self) -> &'a Node<N, CAP> {
+        let node = self.node;
+        std::mem::forget(self);
+        // SAFETY: the pool hands out initialised nodes that stay mapped as long as the pool.
+        unsafe { node.as_ref() }
+    }
+}
+
+impl<const N: usize, const CAP: usize> Drop for Spare<'_, N, CAP> {
+    fn drop(&mut self) {
+        self.pool.give(self.node);
+    }
 }
 
 enum Prepared<'a, const N: usize, const CAP: usize> {
@@ -365,6 +394,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
                 _ => Err(Interrupted),
             };
         }
+        let spare = (count == CAP).then(|| Spare::new(&self.pools.leaves));
         // Top-down, like all latches. The parent has room as of its version.
         let parent = match parent {
             Some((parent, version, place)) if count == CAP => {
@@ -373,25 +403,24 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             _ => None,
         };
         let latch = node.gap.try_latch(version).ok_or(Interrupted)?;
-        Ok(Prepared::Ready(Spot { leaf: node, latch, position, parent }))
+        Ok(Prepared::Ready(Spot { leaf: node, latch, position, spare, parent }))
     }
 
     /// Publishes the entry, splitting the leaf if it is full.
     fn fill(&self, spot: Spot<'_, N, CAP>, key: &[u64; N], record: RecordRef) -> Change {
-        let Spot { leaf, latch, position, parent } = spot;
+        let Spot { leaf, latch, position, spare, parent } = spot;
         let gap = GapRef::new(&leaf.gap);
         let before = latch.before();
         let count = leaf.count();
         let pointer = record.as_ptr().cast();
-        if count < CAP {
+        let Some(right) = spare.map(Spare::used) else {
             leaf.add_entry(position, count, key, pointer);
             return Change { gap, before, after: latch.release(), split: None };
-        }
+        };
 
         // Relaxed: under the latch.
         let streaming = leaf.next.load(Ordering::Relaxed) as usize == position;
         let at = if position == CAP || streaming { position.max(1) } else { CAP / 2 };
-        let right = Self::fresh(&self.pools.leaves);
         // SeqCst: after the latch, so that a stamp raised by a scanner who will find the version
         // unchanged is seen here. Relaxed store: the leaf is not linked yet.
         right.gap.stamp().store(leaf.gap.stamp().load(Ordering::SeqCst), Ordering::Relaxed);
@@ -427,6 +456,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         version: u64,
         position: usize,
     ) -> Result<(), Interrupted> {
+        let spare = Spare::new(&self.pools.inners);
         let parent = match parent {
             Some((parent, version, place)) => {
                 Some((parent, parent.gap.try_latch(version).ok_or(Interrupted)?, place))
@@ -436,7 +466,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let latch = node.gap.try_latch(version).ok_or(Interrupted)?;
         // At the end, an ascending stream is likely: leave a full node behind.
         let at = if position == CAP - 1 { CAP - 1 } else { CAP / 2 };
-        let right = Self::fresh(&self.pools.inners);
+        let right = spare.used();
         for i in at..CAP {
             // The separator after the last child does not exist; its slot is copied unread.
             right.put(i - at, &node.key(i), node.pointer(i));
@@ -476,7 +506,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             parent.set_pointer(place + 1, right.as_pointer());
             parent.set_count(count + 1);
         } else {
-            let root = Self::fresh(&self.pools.inners);
+            let root = Spare::new(&self.pools.inners).used();
             root.put(0, separator, left.as_pointer());
             root.set_pointer(1, right.as_pointer());
             root.set_count(2);
@@ -484,11 +514,6 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             // Release: pairs with `root`. `left` is the root, and latched.
             self.root.store(root.as_pointer().cast(), Ordering::Release);
         }
-    }
-
-    fn fresh(pool: &Pool<Node<N, CAP>>) -> &Node<N, CAP> {
-        // SAFETY: the pool hands out initialised nodes that stay mapped as long as the pool.
-        unsafe { pool.take().as_ref() }
     }
 
     // ---- Unlink --------------------------------------------------------------------------------
