@@ -51,6 +51,8 @@ struct Judgement<'a> {
     strict: bool,
     attempts: usize,
     transactions: usize,
+    /// Those that ran while one of another session did.
+    concurrent: usize,
     edges: usize,
     ambiguous: usize,
     anomalies: Vec<Told>,
@@ -123,6 +125,7 @@ fn json(
         strict,
         attempts: history.attempts.len(),
         transactions: verdict.transactions,
+        concurrent: verdict.concurrent,
         edges: verdict.edges,
         ambiguous: verdict.ambiguous,
         anomalies: verdict.anomalies.iter().map(told).collect(),
@@ -147,11 +150,13 @@ fn words(
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{}, seed {}: {} transactions of {} sessions committed, {aborted} attempts aborted",
+        "{}, seed {}: {} transactions of {} sessions committed, {} of them while another session's ran, \
+         {aborted} attempts aborted",
         history.header.protocol,
         history.header.seed,
         verdict.transactions,
-        sessions.len()
+        sessions.len(),
+        verdict.concurrent
     );
     let order = if strict { "strict serializability" } else { "serializability" };
     let _ = writeln!(
