@@ -798,8 +798,8 @@ pub(super) mod memory {
     use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
     use std::ptr::NonNull;
 
-    /// Regions of this size and more are mapped by themselves, aligned to it, in huge pages where
-    /// the system grants them, and zero until touched.
+    /// Regions of more than half this size are mapped by themselves, aligned to it, in huge pages
+    /// where the system grants them, and zero until touched.
     pub(in crate::index) const HUGE: usize = 2 << 20;
 
     /// Memory for an array, not initialised by Rust's rules unless `zeroed`.
@@ -823,8 +823,9 @@ pub(super) mod memory {
         pub(in crate::index) fn new<T>(length: usize) -> Self {
             let layout = Layout::array::<T>(length).expect("an index smaller than the address space");
             assert_ne!(layout.size(), 0);
-            if layout.size() >= HUGE
-                && let Some((base, mapping)) = map(layout.size())
+            // Whole huge pages, also where an odd size of `T` leaves the last one not quite full.
+            if layout.size() > HUGE / 2
+                && let Some((base, mapping)) = map(layout.size().next_multiple_of(HUGE))
             {
                 return Self { base, layout, mapping: Some(mapping) };
             }
