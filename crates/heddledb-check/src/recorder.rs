@@ -9,7 +9,7 @@
 //! there tell nothing of the version before; the commit stamps place them.
 
 use crate::history::{ABSENT, Op, Version};
-use heddledb::{Result, Scan, Table, Transaction};
+use heddledb::{ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
 
 /// A row of the ordered table (table 0).
@@ -43,21 +43,16 @@ pub struct Recorder<'a, T> {
     next: &'a mut Version,
 }
 
-impl<'a, T: Transaction> Recorder<'a, T> {
+impl<'a, T: ReadTransaction> Recorder<'a, T> {
     /// Records `tx` into `ops`; versions are drawn from `next` upwards.
     pub fn new(tx: &'a mut T, ops: &'a mut Vec<Op>, next: &'a mut Version) -> Self {
         Self { tx, ops, next }
     }
 
-    fn fresh(&mut self) -> Version {
-        *self.next += 1;
-        *self.next
-    }
-
     /// Reads the version of a row.
     ///
     /// # Errors
-    /// As for [`Transaction::get`].
+    /// As for [`ReadTransaction::get`].
     pub fn read(&mut self, table: u8, key: u64) -> Result<Version> {
         let version = match table {
             ORDERED => self.tx.get_columns(key, Ordered::version)?,
@@ -65,6 +60,38 @@ impl<'a, T: Transaction> Recorder<'a, T> {
         };
         self.ops.push(Op::Read(table, key, version.unwrap_or(ABSENT)));
         Ok(version.unwrap_or(ABSENT))
+    }
+
+    /// Scans keys `low..=high` of the ordered table, up to `limit` rows. Where the limit ends the
+    /// scan, only the keys up to the last row seen are recorded as scanned.
+    ///
+    /// # Errors
+    /// As for [`ReadTransaction::scan_columns`].
+    pub fn scan(&mut self, low: u64, high: u64, reverse: bool, limit: usize) -> Result<()> {
+        let scan = Scan::<Ordered>::range(low..=high).limit(limit);
+        let mut rows = Vec::new();
+        self.tx.scan_columns(
+            if reverse { scan.reverse() } else { scan },
+            Ordered::version,
+            |key, version| {
+                rows.push((key, version));
+                ControlFlow::Continue(())
+            },
+        )?;
+        let (low, high) = match rows.last() {
+            Some((last, _)) if rows.len() == limit && reverse => (*last, high),
+            Some((last, _)) if rows.len() == limit => (low, *last),
+            _ => (low, high),
+        };
+        self.ops.push(Op::Scan(ORDERED, low, high, rows));
+        Ok(())
+    }
+}
+
+impl<T: Transaction> Recorder<'_, T> {
+    fn fresh(&mut self) -> Version {
+        *self.next += 1;
+        *self.next
     }
 
     /// Writes a new version of a row, which is inserted if it is not there.
@@ -166,31 +193,6 @@ impl<'a, T: Transaction> Recorder<'a, T> {
             _ => self.tx.delete::<Hashed>(key)?,
         };
         self.ops.push(if there { Op::Delete(table, key) } else { Op::Read(table, key, ABSENT) });
-        Ok(())
-    }
-
-    /// Scans keys `low..=high` of the ordered table, up to `limit` rows. Where the limit ends the
-    /// scan, only the keys up to the last row seen are recorded as scanned.
-    ///
-    /// # Errors
-    /// As for [`Transaction::scan_columns`].
-    pub fn scan(&mut self, low: u64, high: u64, reverse: bool, limit: usize) -> Result<()> {
-        let scan = Scan::<Ordered>::range(low..=high).limit(limit);
-        let mut rows = Vec::new();
-        self.tx.scan_columns(
-            if reverse { scan.reverse() } else { scan },
-            Ordered::version,
-            |key, version| {
-                rows.push((key, version));
-                ControlFlow::Continue(())
-            },
-        )?;
-        let (low, high) = match rows.last() {
-            Some((last, _)) if rows.len() == limit && reverse => (*last, high),
-            Some((last, _)) if rows.len() == limit => (low, *last),
-            _ => (low, high),
-        };
-        self.ops.push(Op::Scan(ORDERED, low, high, rows));
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
 //! A random workload whose history is recorded: short transactions over two small tables, with
-//! inserts, updates, deletes, point reads and scans, some of which give up.
+//! inserts, updates, deletes, point reads and scans, some of which give up; and snapshots.
 //!
 //! The keys in use move on as the run proceeds, so that each row has a bounded number of versions,
 //! and rows and index nodes come and go.
@@ -124,9 +124,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
             // Relaxed: a window that is a little old is as good.
             let window = self.run.commits.load(Ordering::Relaxed) / (COMMITS_PER_KEY * plan.keys.max(1));
             let steps = self.draw(window * plan.keys);
+            let snapshot = self.random.below(SNAPSHOT_ODDS) == 0;
             // A transaction is tried some times, then given up for another.
             for retry in 0..20u64 {
-                let (attempt, again) = self.attempt(&steps)?;
+                let (attempt, again) = match snapshot {
+                    true => (self.look(&steps)?, false),
+                    false => self.attempt(&steps)?,
+                };
                 let done = attempt.status == Status::Committed;
                 attempts.push(attempt);
                 committed += u64::from(done);
@@ -177,6 +181,32 @@ impl<'a, P: Protocol> Worker<'a, P> {
         steps
     }
 
+    /// Looks at what the steps name on a snapshot.
+    fn look(&mut self, steps: &[Step]) -> Result<Attempt> {
+        let (mut ops, mut version) = (Vec::with_capacity(steps.len()), 0);
+        let begin = self.now();
+        let mut snapshot = self.session.snapshot()?;
+        let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
+        for step in steps {
+            match *step {
+                Step::Scan(low, high, reverse, limit) => recorder.scan(low, high, reverse, limit)?,
+                Step::Pause(hints) => pause(hints),
+                Step::GiveUp => {}
+                Step::Read(table, key)
+                | Step::Write(table, key)
+                | Step::Update(table, key)
+                | Step::Insert(table, key)
+                | Step::Upsert(table, key)
+                | Step::Overwrite(table, key)
+                | Step::Delete(table, key)
+                | Step::Remove(table, key) => _ = recorder.read(table, key)?,
+            }
+        }
+        drop(snapshot);
+        let (session, end) = (self.number as u32, self.now());
+        Ok(Attempt { session, begin, end, status: Status::Committed, stamp: 0, ops })
+    }
+
     /// Runs the steps once; true if they should be tried again.
     fn attempt(&mut self, steps: &[Step]) -> Result<(Attempt, bool)> {
         let mut ops = Vec::with_capacity(steps.len() * 2);
@@ -205,6 +235,9 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok((Attempt { session: self.number as u32, begin, end, status, stamp, ops }, again))
     }
 }
+
+/// One transaction in so many only looks, on a snapshot of its moment.
+const SNAPSHOT_ODDS: u64 = 8;
 
 /// One step in so many is followed by a pause, of fewer than so many spin hints.
 const PAUSE_ODDS: u64 = 6;

@@ -3,7 +3,7 @@
 mod run;
 
 use heddledb::protocol::{Silo, Visitor};
-use heddledb::{Database, Protocol, Result, Session, Text, Transaction, Txn};
+use heddledb::{Database, Protocol, ReadTransaction, Result, Session, Text, Transaction, Txn};
 use heddledb_workloads::Workload;
 use heddledb_workloads::tpcc::check::probe;
 use heddledb_workloads::tpcc::schema::{

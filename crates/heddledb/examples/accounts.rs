@@ -1,6 +1,6 @@
 //! The program of the README.
 
-use heddledb::{Database, Error, Scan, Table, Text, Transaction, protocol::TicToc};
+use heddledb::{Database, Error, ReadTransaction, Scan, Table, Text, Transaction, protocol::TicToc};
 
 #[derive(Table, Clone, Copy)]
 #[table(index(ByOwner(owner)))]

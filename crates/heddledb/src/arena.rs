@@ -8,6 +8,7 @@
 
 use crate::record::RecordRef;
 use crate::sync::{AtomicU64, Ordering};
+use crate::version::HEADER;
 use std::ptr::NonNull;
 
 /// The first chunk is small, so that small databases stay small: 256 KiB.
@@ -27,6 +28,12 @@ pub(crate) struct Arena {
     used: usize,
     /// Free blocks by relation number.
     free: Vec<Vec<RecordRef>>,
+    /// Free blocks of old versions, by data words.
+    free_versions: Vec<Vec<RecordRef>>,
+    /// Bytes of all blocks, free ones included.
+    bytes: usize,
+    /// Bytes of old versions in use.
+    version_bytes: usize,
 }
 
 impl Arena {
@@ -34,9 +41,32 @@ impl Arena {
     /// and zeroed. Its memory is present: a page fault, which may take a millisecond for a huge page,
     /// happens here, where the caller holds no latch.
     pub fn allocate(&mut self, relation: usize, words: usize) -> RecordRef {
-        if let Some(block) = self.free.get_mut(relation).and_then(Vec::pop) {
-            return block;
+        match self.free.get_mut(relation).and_then(Vec::pop) {
+            Some(block) => block,
+            None => self.carve(words),
         }
+    }
+
+    /// A block for an old version with `words` words of data.
+    pub fn version(&mut self, words: usize) -> RecordRef {
+        self.version_bytes += (HEADER + words) * size_of::<AtomicU64>();
+        match self.free_versions.get_mut(words).and_then(Vec::pop) {
+            Some(block) => block,
+            None => self.carve(HEADER + words),
+        }
+    }
+
+    /// Puts the block of an old version back, when its reclamation epoch has passed.
+    pub fn release_version(&mut self, words: usize, block: RecordRef) {
+        self.version_bytes -= (HEADER + words) * size_of::<AtomicU64>();
+        if self.free_versions.len() <= words {
+            self.free_versions.resize_with(words + 1, Vec::new);
+        }
+        self.free_versions[words].push(block);
+    }
+
+    /// A new block.
+    fn carve(&mut self, words: usize) -> RecordRef {
         let words = words.next_multiple_of(BLOCK_ALIGN);
         if self.chunks.last().is_none_or(|chunk| chunk.len() - self.used < words) {
             let size = if self.chunks.is_empty() { FIRST_WORDS } else { CHUNK_WORDS };
@@ -46,6 +76,7 @@ impl Arena {
         let chunk = self.chunks.last().expect("a chunk was just ensured");
         let start = self.used;
         self.used += words;
+        self.bytes += words * size_of::<AtomicU64>();
         // SAFETY: `start..used` lies within the chunk, no earlier block overlaps it, its words are
         // initialised (zero), and the chunk lives as long as the arena, which the database keeps
         // until no transaction is left.
@@ -65,10 +96,14 @@ impl Arena {
         self.free[relation].push(block);
     }
 
-    /// Bytes of all chunks' used parts.
+    /// Bytes of old versions in use.
+    pub fn version_bytes(&self) -> usize {
+        self.version_bytes
+    }
+
+    /// Bytes of all blocks, free ones included.
     pub fn bytes(&self) -> usize {
-        let full: usize = self.chunks.iter().rev().skip(1).map(Chunk::len).sum();
-        (full + self.used) * size_of::<AtomicU64>()
+        self.bytes
     }
 }
 

@@ -63,10 +63,10 @@ impl EpochClock {
         self.places[worker].store(IDLE, Ordering::Release);
     }
 
-    /// The epoch now.
+    /// The epoch now. SeqCst: snapshots' bookkeeping is read after it (`crate::snapshot`).
     #[inline]
     pub fn now(&self) -> u64 {
-        self.now.load(Ordering::Acquire)
+        self.now.load(Ordering::SeqCst)
     }
 
     /// The epoch for a commit, read after the transaction's locks are held: the fence orders the
@@ -98,7 +98,7 @@ impl EpochClock {
     }
 }
 
-/// A thread that advances a clock at a fixed interval until it is dropped.
+/// A thread that does something at a fixed interval until it is dropped.
 pub struct Ticker {
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<thread::JoinHandle<()>>,
@@ -106,7 +106,7 @@ pub struct Ticker {
 
 impl Ticker {
     /// Starts ticking.
-    pub fn start(clock: Arc<EpochClock>, interval: Duration) -> Self {
+    pub fn start(interval: Duration, tick: impl Fn() + Send + 'static) -> Self {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
@@ -117,7 +117,7 @@ impl Ticker {
                     Ok((guard, _)) => guard,
                     Err(poisoned) => poisoned.into_inner().0,
                 };
-                clock.advance();
+                tick();
             }
         });
         Self { stop, thread: Some(thread) }
@@ -156,7 +156,8 @@ mod tests {
     #[test]
     fn the_ticker_ticks_and_stops() {
         let clock = Arc::new(EpochClock::new(1));
-        let ticker = Ticker::start(Arc::clone(&clock), Duration::from_millis(1));
+        let ticked = Arc::clone(&clock);
+        let ticker = Ticker::start(Duration::from_millis(1), move || _ = ticked.advance());
         while clock.now() < FIRST + 3 {
             thread::yield_now();
         }

@@ -26,11 +26,13 @@ pub enum Conflict {
     Upgrade,
     /// The record was being reclaimed.
     Reclaimed,
+    /// The epoch has run out of stamps: a transaction has held it back for seconds.
+    EpochFull,
 }
 
 impl Conflict {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Locked,
         Self::ReadChanged,
         Self::Phantom,
@@ -38,6 +40,7 @@ impl Conflict {
         Self::Died,
         Self::Upgrade,
         Self::Reclaimed,
+        Self::EpochFull,
     ];
 
     /// The name in tables and reports.
@@ -50,6 +53,7 @@ impl Conflict {
             Self::Died => "died",
             Self::Upgrade => "upgrade",
             Self::Reclaimed => "reclaimed",
+            Self::EpochFull => "epoch full",
         }
     }
 }
@@ -127,6 +131,14 @@ pub enum Misuse {
     TooManySessions {
         /// How many there are.
         limit: usize,
+    },
+    /// A transaction that was begun before has not ended.
+    #[error(
+        "a transaction has been open for {seconds} s and holds the epoch back, so no snapshot of this moment can be had; end it first"
+    )]
+    EpochHeld {
+        /// How long was waited.
+        seconds: u64,
     },
     /// More tables than a process can tell apart.
     #[error("this process has used more than {limit} tables and indexes")]

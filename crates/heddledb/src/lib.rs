@@ -9,6 +9,7 @@ pub mod table;
 
 mod access;
 mod arena;
+mod commit;
 mod db;
 mod epoch;
 mod error;
@@ -18,15 +19,17 @@ mod models;
 mod mutant;
 #[doc(hidden)]
 pub mod record;
+mod snapshot;
 mod stamp;
 mod transaction;
+mod version;
 
-pub use db::{Builder, Database, Metrics, OwnedTransaction, Session, Stats, Txn};
+pub use db::{Builder, Database, Metrics, OwnedTransaction, Session, Snapshot, Stats, Txn};
 pub use error::{Conflict, Error, Misuse, Result};
 pub use heddledb_macros::Table;
 pub use protocol::Protocol;
 pub use table::{Column, Row, Scan, Table, Text};
-pub use transaction::Transaction;
+pub use transaction::{ReadTransaction, Transaction};
 
 #[cfg(feature = "mutants")]
 pub use mutant::{Mutant, plant};

@@ -1,11 +1,13 @@
 //! A record: one block of atomic words, its concurrency words in front of its data.
 //!
 //! ```text
-//!   word 0 .. P*G            P*G ..                       (P words per group, G groups)
-//!   +-----------------------+--------------------------------------------+
-//!   | group 0 | .. group G-1| data of group 0 | data of group 1 | ..     |
-//!   +-----------------------+--------------------------------------------+
+//!   word 0 .. P*G            (P+1)*G                      (P words per group, G groups)
+//!   +-----------------------+-------+--------------------------------------------+
+//!   | group 0 | .. group G-1| heads | data of group 0 | data of group 1 | ..     |
+//!   +-----------------------+-------+--------------------------------------------+
 //! ```
+//!
+//! A head leads to the old versions of its group; see [`crate::version`].
 //!
 //! Each *column group* has its own concurrency words, whose meaning belongs to the protocol
 //! (`GROUP_WORDS` of them). Data words are read and written only as relaxed atomics, under
@@ -60,6 +62,24 @@ impl RecordRef {
         // SAFETY: by `new`, the block holds every word of its table's layout and outlives the
         // database handle through which the caller reached it; callers index by that layout.
         unsafe { &*self.0.as_ptr().add(index) }
+    }
+
+    /// The same, for who holds the database otherwise than by a borrow.
+    #[inline(always)]
+    pub(crate) fn lasting_word(self, index: usize) -> &'static AtomicU64 {
+        // SAFETY: as for `word`; arenas are dropped with the database, after the last transaction and
+        // snapshot, and no reference of this kind is kept outside of one.
+        unsafe { &*self.0.as_ptr().add(index) }
+    }
+
+    /// The address as a number, to be stored in a word.
+    pub(crate) fn to_link(self) -> u64 {
+        self.0.as_ptr().expose_provenance() as u64
+    }
+
+    /// Turns a stored number back; `None` for 0.
+    pub(crate) fn from_link(link: u64) -> Option<Self> {
+        NonNull::new(std::ptr::with_exposed_provenance_mut(link as usize)).map(Self)
     }
 
     /// A number to hash by; equal for equal references. Never used to order anything.

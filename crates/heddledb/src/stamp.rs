@@ -1,9 +1,16 @@
 //! The version stamp of a column group: a logical or commit time with two state bits.
 //!
 //! ```text
-//!   63     62      61 .......... 30   29 ........ 0
-//!   lock   absent  epoch (32 bits)    sequence within the epoch
+//!   63     62      61 .......... 24   23 ........ 0
+//!   lock   absent  epoch (38 bits)    sequence within the epoch
 //! ```
+//!
+//! At a thousand epochs a second, as fast as a disk takes them, the epochs last for eight years of a
+//! database's life. Sixteen million sequence numbers last an epoch of some seconds; where a
+//! transaction holds the epoch back for longer, commits conflict ([`Conflict::EpochFull`]) until it
+//! ends.
+//!
+//! [`Conflict::EpochFull`]: crate::Conflict::EpochFull
 //!
 //! For one record stamps rise strictly from writer to writer. The all-ones stamp is *sealed*:
 //! locked and absent for ever, the last state of a block before it is unlinked and recycled.
@@ -16,7 +23,7 @@ pub const ABSENT: u64 = 1 << 62;
 pub const SEALED: u64 = u64::MAX;
 
 const TIME: u64 = ABSENT - 1;
-const SEQUENCE_BITS: u32 = 30;
+const SEQUENCE_BITS: u32 = 24;
 
 /// The time of a stamp, without its state bits.
 #[inline(always)]

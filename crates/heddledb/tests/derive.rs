@@ -362,7 +362,7 @@ fn columns_and_indexes_are_as_visible_as_the_struct() {
 
 #[test]
 fn the_engine_runs_on_derived_tables() -> heddledb::Result<()> {
-    use heddledb::Transaction;
+    use heddledb::{ReadTransaction, Transaction};
 
     let db = heddledb::Database::in_memory();
     let mut session = db.session()?;

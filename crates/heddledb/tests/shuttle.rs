@@ -7,7 +7,7 @@
 #![cfg(feature = "shuttle")]
 
 use heddledb::protocol::{Kind, Visitor};
-use heddledb::{Database, Error, Protocol, Scan, Session, Table, Transaction};
+use heddledb::{Database, Error, Protocol, ReadTransaction, Scan, Session, Table, Transaction};
 use std::ops::ControlFlow;
 
 #[derive(Table, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! A small workload for the tests of the runner and the reports: counters that are counted up.
 
-use heddledb::{Builder, Database, Error, Protocol, Result, Scan, Table, Transaction};
+use heddledb::{Builder, Database, Error, Protocol, ReadTransaction, Result, Scan, Table, Transaction};
 use heddledb_workloads::{Check, Workload};
 use std::ops::ControlFlow;
 

@@ -2,7 +2,7 @@
 
 use super::{Hashed, Ordered, Tables, Test, check_index, open};
 use heddledb::sync::Random;
-use heddledb::{Database, Error, Protocol, Scan, Session, Transaction};
+use heddledb::{Database, Error, Protocol, ReadTransaction, Scan, Session, Transaction};
 use std::ops::ControlFlow;
 
 pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {

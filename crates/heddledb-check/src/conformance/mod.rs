@@ -7,6 +7,7 @@
 //!   both index structures ([`script`] says how they are judged);
 //! - `random`: random small programs in random interleavings, by seed;
 //! - `reclamation`: a row's lives, when its record was given back between them;
+//! - `snapshots`: one moment, whatever happens beside it; and that old versions go away;
 //! - `load`: invariants while several threads run, also with four times more threads than cores;
 //! - `histories`: long random histories, judged by both checkers.
 //!
@@ -18,9 +19,10 @@ mod load;
 mod random;
 mod reclamation;
 pub mod script;
+mod snapshots;
 
 use heddledb::table::{Column, Index};
-use heddledb::{Database, Protocol, Result, Scan, Table, Transaction};
+use heddledb::{Database, Protocol, ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
 
 /// One test of the suite.
@@ -36,6 +38,7 @@ pub fn suite<P: Protocol>() -> Vec<Test<P>> {
     let mut tests = anomalies::tests::<P>();
     tests.extend(random::tests::<P>());
     tests.extend(reclamation::tests::<P>());
+    tests.extend(snapshots::tests::<P>());
     tests.extend(load::tests::<P>());
     tests.extend(histories::tests::<P>());
     tests
@@ -79,7 +82,7 @@ pub trait Tables: Send + Sync + 'static {
     fn parts(row: &Self::Row) -> (u64, i64, i64);
     /// The rows in a range of keys.
     fn scan(
-        tx: &mut impl Transaction,
+        tx: &mut impl ReadTransaction,
         low: u64,
         high: u64,
         reverse: bool,
@@ -107,7 +110,7 @@ impl Tables for Ordered {
     }
 
     fn scan(
-        tx: &mut impl Transaction,
+        tx: &mut impl ReadTransaction,
         low: u64,
         high: u64,
         reverse: bool,
@@ -139,7 +142,7 @@ impl Tables for Hashed {
 
     /// Without order, a range is its keys one by one, the absent ones too.
     fn scan(
-        tx: &mut impl Transaction,
+        tx: &mut impl ReadTransaction,
         low: u64,
         high: u64,
         reverse: bool,

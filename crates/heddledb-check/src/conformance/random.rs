@@ -15,15 +15,20 @@ pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
 /// Cases of one run; `HEDDLE_SEED` replays a single one, `HEDDLE_CASES` changes the number.
 const CASES: u64 = 1_500;
 
-fn many<P: Protocol, T: Tables>(options: &P::Options) {
+/// The seeds of `cases` cases, or as many as `HEDDLE_CASES` says, or the one in `HEDDLE_SEED`.
+pub(super) fn seeds(cases: u64) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("HEDDLE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("HEDDLE_CASES").unwrap_or(cases),
+    }
+}
+
+fn many<P: Protocol, T: Tables>(options: &P::Options) {
     let db = open::<P>(options);
     // Every other case in a new database: without the remains of deleted rows, absence is in the gaps.
     let case = |seed| one::<P, T>(&if seed % 2 == 0 { db.clone() } else { open::<P>(options) }, seed);
-    match number("HEDDLE_SEED") {
-        Some(seed) => case(seed),
-        None => (0..number("HEDDLE_CASES").unwrap_or(CASES)).for_each(case),
-    }
+    seeds(CASES).for_each(case);
 }
 
 fn one<P: Protocol, T: Tables>(db: &heddledb::Database<P>, seed: u64) {

@@ -16,7 +16,7 @@ use super::{DISTRICTS, Ledger, Mode, Scale, Tpcc};
 use crate::Check;
 use crate::verdict::{Verdict, equal};
 use heddledb::sync::Ordering;
-use heddledb::{Database, Error, Protocol, Result, Scan, Session, Text, Transaction, Txn};
+use heddledb::{Database, Error, Protocol, ReadTransaction, Result, Scan, Session, Text, Transaction, Txn};
 use std::ops::ControlFlow::Continue;
 use std::ops::Range;
 

@@ -19,7 +19,9 @@ use crate::random::stream;
 use crate::verdict::{Verdict, equal};
 use crate::{Check, Workload};
 use heddledb::sync::{AtomicU64, Ordering};
-use heddledb::{Builder, Database, Error, Misuse, Protocol, Result, Row, Scan, Session, Transaction};
+use heddledb::{
+    Builder, Database, Error, Misuse, Protocol, ReadTransaction, Result, Row, Scan, Session, Transaction,
+};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::hint::black_box;

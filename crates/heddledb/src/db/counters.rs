@@ -60,6 +60,18 @@ struct Line {
     commits: AtomicU64,
     user_aborts: AtomicU64,
     conflicts: [AtomicU64; Conflict::ALL.len()],
+    memory: [AtomicU64; 3],
+}
+
+/// What a worker holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// Bytes of record blocks, free ones and old versions included.
+    pub record_bytes: usize,
+    /// Bytes of old versions.
+    pub version_bytes: usize,
+    /// Entries that wait for reclamation.
+    pub garbage: usize,
 }
 
 pub(crate) struct Counters(Box<[CachePadded<Line>]>);
@@ -86,6 +98,27 @@ impl Counters {
 
     pub fn conflict(&self, worker: usize, conflict: Conflict) {
         bump(&self.0[worker].conflicts[conflict as usize]);
+    }
+
+    /// Publishes what a worker holds. Relaxed, like all figures here.
+    #[inline(always)]
+    pub fn memory(&self, worker: usize, memory: Memory) {
+        let figures = [memory.record_bytes, memory.version_bytes, memory.garbage];
+        for (place, figure) in self.0[worker].memory.iter().zip(figures) {
+            place.store(figure as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// What all workers hold.
+    pub fn memory_sum(&self) -> Memory {
+        self.0.iter().fold(Memory::default(), |mut sum, line| {
+            let [records, versions, garbage] =
+                line.memory.each_ref().map(|f| f.load(Ordering::Relaxed) as usize);
+            sum.record_bytes += records;
+            sum.version_bytes += versions;
+            sum.garbage += garbage;
+            sum
+        })
     }
 
     pub fn of(&self, worker: usize) -> Stats {

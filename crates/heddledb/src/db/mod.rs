@@ -2,17 +2,21 @@
 
 mod counters;
 mod garbage;
+mod reading;
 mod session;
+mod snapshot;
 mod store;
 mod txn;
 
 pub use counters::Stats;
 pub use session::{OwnedTransaction, Session};
+pub use snapshot::Snapshot;
 pub use txn::Txn;
 
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::protocol::{Protocol, Silo};
+use crate::snapshot::Boundaries;
 use crate::sync::{Mutex, lock};
 use crate::table::{IndexSet, IndexVisitor, Table};
 use counters::Counters;
@@ -41,6 +45,7 @@ pub(crate) struct Inner<P: Protocol> {
     /// Advances the clock; `None` if the user does.
     _ticker: Option<Ticker>,
     clock: Arc<EpochClock>,
+    boundaries: Arc<Boundaries>,
     stores: Stores<P>,
     counters: Counters,
     options: P::Options,
@@ -101,6 +106,18 @@ impl<P: Protocol> Database<P> {
         Ok(Session::new(self.inner.take_place()?))
     }
 
+    /// A snapshot of this moment, on a session of its own: it sees everything that was committed before
+    /// the call, and nothing after. It never conflicts, and nobody waits for it.
+    ///
+    /// It waits for the transactions that are running to end, so a thread that holds an open
+    /// [`OwnedTransaction`] must not ask for one.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`]; [`Misuse::EpochHeld`] when a transaction stays open for seconds.
+    pub fn snapshot(&self) -> Result<Snapshot<P>> {
+        Snapshot::now(self.session()?)
+    }
+
     /// Begins an owned transaction, on a session of its own.
     ///
     /// # Errors
@@ -119,12 +136,15 @@ impl<P: Protocol> Database<P> {
 
     /// What all workers did since the database was opened, and what it holds.
     pub fn metrics(&self) -> Metrics {
-        let places = lock(&self.inner.places);
+        let memory = self.inner.counters.memory_sum();
+        let oldest_snapshot = self.inner.boundaries.oldest();
         Metrics {
             stats: self.inner.counters.sum(),
             epoch: self.inner.clock.now(),
-            record_bytes: places.idle.iter().map(|worker| worker.arena.bytes()).sum(),
-            garbage: places.idle.iter().map(|worker| worker.garbage.len()).sum(),
+            record_bytes: memory.record_bytes,
+            version_bytes: memory.version_bytes,
+            garbage: memory.garbage,
+            oldest_snapshot: oldest_snapshot.map(|(_, _, age)| age),
             index_nodes: self.inner.stores.all().map(|store| (store.name(), store.index_nodes())).collect(),
         }
     }
@@ -132,7 +152,9 @@ impl<P: Protocol> Database<P> {
     /// Advances the epoch by one, unless a transaction that began before holds it back. Only needed
     /// where the database was opened with [`Builder::manual_epochs`].
     pub fn advance_epoch(&self) -> bool {
-        self.inner.clock.advance()
+        let moved = self.inner.clock.advance();
+        self.inner.boundaries.expire();
+        moved
     }
 
     /// The protocol's settings.
@@ -149,10 +171,14 @@ pub struct Metrics {
     pub stats: Stats,
     /// The epoch now.
     pub epoch: u64,
-    /// Bytes of record memory of the workers that have no session at the moment.
+    /// Bytes of record memory, free blocks and old versions included.
     pub record_bytes: usize,
-    /// Reclamation steps that wait for their epoch, of the workers that have no session.
+    /// Bytes of old versions that snapshots may need, or that wait for their reclamation.
+    pub version_bytes: usize,
+    /// Reclamation steps that wait for their epoch, or for a snapshot to end.
     pub garbage: usize,
+    /// How long the oldest snapshot has been open. Old versions and deleted rows pile up while it is.
+    pub oldest_snapshot: Option<Duration>,
     /// Nodes or buckets of each index.
     pub index_nodes: Vec<(&'static str, usize)>,
 }
@@ -162,12 +188,15 @@ pub struct Builder<P: Protocol> {
     options: P::Options,
     sessions: usize,
     epoch_interval: Option<Duration>,
+    snapshot_interval: Duration,
     stores: Result<Stores<P>>,
     protocol: PhantomData<fn() -> P>,
 }
 
 /// Sessions of a database unless it is told otherwise.
 const SESSIONS: usize = 128;
+/// For how long a moment is recent enough for [`Session::read`].
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(100);
 /// How often the epoch advances.
 const EPOCH_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -177,6 +206,7 @@ impl<P: Protocol> Builder<P> {
             options: P::Options::default(),
             sessions: SESSIONS.min(P::SESSIONS_MAX),
             epoch_interval: Some(EPOCH_INTERVAL),
+            snapshot_interval: SNAPSHOT_INTERVAL,
             stores: Ok(Stores::new()),
             protocol: PhantomData,
         }
@@ -184,7 +214,8 @@ impl<P: Protocol> Builder<P> {
 
     /// Chooses the protocol. Call it first: protocol options and tables start afresh.
     pub fn protocol<Q: Protocol>(self) -> Builder<Q> {
-        Builder { epoch_interval: self.epoch_interval, ..Builder::new() }
+        let Self { epoch_interval, snapshot_interval, .. } = self;
+        Builder { epoch_interval, snapshot_interval, ..Builder::new() }
     }
 
     /// The protocol's own settings.
@@ -212,6 +243,13 @@ impl<P: Protocol> Builder<P> {
         self
     }
 
+    /// How old the moment may be that [`Session::read`] sees; 100 ms unless told. The longer, the fewer
+    /// old versions are kept beside readers. At zero each reader has a moment of his own.
+    pub fn snapshot_interval(mut self, interval: Duration) -> Self {
+        self.snapshot_interval = interval;
+        self
+    }
+
     /// Starts no thread: [`Database::advance_epoch`] advances the epoch.
     pub fn manual_epochs(mut self) -> Self {
         self.epoch_interval = None;
@@ -229,10 +267,18 @@ impl<P: Protocol> Builder<P> {
             return Err(Misuse::Option(format!("{name} allows 1 to {max} sessions, not {given}")).into());
         }
         let clock = Arc::new(EpochClock::new(self.sessions));
-        let ticker = self.epoch_interval.map(|interval| Ticker::start(Arc::clone(&clock), interval));
+        let boundaries = Arc::new(Boundaries::new(self.snapshot_interval));
+        let ticker = self.epoch_interval.map(|interval| {
+            let (clock, boundaries) = (Arc::clone(&clock), Arc::clone(&boundaries));
+            Ticker::start(interval, move || {
+                clock.advance();
+                boundaries.expire();
+            })
+        });
         let inner = Inner {
             _ticker: ticker,
             clock,
+            boundaries,
             stores: self.stores?,
             counters: Counters::new(self.sessions),
             options: self.options,

@@ -1,6 +1,7 @@
 //! Sessions run transactions; owned transactions carry a session with them.
 
 use super::counters::Stats;
+use super::snapshot::Snapshot;
 use super::txn::Txn;
 use super::{Database, Inner};
 use crate::error::{Error, Result};
@@ -22,12 +23,12 @@ impl<P: Protocol> Session<P> {
         Self { txn: Some(txn), before }
     }
 
-    fn txn(&self) -> &Txn<P> {
+    pub(super) fn txn(&self) -> &Txn<P> {
         self.txn.as_ref().expect("a session has its worker until it is dropped")
     }
 
     #[inline(always)]
-    fn txn_mut(&mut self) -> &mut Txn<P> {
+    pub(super) fn txn_mut(&mut self) -> &mut Txn<P> {
         self.txn.as_mut().expect("a session has its worker until it is dropped")
     }
 
@@ -40,7 +41,7 @@ impl<P: Protocol> Session<P> {
     /// given only if what the body had read still stood.
     ///
     /// ```
-    /// use heddledb::{Database, Error, Table, Transaction};
+    /// use heddledb::{Database, Error, Table, ReadTransaction, Transaction};
     /// #[derive(Table, Clone, Copy)]
     /// struct Account { #[key] id: u64, balance: i64 }
     ///
@@ -116,6 +117,41 @@ impl<P: Protocol> Session<P> {
         if !crate::sync::MODEL {
             (0..hints).for_each(|_| spin_loop());
         }
+    }
+
+    /// A snapshot of this moment, in this session: see [`Database::snapshot`].
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a transaction stays open for seconds.
+    pub fn snapshot(&mut self) -> Result<Snapshot<P, &mut Self>> {
+        Snapshot::now(self)
+    }
+
+    /// Runs `body` on a snapshot of a recent moment: at most [`Builder::snapshot_interval`] ago, 100 ms
+    /// unless told, and not before that of this session's last `read`. It sees all that was committed by
+    /// then and nothing later, so not always this session's own last commit; for the present moment, use
+    /// [`Session::snapshot`]. It never conflicts, runs once, and nobody waits for it.
+    ///
+    /// [`Builder::snapshot_interval`]: crate::Builder::snapshot_interval
+    ///
+    /// # Errors
+    /// Whatever `body` returns; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when another transaction
+    /// stays open for seconds.
+    ///
+    /// ```
+    /// use heddledb::{Database, ReadTransaction, Scan, Table, Transaction};
+    /// #[derive(Table, Clone, Copy)]
+    /// struct Account { #[key] id: u64, balance: i64 }
+    ///
+    /// let db = Database::in_memory();
+    /// let mut session = db.session()?;
+    /// session.run(|tx| tx.insert(Account { id: 1, balance: 100 }))?;
+    /// let rows = session.read(|snapshot| snapshot.collect(Scan::<Account>::all()))?;
+    /// assert_eq!(rows.len(), 1);
+    /// # Ok::<(), heddledb::Error>(())
+    /// ```
+    pub fn read<R>(&mut self, body: impl FnOnce(&mut Snapshot<P, &mut Self>) -> Result<R>) -> Result<R> {
+        body(&mut Snapshot::recent(self)?)
     }
 
     /// The number of this session's worker, below the database's `sessions`.

@@ -3,9 +3,11 @@
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::index::{AnyIndex, Retired};
-use crate::protocol::{Protocol, Seal, data_base};
+use crate::protocol::{Protocol, Seal, data_base, heads_base};
 use crate::record::RecordRef;
+use crate::sync::AtomicU64;
 use crate::table::{IndexWords, Layout, Relation, Structure};
+use crate::version;
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -26,7 +28,7 @@ pub(crate) struct Store<W: IndexWords, P> {
 /// What reclamation does to a relation whose key type it does not know.
 pub(crate) trait Reclaim: Send + Sync {
     /// Seals the record of `key` and takes it out of the index. `Live` also if the key leads
-    /// elsewhere by now.
+    /// elsewhere by now, or if another worker has it in his queue.
     fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal;
     /// Takes index nodes back.
     fn recycle(&self, node: Retired);
@@ -40,17 +42,22 @@ impl<W: IndexWords, P: Protocol> Reclaim for Store<W, P> {
     fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal {
         let mut words = W::MIN;
         words.words_mut().copy_from_slice(key);
+        let head = record.word(heads_base::<P>(self.layout));
+        version::dequeue(head);
         let mut outcome = Seal::Live;
         self.index.remove(
             &words,
             record,
             |gap| {
-                outcome = P::seal(record, self.layout, clock, gap);
+                // A snapshot may read what the record was: it stays as long as that is kept.
+                let spare = || heads::<P>(record, self.layout).all(|head| !version::any(head));
+                outcome = P::seal(record, self.layout, clock, gap, spare);
                 outcome == Seal::Sealed
             },
             retired,
         );
-        outcome
+        // Whoever has queued it meanwhile will look at it.
+        if outcome == Seal::Busy && !version::enqueue(head) { Seal::Live } else { outcome }
     }
 
     fn recycle(&self, node: Retired) {
@@ -131,6 +138,15 @@ impl<P: Protocol> Stores<P> {
     pub fn all(&self) -> impl Iterator<Item = &dyn Reclaim> {
         self.slots.iter().filter_map(|slot| slot.get().map(|slotted| &*slotted.store))
     }
+}
+
+/// The words of a record that lead to its old versions.
+pub(crate) fn heads<'a, P: Protocol>(
+    record: RecordRef,
+    layout: &Layout,
+) -> impl Iterator<Item = &'a AtomicU64> + use<'a, P> {
+    let base = heads_base::<P>(layout);
+    (base..base + layout.groups.len()).map(move |head| record.lasting_word(head))
 }
 
 /// True where a relation can be scanned.

@@ -7,22 +7,24 @@
 //! as any other under every protocol.
 
 use super::Inner;
+use super::counters::Memory;
 use super::garbage::Garbage;
-use super::store::{Store, is_ordered};
+use super::reading::{OfTable, Projection, Reading};
+use super::store::{Store, heads, is_ordered};
 use crate::access::{Groups, WriteSet};
 use crate::arena::Arena;
+use crate::commit::{Commit, Superseded};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Env, Intent, Protocol, data_base};
+use crate::protocol::{Env, Intent, Protocol, data_base, heads_base};
 use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut};
-use crate::sync::Random;
+use crate::sync::{Ordering, Random};
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
-    LeafBuffers, Relation, Row, Scan, Span, Table, decode_key, encode_key,
+    LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
 };
 use crate::transaction::Transaction;
-use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -35,13 +37,16 @@ pub(crate) struct Worker<P: Protocol> {
     pub garbage: Garbage,
     /// Placeholders that this attempt put into indexes: relation, key (in the scratch buffer), record.
     placeholders: Vec<Placeholder>,
-    leaves: LeafBuffers,
+    /// Versions that this attempt overwrote and a snapshot may need.
+    superseded: Vec<Superseded>,
+    pub leaves: LeafBuffers,
     pub random: Random,
     pub last_commit: u64,
 }
 
 struct Placeholder {
     relation: u32,
+    layout: &'static Layout,
     key: u32,
     key_words: u8,
     record: RecordRef,
@@ -56,6 +61,7 @@ impl<P: Protocol> Worker<P> {
             arena: Arena::default(),
             garbage: Garbage::default(),
             placeholders: Vec::new(),
+            superseded: Vec::new(),
             leaves: LeafBuffers::default(),
             random: Random::new(number as u64),
             last_commit: 0,
@@ -75,56 +81,7 @@ pub struct Txn<P: Protocol> {
 }
 
 /// What a scan asks for of each record in a leaf: its concurrency words and first columns.
-const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
-
-/// What a projection of a record's words yields: columns of a table, or an index entry's target.
-pub(crate) trait Projection: Copy {
-    type Value;
-    fn groups(&self) -> GroupSet;
-    fn span(&self, group: usize) -> Span;
-    fn load(&self, source: &impl Words) -> Self::Value;
-}
-
-#[derive(Clone, Copy)]
-struct OfTable<C>(C);
-
-impl<C: Columns> Projection for OfTable<C> {
-    type Value = C::Value;
-    #[inline(always)]
-    fn groups(&self) -> GroupSet {
-        self.0.groups()
-    }
-    #[inline(always)]
-    fn span(&self, group: usize) -> Span {
-        self.0.span(group)
-    }
-    #[inline(always)]
-    fn load(&self, source: &impl Words) -> C::Value {
-        self.0.load(source)
-    }
-}
-
-/// The primary key in an index entry, as words.
-#[derive(Clone, Copy)]
-struct PrimaryKey<W>(PhantomData<W>);
-
-impl<W: KeyWords> Projection for PrimaryKey<W> {
-    type Value = W;
-    #[inline(always)]
-    fn groups(&self) -> GroupSet {
-        1
-    }
-    #[inline(always)]
-    fn span(&self, _: usize) -> Span {
-        Span { start: 0, end: W::MIN.words().len() }
-    }
-    #[inline(always)]
-    fn load(&self, source: &impl Words) -> W {
-        let mut key = W::MIN;
-        key.words_mut().iter_mut().enumerate().for_each(|(index, word)| *word = source.word(index));
-        key
-    }
-}
+pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
 
 /// Everything of a record, for whoever only wants to know whether it is there.
 #[derive(Clone, Copy)]
@@ -146,7 +103,7 @@ impl Projection for Existence {
 
 /// The span that covers all columns of a projection.
 #[inline(always)]
-fn cover(projection: &impl Projection) -> Span {
+pub(super) fn cover(projection: &impl Projection) -> Span {
     Groups(projection.groups()).fold(Span::NONE, |span, group| span.cover(projection.span(group)))
 }
 
@@ -173,9 +130,11 @@ impl<P: Protocol> Txn<P> {
         }
         let worker = &mut *self.worker;
         let env = Env { clock: &self.db.clock, worker: worker.number };
-        match P::commit(&mut worker.local, env, &worker.writes) {
+        let Worker { local, writes, arena, superseded, .. } = worker;
+        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded);
+        match P::commit(local, env, &mut commit) {
             Ok(stamp) => {
-                worker.last_commit = stamp;
+                self.worker.last_commit = stamp;
                 self.leave_behind(true);
                 self.db.counters.commit(self.worker.number);
                 self.end();
@@ -212,14 +171,19 @@ impl<P: Protocol> Txn<P> {
         if committed {
             for write in writes.writes() {
                 if !write.present {
-                    worker.garbage.absent(now, write.relation, writes.key(write), write.record);
+                    let head = write.record.word(heads_base::<P>(write.layout));
+                    worker.garbage.absent(now, write.relation, writes.key(write), write.record, head);
                 }
+            }
+            for version in worker.superseded.drain(..) {
+                worker.garbage.superseded(now, version);
             }
         } else {
             for at in 0..worker.placeholders.len() {
-                let Placeholder { relation, key, key_words, record } = worker.placeholders[at];
+                let Placeholder { relation, layout, key, key_words, record } = worker.placeholders[at];
                 let key = writes.scratch(key as usize, key_words as usize);
-                worker.garbage.absent(now, relation, key, record);
+                let head = record.word(heads_base::<P>(layout));
+                worker.garbage.absent(now, relation, key, record, head);
             }
         }
         worker.placeholders.clear();
@@ -229,7 +193,13 @@ impl<P: Protocol> Txn<P> {
     #[inline]
     fn end(&mut self) {
         let worker = &mut *self.worker;
-        worker.garbage.collect(&self.db.clock, &self.db.stores, &mut worker.arena);
+        worker.garbage.collect(&self.db.clock, &self.db.boundaries, &self.db.stores, &mut worker.arena);
+        let memory = Memory {
+            record_bytes: worker.arena.bytes(),
+            version_bytes: worker.arena.version_bytes(),
+            garbage: worker.garbage.len(),
+        };
+        self.db.counters.memory(worker.number, memory);
         self.db.clock.unpin(worker.number);
     }
 
@@ -361,7 +331,7 @@ impl<P: Protocol> Txn<P> {
     }
 
     #[inline(always)]
-    fn get_in<R: Relation, J: Projection>(
+    fn get_for<R: Relation, J: Projection>(
         &mut self,
         key: &R::Words,
         intent: Intent,
@@ -386,6 +356,8 @@ impl<P: Protocol> Txn<P> {
         let block = arena.allocate(store.number, store.block_words);
         let inserted = store.index.insert(key, |gap| {
             P::place(block, layout, gap);
+            // Relaxed: published by the index's release.
+            heads::<P>(block, layout).for_each(|head| head.store(0, Ordering::Relaxed));
             block
         });
         let own_placeholder = matches!(inserted, Inserted::Added { .. });
@@ -400,6 +372,7 @@ impl<P: Protocol> Txn<P> {
                 worker.writes.scratch(key_at, key.words().len()).copy_from_slice(key.words());
                 worker.placeholders.push(Placeholder {
                     relation: store.number as u32,
+                    layout,
                     key: key_at as u32,
                     key_words: key.words().len() as u8,
                     record,
@@ -520,7 +493,7 @@ impl<P: Protocol> Txn<P> {
 
     /// Deletes a row with its index entries.
     fn delete_with_entries<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
-        let Some(row) = self.get_in::<T, _>(key, Intent::Update, OfTable(Row::<T>::new()))? else {
+        let Some(row) = self.get_for::<T, _>(key, Intent::Update, OfTable(Row::<T>::new()))? else {
             return Ok(false);
         };
         T::Indexes::each(&mut RemoveEntry { txn: self, row: &row })?;
@@ -553,7 +526,7 @@ impl<P: Protocol> Txn<P> {
     }
 
     #[inline(always)]
-    fn scan_in<R: Relation, J: Projection>(
+    fn scan_leaves<R: Relation, J: Projection>(
         &mut self,
         scan: Scan<R>,
         projection: J,
@@ -735,19 +708,33 @@ impl<P: Protocol, T: Table> IndexVisitor<T> for MoveEntry<'_, P, T> {
     }
 }
 
-impl<P: Protocol> Transaction for Txn<P> {
-    #[inline]
-    fn get_columns<C: Columns>(
+impl<P: Protocol> Reading for Txn<P> {
+    #[inline(always)]
+    fn get_in<R: Relation, J: Projection>(
         &mut self,
-        key: <C::Table as Relation>::Key,
-        columns: C,
-    ) -> Result<Option<C::Value>> {
-        let result = self.get_in::<C::Table, _>(&encode_key(&key), Intent::Read, OfTable(columns));
+        key: &R::Words,
+        projection: J,
+    ) -> Result<Option<J::Value>> {
+        let result = self.get_for::<R, J>(key, Intent::Read, projection);
+        self.guard(result)
+    }
+
+    #[inline(always)]
+    fn scan_in<R: Relation, J: Projection>(
+        &mut self,
+        scan: Scan<R>,
+        projection: J,
+        visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let result = self.scan_leaves(scan, projection, visit);
         self.guard(result)
     }
 
     #[inline]
-    fn prefetch<C: Columns>(&mut self, rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone) {
+    fn prefetch_in<C: Columns>(
+        &mut self,
+        rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone,
+    ) {
         // Without a store there are no rows; the access itself will say what is wrong.
         let Ok(store) = self.db.stores.get::<C::Table>() else { return };
         rows.clone().for_each(|(key, _)| store.index.prefetch(&encode_key(&key)));
@@ -762,7 +749,9 @@ impl<P: Protocol> Transaction for Txn<P> {
             }
         }
     }
+}
 
+impl<P: Protocol> Transaction for Txn<P> {
     fn insert<T: Table>(&mut self, row: T) -> Result<()> {
         let key = row.key();
         let result = match self.insert_in::<T>(&encode_key(&key), |words| row.store(words)) {
@@ -845,43 +834,5 @@ impl<P: Protocol> Transaction for Txn<P> {
         let result =
             if T::INDEXED == 0 { self.delete_in::<T>(&words) } else { self.delete_with_entries::<T>(&words) };
         self.guard(result)
-    }
-
-    #[inline]
-    fn scan_columns<C: Columns>(
-        &mut self,
-        scan: Scan<C::Table>,
-        columns: C,
-        mut visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let result = self.scan_in(scan, OfTable(columns), |key, value| visit(decode_key(key), value));
-        self.guard(result)
-    }
-
-    #[inline]
-    fn scan_index<I: Index>(
-        &mut self,
-        scan: Scan<I>,
-        mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
-        let result = self.scan_in(scan, target, |entry, key| visit(decode_key(entry), decode_key(&key)));
-        self.guard(result)
-    }
-
-    fn find_key<I: Index>(&mut self, columns: I::Columns) -> Result<Option<<I::Table as Relation>::Key>> {
-        let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
-        let result = if I::UNIQUE {
-            self.get_in::<I, _>(&encode_key(&columns), Intent::Read, target)
-        } else {
-            let mut first = None;
-            let scan = Scan::<I>::encoded_prefix(&columns).limit(1);
-            self.scan_in(scan, target, |_, key| {
-                first = Some(key);
-                ControlFlow::Break(())
-            })
-            .map(|()| first)
-        };
-        Ok(self.guard(result)?.map(|key| decode_key(&key)))
     }
 }

@@ -24,19 +24,21 @@
 //!
 //! The timestamp is packed into the word so that both change in one step. It may be that of a reader
 //! who left; that only makes a requester die that could have waited. All ones = sealed. A second
-//! word holds the stamp of the last writer (`crate::stamp`), which orders versions for logs and
-//! histories.
+//! word holds the stamp of the last writer (`crate::stamp`), which orders versions for logs, snapshots
+//! and histories. Its lock bit is set only while data are installed, so that a snapshot's readers, who
+//! take no locks, wait for no transaction.
 
 use super::reads::GapSet;
 use super::{Env, Intent, Protocol, Seal, data_base};
 use crate::access::{Groups, RecordMap, WriteSet};
+use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{RecordData, RecordRef};
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Wait};
+use crate::sync::{AtomicU64, Ordering, Wait, fence};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. Two words per column group: the lock and the last writer's stamp.
@@ -219,6 +221,18 @@ impl Local {
         Ok(())
     }
 
+    /// A time of no earlier epoch than anything read. Absence may be as young as the present epoch.
+    fn newest_read(&self, epoch: u64) -> u64 {
+        if !self.gaps.is_empty() {
+            return stamp::floor(epoch);
+        }
+        let stamps = self.held.iter().flat_map(|held| {
+            let stamp = |group| stamp_word!(held.record, group).load(Ordering::Relaxed);
+            Groups(held.shared | held.exclusive).map(stamp)
+        });
+        stamps.map(stamp::time).max().unwrap_or(0)
+    }
+
     /// Ends all locks; `absent` decides the state bit of an exclusively locked record.
     fn release_all(&mut self, absent: impl Fn(RecordRef, u64) -> bool) {
         for held in self.held.drain(..) {
@@ -312,19 +326,24 @@ impl Protocol for Locking {
 
     fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
         for group in 0..layout.groups.len() {
-            stamp_word!(record, group).store(0, Ordering::Relaxed);
+            stamp_word!(record, group).store(stamp::ABSENT, Ordering::Relaxed);
             // Relaxed: published by the index's release.
             lock_word!(record, group).store(ABSENT, Ordering::Relaxed);
         }
     }
 
     #[inline]
-    fn commit(local: &mut Local, env: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict> {
+    fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
+        // Before the gaps are validated: whoever changes one later reads no earlier epoch.
+        let epoch = env.clock.commit_epoch();
         if !planted(Mutant::LockingGapsNotValidated) {
             local.gaps.validate()?;
         }
         let mut time = 0;
-        if !writes.is_empty() {
+        if writes.is_empty() {
+            time = local.newest_read(epoch);
+        } else {
             for write in writes.writes() {
                 for group in write.group_numbers() {
                     let absent = lock_word!(write.record, group).load(Ordering::Relaxed) & ABSENT != 0;
@@ -332,14 +351,26 @@ impl Protocol for Locking {
                         // A blind write that saw the row before it had the lock.
                         return Err(Conflict::ReadChanged);
                     }
-                    time = time.max(stamp_word!(write.record, group).load(Ordering::Relaxed));
+                    time = time.max(stamp::time(stamp_word!(write.record, group).load(Ordering::Relaxed)));
                 }
             }
-            time = time.max(stamp::floor(env.clock.commit_epoch())) + 1;
+            time = time.max(stamp::floor(epoch)) + 1;
+            if stamp::epoch(time) > epoch {
+                return Err(Conflict::EpochFull);
+            }
             for write in writes.writes() {
-                writes.install(write, data_base::<Self>(write.layout));
                 for group in write.group_numbers() {
-                    stamp_word!(write.record, group).store(time, Ordering::Relaxed);
+                    let word = stamp_word!(write.record, group);
+                    word.store(word.load(Ordering::Relaxed) | stamp::LOCK, Ordering::Relaxed);
+                }
+                // Pairs with the acquire fence of a snapshot's reader: who has copied a word stored
+                // after it also sees the lock bit, or the new stamp.
+                fence(Ordering::Release);
+                commit.install::<Self>(write, time);
+                for group in write.group_numbers() {
+                    // Release: publishes the data to a snapshot's readers.
+                    let stamp = stamp::of(time, write.present);
+                    stamp_word!(write.record, group).store(stamp, Ordering::Release);
                 }
             }
         }
@@ -358,8 +389,15 @@ impl Protocol for Locking {
         local.release_all(|_, old| old & ABSENT != 0);
     }
 
-    fn seal(record: RecordRef, layout: &'static Layout, clock: &EpochClock, _: &Gap) -> Seal {
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        clock: &EpochClock,
+        _: &Gap,
+        spare: impl FnOnce() -> bool,
+    ) -> Seal {
         let (word, now) = (|group: usize| lock_word!(record, group), clock.now());
+        let release = |groups: usize| (0..groups).for_each(|g| word(g).store(ABSENT, Ordering::Release));
         for group in 0..layout.groups.len() {
             let old = word(group).load(Ordering::Acquire);
             let free = old & (EXCLUSIVE | READERS) == 0 && old & ABSENT != 0;
@@ -371,10 +409,28 @@ impl Protocol for Locking {
             if taken && stamp::epoch(stamp_word!(record, group).load(Ordering::Relaxed)) < now {
                 continue;
             }
-            (0..group + usize::from(taken)).for_each(|held| word(held).store(ABSENT, Ordering::Release));
+            release(group + usize::from(taken));
             return if old & ABSENT != 0 { Seal::Busy } else { Seal::Live };
         }
-        (0..layout.groups.len()).for_each(|group| word(group).store(SEALED, Ordering::Release));
+        if !spare() {
+            release(layout.groups.len());
+            return Seal::Busy;
+        }
+        for group in 0..layout.groups.len() {
+            stamp_word!(record, group).store(stamp::SEALED, Ordering::Relaxed);
+            word(group).store(SEALED, Ordering::Release);
+        }
         Seal::Sealed
+    }
+
+    fn stamp_word(group: usize) -> usize {
+        2 * group + 1
+    }
+
+    fn restore(record: RecordRef, group: usize, stamp: u64) {
+        // Relaxed: whoever looks later was told of the record by a release.
+        let lock = if stamp::is_absent(stamp) { ABSENT } else { 0 };
+        lock_word!(record, group).store(lock, Ordering::Relaxed);
+        stamp_word!(record, group).store(stamp, Ordering::Relaxed);
     }
 }

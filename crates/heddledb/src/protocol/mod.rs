@@ -29,6 +29,7 @@ pub use tictoc::TicToc;
 pub use unprotected::Unprotected;
 
 use crate::access::WriteSet;
+use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
@@ -127,8 +128,12 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// Prepares a block for a new key, absent, under the latch of the gap that it will fill.
     fn place(record: RecordRef, layout: &'static Layout, gap: &Gap);
 
-    /// Commits, and returns the commit stamp: for one record, stamps rise from writer to writer.
-    fn commit(local: &mut Self::Local, env: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict>;
+    /// Commits, and returns the commit time. For one record, times rise from writer to writer, and
+    /// along every dependency, anti-dependencies included, epochs of times do not fall. The time of
+    /// an attempt without writes is of no earlier epoch than anything that it read.
+    ///
+    /// Once it has decided to commit it calls [`Commit::install`] for each write.
+    fn commit(local: &mut Self::Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict>;
 
     /// Whether everything read so far still stands, so that a decision based on it is sound.
     fn validate(local: &mut Self::Local, env: Env<'_>) -> Result<(), Conflict>;
@@ -137,12 +142,34 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     fn abort(local: &mut Self::Local, env: Env<'_>, writes: &WriteSet);
 
     /// Seals an absent record, under the latch of its gap, before it is unlinked; only one whose
-    /// stamps are below every later commit's, since the row's next record begins anew.
-    fn seal(record: RecordRef, layout: &'static Layout, clock: &EpochClock, gap: &Gap) -> Seal;
+    /// stamps are below every later commit's, since the row's next record begins anew, and only if
+    /// `spare`, asked when nobody else can write the record, says that it has no past.
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        clock: &EpochClock,
+        gap: &Gap,
+        spare: impl FnOnce() -> bool,
+    ) -> Seal;
+
+    /// The word in which a column group's committed version has its stamp (`crate::stamp`): locked while
+    /// its data words change, absent where the row is, all ones for ever once it is sealed. Who only
+    /// wants what is committed needs no other word.
+    fn stamp_word(group: usize) -> usize;
+
+    /// Makes the concurrency words of a column group those of a committed version with this stamp,
+    /// which nobody has read or locked: while nobody else has the record.
+    fn restore(record: RecordRef, group: usize, stamp: u64);
+}
+
+/// Where the heads of the old versions in a record with this layout begin, one per column group.
+#[inline(always)]
+pub(crate) const fn heads_base<P: Protocol>(layout: &Layout) -> usize {
+    P::GROUP_WORDS * layout.groups.len()
 }
 
 /// Where the data of a record with this layout begin.
 #[inline(always)]
 pub(crate) const fn data_base<P: Protocol>(layout: &Layout) -> usize {
-    P::GROUP_WORDS * layout.groups.len()
+    (P::GROUP_WORDS + 1) * layout.groups.len()
 }

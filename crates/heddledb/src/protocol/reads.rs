@@ -13,6 +13,12 @@ impl GapSet {
         self.0.clear();
     }
 
+    /// True where no gap was looked at.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Remembers a look. A gap seen twice is kept at each version: they must all stand.
     #[inline]
     pub fn push(&mut self, seen: Seen) {

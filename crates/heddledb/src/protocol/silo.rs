@@ -28,6 +28,7 @@
 use super::reads::GapSet;
 use super::{Env, Intent, Protocol, Seal, data_base};
 use crate::access::{Groups, WriteSet};
+use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
@@ -143,7 +144,9 @@ impl Local {
             return Ok(());
         }
         for read in &self.reads {
-            let word = read.record.word(read.group as usize).load(Ordering::Acquire);
+            // SeqCst, after the epoch: whoever locks it later reads no earlier epoch (X5), so epochs
+            // do not fall from a reader to the writer that overwrites what it read.
+            let word = read.record.word(read.group as usize).load(Ordering::SeqCst);
             if word == read.stamp {
                 continue;
             }
@@ -155,6 +158,15 @@ impl Local {
             }
         }
         Ok(())
+    }
+
+    fn newest_stamp_read(&self) -> u64 {
+        self.reads.iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0)
+    }
+
+    /// A time of no earlier epoch than anything read. Absence may be as young as the present epoch.
+    fn newest_read(&self, clock: &EpochClock) -> u64 {
+        if self.gaps.is_empty() { self.newest_stamp_read() } else { stamp::floor(clock.now()) }
     }
 
     fn validate_gaps(&self) -> Result<(), Conflict> {
@@ -248,7 +260,8 @@ impl Protocol for Silo {
     }
 
     #[inline]
-    fn commit(local: &mut Local, env: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict> {
+    fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
         if !planted(Mutant::SiloWritesNotLocked) {
             for write in writes.writes() {
                 for group in write.group_numbers() {
@@ -261,15 +274,18 @@ impl Protocol for Silo {
             fence(Ordering::Acquire);
             local.validate_reads(|_, _| false)?;
             local.validate_gaps()?;
-            return Ok(local.last);
+            return Ok(local.newest_read(env.clock));
         }
         let epoch = env.clock.commit_epoch();
         local.validate_reads(|record, group| writes.covers(record, group))?;
         local.validate_gaps()?;
 
-        let newest_read = local.reads.iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0);
+        let newest_read = local.newest_stamp_read();
         let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
         let time = newest_read.max(newest_write).max(local.last).max(stamp::floor(epoch)) + 1;
+        if stamp::epoch(time) > epoch {
+            return Err(Conflict::EpochFull);
+        }
         local.last = time;
 
         // Release fence, then relaxed data stores: a reader that copied one of them also finds the
@@ -281,7 +297,7 @@ impl Protocol for Silo {
                 write.group_numbers().for_each(|g| write.record.word(g).store(word, Ordering::Release));
                 crate::sync::yield_now();
             }
-            writes.install(write, data_base::<Self>(write.layout));
+            commit.install::<Self>(write, time);
             for group in write.group_numbers() {
                 // Release: publishes the data to whoever reads this stamp (Acquire).
                 write.record.word(group).store(word, Ordering::Release);
@@ -301,23 +317,45 @@ impl Protocol for Silo {
         local.unlock_all();
     }
 
-    fn seal(record: RecordRef, layout: &'static Layout, clock: &EpochClock, _: &Gap) -> Seal {
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        clock: &EpochClock,
+        _: &Gap,
+        spare: impl FnOnce() -> bool,
+    ) -> Seal {
         // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a
         // past, has a greater stamp.
         let now = clock.now();
-        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < now)
+        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < now, spare)
+    }
+
+    fn stamp_word(group: usize) -> usize {
+        group
+    }
+
+    fn restore(record: RecordRef, group: usize, stamp: u64) {
+        // Relaxed: whoever looks later was told of the record by a release.
+        record.word(group).store(stamp, Ordering::Relaxed);
     }
 }
 
 /// Seals a record whose groups' stamps are `stride` words apart, if it is absent, unlocked, and
-/// `old_enough` says so of each stamp.
+/// `old_enough` says so of each stamp, and then `spare` of the record.
 pub(super) fn seal_stamps(
     record: RecordRef,
     layout: &'static Layout,
     stride: usize,
     old_enough: impl Fn(u64) -> bool,
+    spare: impl FnOnce() -> bool,
 ) -> Seal {
     let word = |group: usize| record.word(group * stride);
+    let unlock = |groups: usize| {
+        for held in 0..groups {
+            let stamp = word(held).load(Ordering::Relaxed);
+            word(held).store(stamp & !stamp::LOCK, Ordering::Release);
+        }
+    };
     for group in 0..layout.groups.len() {
         let stamp = word(group).load(Ordering::Acquire);
         let free = !stamp::is_locked(stamp) && stamp::is_absent(stamp) && old_enough(stamp);
@@ -325,11 +363,12 @@ pub(super) fn seal_stamps(
         if free && word(group).compare_exchange(stamp, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
             continue;
         }
-        for held in 0..group {
-            let stamp = word(held).load(Ordering::Relaxed);
-            word(held).store(stamp & !stamp::LOCK, Ordering::Release);
-        }
+        unlock(group);
         return if stamp::is_absent(stamp) { Seal::Busy } else { Seal::Live };
+    }
+    if !spare() {
+        unlock(layout.groups.len());
+        return Seal::Busy;
     }
     for group in 0..layout.groups.len() {
         word(group).store(stamp::SEALED, Ordering::Release);

@@ -39,6 +39,7 @@ use super::reads::GapSet;
 use super::silo::seal_stamps;
 use super::{Env, Intent, Protocol, Seal, data_base};
 use crate::access::{Groups, Write, WriteSet};
+use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
@@ -93,7 +94,6 @@ pub struct Local {
     locks: Vec<Lock>,
     /// The write set's numbers in key order, for the waiting variant.
     order: Vec<u32>,
-    last: u64,
 }
 
 /// Pauses on a locked record that is to be read (TT13: bounded, then abort).
@@ -390,7 +390,8 @@ impl Protocol for TicToc {
     }
 
     #[inline]
-    fn commit(local: &mut Local, env: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict> {
+    fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
         local.lock_writes(env, writes)?;
         let time = local.commit_time(env, writes);
         local.validate_at(time, writes)?;
@@ -398,7 +399,7 @@ impl Protocol for TicToc {
         // Release fence, then relaxed data stores; pairs with the acquire fence in `read`.
         fence(Ordering::Release);
         for write in writes.writes() {
-            writes.install(write, data_base::<Self>(write.layout));
+            commit.install::<Self>(write, time);
             for group in write.group_numbers() {
                 // TT16: rts first, so that no one sees a version whose rts lies below its wts.
                 rts!(write.record, group).store(time, Ordering::SeqCst);
@@ -406,7 +407,10 @@ impl Protocol for TicToc {
             }
         }
         local.locks.clear();
-        local.last = time;
+        if writes.is_empty() && !local.gaps.is_empty() {
+            // For who waits until all that was read is durable: absence may be as young as this epoch.
+            return Ok(time.max(stamp::floor(env.clock.now())));
+        }
         Ok(time)
     }
 
@@ -420,14 +424,30 @@ impl Protocol for TicToc {
         local.unlock_all();
     }
 
-    fn seal(record: RecordRef, layout: &'static Layout, clock: &EpochClock, gap: &Gap) -> Seal {
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        clock: &EpochClock,
+        gap: &Gap,
+        spare: impl FnOnce() -> bool,
+    ) -> Seal {
         let now = clock.now();
-        let sealed = seal_stamps(record, layout, 2, |tid| stamp::epoch(tid) + 3 <= now);
+        let sealed = seal_stamps(record, layout, 2, |tid| stamp::epoch(tid) + 3 <= now, spare);
         if sealed == Seal::Sealed {
             // TT10: what was known absent until some time stays so for whoever comes to the gap.
             let known = (0..layout.groups.len()).map(|group| rts!(record, group).load(Ordering::SeqCst));
             gap.stamp().fetch_max(known.max().unwrap_or(0), Ordering::SeqCst);
         }
         sealed
+    }
+
+    fn stamp_word(group: usize) -> usize {
+        2 * group
+    }
+
+    fn restore(record: RecordRef, group: usize, stamp: u64) {
+        // Relaxed: whoever looks later was told of the record by a release.
+        rts!(record, group).store(stamp::time(stamp), Ordering::Relaxed);
+        tid!(record, group).store(stamp, Ordering::Relaxed);
     }
 }

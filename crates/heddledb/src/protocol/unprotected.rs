@@ -5,6 +5,7 @@
 
 use super::{Env, Intent, Protocol, Seal, data_base};
 use crate::access::WriteSet;
+use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
@@ -13,7 +14,7 @@ use crate::stamp;
 use crate::sync::Ordering;
 use crate::table::{GroupSet, Layout};
 
-/// The protocol. Its one word per group holds the state bits of `crate::stamp`.
+/// The protocol. Its one word per group holds the stamp of the last writer, for logs and snapshots.
 #[derive(Debug)]
 pub struct Unprotected;
 
@@ -84,15 +85,23 @@ impl Protocol for Unprotected {
         set_all(record, layout, stamp::ABSENT);
     }
 
-    fn commit(local: &mut Local, _: Env<'_>, writes: &WriteSet) -> Result<u64, Conflict> {
-        local.last += 1;
-        for write in writes.writes() {
-            writes.install(write, data_base::<Self>(write.layout));
-            if write.present != write.was_present {
-                set_all(write.record, write.layout, stamp::of(0, write.present));
-            }
+    fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
+        if writes.is_empty() {
+            return Ok(local.last);
         }
-        Ok(local.last)
+        let epoch = env.clock.now();
+        let time = local.last.max(stamp::floor(epoch)) + 1;
+        if stamp::epoch(time) > epoch {
+            return Err(Conflict::EpochFull);
+        }
+        local.last = time;
+        for write in writes.writes() {
+            commit.install::<Self>(write, time);
+            let stamp = stamp::of(time, write.present);
+            write.group_numbers().for_each(|group| write.record.word(group).store(stamp, Ordering::Relaxed));
+        }
+        Ok(time)
     }
 
     fn validate(_: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
@@ -101,11 +110,28 @@ impl Protocol for Unprotected {
 
     fn abort(_: &mut Local, _: Env<'_>, _: &WriteSet) {}
 
-    fn seal(record: RecordRef, layout: &'static Layout, _: &EpochClock, _: &Gap) -> Seal {
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        _: &EpochClock,
+        _: &Gap,
+        spare: impl FnOnce() -> bool,
+    ) -> Seal {
         if !stamp::is_absent(state(record, 0)) {
             return Seal::Live;
         }
+        if !spare() {
+            return Seal::Busy;
+        }
         set_all(record, layout, stamp::SEALED);
         Seal::Sealed
+    }
+
+    fn stamp_word(group: usize) -> usize {
+        group
+    }
+
+    fn restore(record: RecordRef, group: usize, stamp: u64) {
+        record.word(group).store(stamp, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,101 @@
+//! The write phase of a commit: what every protocol does to a record once it may.
+//!
+//! A protocol decides when a transaction may commit and at what time. What happens then to each written
+//! record is the same for all: versions that a snapshot may need are kept, the patches are put into
+//! the record's words, and the words of the written column groups go to the redo log as they are now.
+
+use crate::access::{Groups, Write, WriteSet};
+use crate::arena::Arena;
+use crate::mutant::{Mutant, planted};
+use crate::protocol::{Protocol, data_base, heads_base};
+use crate::record::RecordRef;
+use crate::snapshot::Boundaries;
+use crate::stamp;
+use crate::sync::Ordering;
+use crate::version::{self, Version};
+
+/// A version that was overwritten, until no snapshot needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Superseded {
+    /// Its record.
+    pub record: RecordRef,
+    /// The word of the record that leads to it.
+    pub head: u32,
+    /// Words of data.
+    pub words: u32,
+    /// The version.
+    pub version: Version,
+    /// The epoch that overwrote it.
+    pub until: u64,
+}
+
+/// What a committing protocol is handed: the writes, and the means to install them.
+pub struct Commit<'a> {
+    writes: &'a WriteSet,
+    boundaries: &'a Boundaries,
+    arena: &'a mut Arena,
+    superseded: &'a mut Vec<Superseded>,
+    /// Versions of an epoch below this are kept; asked for at the first install.
+    keep_below: Option<u64>,
+}
+
+impl<'a> Commit<'a> {
+    /// The commit of a write set.
+    pub(crate) fn new(
+        writes: &'a WriteSet,
+        boundaries: &'a Boundaries,
+        arena: &'a mut Arena,
+        superseded: &'a mut Vec<Superseded>,
+    ) -> Self {
+        Self { writes, boundaries, arena, superseded, keep_below: None }
+    }
+
+    /// The writes.
+    #[inline(always)]
+    pub fn writes(&self) -> &'a WriteSet {
+        self.writes
+    }
+
+    /// Puts a write's data into its record. The protocol is the record's only writer, has decided to
+    /// commit at `time`, and has made optimistic readers discard what they copy from now on; it then
+    /// publishes the new stamps.
+    #[inline(always)]
+    pub fn install<P: Protocol>(&mut self, write: &Write, time: u64) {
+        let keep_below = *self.keep_below.get_or_insert_with(|| self.boundaries.keep_below());
+        if keep_below != 0 && !planted(Mutant::SnapshotVersionNotKept) {
+            self.keep::<P>(write, time, keep_below);
+        }
+        self.writes.install(write, data_base::<P>(write.layout));
+    }
+
+    /// Keeps the versions of a record that are about to be overwritten and that a snapshot may need.
+    #[cold]
+    fn keep<P: Protocol>(&mut self, write: &Write, time: u64, keep_below: u64) {
+        let (record, layout, until) = (write.record, write.layout, stamp::epoch(time));
+        for group in Groups(write.groups) {
+            // Relaxed: its only writer are we.
+            let old = record.word(P::stamp_word(group)).load(Ordering::Relaxed) & !stamp::LOCK;
+            if stamp::epoch(old) >= until.min(keep_below) {
+                continue;
+            }
+            let head = heads_base::<P>(layout) + group;
+            let absent = stamp::is_absent(old);
+            if absent && !version::any(record.word(head)) {
+                // The end of a chain means absence already.
+                continue;
+            }
+            let span = layout.groups[group].span;
+            let words = if absent { 0 } else { span.len() };
+            let kept = Version::new(self.arena.version(words), old);
+            let base = data_base::<P>(layout) + span.start;
+            for index in 0..words {
+                // Relaxed: published by `push`.
+                let word = record.word(base + index).load(Ordering::Relaxed);
+                kept.word(index).store(word, Ordering::Relaxed);
+            }
+            version::push(record.word(head), kept);
+            let (head, words) = (head as u32, words as u32);
+            self.superseded.push(Superseded { record, head, words, version: kept, until });
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Reading in terms of relations, keys and projections: what a transaction and a snapshot do in ways
+//! of their own, and all of [`ReadTransaction`] in terms of it.
+
+use crate::error::Result;
+use crate::record::Words;
+use crate::table::{Columns, GroupSet, Index, KeyWords, Relation, Scan, Span, decode_key, encode_key};
+use crate::transaction::ReadTransaction;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+/// What a projection of a record's words yields: columns of a table, or an index entry's target.
+pub trait Projection: Copy {
+    /// What comes out.
+    type Value;
+    /// The column groups that it reads.
+    fn groups(&self) -> GroupSet;
+    /// The words that it reads of a group.
+    fn span(&self, group: usize) -> Span;
+    /// Decodes it.
+    fn load(&self, source: &impl Words) -> Self::Value;
+}
+
+/// Columns of a table.
+#[derive(Clone, Copy)]
+pub struct OfTable<C>(pub C);
+
+impl<C: Columns> Projection for OfTable<C> {
+    type Value = C::Value;
+    #[inline(always)]
+    fn groups(&self) -> GroupSet {
+        self.0.groups()
+    }
+    #[inline(always)]
+    fn span(&self, group: usize) -> Span {
+        self.0.span(group)
+    }
+    #[inline(always)]
+    fn load(&self, source: &impl Words) -> C::Value {
+        self.0.load(source)
+    }
+}
+
+/// The primary key in an index entry, as words.
+#[derive(Clone, Copy)]
+struct PrimaryKey<W>(PhantomData<W>);
+
+impl<W: KeyWords> Projection for PrimaryKey<W> {
+    type Value = W;
+    #[inline(always)]
+    fn groups(&self) -> GroupSet {
+        1
+    }
+    #[inline(always)]
+    fn span(&self, _: usize) -> Span {
+        Span { start: 0, end: W::MIN.words().len() }
+    }
+    #[inline(always)]
+    fn load(&self, source: &impl Words) -> W {
+        let mut key = W::MIN;
+        key.words_mut().iter_mut().enumerate().for_each(|(index, word)| *word = source.word(index));
+        key
+    }
+}
+
+/// Something that reads relations.
+pub trait Reading {
+    /// A projection of the row with a key.
+    fn get_in<R: Relation, J: Projection>(
+        &mut self,
+        key: &R::Words,
+        projection: J,
+    ) -> Result<Option<J::Value>>;
+
+    /// A projection of each row in a range, in order.
+    fn scan_in<R: Relation, J: Projection>(
+        &mut self,
+        scan: Scan<R>,
+        projection: J,
+        visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Asks for the memory of rows that will be read.
+    fn prefetch_in<C: Columns>(
+        &mut self,
+        rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone,
+    );
+}
+
+impl<X: Reading> ReadTransaction for X {
+    #[inline]
+    fn get_columns<C: Columns>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+    ) -> Result<Option<C::Value>> {
+        self.get_in::<C::Table, _>(&encode_key(&key), OfTable(columns))
+    }
+
+    #[inline]
+    fn prefetch<C: Columns>(&mut self, rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone) {
+        self.prefetch_in(rows);
+    }
+
+    #[inline]
+    fn scan_columns<C: Columns>(
+        &mut self,
+        scan: Scan<C::Table>,
+        columns: C,
+        mut visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.scan_in(scan, OfTable(columns), |key, value| visit(decode_key(key), value))
+    }
+
+    #[inline]
+    fn scan_index<I: Index>(
+        &mut self,
+        scan: Scan<I>,
+        mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
+        self.scan_in(scan, target, |entry, key| visit(decode_key(entry), decode_key(&key)))
+    }
+
+    fn find_key<I: Index>(&mut self, columns: I::Columns) -> Result<Option<<I::Table as Relation>::Key>> {
+        let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
+        let found = if I::UNIQUE {
+            self.get_in::<I, _>(&encode_key(&columns), target)?
+        } else {
+            let mut first = None;
+            let scan = Scan::<I>::encoded_prefix(&columns).limit(1);
+            self.scan_in(scan, target, |_, key| {
+                first = Some(key);
+                ControlFlow::Break(())
+            })?;
+            first
+        };
+        Ok(found.map(|key| decode_key(&key)))
+    }
+}
