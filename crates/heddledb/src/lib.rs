@@ -4,6 +4,7 @@
 extern crate self as heddledb;
 
 pub mod protocol;
+pub mod storage;
 pub mod sync;
 pub mod table;
 
