@@ -1,17 +1,24 @@
 //! Kernels under loom: every interleaving within a preemption bound, under the C11 memory model.
 //!
 //! `cargo test -p heddledb --features loom --lib models`. The kernels are the protocols' own read
-//! and commit code on one or two records, the epoch clock, and the gap's stamp against its version.
+//! and commit code on one or two records, snapshots beside them, chains of old versions, the epoch clock,
+//! and the gap's stamp against its version.
 
 use crate::access::WriteSet;
 use crate::arena::Arena;
+use crate::commit::Commit;
+use crate::db::snapshot::copy_group;
+use crate::db::store::heads;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::Gap;
 use crate::protocol::{Env, Intent, Locking, Protocol, Silo, TicToc, data_base};
 use crate::record::{RecordRef, Words};
-use crate::sync::{AtomicBool, Ordering, thread};
+use crate::snapshot::Boundaries;
+use crate::stamp;
+use crate::sync::{AtomicBool, AtomicU64, Ordering, thread};
 use crate::table::{Group, Layout, Span};
+use crate::version::{self, Version};
 use std::sync::Arc;
 
 static LAYOUT: Layout =
@@ -20,12 +27,14 @@ static LAYOUT: Layout =
 /// What the threads of a kernel share: records of two words, present, both zero.
 struct World<P> {
     clock: EpochClock,
+    boundaries: Boundaries,
     records: Vec<RecordRef>,
-    _arena: Arena,
+    /// Kept alive: those of the records, and of the versions of every attempt.
+    arenas: std::sync::Mutex<Vec<Arena>>,
     protocol: std::marker::PhantomData<P>,
 }
 
-// SAFETY: the arena is only kept alive; records are atomics, the clock is shared as it is.
+// SAFETY: arenas are only kept alive; records are atomics, the clock is shared as it is.
 unsafe impl<P> Sync for World<P> {}
 // SAFETY: as above.
 unsafe impl<P> Send for World<P> {}
@@ -37,9 +46,12 @@ impl<P: Protocol> World<P> {
         let gap = Gap::new();
         let words = data_base::<P>(&LAYOUT) + LAYOUT.words;
         let records: Vec<RecordRef> = (0..records).map(|_| arena.allocate(0, words)).collect();
-        let world = Self { clock, records, _arena: arena, protocol: std::marker::PhantomData };
+        let boundaries = Boundaries::new(std::time::Duration::ZERO);
+        let arenas = std::sync::Mutex::new(vec![arena]);
+        let world = Self { clock, boundaries, records, arenas, protocol: std::marker::PhantomData };
         for record in 0..world.records.len() {
             P::place(world.records[record], &LAYOUT, &gap);
+            heads::<P>(world.records[record], &LAYOUT).for_each(|head| head.store(0, Ordering::Relaxed));
             world.attempt(3, |tx| tx.write(record, false, 0)).expect("nobody else is there");
         }
         Arc::new(world)
@@ -60,8 +72,12 @@ impl<P: Protocol> World<P> {
             writes: WriteSet::default(),
         };
         P::begin(&mut tx.local, env, 0);
-        let outcome =
-            body(&mut tx).and_then(|result| P::commit(&mut tx.local, env, &tx.writes).map(|_| result));
+        let (mut arena, mut superseded) = (Arena::default(), Vec::new());
+        let outcome = body(&mut tx).and_then(|result| {
+            let mut commit = Commit::new(&tx.writes, &self.boundaries, &mut arena, &mut superseded);
+            P::commit(&mut tx.local, env, &mut commit).map(|_| result)
+        });
+        self.arenas.lock().expect("nobody panics holding it").push(arena);
         if outcome.is_err() {
             P::abort(&mut tx.local, env, &tx.writes);
         }
@@ -163,6 +179,79 @@ fn tictoc_has_no_write_skew() {
 #[test]
 fn locking_has_no_write_skew() {
     no_write_skew::<Locking>();
+}
+
+/// A snapshot sees all of a commit or nothing of it, and all of it if it had ended before.
+fn no_torn_snapshot<P: Protocol>() {
+    explore(|| {
+        let world = World::<P>::new(2);
+        let writer = Arc::clone(&world);
+        let ended = Arc::new(AtomicBool::new(false));
+        let end = Arc::clone(&ended);
+        let thread = thread::spawn(move || {
+            let both = |tx: &mut Tx<'_, P>| tx.write(0, true, 7).and_then(|()| tx.write(1, true, 7));
+            if writer.attempt(0, both).is_ok() {
+                end.store(true, Ordering::Release);
+            }
+        });
+        let ended = ended.load(Ordering::Acquire);
+        let boundary = world.boundaries.now(&world.clock).expect("the writer ends");
+        let read = |record: usize| {
+            let mut words = [0; 2];
+            world.clock.pin(1);
+            let (record, whole) = (world.records[record], Span { start: 0, end: 2 });
+            assert!(copy_group::<P>(record, &LAYOUT, 0, whole, boundary.epoch(), &mut words));
+            world.clock.unpin(1);
+            assert_eq!(words[0], words[1], "half a version");
+            words[0]
+        };
+        let (first, second) = (read(0), read(1));
+        assert_eq!(first, second, "half a transaction");
+        assert!(!ended || first == 7, "an old moment");
+        world.boundaries.release(boundary);
+        thread.join().expect("the writer does not panic");
+    });
+}
+
+#[test]
+fn silo_snapshots_are_whole() {
+    no_torn_snapshot::<Silo>();
+}
+
+#[test]
+fn tictoc_snapshots_are_whole() {
+    no_torn_snapshot::<TicToc>();
+}
+
+#[test]
+fn locking_snapshots_are_whole() {
+    no_torn_snapshot::<Locking>();
+}
+
+/// A chain of old versions loses nothing but what is unlinked, while it grows.
+#[test]
+fn a_chain_of_versions_keeps_what_is_needed() {
+    explore(|| {
+        let mut arena = Arena::default();
+        let mut version = |epoch: u64| {
+            let version = Version::new(arena.version(1), stamp::floor(epoch));
+            version.word(0).store(epoch, Ordering::Relaxed);
+            version
+        };
+        let (needed, unneeded, newest) = (version(1), version(2), version(3));
+        let head = Arc::new(AtomicU64::new(0));
+        version::push(&head, needed);
+        version::push(&head, unneeded);
+        let (pusher, collector) = (Arc::clone(&head), Arc::clone(&head));
+        let pushing = thread::spawn(move || version::push(&pusher, newest));
+        let collecting = thread::spawn(move || version::unlink(&collector, unneeded));
+        let found = version::find(&head, 1).expect("it is needed");
+        assert_eq!(found.word(0).load(Ordering::Relaxed), 1);
+        pushing.join().expect("the pusher does not panic");
+        collecting.join().expect("the collector does not panic");
+        let epochs = |epoch| version::find(&head, epoch).map(|found| found.word(0).load(Ordering::Relaxed));
+        assert_eq!((epochs(3), epochs(2), epochs(0)), (Some(3), Some(1), None));
+    });
 }
 
 /// What was unlinked is not reused while a worker that may have found it is pinned.

@@ -4,8 +4,8 @@ mod counters;
 mod garbage;
 mod reading;
 mod session;
-mod snapshot;
-mod store;
+pub(crate) mod snapshot;
+pub(crate) mod store;
 mod txn;
 
 pub use counters::Stats;

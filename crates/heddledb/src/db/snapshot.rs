@@ -159,7 +159,7 @@ fn read<P: Protocol, J: Projection>(
 }
 
 /// Copies words of a column group as of the end of an epoch; false where the row was absent.
-pub(super) fn copy_group<P: Protocol>(
+pub(crate) fn copy_group<P: Protocol>(
     record: RecordRef,
     layout: &'static Layout,
     group: usize,
