@@ -13,12 +13,17 @@ mod db;
 mod epoch;
 mod error;
 mod index;
+#[doc(hidden)]
+pub mod log;
 #[cfg(all(test, feature = "loom"))]
 mod models;
 mod mutant;
 #[doc(hidden)]
 pub mod record;
 mod stamp;
+#[doc(hidden)]
+#[allow(clippy::len_without_is_empty)] // The length of a file can fail.
+pub mod storage;
 mod transaction;
 
 pub use db::{Builder, Database, Metrics, OwnedTransaction, Session, Stats, Txn};
