@@ -4,6 +4,7 @@
 extern crate self as heddledb;
 
 pub mod protocol;
+pub mod storage;
 pub mod sync;
 pub mod table;
 
@@ -21,9 +22,6 @@ mod mutant;
 #[doc(hidden)]
 pub mod record;
 mod stamp;
-#[doc(hidden)]
-#[allow(clippy::len_without_is_empty)] // The length of a file can fail.
-pub mod storage;
 mod transaction;
 
 pub use db::{Builder, Database, Metrics, OwnedTransaction, Session, Stats, Txn};
