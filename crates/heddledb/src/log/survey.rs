@@ -61,7 +61,7 @@ pub struct Torn {
     pub file: String,
     /// From where on.
     pub offset: u64,
-    /// Bytes behind the whole rounds, in all files.
+    /// Bytes behind the whole rounds, in all files, each up to its last that is not zero.
     pub bytes: u64,
     /// What was found there.
     pub what: String,
@@ -180,7 +180,7 @@ struct Tail {
     /// The lowest and the highest round of which there is a frame's header.
     rounds: Option<(u64, u64)>,
     highest: u64,
-    /// The start of the tail in the first file that has one.
+    /// The start of the tail in the file that seems to lack something.
     first: Option<Spot>,
     /// A frame that no writer writes.
     wrong: Option<Spot>,
@@ -279,14 +279,20 @@ impl Walk {
 
     /// Scans what stands behind the whole rounds.
     fn tail(&mut self) -> Result<Tail, LogError> {
-        let mut tail = Tail::default();
+        let (mut tail, mut hole) = (Tail::default(), None);
         for file in &mut self.files {
             file.seen = file.whole;
             let from = file.whole.bytes;
             let found = file.segment.scan(from)?;
             if found.end > from {
                 tail.bytes += found.end - from;
-                tail.first = tail.first.or_else(|| Some(file.spot("zeros, and other bytes behind them")));
+                // Where zeros stand before other bytes, something was lost; elsewhere there may
+                // just be the frame of a later round.
+                let is_hole = matches!(file.ahead, Some((offset, Step::End)) if offset == from);
+                if is_hole {
+                    hole = hole.or_else(|| Some(file.spot("zeros, and other bytes behind them")));
+                }
+                tail.first = tail.first.or_else(|| Some(file.spot("no file has anything of it")));
             }
             if let Some((low, high)) = found.rounds {
                 let (lowest, highest) = tail.rounds.unwrap_or((low, high));
@@ -298,6 +304,7 @@ impl Walk {
                 Some(Spot { offset, ..file.spot(what) })
             });
         }
+        tail.first = hole.or(tail.first);
         Ok(tail)
     }
 }
