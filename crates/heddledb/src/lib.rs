@@ -15,6 +15,8 @@ mod db;
 mod epoch;
 mod error;
 mod index;
+#[doc(hidden)]
+pub mod log;
 #[cfg(all(test, feature = "loom"))]
 mod models;
 mod mutant;

@@ -1,0 +1,415 @@
+//! The manifest: what the other files of a directory are, and which of them count.
+//!
+//! ```text
+//!  byte  0   "HeddleMF"
+//!        8   format version, 4 bytes | crc32c of all other bytes of the file, 4 bytes
+//!       16   bytes of the file
+//!       24   directory id; next generation; floor
+//!            count of relations; each: id, key words, count of groups, words of each, name, schema
+//!            0, or 1 and the checkpoint: number, epoch, count of parts; each: bytes, rows
+//!            count of generations; each: number, files, 0 or 1 and the end: rounds, epoch
+//! ```
+//!
+//! Everything is words; a text is its length in bytes and its bytes, padded with zeros. A manifest
+//! is never changed: a new one is written beside it, synced, and renamed over it, so that at every
+//! moment one whole manifest has the name. A file that the manifest does not list counts for nothing.
+
+use super::entry::DATA_WORDS_MAX;
+use super::segment::Name;
+use super::{FILES_MAX, FORMAT, LogError, PAYLOAD_WORDS_MAX, again, path};
+use crate::storage::{Storage, read_all, write_all};
+use std::io;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"HeddleMF");
+const BYTES_MAX: u64 = 64 << 20;
+const NAME_BYTES_MAX: usize = 1 << 10;
+const SCHEMA_BYTES_MAX: usize = 1 << 20;
+const GROUPS_MAX: usize = 16;
+const HEADER_BYTES: usize = 24;
+
+/// Which files of a directory count, and what they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// A random number that all files of the directory carry.
+    pub directory: u64,
+    /// The number of the next generation. No number is used twice.
+    pub next_generation: u64,
+    /// No stamp in a closed generation or checkpoint is of this epoch or a later one.
+    pub floor: u64,
+    /// The relations that entries and rows are of.
+    pub relations: Vec<RelationEntry>,
+    /// The rows that the generations build on.
+    pub checkpoint: Option<Checkpoint>,
+    /// The generations after the checkpoint, in ascending order.
+    pub generations: Vec<Generation>,
+}
+
+/// A table or index as it stands in the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelationEntry {
+    /// Its number in entries and rows.
+    pub id: u16,
+    /// Its name.
+    pub name: String,
+    /// Its definition as text, to be compared with the program's.
+    pub schema: String,
+    /// Words of a key: 1 to 8.
+    pub key_words: u8,
+    /// Words of each column group.
+    pub groups: Vec<u32>,
+}
+
+impl RelationEntry {
+    /// Words of the column groups in the set `groups`; `None` if there are no such groups.
+    pub fn data_words(&self, groups: u16) -> Option<usize> {
+        if u32::from(groups) >> self.groups.len().min(16) != 0 {
+            return None;
+        }
+        let chosen = self.groups.iter().enumerate().filter(|(group, _)| groups >> group & 1 == 1);
+        Some(chosen.map(|(_, words)| *words as usize).sum())
+    }
+
+    /// Words of a row besides its key.
+    pub fn row_words(&self) -> usize {
+        self.groups.iter().map(|words| *words as usize).sum()
+    }
+}
+
+/// A checkpoint: exactly the commits of the epochs up to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Its number, in the names of its parts.
+    pub number: u64,
+    /// The last epoch that it holds.
+    pub epoch: u64,
+    /// Its parts.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The length of the file.
+    pub bytes: u64,
+    /// The rows in it.
+    pub rows: u64,
+}
+
+/// What one opening of the database logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// Its number, in the names of its files.
+    pub number: u64,
+    /// How many files it has.
+    pub files: u8,
+    /// Set when a recovery has closed it.
+    pub end: Option<End>,
+}
+
+/// Where a closed generation ends, whatever else stands in its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Only so many rounds count.
+    pub rounds: u64,
+    /// Only commits of epochs up to this one count.
+    pub epoch: u64,
+}
+
+impl Manifest {
+    /// The manifest of a directory; `None` for a directory that has none, nor anything that needs one.
+    ///
+    /// # Errors
+    /// The system's; a damaged manifest; log files without a manifest.
+    pub fn read(storage: &dyn Storage) -> Result<Option<Self>, LogError> {
+        let name = Name::Manifest.to_string();
+        let names = again(|| storage.list()).map_err(|source| LogError::Io {
+            doing: "listing the files of",
+            file: storage.place(),
+            source,
+        })?;
+        if !names.contains(&name) {
+            let orphan = names
+                .iter()
+                .find(|name| matches!(Name::parse(name), Some(Name::Log { .. } | Name::Checkpoint { .. })));
+            return match orphan {
+                None => Ok(None),
+                Some(orphan) => Err(LogError::Damaged {
+                    file: path(storage, &name),
+                    offset: 0,
+                    what: format!("it is missing, although there are files that it should list ({orphan})"),
+                }),
+            };
+        }
+        let failed = || LogError::io(storage, "reading", &name);
+        let file = again(|| storage.open(&name)).map_err(failed())?;
+        let length = again(|| file.len()).map_err(failed())?;
+        if length > BYTES_MAX {
+            let what = "it is longer than any manifest".to_owned();
+            return Err(LogError::Damaged { file: path(storage, &name), offset: 0, what });
+        }
+        let bytes = again(|| read_all(&*file)).map_err(failed())?;
+        match Self::decode(&bytes) {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(ManifestFlaw::Version(found)) => Err(LogError::Version { file: path(storage, &name), found }),
+            Err(ManifestFlaw::Bad { at, what }) => Err(LogError::Damaged {
+                file: path(storage, &name),
+                offset: at as u64,
+                what: what.to_owned(),
+            }),
+        }
+    }
+
+    /// Makes this the directory's manifest, durably. When it fails, either manifest may be found
+    /// later, and no file that either of them lists may be removed.
+    ///
+    /// # Errors
+    /// The system's; a manifest that no reader would take.
+    pub fn replace(&self, storage: &dyn Storage) -> Result<(), LogError> {
+        let (name, new) = (Name::Manifest.to_string(), Name::NewManifest.to_string());
+        let failed = || LogError::io(storage, "writing", &new);
+        let bytes = self.encode();
+        self.check()
+            .and(if bytes.len() as u64 > BYTES_MAX { Err("a manifest is too long") } else { Ok(()) })
+            .map_err(|what| failed()(io::Error::new(io::ErrorKind::InvalidInput, what)))?;
+        let file = match again(|| storage.create(&new)) {
+            // Left by a crash.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                again(|| storage.remove(&new)).map_err(failed())?;
+                again(|| storage.create(&new))
+            }
+            created => created,
+        }
+        .map_err(failed())?;
+        write_all(&*file, &bytes, 0).map_err(failed())?;
+        again(|| file.sync()).map_err(LogError::io(storage, "syncing", &new))?;
+        again(|| storage.rename(&new, &name)).map_err(LogError::io(storage, "replacing", &name))?;
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the name of", &name))
+    }
+
+    /// The bytes of the file.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Writer(Vec::new());
+        for word in [MAGIC, 0, 0, self.directory, self.next_generation, self.floor] {
+            out.word(word);
+        }
+        out.word(self.relations.len() as u64);
+        for relation in &self.relations {
+            out.word(relation.id.into());
+            out.word(relation.key_words.into());
+            out.word(relation.groups.len() as u64);
+            relation.groups.iter().for_each(|words| out.word((*words).into()));
+            out.text(&relation.name);
+            out.text(&relation.schema);
+        }
+        out.word(self.checkpoint.is_some().into());
+        if let Some(checkpoint) = &self.checkpoint {
+            out.word(checkpoint.number);
+            out.word(checkpoint.epoch);
+            out.word(checkpoint.parts.len() as u64);
+            for part in &checkpoint.parts {
+                out.word(part.bytes);
+                out.word(part.rows);
+            }
+        }
+        out.word(self.generations.len() as u64);
+        for generation in &self.generations {
+            out.word(generation.number);
+            out.word(generation.files.into());
+            out.word(generation.end.is_some().into());
+            if let Some(end) = generation.end {
+                out.word(end.rounds);
+                out.word(end.epoch);
+            }
+        }
+        seal(&mut out.0);
+        out.0
+    }
+
+    /// Reads the bytes of the file, whatever they are.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, ManifestFlaw> {
+        let bad = |at, what| Err(ManifestFlaw::Bad { at, what });
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return bad(0, "it is shorter than its header");
+        };
+        let [magic, version, length] = [0, 1, 2].map(|word| u64::from_le_bytes(header.as_chunks().0[word]));
+        if magic != MAGIC {
+            return bad(0, "it does not begin like a manifest");
+        }
+        if (version >> 32) as u32 != check(bytes) {
+            return bad(0, "its checksum is wrong");
+        }
+        if version as u32 != FORMAT {
+            return Err(ManifestFlaw::Version(version as u32));
+        }
+        if length != bytes.len() as u64 || length > BYTES_MAX {
+            return bad(16, "its length is wrong");
+        }
+        let mut reader = Reader { bytes, at: HEADER_BYTES };
+        match reader.manifest() {
+            Ok(_) if reader.at != bytes.len() => bad(reader.at, "there is something behind its end"),
+            Ok(manifest) => match manifest.check() {
+                Ok(()) => Ok(manifest),
+                Err(what) => bad(HEADER_BYTES, what),
+            },
+            Err(what) => bad(reader.at, what),
+        }
+    }
+
+    /// What must hold between the fields.
+    fn check(&self) -> Result<(), &'static str> {
+        let mut seen = std::collections::BTreeSet::new();
+        for relation in &self.relations {
+            if !seen.insert(relation.id) {
+                return Err("two relations have the same number");
+            }
+            if relation.name.len() > NAME_BYTES_MAX || relation.schema.len() > SCHEMA_BYTES_MAX {
+                return Err("a relation has too long a name or definition");
+            }
+            if !(1..=8).contains(&relation.key_words) || !(1..=GROUPS_MAX).contains(&relation.groups.len()) {
+                return Err("a relation has an impossible number of key words or column groups");
+            }
+            // So that a row fits into an entry, and a frame.
+            let words = relation.groups.iter().map(|words| u64::from(*words)).sum::<u64>();
+            if words > ROW_WORDS_MAX {
+                return Err("a relation has too long rows");
+            }
+        }
+        if let Some(checkpoint) = &self.checkpoint
+            && !(1..=usize::from(FILES_MAX)).contains(&checkpoint.parts.len())
+        {
+            return Err("a checkpoint has an impossible number of parts");
+        }
+        let mut last = None;
+        for generation in &self.generations {
+            if last >= Some(generation.number) || generation.number >= self.next_generation {
+                return Err("the generations are not in ascending order");
+            }
+            last = Some(generation.number);
+            if !(1..=FILES_MAX).contains(&generation.files) {
+                return Err("a generation has an impossible number of files");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The longest row besides its key.
+const ROW_WORDS_MAX: u64 = PAYLOAD_WORDS_MAX as u64 / 2;
+const _: () = assert!(ROW_WORDS_MAX as usize <= DATA_WORDS_MAX);
+
+/// Why bytes are no manifest.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ManifestFlaw {
+    Bad { at: usize, what: &'static str },
+    Version(u32),
+}
+
+/// Sets the length and the checksum of a manifest that has at least a header.
+pub(super) fn seal(bytes: &mut [u8]) {
+    let length = bytes.len() as u64;
+    bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+    bytes[16..24].copy_from_slice(&length.to_le_bytes());
+    let check = check(bytes);
+    bytes[12..16].copy_from_slice(&check.to_le_bytes());
+}
+
+/// The checksum of a manifest without its own four bytes.
+fn check(bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn word(&mut self, word: u64) {
+        self.0.extend_from_slice(&word.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.word(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+        self.0.resize(self.0.len().next_multiple_of(8), 0);
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn manifest(&mut self) -> Result<Manifest, &'static str> {
+        Ok(Manifest {
+            directory: self.word()?,
+            next_generation: self.word()?,
+            floor: self.word()?,
+            relations: self.list(5, Self::relation)?,
+            checkpoint: if self.choice()? { Some(self.checkpoint()?) } else { None },
+            generations: self.list(3, Self::generation)?,
+        })
+    }
+
+    fn relation(&mut self) -> Result<RelationEntry, &'static str> {
+        let (id, key_words) = (self.number()?, self.number()?);
+        let groups = self.list(1, Self::number)?;
+        Ok(RelationEntry { id, key_words, groups, name: self.text()?, schema: self.text()? })
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint, &'static str> {
+        let (number, epoch) = (self.word()?, self.word()?);
+        let parts = self.list(2, |reader| Ok(Part { bytes: reader.word()?, rows: reader.word()? }))?;
+        Ok(Checkpoint { number, epoch, parts })
+    }
+
+    fn generation(&mut self) -> Result<Generation, &'static str> {
+        let (number, files) = (self.word()?, self.number()?);
+        let end = if self.choice()? { Some(End { rounds: self.word()?, epoch: self.word()? }) } else { None };
+        Ok(Generation { number, files, end })
+    }
+
+    fn word(&mut self) -> Result<u64, &'static str> {
+        let (word, _) = self.bytes[self.at..].split_first_chunk().ok_or("it is cut off")?;
+        self.at += 8;
+        Ok(u64::from_le_bytes(*word))
+    }
+
+    fn number<T: TryFrom<u64>>(&mut self) -> Result<T, &'static str> {
+        self.word()?.try_into().map_err(|_| "a number is too large")
+    }
+
+    fn choice(&mut self) -> Result<bool, &'static str> {
+        match self.word()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err("a choice is neither 0 nor 1"),
+        }
+    }
+
+    /// A list of items of at least `words` words each.
+    fn list<T>(
+        &mut self,
+        words: usize,
+        mut item: impl FnMut(&mut Self) -> Result<T, &'static str>,
+    ) -> Result<Vec<T>, &'static str> {
+        let count: usize = self.number()?;
+        // Before memory is taken for them.
+        if count > (self.bytes.len() - self.at) / 8 / words {
+            return Err("a list is cut off");
+        }
+        (0..count).map(|_| item(self)).collect()
+    }
+
+    fn text(&mut self) -> Result<String, &'static str> {
+        let length: usize = self.number()?;
+        let rest = &self.bytes[self.at..];
+        let padded = length.checked_next_multiple_of(8).ok_or("a text is cut off")?;
+        let padded_text = rest.get(..padded).ok_or("a text is cut off")?;
+        let (text, padding) = padded_text.split_at(length);
+        if padding.iter().any(|byte| *byte != 0) {
+            return Err("a text's padding is not zero");
+        }
+        let text = str::from_utf8(text).map_err(|_| "a text is not UTF-8")?;
+        self.at += padded;
+        Ok(text.to_owned())
+    }
+}

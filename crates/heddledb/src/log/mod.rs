@@ -1,0 +1,134 @@
+//! The log's format: what stands in the files of a directory, and how it is checked.
+//!
+//! ```text
+//!  MANIFEST ----------- which relations, checkpoint and generations count
+//!  checkpoint-9-00 ..   the rows as of an epoch, in parts
+//!  log-7-00, log-7-01   a generation: what one opening of the database logged, in parallel files
+//!
+//!  segment   | header | frame | frame | frame | zeros ..
+//!  frame     | header, 64 bytes | payload, whole words |     each with a round number
+//!  payload   | entry | entry | ..                            of a log: one entry per transaction
+//!            | relation | row | row | ..                     of a checkpoint
+//! ```
+//!
+//! This room turns words into bytes and bytes, whatever they are, back into words or an error. It
+//! starts no thread and keeps no buffer of the log's; the writer and recovery stand on it.
+//!
+//! **A round** is what is written and synced at once: a frame, or several, in each of its *member*
+//! files. Round r + 1 is begun only when round r is durable in all its members. So a round of which
+//! something is missing is a *torn tail* if it is the last one, and damage if a later one was begun.
+//! `docs/log-format.md` draws every field and goes through the crashes.
+
+#![forbid(unsafe_code)]
+
+mod entry;
+mod frame;
+#[doc(hidden)]
+pub mod fuzz;
+mod manifest;
+mod read;
+mod rows;
+mod segment;
+mod survey;
+
+pub use entry::{Entries, Entry, Malformed, Write, Writes, Writing};
+pub use frame::{
+    Compression, Decoder, Encoder, FRAME_HEADER_BYTES, Flaw, Header, Kind, Label, PAYLOAD_WORDS_MAX, Place,
+};
+pub use manifest::{Checkpoint, End, Generation, Manifest, Part, RelationEntry};
+pub use read::Frames;
+pub use rows::{Rows, WritingRows};
+pub use segment::{Name, SEGMENT_HEADER_BYTES, SegmentHeader};
+pub use survey::{Lost, Survey, Surveyed, Torn, survey};
+
+use crate::storage::Storage;
+use std::io;
+
+/// The version of the format that this build writes, and the only one that it reads.
+pub const FORMAT: u32 = 1;
+/// Files of a generation, and parts of a checkpoint: at most as many as a word has bits.
+pub const FILES_MAX: u8 = 64;
+
+/// What is wrong with a directory, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The system failed.
+    #[error("{doing} {file} failed: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file, with its directory.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file does not hold what was written to it.
+    #[error("{file} is damaged at byte {offset}: {what}; {}", remedy(.file))]
+    Damaged {
+        /// The file, with its directory.
+        file: String,
+        /// Where in it.
+        offset: u64,
+        /// What was found.
+        what: String,
+    },
+    /// A file of another version of the format.
+    #[error(
+        "{file} has format version {found}, this build reads version {FORMAT}; open it with the release that wrote it"
+    )]
+    Version {
+        /// The file, with its directory.
+        file: String,
+        /// Its version.
+        found: u32,
+    },
+    /// A compressed frame, and a build without the decompressor.
+    #[error(
+        "{file} is compressed with {found} from byte {offset}; open it with a build that has the feature `{found}`"
+    )]
+    Compression {
+        /// The file, with its directory.
+        file: String,
+        /// The first frame that cannot be read.
+        offset: u64,
+        /// The name of the compression and of the feature.
+        found: &'static str,
+    },
+}
+
+/// What can be done about a damaged file.
+fn remedy(file: &str) -> &'static str {
+    match Name::parse(file.rsplit('/').next().unwrap_or(file)) {
+        Some(Name::Log { .. }) => {
+            "restore the file from a copy, or open with salvage to give up every round from there on"
+        }
+        Some(Name::Checkpoint { .. }) => "restore the file from a copy: the log no longer holds these rows",
+        _ => "restore the file from a copy: it says which other files count",
+    }
+}
+
+impl LogError {
+    fn io(storage: &dyn Storage, doing: &'static str, name: &str) -> impl FnOnce(io::Error) -> Self {
+        let file = path(storage, name);
+        move |source| Self::Io { doing, file, source }
+    }
+}
+
+/// A file's name for messages.
+fn path(storage: &dyn Storage, name: &str) -> String {
+    format!("{}/{name}", storage.place())
+}
+
+/// Does it again for as long as a signal comes in between.
+fn again<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match operation() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests;

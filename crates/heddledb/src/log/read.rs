@@ -1,0 +1,359 @@
+//! Reading segments: in windows to check and to scan them, frame by frame to take them.
+//!
+//! ```text
+//!  survey:  | header | frame | frame | frame | ?????????? |
+//!             step ----^-------^-------^       scan ------>    checksums only, a window at a time
+//!  recovery:  next_frame: payload words of one frame after the other, up to where the survey says
+//! ```
+
+use super::frame::{Check, Decoder, FRAME_HEADER_BYTES, Flaw, Head, Header, Kind, MAGIC, Place, head};
+use super::manifest::{Checkpoint, Generation};
+use super::segment::{HeaderFlaw, Name, SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::survey::Survey;
+use super::{LogError, Malformed, Rows, again, path};
+use crate::storage::{File, Storage};
+use std::io;
+
+/// Bytes that are held of a file while it is checked.
+const WINDOW: usize = 256 << 10;
+
+/// A segment that is read through a window.
+pub(super) struct Segment {
+    file: Option<Box<dyn File>>,
+    /// For messages.
+    pub(super) path: String,
+    pub(super) place: Place,
+    pub(super) length: u64,
+    /// The bytes of the file from `start`.
+    window: Vec<u8>,
+    start: u64,
+}
+
+/// What stands where a frame may begin.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    /// A frame whose checksums are both right.
+    Frame(Header),
+    /// The end of the file, or zeros.
+    End,
+    Flawed(Flaw),
+}
+
+/// What a scan found behind the last whole round.
+#[derive(Default)]
+pub(super) struct Scan {
+    /// Behind the last byte that is not zero; 0 if there is none.
+    pub(super) end: u64,
+    /// The lowest and the highest round of a frame with a right header.
+    pub(super) rounds: Option<(u64, u64)>,
+    /// The highest epoch that such a frame names.
+    pub(super) highest: u64,
+    /// Where there is a frame that no writer writes.
+    pub(super) wrong: Option<(u64, &'static str)>,
+}
+
+impl Segment {
+    /// Opens the segment `name`. A file that is not there is like one of no length, and has no `file`.
+    pub(super) fn open(storage: &dyn Storage, name: Name, directory: u64) -> Result<Self, LogError> {
+        let (generation, file) = match name {
+            Name::Log { generation, file } => (generation, file),
+            Name::Checkpoint { number, part } => (number, part),
+            _ => (0, 0),
+        };
+        let name = name.to_string();
+        let opened = match again(|| storage.open(&name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            opened => Some(opened.map_err(LogError::io(storage, "opening", &name))?),
+        };
+        let length = match &opened {
+            Some(file) => again(|| file.len()).map_err(LogError::io(storage, "reading", &name))?,
+            None => 0,
+        };
+        let place = Place { directory, generation, file };
+        Ok(Self { file: opened, path: path(storage, &name), place, length, window: Vec::new(), start: 0 })
+    }
+
+    pub(super) fn is_missing(&self) -> bool {
+        self.file.is_none()
+    }
+
+    pub(super) fn damaged(&self, offset: u64, what: impl Into<String>) -> LogError {
+        LogError::Damaged { file: self.path.clone(), offset, what: what.into() }
+    }
+
+    /// The error for a flaw that is one whatever stands around it.
+    pub(super) fn flawed(&self, offset: u64, flaw: Flaw) -> LogError {
+        match flaw {
+            Flaw::Bad(what) | Flaw::Wrong(what) => self.damaged(offset, what),
+            Flaw::Compression(compression) => {
+                LogError::Compression { file: self.path.clone(), offset, found: compression.name() }
+            }
+        }
+    }
+
+    /// Fills `buffer` from `offset`, as far as the file goes.
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize, LogError> {
+        let Some(file) = &self.file else { return Ok(0) };
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let read = again(|| file.read_at(&mut buffer[filled..], offset + filled as u64));
+            match read.map_err(|source| LogError::Io { doing: "reading", file: self.path.clone(), source })? {
+                0 => break,
+                read => filled += read,
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The bytes at `offset`, `want` of them (no more than a window) or as many as there are.
+    fn bytes(&mut self, offset: u64, want: usize) -> Result<&[u8], LogError> {
+        let want = want.min(usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX));
+        let held = self.start..self.start + self.window.len() as u64;
+        if offset < held.start || offset + want as u64 > held.end {
+            let mut window = std::mem::take(&mut self.window);
+            window.resize(WINDOW, 0);
+            let read = self.read(&mut window, offset)?;
+            window.truncate(read);
+            (self.window, self.start) = (window, offset);
+        }
+        let from = usize::try_from(offset - self.start).unwrap_or(usize::MAX);
+        let rest = self.window.get(from..).unwrap_or_default();
+        Ok(&rest[..want.min(rest.len())])
+    }
+
+    /// Checks the segment's own header; says what is wrong where a crash may have left it so.
+    pub(super) fn header(&mut self, kind: Kind, files: u8) -> Result<Result<(), &'static str>, LogError> {
+        let place = self.place;
+        let due = SegmentHeader {
+            kind,
+            directory: place.directory,
+            generation: place.generation,
+            file: place.file,
+            files,
+        };
+        if self.is_missing() {
+            return Ok(Err("the file is missing"));
+        }
+        match SegmentHeader::decode(self.bytes(0, SEGMENT_HEADER_BYTES)?) {
+            Ok(header) if header == due => Ok(Ok(())),
+            Ok(_) => Err(self.damaged(0, "the file belongs to another directory, generation or place in it")),
+            Err(HeaderFlaw::Bad(what)) => Ok(Err(what)),
+            Err(HeaderFlaw::Version(found)) => Err(LogError::Version { file: self.path.clone(), found }),
+        }
+    }
+
+    /// Checks what stands at `offset`, checksums included.
+    pub(super) fn step(&mut self, offset: u64) -> Result<Step, LogError> {
+        let (header, mut check) = match self.head(offset)? {
+            Ok(found) => found,
+            Err(step) => return Ok(step),
+        };
+        let (mut at, end) = (offset + FRAME_HEADER_BYTES as u64, offset + header.bytes());
+        while at < end {
+            let want = usize::try_from(end - at).unwrap_or(WINDOW).min(WINDOW);
+            let bytes = self.bytes(at, want)?;
+            if bytes.is_empty() {
+                return Ok(Step::Flawed(Flaw::Bad("a frame is cut off")));
+            }
+            check.add(bytes);
+            at += bytes.len() as u64;
+        }
+        Ok(match check.end() {
+            Ok(()) => Step::Frame(header),
+            Err(flaw) => Step::Flawed(flaw),
+        })
+    }
+
+    /// The header of the frame at `offset`, whose payload lies within the file, or why there is none.
+    fn head(&mut self, offset: u64) -> Result<Result<(Header, Check), Step>, LogError> {
+        let (place, length) = (self.place, self.length);
+        let bytes = self.bytes(offset, FRAME_HEADER_BYTES)?;
+        let Some(first) = bytes.first_chunk() else {
+            let zero = bytes.iter().all(|byte| *byte == 0);
+            return Ok(Err(if zero {
+                Step::End
+            } else {
+                Step::Flawed(Flaw::Bad("a frame's header is cut off"))
+            }));
+        };
+        Ok(match head(first, place, offset) {
+            Head::Nothing => Err(Step::End),
+            Head::Flawed(flaw) => Err(Step::Flawed(flaw)),
+            Head::Frame(header, _) if header.bytes() > length - offset => {
+                Err(Step::Flawed(Flaw::Bad("a frame is cut off")))
+            }
+            Head::Frame(header, check) => Ok((header, check)),
+        })
+    }
+
+    /// Looks at everything from `from` on for bytes that are not zero, and at every word for the
+    /// header of a frame. Reads no payload as such, so that it takes time in the length of the file
+    /// only.
+    pub(super) fn scan(&mut self, from: u64) -> Result<Scan, LogError> {
+        let (mut found, mut at, place) = (Scan::default(), from, self.place);
+        loop {
+            let bytes = self.bytes(at, WINDOW)?;
+            if bytes.is_empty() {
+                return Ok(found);
+            }
+            let length = bytes.len();
+            // In blocks, because the optimiser makes that fast; most of what is scanned is zeros.
+            if bytes.chunks(4096).any(|block| block.iter().fold(0, |all, byte| all | byte) != 0) {
+                let last = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+                found.end = at + last as u64 + 1;
+                for (index, bytes) in bytes.windows(FRAME_HEADER_BYTES).enumerate().step_by(8) {
+                    if bytes[..4] != MAGIC.to_le_bytes() {
+                        continue;
+                    }
+                    let offset = at + index as u64;
+                    match bytes.first_chunk().map(|first| head(first, place, offset)) {
+                        Some(Head::Frame(header, _)) => found.note(&header),
+                        Some(Head::Flawed(Flaw::Wrong(what))) => {
+                            _ = found.wrong.get_or_insert((offset, what))
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            // The last header that fitted began a header's length before the end.
+            at += if length == WINDOW { WINDOW - FRAME_HEADER_BYTES + 8 } else { length } as u64;
+        }
+    }
+}
+
+impl Scan {
+    fn note(&mut self, header: &Header) {
+        let label = &header.label;
+        let (low, high) = self.rounds.unwrap_or((label.round, label.round));
+        self.rounds = Some((low.min(label.round), high.max(label.round)));
+        self.highest = self.highest.max(label.highest).max(label.closed);
+    }
+}
+
+/// The frames of a segment that count, one after the other.
+pub struct Frames {
+    segment: Segment,
+    decoder: Decoder,
+    stored: Vec<u8>,
+    /// Where the next frame begins, and the last one did.
+    at: u64,
+    last: u64,
+    /// Where the last frame that counts ends.
+    end: u64,
+    due: Due,
+}
+
+/// What the frames must be.
+enum Due {
+    /// Of rounds up to this one.
+    Log { rounds: u64 },
+    /// Numbered without gaps, of this epoch; so many rows are still to come.
+    Checkpoint { next: u64, epoch: u64, rows: u64 },
+}
+
+impl Frames {
+    /// The frames of the whole rounds in file `file` of a generation, as `survey` found them.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn of_log(
+        storage: &dyn Storage,
+        directory: u64,
+        generation: &Generation,
+        survey: &Survey,
+        file: u8,
+    ) -> Result<Self, LogError> {
+        let segment = Segment::open(storage, Name::Log { generation: generation.number, file }, directory)?;
+        let end = survey.files.get(usize::from(file)).map_or(0, |surveyed| surveyed.bytes);
+        Ok(Self::new(segment, end, Due::Log { rounds: survey.rounds }))
+    }
+
+    /// The frames of part `part` of a checkpoint.
+    ///
+    /// # Errors
+    /// The system's; a part that is missing, of another length, or not the part that is due.
+    pub fn of_checkpoint(
+        storage: &dyn Storage,
+        directory: u64,
+        checkpoint: &Checkpoint,
+        part: u8,
+    ) -> Result<Self, LogError> {
+        let mut segment =
+            Segment::open(storage, Name::Checkpoint { number: checkpoint.number, part }, directory)?;
+        let Some(due) = checkpoint.parts.get(usize::from(part)) else {
+            return Err(segment.damaged(0, "the manifest lists no such part"));
+        };
+        let parts = u8::try_from(checkpoint.parts.len()).unwrap_or(u8::MAX);
+        if let Err(what) = segment.header(Kind::Checkpoint, parts)? {
+            return Err(segment.damaged(0, what));
+        }
+        if segment.length != due.bytes {
+            let what = format!("the file has {} bytes, the manifest says {}", segment.length, due.bytes);
+            return Err(segment.damaged(segment.length.min(due.bytes), what));
+        }
+        let rows = Due::Checkpoint { next: 1, epoch: checkpoint.epoch, rows: due.rows };
+        Ok(Self::new(segment, due.bytes, rows))
+    }
+
+    fn new(segment: Segment, end: u64, due: Due) -> Self {
+        let at = SEGMENT_HEADER_BYTES as u64;
+        Self { segment, decoder: Decoder::new(), stored: Vec::new(), at, last: at, end, due }
+    }
+
+    /// Reads the next frame's payload into `words`; `None` after the last.
+    ///
+    /// # Errors
+    /// The system's; a frame that is not as it was when it was surveyed, or, in a checkpoint, not
+    /// what the manifest says.
+    pub fn next_frame(&mut self, words: &mut Vec<u64>) -> Result<Option<Header>, LogError> {
+        if self.at >= self.end {
+            return match self.due {
+                Due::Checkpoint { rows: 1.., .. } => {
+                    Err(self.segment.damaged(self.at, "the file has fewer rows than the manifest says"))
+                }
+                _ => Ok(None),
+            };
+        }
+        self.last = self.at;
+        let (header, mut check) = match self.segment.head(self.at)? {
+            Ok(found) => found,
+            Err(Step::Flawed(flaw)) => return Err(self.segment.flawed(self.at, flaw)),
+            Err(_) => return Err(self.segment.damaged(self.at, "there is no frame where one is due")),
+        };
+        self.stored.resize(header.padded(), 0);
+        let read = self.segment.read(&mut self.stored, self.at + FRAME_HEADER_BYTES as u64)?;
+        check.add(&self.stored[..read]);
+        check
+            .end()
+            .and_then(|()| self.decoder.payload(&header, &self.stored, words))
+            .map_err(|flaw| self.segment.flawed(self.at, flaw))?;
+        self.expect(&header, words).map_err(|what| self.segment.damaged(self.at, what))?;
+        self.at += header.bytes();
+        Ok(Some(header))
+    }
+
+    fn expect(&mut self, header: &Header, words: &[u64]) -> Result<(), &'static str> {
+        let label = &header.label;
+        match &mut self.due {
+            Due::Log { rounds } => {
+                if label.kind != Kind::Log || label.round > *rounds {
+                    return Err("there is another frame than there was before");
+                }
+            }
+            Due::Checkpoint { next, epoch, rows } => {
+                if (label.kind, label.round, label.closed) != (Kind::Checkpoint, *next, *epoch) {
+                    return Err("there is another frame than the one that is due");
+                }
+                let found = Rows::new(words).map_err(|malformed| malformed.what)?.len() as u64;
+                *rows = rows.checked_sub(found).ok_or("the file has more rows than the manifest says")?;
+                *next += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The error for a last frame whose payload is malformed.
+    pub fn malformed(&self, malformed: Malformed) -> LogError {
+        self.segment.damaged(self.last, malformed.to_string())
+    }
+}

@@ -1,0 +1,5 @@
+//! A part of a checkpoint: frames, rows.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| heddledb::log::fuzz::checkpoint(bytes));

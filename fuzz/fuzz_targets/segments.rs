@@ -1,0 +1,5 @@
+//! The files of a generation: survey, frames, entries.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| heddledb::log::fuzz::segments(bytes));
