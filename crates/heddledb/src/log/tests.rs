@@ -1051,7 +1051,8 @@ fn write_corpus() {
 /// wrote are still read as they were meant.
 #[test]
 fn saved_corpus() {
-    let targets: [(&str, fn(&[u8])); 3] =
+    type Target = (&'static str, fn(&[u8]));
+    let targets: [Target; 3] =
         [("segments", fuzz::segments), ("checkpoint", fuzz::checkpoint), ("manifest", fuzz::manifest)];
     for (target, run) in targets {
         let mut count = 0;
