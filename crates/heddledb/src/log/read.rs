@@ -110,8 +110,9 @@ impl Segment {
         let want = want.min(usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX));
         let held = self.start..self.start + self.window.len() as u64;
         if offset < held.start || offset + want as u64 > held.end {
+            let rest = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(WINDOW);
             let mut window = std::mem::take(&mut self.window);
-            window.resize(WINDOW, 0);
+            window.resize(WINDOW.min(rest), 0);
             let read = self.read(&mut window, offset)?;
             window.truncate(read);
             (self.window, self.start) = (window, offset);
@@ -150,7 +151,10 @@ impl Segment {
         };
         let (mut at, end) = (offset + FRAME_HEADER_BYTES as u64, offset + header.bytes());
         while at < end {
-            let want = usize::try_from(end - at).unwrap_or(WINDOW).min(WINDOW);
+            // What is held first, so that no byte is read twice.
+            let held = (self.start + self.window.len() as u64).saturating_sub(at);
+            let most = if held == 0 { WINDOW as u64 } else { held };
+            let want = most.min(end - at) as usize;
             let bytes = self.bytes(at, want)?;
             if bytes.is_empty() {
                 return Ok(Step::Flawed(Flaw::Bad("a frame is cut off")));

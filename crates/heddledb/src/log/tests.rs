@@ -534,6 +534,20 @@ fn long_files() {
     assert_eq!((survey.rounds, survey.torn.unwrap().offset), (3, starts[3] as u64));
 }
 
+/// A later round is seen wherever it stands, also across the edge of what is scanned at once.
+#[test]
+fn a_scan_sees_every_word() {
+    let place = Place { directory: DIRECTORY, generation: NUMBER, file: 0 };
+    let label = Label { kind: Kind::Log, round: 3, closed: 6, highest: 6, members: 1, part: 0, parts: 1 };
+    for offset in (0..160).step_by(8).flat_map(|step| [64 + step, 64 + (256 << 10) - 80 + step]) {
+        let mut bytes = header(0, 1).to_vec();
+        bytes.resize(offset, 0);
+        Encoder::new(Compression::None).encode(&mut bytes, place, offset as u64, &label, &[]);
+        let built = Built { files: vec![bytes], ends: Vec::new(), logged: Vec::new(), end: None };
+        assert!(damaged(built.survey()).2.contains("round 3 was begun"), "at {offset}");
+    }
+}
+
 // ---------------------------------------------------------------------------------------------
 // Entries and rows
 
@@ -689,6 +703,45 @@ proptest! {
         prop_assert!(matches!(found, Err(_) | Ok(None)));
         prop_assert!(SegmentHeader::decode(&bytes).is_err());
         prop_assert!(Manifest::decode(&bytes).is_err());
+    }
+}
+
+#[test]
+fn malformed_entries() {
+    let head = |key: u64, present: u64, data: u64| 9 | 1 << 16 | key << 32 | present << 36 | data << 37;
+    let size = |words: u64, writes: u64| words | writes << 32;
+    let table: &[(&str, &[u64])] = &[
+        ("an entry is cut off", &[5]),
+        ("an entry is cut off", &[5, size(3, 0)]),
+        ("an entry is shorter than its head", &[5, size(0, 0)]),
+        ("an entry is shorter than its head", &[5, size(1, 0), 0]),
+        ("a commit time has state bits", &[stamp::LOCK | 5, size(2, 0)]),
+        ("a commit time has state bits", &[stamp::ABSENT | 5, size(2, 0)]),
+        ("an entry has words behind its last write", &[5, size(3, 0), 0]),
+        ("an entry has fewer writes than it says", &[5, size(4, 2), head(1, 1, 0), 7]),
+        ("an entry has fewer writes than it says", &[5, size(2, u32::MAX.into())]),
+        ("a key has no words or more than 8", &[5, size(3, 1), head(0, 1, 0)]),
+        ("a key has no words or more than 8", &[5, size(12, 1), head(9, 1, 0), 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        ("a deleted row has data", &[5, size(5, 1), head(1, 0, 1), 7, 8]),
+        ("a key is cut off", &[5, size(4, 1), head(2, 1, 0), 7]),
+        ("a row is cut off", &[5, size(5, 1), head(1, 1, 2), 7, 8]),
+    ];
+    for (what, words) in table {
+        // Behind a right entry.
+        let words = [&[4, size(2, 0)], *words].concat();
+        let read = Entries::new(&words).map(|entry| entry.map(|_| ())).collect::<Vec<_>>();
+        assert_eq!(read, [Ok(()), Err(Malformed { at: 2, what })]);
+    }
+    let rows: &[(&str, &[u64])] = &[
+        ("a list of rows has no head", &[]),
+        ("a list of rows has a malformed head", &[3]),
+        ("a list of rows has a malformed head", &[3 | 9 << 16]),
+        ("a list of rows has a malformed head", &[3 | 1 << 16 | 1 << 24]),
+        ("a row is cut off", &[3 | 1 << 16 | 1 << 32, 7]),
+        ("a row is cut off", &[3 | 1 << 16 | u64::from(u32::MAX) << 32, 7]),
+    ];
+    for (what, words) in rows {
+        assert_eq!(Rows::new(words).unwrap_err(), Malformed { at: 0, what });
     }
 }
 
@@ -1051,7 +1104,8 @@ fn write_corpus() {
 /// wrote are still read as they were meant.
 #[test]
 fn saved_corpus() {
-    let targets: [(&str, fn(&[u8])); 3] =
+    type Target = (&'static str, fn(&[u8]));
+    let targets: [Target; 3] =
         [("segments", fuzz::segments), ("checkpoint", fuzz::checkpoint), ("manifest", fuzz::manifest)];
     for (target, run) in targets {
         let mut count = 0;
