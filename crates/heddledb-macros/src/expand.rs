@@ -140,6 +140,7 @@ fn relation(
     groups: &TokenStream,
     words: &TokenStream,
     structure: &str,
+    schema: &str,
 ) -> TokenStream {
     let key_words = words_of(key);
     let key_words = quote_spanned!(span=> [u64; #key_words]);
@@ -152,6 +153,7 @@ fn relation(
             const LAYOUT: &'static ::heddledb::table::Layout =
                 &::heddledb::table::Layout { name: #name, groups: &[#groups], words: #words };
             const STRUCTURE: ::heddledb::table::Structure = ::heddledb::table::Structure::#structure;
+            const SCHEMA: &'static str = #schema;
             #[inline(always)]
             fn slot() -> &'static ::heddledb::table::Slot {
                 static SLOT: ::heddledb::table::Slot = ::heddledb::table::Slot::new();
@@ -183,7 +185,28 @@ fn relation_of_table(table: &Table) -> TokenStream {
         &groups,
         &quote!(__BOUNDS[#count]),
         structure,
+        &schema(table),
     )
+}
+
+/// The definition as text, as it is stored with the rows and compared when they are read again:
+/// `id: u64, owner: Text<24>, money.balance: i64; key id; ordered`.
+fn schema(table: &Table) -> String {
+    let columns = table.columns.iter().map(|column| {
+        let ty = column.ty.to_string().replace(' ', "");
+        match &table.groups[column.group] {
+            group if group == "main" => format!("{}: {ty}", column.name),
+            group => format!("{group}.{}: {ty}", column.name),
+        }
+    });
+    let columns: Vec<String> = columns.collect();
+    let structure = if table.hash { "hash" } else { "ordered" };
+    format!("{}; key {}; {structure}", columns.join(", "), names(table, &table.key))
+}
+
+fn names(table: &Table, ordinals: &[usize]) -> String {
+    let names: Vec<&str> = ordinals.iter().map(|ordinal| table.columns[*ordinal].name.as_str()).collect();
+    names.join(", ")
 }
 
 fn table_impl(table: &Table) -> TokenStream {
@@ -242,6 +265,8 @@ fn index_types(table: &Table) -> TokenStream {
 fn index_impls(table: &Table, index: &Index) -> TokenStream {
     let Index { ident, unique, columns } = index;
     let (row, span) = (&table.ident, ident.span());
+    let unique_word = if *unique { "unique index" } else { "index" };
+    let schema = format!("{unique_word} over {}; {}", names(table, columns), schema(table));
     // Key parts that are indexed columns stand in the entry already.
     let rest = table.key.iter().filter(|part| !unique && !columns.contains(part));
     let parts = || columns.iter().chain(rest.clone()).copied();
@@ -251,8 +276,16 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
     // The row of an index is the encoded primary key.
     let words = words_of(&key_type(table));
     let name = format!("{}.{ident}", table.name);
-    let relation =
-        relation(span, ident, &entry_type, &name, &group("main", &quote!(0), &words), &words, "Ordered");
+    let relation = relation(
+        span,
+        ident,
+        &entry_type,
+        &name,
+        &group("main", &quote!(0), &words),
+        &words,
+        "Ordered",
+        &schema,
+    );
     quote! {
         #relation
         #[automatically_derived]

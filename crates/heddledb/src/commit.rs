@@ -6,6 +6,7 @@
 
 use crate::access::{Groups, Write, WriteSet};
 use crate::arena::Arena;
+use crate::durability::{Append, LoggedWrite, RedoLog};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Protocol, data_base, heads_base};
 use crate::record::RecordRef;
@@ -37,6 +38,10 @@ pub struct Commit<'a> {
     superseded: &'a mut Vec<Superseded>,
     /// Versions of an epoch below this are kept; asked for at the first install.
     keep_below: Option<u64>,
+    /// The redo log, and the worker that commits.
+    log: Option<(&'a RedoLog, usize)>,
+    /// The entry, begun at the first install. A transaction that comes so far commits.
+    entry: Option<Append<'a>>,
 }
 
 impl<'a> Commit<'a> {
@@ -46,8 +51,9 @@ impl<'a> Commit<'a> {
         boundaries: &'a Boundaries,
         arena: &'a mut Arena,
         superseded: &'a mut Vec<Superseded>,
+        log: Option<(&'a RedoLog, usize)>,
     ) -> Self {
-        Self { writes, boundaries, arena, superseded, keep_below: None }
+        Self { writes, boundaries, arena, superseded, keep_below: None, log, entry: None }
     }
 
     /// The writes.
@@ -66,6 +72,29 @@ impl<'a> Commit<'a> {
             self.keep::<P>(write, time, keep_below);
         }
         self.writes.install(write, data_base::<P>(write.layout));
+        if self.log.is_some() {
+            self.log::<P>(write, time);
+        }
+    }
+
+    /// Appends a write to the log.
+    fn log<P: Protocol>(&mut self, write: &Write, time: u64) {
+        let Some((log, worker)) = self.log else { return };
+        let entry = self.entry.get_or_insert_with(|| log.append(worker, time));
+        entry.write(&LoggedWrite {
+            record: write.record,
+            base: data_base::<P>(write.layout),
+            layout: write.layout,
+            relation: write.relation as usize,
+            key: self.writes.key(write),
+            groups: write.groups,
+            present: write.present,
+        });
+    }
+
+    /// Whether the worker's log buffer is so full that he should wait for a round.
+    pub(crate) fn log_is_long(&self) -> bool {
+        self.entry.as_ref().is_some_and(Append::is_long)
     }
 
     /// Keeps the versions of a record that are about to be overwritten and that a snapshot may need.

@@ -11,7 +11,8 @@
 //! The same number orders commits: a transaction reads it after its write locks are held (Silo
 //! §4.1; PITFALLS X5), and stamps carry it in their high bits.
 
-use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, fence, lock, model_fence, thread};
+use crate::error::{Misuse, Result};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, Wait, fence, lock, model_fence, now_ns, thread};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,9 @@ const IDLE: u64 = u64::MAX;
 
 /// The first epoch; 0 stands for "before everything", the stamp of loaded nothing.
 const FIRST: u64 = 1;
+
+/// How long the end of a running transaction is waited for: 10 s.
+const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// The counter and the workers' places.
 #[derive(Debug)]
@@ -35,8 +39,13 @@ pub struct EpochClock {
 impl EpochClock {
     /// A clock for `workers` workers.
     pub fn new(workers: usize) -> Self {
+        Self::starting_at(workers, FIRST)
+    }
+
+    /// A clock for `workers` workers whose first epoch is `first`.
+    pub fn starting_at(workers: usize, first: u64) -> Self {
         let place = || CachePadded::new(AtomicU64::new(IDLE));
-        Self { now: CachePadded::new(AtomicU64::new(FIRST)), places: (0..workers).map(|_| place()).collect() }
+        Self { now: CachePadded::new(AtomicU64::new(first)), places: (0..workers).map(|_| place()).collect() }
     }
 
     /// Pins the current epoch for `worker`, which must not be pinned, and returns it.
@@ -95,6 +104,28 @@ impl EpochClock {
             return false;
         }
         self.now.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl EpochClock {
+    /// Waits until `epoch` has passed: for each transaction that was running to end. Whoever waits moves
+    /// the epoch on.
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`] when one does not end in some seconds.
+    pub fn wait_passed(&self, epoch: u64) -> Result<()> {
+        let (mut wait, mut begun) = (Wait::new(), None);
+        while !self.passed(epoch) {
+            if self.advance() {
+                continue;
+            }
+            wait.pause();
+            let begun = *begun.get_or_insert_with(now_ns);
+            if now_ns() - begun > PATIENCE_NS {
+                return Err(Misuse::EpochHeld { seconds: PATIENCE_NS / 1_000_000_000 }.into());
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,9 @@
 //! The one error channel, and the reasons for which a transaction aborts.
 
+use crate::log::LogError;
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 /// The result of an operation inside or around a transaction.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -77,6 +79,16 @@ pub enum Error {
     /// A misuse of the database; see [`Misuse`]. Never retried.
     #[error("{0}")]
     Misuse(Box<Misuse>),
+    /// The log failed while a commit waited for it: the transaction took effect in memory, and whether it
+    /// is on the disk will be known when the directory is opened again.
+    #[error("the outcome is unknown: {0}; open the database again to see what survived")]
+    OutcomeUnknown(Arc<LogError>),
+    /// The log has failed before, so nothing was done.
+    #[error("the log has failed, so nothing is written any more: {0}; open the database again")]
+    LogFailed(Arc<LogError>),
+    /// A directory cannot be opened.
+    #[error("{0}")]
+    Open(Box<LogError>),
 }
 
 /// A request that cannot be met, with what to do instead.
@@ -140,6 +152,18 @@ pub enum Misuse {
         /// How long was waited.
         seconds: u64,
     },
+    /// A table of a database with files that was not named when it was opened.
+    #[error("table {table} was not declared; name it with `Builder::table` before the directory is opened")]
+    Undeclared {
+        /// The table.
+        table: &'static str,
+    },
+    /// A transaction that does not fit a frame of the log.
+    #[error("the transaction writes more than {limit} bytes, the most that the log takes; split it")]
+    TooLarge {
+        /// The most that it may write.
+        limit: usize,
+    },
     /// More tables than a process can tell apart.
     #[error("this process has used more than {limit} tables and indexes")]
     TooManyTables {
@@ -187,6 +211,12 @@ impl Error {
             Self::User(reason) => reason.downcast_ref(),
             _ => None,
         }
+    }
+}
+
+impl From<LogError> for Error {
+    fn from(error: LogError) -> Self {
+        Self::Open(Box::new(error))
     }
 }
 

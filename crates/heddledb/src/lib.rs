@@ -12,6 +12,7 @@ mod access;
 mod arena;
 mod commit;
 mod db;
+mod durability;
 mod epoch;
 mod error;
 mod index;
@@ -27,9 +28,14 @@ mod stamp;
 mod transaction;
 mod version;
 
-pub use db::{Builder, Database, Metrics, OwnedTransaction, Session, Snapshot, Stats, Txn};
+pub use db::{
+    Builder, CheckpointReport, Database, Metrics, OwnedTransaction, Recovery, RecoveryProgress, Session,
+    Snapshot, Stats, Txn,
+};
+pub use durability::{Durability, LogMetrics, Ticket};
 pub use error::{Conflict, Error, Misuse, Result};
 pub use heddledb_macros::Table;
+pub use log::{Compression, LogError};
 pub use protocol::Protocol;
 pub use table::{Column, Row, Scan, Table, Text};
 pub use transaction::{ReadTransaction, Transaction};

@@ -74,7 +74,7 @@ impl<P: Protocol> World<P> {
         P::begin(&mut tx.local, env, 0);
         let (mut arena, mut superseded) = (Arena::default(), Vec::new());
         let outcome = body(&mut tx).and_then(|result| {
-            let mut commit = Commit::new(&tx.writes, &self.boundaries, &mut arena, &mut superseded);
+            let mut commit = Commit::new(&tx.writes, &self.boundaries, &mut arena, &mut superseded, None);
             P::commit(&mut tx.local, env, &mut commit).map(|_| result)
         });
         self.arenas.lock().expect("nobody panics holding it").push(arena);

@@ -17,13 +17,10 @@
 //! earlier than the epoch in which it is announced.
 
 use crate::epoch::EpochClock;
-use crate::error::{Misuse, Result};
+use crate::error::Result;
 use crate::mutant::{Mutant, planted};
-use crate::sync::{AtomicU64, Mutex, Ordering, Wait, lock, model_fence, now_ns};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock, model_fence, now_ns};
 use std::time::Duration;
-
-/// How long a boundary's closing is waited for: 10 s.
-const PATIENCE_NS: u64 = 10_000_000_000;
 
 /// The live boundaries of a database.
 pub(crate) struct Boundaries {
@@ -130,18 +127,11 @@ impl Boundaries {
     /// Waits until no transaction that could commit by the boundary is left: for each running one to
     /// end. Gives the hold up if one does not.
     fn close(&self, clock: &EpochClock, boundary: Boundary) -> Result<Boundary> {
-        let (mut wait, mut begun) = (Wait::new(), None);
-        while !clock.passed(boundary.0) && !planted(Mutant::SnapshotNotClosed) {
-            if clock.advance() {
-                continue;
-            }
-            wait.pause();
-            let begun = *begun.get_or_insert_with(now_ns);
-            let waited = now_ns() - begun;
-            if waited > PATIENCE_NS {
-                self.release(boundary);
-                return Err(Misuse::EpochHeld { seconds: PATIENCE_NS / 1_000_000_000 }.into());
-            }
+        if !planted(Mutant::SnapshotNotClosed)
+            && let Err(error) = clock.wait_passed(boundary.0)
+        {
+            self.release(boundary);
+            return Err(error);
         }
         Ok(boundary)
     }

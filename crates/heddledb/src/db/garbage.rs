@@ -116,11 +116,11 @@ impl Garbage {
                     self.queue.push_back((now, Remains::VersionBlock { block, words }));
                 }
                 Remains::Block { record, relation } => arena.release(relation as usize, record),
-                Remains::Node { node, relation } => stores.reclaim(relation as usize).recycle(node),
+                Remains::Node { node, relation } => stores.numbered(relation as usize).recycle(node),
                 Remains::Absent { record, relation, key_words } => {
                     self.key.clear();
                     self.key.extend(self.keys.drain(..key_words as usize));
-                    let store = stores.reclaim(relation as usize);
+                    let store = stores.numbered(relation as usize);
                     match store.unlink(&self.key, record, clock, &mut self.retired) {
                         Seal::Live => {}
                         Seal::Busy => {

@@ -1,27 +1,37 @@
 //! The database: opening, sessions, metrics.
 
+mod checkpoint;
 mod counters;
 mod garbage;
 mod reading;
+mod recovery;
 mod session;
 pub(crate) mod snapshot;
 pub(crate) mod store;
 mod txn;
 
+pub use checkpoint::CheckpointReport;
 pub use counters::Stats;
+pub use recovery::{Recovery, RecoveryProgress};
 pub use session::{OwnedTransaction, Session};
 pub use snapshot::Snapshot;
 pub use txn::Txn;
 
+use crate::arena::Arena;
+use crate::durability::{Durability, LogMetrics, LogOptions, RedoLog};
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
+use crate::log::{Compression, FILES_MAX, LogError};
 use crate::protocol::{Protocol, Silo};
 use crate::snapshot::Boundaries;
-use crate::sync::{Mutex, lock};
+use crate::storage::{Disk, Guard, Storage};
+use crate::sync::{Condvar, Mutex, lock, thread};
 use crate::table::{IndexSet, IndexVisitor, Table};
 use counters::Counters;
+use recovery::{Opened, Opening};
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::Stores;
 use txn::Worker;
@@ -42,8 +52,10 @@ impl<P: Protocol> Clone for Database<P> {
 /// Fields are dropped in order: the ticker stops first; stores and workers (with their arenas) go
 /// together, when no session is left that could follow a reference into them.
 pub(crate) struct Inner<P: Protocol> {
-    /// Advances the clock; `None` if the user does.
+    /// Advances the clock and runs rounds of the log; `None` if the user does.
     _ticker: Option<Ticker>,
+    /// Takes checkpoints when the log has grown.
+    checkpointer: Option<Checkpointer>,
     clock: Arc<EpochClock>,
     boundaries: Arc<Boundaries>,
     stores: Stores<P>,
@@ -51,15 +63,42 @@ pub(crate) struct Inner<P: Protocol> {
     options: P::Options,
     sessions_max: usize,
     places: Mutex<Places<P>>,
+    /// The log of a database with files.
+    log: Option<Arc<RedoLog>>,
+    /// The default of its commits; [`Durability::None`] means that nothing is logged.
+    durability: Durability,
+    recovery: Option<Recovery>,
+    /// Held during a checkpoint.
+    checkpointing: Mutex<()>,
+    checkpoint_threads: usize,
+    /// The lock on the directory; let go last.
+    _guard: Option<Box<dyn Guard>>,
+}
+
+/// The thread that takes checkpoints.
+struct Checkpointer {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 /// Workers without a session.
 struct Places<P: Protocol> {
     idle: Vec<Box<Worker<P>>>,
     made: usize,
+    /// Memory that recovery filled and no worker has.
+    _attic: Vec<Arena>,
 }
 
 impl<P: Protocol> Inner<P> {
+    /// The log, if commits are logged.
+    #[inline(always)]
+    fn logging(&self) -> Option<&Arc<RedoLog>> {
+        match self.durability {
+            Durability::None => None,
+            _ => self.log.as_ref(),
+        }
+    }
+
     /// A worker for a new session.
     fn take_place(self: &Arc<Self>) -> Result<Txn<P>> {
         let mut places = lock(&self.places);
@@ -78,6 +117,52 @@ impl<P: Protocol> Inner<P> {
     /// Keeps the worker of an ended session, with its memory, for the next.
     fn put_back(txn: Txn<P>) {
         lock(&txn.db.places).idle.push(txn.worker);
+    }
+}
+
+impl<P: Protocol> Drop for Inner<P> {
+    /// Makes what was committed durable, unless the log has failed, and stops the threads.
+    fn drop(&mut self) {
+        if let Some(checkpointer) = self.checkpointer.take() {
+            *lock(&checkpointer.stop.0) = true;
+            checkpointer.stop.1.notify_all();
+            // The last handle may be the one that the thread itself had for a moment.
+            if let Some(thread) = checkpointer.thread
+                && thread.thread().id() != thread::current().id()
+            {
+                // A panic of it was reported by the panic hook.
+                let _ = thread.join();
+            }
+        }
+        if let Some(log) = self.logging() {
+            // Whoever needs to know has called `flush`.
+            let _ = log.flush();
+        }
+    }
+}
+
+impl Checkpointer {
+    /// Starts the thread, which has no hold on the database but for the length of a checkpoint.
+    fn start<P: Protocol>(db: Weak<Inner<P>>, log: Arc<RedoLog>, log_bytes: u64) -> Self {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let (flag, signal) = &*stopped;
+            let mut guard = lock(flag);
+            while !*guard {
+                guard = match signal.wait_timeout(guard, CHECKPOINT_LOOK) {
+                    Ok((guard, _)) => guard,
+                    Err(poisoned) => poisoned.into_inner().0,
+                };
+                if !*guard && log.generation_bytes() > log_bytes {
+                    drop(guard);
+                    // A failure shows in the metrics: the log goes on growing, or has failed itself.
+                    let _ = db.upgrade().map(|db| checkpoint::take(&db));
+                    guard = lock(flag);
+                }
+            }
+        });
+        Self { stop, thread: Some(thread) }
     }
 }
 
@@ -145,7 +230,13 @@ impl<P: Protocol> Database<P> {
             version_bytes: memory.version_bytes,
             garbage: memory.garbage,
             oldest_snapshot: oldest_snapshot.map(|(_, _, age)| age),
-            index_nodes: self.inner.stores.all().map(|store| (store.name(), store.index_nodes())).collect(),
+            log: self.inner.logging().map(|log| log.metrics()),
+            index_nodes: self
+                .inner
+                .stores
+                .all()
+                .map(|store| (store.layout().name, store.index_nodes()))
+                .collect(),
         }
     }
 
@@ -155,6 +246,37 @@ impl<P: Protocol> Database<P> {
         let moved = self.inner.clock.advance();
         self.inner.boundaries.expire();
         moved
+    }
+
+    /// Makes everything durable that was committed before the call.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown) when the log fails, or has failed;
+    /// [`Misuse::EpochHeld`]; [`Misuse::Option`] where there is no log.
+    pub fn flush(&self) -> Result<()> {
+        match self.inner.logging() {
+            Some(log) => log.flush(),
+            None => Err(Misuse::Option(
+                "this database has no log to flush; open it with `Builder::path`".to_owned(),
+            )
+            .into()),
+        }
+    }
+
+    /// Writes a checkpoint: all rows as of now, beside running transactions, and cuts the log short. One
+    /// is taken at a time; a second call waits for the first.
+    ///
+    /// # Errors
+    /// [`Error::Open`](crate::Error::Open) when a file of it cannot be written: the one before stays in
+    /// force, and the log. [`Error::LogFailed`](crate::Error::LogFailed); [`Misuse::EpochHeld`];
+    /// [`Misuse::Option`] for a database in memory.
+    pub fn checkpoint(&self) -> Result<CheckpointReport> {
+        checkpoint::take(&self.inner)
+    }
+
+    /// What was found when the directory was opened; `None` for a database in memory.
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.inner.recovery.as_ref()
     }
 
     /// The protocol's settings.
@@ -179,18 +301,38 @@ pub struct Metrics {
     pub garbage: usize,
     /// How long the oldest snapshot has been open. Old versions and deleted rows pile up while it is.
     pub oldest_snapshot: Option<Duration>,
+    /// What the log has done; `None` where nothing is logged.
+    pub log: Option<LogMetrics>,
     /// Nodes or buckets of each index.
     pub index_nodes: Vec<(&'static str, usize)>,
 }
 
-/// Settings for a new database.
+/// Settings for a database that is about to be opened.
 pub struct Builder<P: Protocol> {
     options: P::Options,
     sessions: usize,
-    epoch_interval: Option<Duration>,
-    snapshot_interval: Duration,
+    settings: Settings,
     stores: Result<Stores<P>>,
     protocol: PhantomData<fn() -> P>,
+}
+
+/// The settings that do not depend on the protocol.
+struct Settings {
+    epoch_interval: Option<Duration>,
+    snapshot_interval: Duration,
+    place: Option<Place>,
+    durability: Durability,
+    log: LogOptions,
+    threads: usize,
+    checkpoint_log_bytes: Option<u64>,
+    salvage: bool,
+    tell: Option<recovery::Tell>,
+}
+
+/// Where the files are.
+enum Place {
+    Path(PathBuf),
+    Storage(Arc<dyn Storage>),
 }
 
 /// Sessions of a database unless it is told otherwise.
@@ -199,23 +341,43 @@ const SESSIONS: usize = 128;
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(100);
 /// How often the epoch advances.
 const EPOCH_INTERVAL: Duration = Duration::from_millis(10);
+/// The log's length after which a checkpoint is taken.
+const CHECKPOINT_LOG_BYTES: u64 = 1 << 30;
+/// How often the log's length is looked at.
+const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+/// Threads of recovery and checkpoints, at most.
+const THREADS_MAX: usize = 16;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            epoch_interval: Some(EPOCH_INTERVAL),
+            snapshot_interval: SNAPSHOT_INTERVAL,
+            place: None,
+            durability: Durability::Epoch,
+            log: LogOptions::default(),
+            threads: std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX)),
+            checkpoint_log_bytes: Some(CHECKPOINT_LOG_BYTES),
+            salvage: false,
+            tell: None,
+        }
+    }
+}
 
 impl<P: Protocol> Builder<P> {
     fn new() -> Self {
         Self {
             options: P::Options::default(),
             sessions: SESSIONS.min(P::SESSIONS_MAX),
-            epoch_interval: Some(EPOCH_INTERVAL),
-            snapshot_interval: SNAPSHOT_INTERVAL,
+            settings: Settings::default(),
             stores: Ok(Stores::new()),
             protocol: PhantomData,
         }
     }
 
-    /// Chooses the protocol. Call it first: protocol options and tables start afresh.
+    /// Chooses the protocol. Call it first: protocol options, sessions and tables start afresh.
     pub fn protocol<Q: Protocol>(self) -> Builder<Q> {
-        let Self { epoch_interval, snapshot_interval, .. } = self;
-        Builder { epoch_interval, snapshot_interval, ..Builder::new() }
+        Builder { settings: self.settings, ..Builder::new() }
     }
 
     /// The protocol's own settings.
@@ -230,63 +392,217 @@ impl<P: Protocol> Builder<P> {
         self
     }
 
-    /// Makes a table and its indexes at once, sized for `rows` rows. Tables that are not named here
-    /// are made at their first use.
+    /// Makes a table and its indexes at once, sized for `rows` rows. A database in memory makes tables
+    /// that are not named here at their first use; one with files must have all of them named.
     pub fn table<T: Table>(mut self, rows: usize) -> Self {
         self.stores = self.stores.and_then(|stores| create_table::<T, P>(&stores, rows).map(|()| stores));
         self
     }
 
-    /// How often the epoch advances; 10 ms unless told. Deleted rows are reclaimed some epochs later.
+    /// How often the epoch advances, and how often what was committed is written to the log where nobody
+    /// waits for it; 10 ms unless told. Deleted rows are reclaimed some epochs later.
     pub fn epoch_interval(mut self, interval: Duration) -> Self {
-        self.epoch_interval = Some(interval);
+        self.settings.epoch_interval = Some(interval);
         self
     }
 
     /// How old the moment may be that [`Session::read`] sees; 100 ms unless told. The longer, the fewer
     /// old versions are kept beside readers. At zero each reader has a moment of his own.
     pub fn snapshot_interval(mut self, interval: Duration) -> Self {
-        self.snapshot_interval = interval;
+        self.settings.snapshot_interval = interval;
         self
     }
 
-    /// Starts no thread: [`Database::advance_epoch`] advances the epoch.
+    /// Starts no thread: [`Database::advance_epoch`] advances the epoch, [`Database::flush`] writes the
+    /// log, [`Database::checkpoint`] takes checkpoints.
     pub fn manual_epochs(mut self) -> Self {
-        self.epoch_interval = None;
+        self.settings.epoch_interval = None;
+        self
+    }
+
+    /// Keeps the database in a directory, which is made if it is not there; its parent must be. All
+    /// tables must be named ([`Builder::table`]).
+    ///
+    /// A directory does not belong to a protocol: it may be opened under another one.
+    pub fn path(mut self, path: impl AsRef<Path>) -> Self {
+        self.settings.place = Some(Place::Path(path.as_ref().to_owned()));
+        self
+    }
+
+    /// As [`Builder::path`], with the files in a storage of your own, or in a simulated one.
+    pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.settings.place = Some(Place::Storage(storage));
+        self
+    }
+
+    /// When commits count as done; [`Durability::Epoch`] unless told. Matters with files only.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.settings.durability = durability;
+        self
+    }
+
+    /// How many files the log is written to at once, 1 to 64; 1 unless told. More help where the device
+    /// takes writes to several files faster.
+    pub fn log_files(mut self, files: u8) -> Self {
+        self.settings.log.files = files;
+        self
+    }
+
+    /// Whether the log is compressed; it is not unless told.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.settings.log.compression = compression;
+        self
+    }
+
+    /// How many threads load a directory and write a checkpoint; one for each core, up to 16, unless told.
+    pub fn recovery_threads(mut self, threads: usize) -> Self {
+        self.settings.threads = threads.clamp(1, usize::from(FILES_MAX));
+        self
+    }
+
+    /// After how many bytes of log a checkpoint is taken, `None` for never; 1 GiB unless told.
+    pub fn checkpoint_after(mut self, log_bytes: Option<u64>) -> Self {
+        self.settings.checkpoint_log_bytes = log_bytes;
+        self
+    }
+
+    /// Opens a damaged log as far as it is whole, and gives up the rest; [`Recovery::lost`] says what that
+    /// is. Commits that were durable are lost by it.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.settings.salvage = salvage;
+        self
+    }
+
+    /// Is told how far opening the directory has come.
+    pub fn on_recovery(mut self, tell: impl Fn(RecoveryProgress) + Send + Sync + 'static) -> Self {
+        self.settings.tell = Some(Arc::new(tell));
         self
     }
 
     /// Opens the database.
     ///
     /// # Errors
-    /// [`Misuse::Option`] for settings that cannot be met, [`Misuse::TooManyTables`].
+    /// [`Misuse::Option`] for settings that cannot be met, [`Misuse::TooManyTables`];
+    /// [`Error::Open`](crate::Error::Open) for a directory that is in use, damaged, or of other tables.
     pub fn open(self) -> Result<Database<P>> {
+        let option = |what: String| Err(Misuse::Option(what).into());
         if self.sessions == 0 || self.sessions > P::SESSIONS_MAX {
             let (name, max) = (P::NAME, P::SESSIONS_MAX);
             let given = self.sessions;
-            return Err(Misuse::Option(format!("{name} allows 1 to {max} sessions, not {given}")).into());
+            return option(format!("{name} allows 1 to {max} sessions, not {given}"));
         }
-        let clock = Arc::new(EpochClock::new(self.sessions));
-        let boundaries = Arc::new(Boundaries::new(self.snapshot_interval));
-        let ticker = self.epoch_interval.map(|interval| {
-            let (clock, boundaries) = (Arc::clone(&clock), Arc::clone(&boundaries));
-            Ticker::start(interval, move || {
-                clock.advance();
-                boundaries.expire();
-            })
-        });
-        let inner = Inner {
+        let settings = self.settings;
+        if settings.log.files == 0 || settings.log.files > FILES_MAX {
+            return option(format!("a log has 1 to {FILES_MAX} files, not {}", settings.log.files));
+        }
+        if !settings.log.compression.is_built() {
+            let name = settings.log.compression.name();
+            return option(format!("this build has no compression by {name}; enable the feature `{name}`"));
+        }
+        let mut stores = self.stores?;
+        let opened = match &settings.place {
+            None => None,
+            Some(place) => {
+                let storage: Arc<dyn Storage> = match place {
+                    Place::Storage(storage) => Arc::clone(storage),
+                    Place::Path(path) => Arc::new(Disk::open(path).map_err(|source| LogError::Io {
+                        doing: "opening the directory",
+                        file: path.display().to_string(),
+                        source,
+                    })?),
+                };
+                stores.close();
+                let files = if settings.durability == Durability::None { 0 } else { settings.log.files };
+                let opening = Opening {
+                    storage,
+                    stores: &stores,
+                    options: LogOptions { files, ..settings.log },
+                    threads: settings.threads,
+                    salvage: settings.salvage,
+                    tell: settings.tell.clone(),
+                };
+                Some(opening.open()?)
+            }
+        };
+        Ok(start(self.options, self.sessions, settings, stores, opened))
+    }
+}
+
+/// Puts the parts of a database together and starts its threads.
+fn start<P: Protocol>(
+    options: P::Options,
+    sessions: usize,
+    settings: Settings,
+    stores: Stores<P>,
+    opened: Option<Opened>,
+) -> Database<P> {
+    let checkpoint_threads = settings.threads;
+    // Checkpoints pin the epoch from places behind those of the sessions.
+    let places = sessions + checkpoint_threads;
+    let clock = match &opened {
+        Some(opened) => EpochClock::starting_at(places, opened.epoch),
+        None => EpochClock::new(places),
+    };
+    let clock = Arc::new(clock);
+    let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));
+    let mut idle = Vec::new();
+    let mut attic = Vec::new();
+    let (mut log, mut recovery, mut guard) = (None, None, None);
+    if let Some(opened) = opened {
+        for (number, (arena, garbage)) in opened.memory.into_iter().enumerate() {
+            if number < sessions {
+                let worker = Worker::new(number, &options).with_memory(arena, garbage);
+                idle.push(Box::new(worker));
+            } else {
+                attic.push(arena);
+            }
+        }
+        let redo = RedoLog::new(
+            Arc::clone(&clock),
+            opened.ids,
+            sessions,
+            settings.log,
+            opened.files,
+            opened.epoch - 1,
+        );
+        log = Some(Arc::new(redo));
+        (recovery, guard) = (Some(opened.recovery), Some(opened.guard));
+    }
+    // The workers that are taken next come from the end.
+    idle.reverse();
+    let logging = log.clone().filter(|_| settings.durability != Durability::None);
+    let ticker = settings.epoch_interval.map(|interval| {
+        let (clock, boundaries, log) = (Arc::clone(&clock), Arc::clone(&boundaries), logging.clone());
+        Ticker::start(interval, move || {
+            clock.advance();
+            boundaries.expire();
+            if let Some(log) = &log {
+                log.tick();
+            }
+        })
+    });
+    let inner = Arc::new_cyclic(|db: &Weak<Inner<P>>| {
+        let watched = logging.zip(settings.checkpoint_log_bytes).filter(|_| ticker.is_some());
+        let start = |(log, log_bytes)| Checkpointer::start(Weak::clone(db), log, log_bytes);
+        Inner {
+            checkpointer: watched.map(start),
             _ticker: ticker,
             clock,
             boundaries,
-            stores: self.stores?,
-            counters: Counters::new(self.sessions),
-            options: self.options,
-            sessions_max: self.sessions,
-            places: Mutex::new(Places { idle: Vec::new(), made: 0 }),
-        };
-        Ok(Database { inner: Arc::new(inner) })
-    }
+            stores,
+            counters: Counters::new(sessions),
+            options,
+            sessions_max: sessions,
+            places: Mutex::new(Places { made: idle.len(), idle, _attic: attic }),
+            log,
+            durability: settings.durability,
+            recovery,
+            checkpointing: Mutex::new(()),
+            checkpoint_threads,
+            _guard: guard,
+        }
+    });
+    Database { inner }
 }
 
 fn create_table<T: Table, P: Protocol>(stores: &Stores<P>, rows: usize) -> Result<()> {

@@ -4,15 +4,19 @@ use super::counters::Stats;
 use super::snapshot::Snapshot;
 use super::txn::Txn;
 use super::{Database, Inner};
-use crate::error::{Error, Result};
+use crate::durability::{Durability, Ticket};
+use crate::error::{Error, Misuse, Result};
 use crate::protocol::Protocol;
+use crate::stamp;
 use crate::sync::{spin_loop, yield_now};
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
 pub struct Session<P: Protocol> {
     txn: Option<Txn<P>>,
+    durability: Durability,
     /// The worker's counts when the session began.
     before: Stats,
 }
@@ -20,11 +24,26 @@ pub struct Session<P: Protocol> {
 impl<P: Protocol> Session<P> {
     pub(super) fn new(txn: Txn<P>) -> Self {
         let before = txn.db.counters.of(txn.worker.number);
-        Self { txn: Some(txn), before }
+        let durability = txn.db.durability;
+        Self { txn: Some(txn), durability, before }
     }
 
     pub(super) fn txn(&self) -> &Txn<P> {
         self.txn.as_ref().expect("a session has its worker until it is dropped")
+    }
+
+    /// Waits until everything up to `epoch` is durable, if this session's commits do.
+    #[inline(always)]
+    pub(super) fn acknowledge(&self, epoch: u64) -> Result<()> {
+        match self.txn().db.logging() {
+            Some(log) if self.durability == Durability::Sync => log.wait(epoch),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn acknowledge_last(&self) -> Result<()> {
+        self.acknowledge(stamp::epoch(self.txn().worker.last_commit))
     }
 
     #[inline(always)]
@@ -38,7 +57,8 @@ impl<P: Protocol> Session<P> {
     ///
     /// # Errors
     /// Whatever `body` returns that is not a conflict; nothing was changed then. Such an answer is
-    /// given only if what the body had read still stood.
+    /// given only if what the body had read still stood. With a log, [`Error::LogFailed`] and
+    /// [`Error::OutcomeUnknown`].
     ///
     /// ```
     /// use heddledb::{Database, Error, Table, ReadTransaction, Transaction};
@@ -65,6 +85,7 @@ impl<P: Protocol> Session<P> {
                     self.back_off(retry);
                     retry = retry.saturating_add(1);
                 }
+                Ok(result) => return self.acknowledge_last().map(|()| result),
                 outcome => return outcome,
             }
         }
@@ -76,7 +97,36 @@ impl<P: Protocol> Session<P> {
     /// As for [`Session::run`], and conflicts.
     #[inline]
     pub fn attempt<R>(&mut self, body: impl FnOnce(&mut Txn<P>) -> Result<R>) -> Result<R> {
-        self.attempt_numbered(0, body)
+        let result = self.attempt_numbered(0, body)?;
+        self.acknowledge_last().map(|()| result)
+    }
+
+    /// As [`Session::run`], but returns when the commit is in memory, with a [`Ticket`] that tells when it
+    /// is durable: so one session can have many commits under way.
+    ///
+    /// # Errors
+    /// As for [`Session::run`].
+    pub fn run_pipelined<R>(&mut self, body: impl FnMut(&mut Txn<P>) -> Result<R>) -> Result<(R, Ticket)> {
+        let durability = std::mem::replace(&mut self.durability, Durability::Epoch);
+        let outcome = self.run(body);
+        self.durability = durability;
+        let txn = self.txn();
+        let log = txn.db.logging().map(Arc::clone);
+        outcome.map(|result| (result, Ticket::new(log, stamp::epoch(txn.worker.last_commit))))
+    }
+
+    /// When this session's commits count as done; the database's setting unless it is told otherwise.
+    ///
+    /// # Errors
+    /// [`Misuse::Option`] for [`Durability::Sync`] where the database has no log.
+    pub fn set_durability(&mut self, durability: Durability) -> Result<()> {
+        if durability == Durability::Sync && self.txn().db.logging().is_none() {
+            let what = "this database has no log, so nothing can be durable at its commit; open it with \
+                        `Builder::path` and a durability other than `None`";
+            return Err(Misuse::Option(what.to_owned()).into());
+        }
+        self.durability = durability;
+        Ok(())
     }
 
     #[inline]
@@ -222,7 +272,16 @@ impl<P: Protocol> OwnedTransaction<P> {
     /// [`Error::Conflict`] if it could not be serialised; nothing was changed then.
     pub fn commit(mut self) -> Result<()> {
         self.running = false;
-        self.session.txn_mut().commit()
+        self.session.txn_mut().commit()?;
+        self.session.acknowledge_last()
+    }
+
+    /// When the commit counts as done; see [`Session::set_durability`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_durability(&mut self, durability: Durability) -> Result<()> {
+        self.session.set_durability(durability)
     }
 }
 

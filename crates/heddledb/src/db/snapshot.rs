@@ -39,13 +39,20 @@ impl<P: Protocol, S: BorrowMut<Session<P>>> Snapshot<P, S> {
     pub(super) fn now(session: S) -> Result<Self> {
         let db = &session.borrow().txn().db;
         let boundary = db.boundaries.now(&db.clock)?;
-        Ok(Self { session, boundary, protocol: PhantomData })
+        Self::at(session, boundary)
     }
 
     pub(super) fn recent(session: S) -> Result<Self> {
         let db = &session.borrow().txn().db;
         let boundary = db.boundaries.recent(&db.clock)?;
-        Ok(Self { session, boundary, protocol: PhantomData })
+        Self::at(session, boundary)
+    }
+
+    /// Where commits wait to be durable, so does what a snapshot shows (PITFALLS X6).
+    fn at(session: S, boundary: Boundary) -> Result<Self> {
+        let snapshot = Self { session, boundary, protocol: PhantomData };
+        snapshot.session.borrow().acknowledge(boundary.epoch())?;
+        Ok(snapshot)
     }
 
     /// The moment: every commit of this epoch or an earlier one is seen.

@@ -1,13 +1,16 @@
 //! Where the relations of a database are kept, and how a typed access finds its own.
 
+use super::snapshot::copy_group;
+use crate::access::Groups;
+use crate::arena::Arena;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
-use crate::index::{AnyIndex, Retired};
+use crate::index::{AnyIndex, Gap, Inserted, Lookup, Retired, Walk};
 use crate::protocol::{Protocol, Seal, data_base, heads_base};
 use crate::record::RecordRef;
-use crate::sync::AtomicU64;
-use crate::table::{IndexWords, Layout, Relation, Structure};
-use crate::version;
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::{GroupSet, IndexWords, Layout, Relation, Structure};
+use crate::{stamp, version};
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -22,11 +25,12 @@ pub(crate) struct Store<W: IndexWords, P> {
     pub number: usize,
     /// Words of a record, concurrency words included.
     pub block_words: usize,
+    schema: &'static str,
     protocol: PhantomData<fn() -> P>,
 }
 
-/// What reclamation does to a relation whose key type it does not know.
-pub(crate) trait Reclaim: Send + Sync {
+/// What is done to a relation whose key type is not known: reclamation, recovery, checkpoints.
+pub(crate) trait AnyStore: Send + Sync {
     /// Seals the record of `key` and takes it out of the index. `Live` also if the key leads
     /// elsewhere by now, or if another worker has it in his queue.
     fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal;
@@ -34,11 +38,33 @@ pub(crate) trait Reclaim: Send + Sync {
     fn recycle(&self, node: Retired);
     /// Nodes or buckets of the index.
     fn index_nodes(&self) -> usize;
-    /// The name for reports.
-    fn name(&self) -> &'static str;
+    /// The shape of its rows.
+    fn layout(&self) -> &'static Layout;
+    /// Its number in this process.
+    fn number(&self) -> usize;
+    /// Its definition.
+    fn schema(&self) -> &'static str;
+    /// Words of its keys.
+    fn key_words(&self) -> usize;
+    /// Brings column groups of a row to what they were at `time`, unless they are known to have been
+    /// something else later. Returns the record where the row does not exist by that. For recovery: no
+    /// other thread has this key, and no transaction runs.
+    fn restore(&self, key: &[u64], change: &Restore<'_>, arena: &mut Arena) -> Option<RecordRef>;
+    /// The rows of one leaf or bucket as of the end of an epoch, at which a snapshot stands: key words and
+    /// data words of each. The caller is pinned.
+    fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64]));
 }
 
-impl<W: IndexWords, P: Protocol> Reclaim for Store<W, P> {
+/// A change that recovery found.
+pub(crate) struct Restore<'a> {
+    pub groups: GroupSet,
+    pub present: bool,
+    pub time: u64,
+    /// The words of the groups, ascending; none if the row does not exist.
+    pub data: &'a [u64],
+}
+
+impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
     fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal {
         let mut words = W::MIN;
         words.words_mut().copy_from_slice(key);
@@ -68,20 +94,87 @@ impl<W: IndexWords, P: Protocol> Reclaim for Store<W, P> {
         self.index.nodes()
     }
 
-    fn name(&self) -> &'static str {
-        self.layout.name
+    fn layout(&self) -> &'static Layout {
+        self.layout
     }
+
+    fn number(&self) -> usize {
+        self.number
+    }
+
+    fn schema(&self) -> &'static str {
+        self.schema
+    }
+
+    fn key_words(&self) -> usize {
+        W::MIN.words().len()
+    }
+
+    fn restore(&self, key: &[u64], change: &Restore<'_>, arena: &mut Arena) -> Option<RecordRef> {
+        let mut words = W::MIN;
+        words.words_mut().copy_from_slice(key);
+        let record = match self.index.get(&words) {
+            Lookup::Found(record) => record,
+            Lookup::Missing(_) => {
+                let block = arena.allocate(self.number, self.block_words);
+                match self.index.insert(&words, |gap| place::<P>(block, self.layout, gap)) {
+                    Inserted::Added { record, .. } => record,
+                    Inserted::Exists(_) => unreachable!("no other thread has this key"),
+                }
+            }
+        };
+        let mut data = change.data;
+        for group in Groups(change.groups) {
+            let span = self.layout.groups[group].span;
+            let (words, rest) = if change.present { data.split_at(span.len()) } else { (&[][..], data) };
+            data = rest;
+            // Relaxed throughout: this thread alone has the record, and whoever comes later was started by
+            // one that has joined it.
+            if stamp::time(record.word(P::stamp_word(group)).load(Ordering::Relaxed)) < change.time {
+                let base = data_base::<P>(self.layout) + span.start;
+                for (index, word) in words.iter().enumerate() {
+                    record.word(base + index).store(*word, Ordering::Relaxed);
+                }
+                P::restore(record, group, stamp::of(change.time, change.present));
+            }
+        }
+        (!change.present).then_some(record)
+    }
+
+    fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
+        let (mut entries, mut data) = (Vec::new(), vec![0; self.layout.words]);
+        self.index.walk(from, &mut entries);
+        for (key, record) in entries {
+            let present = Groups(self.layout.all_groups()).all(|group| {
+                let span = self.layout.groups[group].span;
+                copy_group::<P>(record, self.layout, group, span, epoch, &mut data[span.start..span.end])
+            });
+            if present {
+                row(key.words(), &data);
+            }
+        }
+    }
+}
+
+/// Prepares a block for a new key, absent and without a past, under the latch of the gap that it fills.
+pub(crate) fn place<P: Protocol>(block: RecordRef, layout: &'static Layout, gap: &Gap) -> RecordRef {
+    P::place(block, layout, gap);
+    // Relaxed: published by the index's release.
+    heads::<P>(block, layout).for_each(|head| head.store(0, Ordering::Relaxed));
+    block
 }
 
 /// All relations of a database, by [`Slot`](crate::table::Slot) number, each made at its first use.
 pub(crate) struct Stores<P> {
     slots: Box<[OnceLock<Slotted>]>,
+    /// No more relations: those that have a number in the database's files are all.
+    closed: bool,
     protocol: PhantomData<fn() -> P>,
 }
 
 struct Slotted {
     relation: TypeId,
-    store: Box<dyn Reclaim>,
+    store: Box<dyn AnyStore>,
 }
 
 /// Relations that a process may use, over all its databases.
@@ -89,7 +182,13 @@ const RELATIONS_MAX: usize = 4096;
 
 impl<P: Protocol> Stores<P> {
     pub fn new() -> Self {
-        Self { slots: (0..RELATIONS_MAX).map(|_| OnceLock::new()).collect(), protocol: PhantomData }
+        let slots = (0..RELATIONS_MAX).map(|_| OnceLock::new()).collect();
+        Self { slots, closed: false, protocol: PhantomData }
+    }
+
+    /// From now on there are no other relations than those made so far.
+    pub fn close(&mut self) {
+        self.closed = true;
     }
 
     /// The store of `R`, made now if this is its first use.
@@ -106,6 +205,9 @@ impl<P: Protocol> Stores<P> {
     pub fn create<R: Relation>(&self, rows: usize) -> Result<&Store<R::Words, P>> {
         let number = R::slot().number();
         let slot = self.slots.get(number).ok_or(Misuse::TooManyTables { limit: RELATIONS_MAX })?;
+        if self.closed && slot.get().is_none() {
+            return Err(Misuse::Undeclared { table: R::LAYOUT.name }.into());
+        }
         let slotted = slot.get_or_init(|| {
             let layout = R::LAYOUT;
             let store: Store<R::Words, P> = Store {
@@ -113,6 +215,7 @@ impl<P: Protocol> Stores<P> {
                 layout,
                 number,
                 block_words: data_base::<P>(layout) + layout.words,
+                schema: R::SCHEMA,
                 protocol: PhantomData,
             };
             Slotted { relation: TypeId::of::<R>(), store: Box::new(store) }
@@ -123,19 +226,19 @@ impl<P: Protocol> Stores<P> {
     #[inline(always)]
     fn typed<R: Relation>(slotted: &Slotted) -> &Store<R::Words, P> {
         assert!(slotted.relation == TypeId::of::<R>(), "a relation's slot belongs to it alone");
-        let store: *const dyn Reclaim = &*slotted.store;
+        let store: *const dyn AnyStore = &*slotted.store;
         // SAFETY: `create` filled the slot for the same relation type (asserted), and for it always
         // with a `Store<R::Words, P>`, P being this collection's own type parameter.
         unsafe { &*store.cast::<Store<R::Words, P>>() }
     }
 
     /// The store with a relation number that was met in a record's life.
-    pub fn reclaim(&self, number: usize) -> &dyn Reclaim {
+    pub fn numbered(&self, number: usize) -> &dyn AnyStore {
         &*self.slots[number].get().expect("a relation with records has a store").store
     }
 
     /// Every store that exists.
-    pub fn all(&self) -> impl Iterator<Item = &dyn Reclaim> {
+    pub fn all(&self) -> impl Iterator<Item = &dyn AnyStore> {
         self.slots.iter().filter_map(|slot| slot.get().map(|slotted| &*slotted.store))
     }
 }

@@ -10,16 +10,17 @@ use super::Inner;
 use super::counters::Memory;
 use super::garbage::Garbage;
 use super::reading::{OfTable, Projection, Reading};
-use super::store::{Store, heads, is_ordered};
+use super::store::{Store, is_ordered, place};
 use crate::access::{Groups, WriteSet};
 use crate::arena::Arena;
 use crate::commit::{Commit, Superseded};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
+use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Env, Intent, Protocol, data_base, heads_base};
 use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut};
-use crate::sync::{Ordering, Random};
+use crate::sync::Random;
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
     LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
@@ -53,6 +54,11 @@ struct Placeholder {
 }
 
 impl<P: Protocol> Worker<P> {
+    /// A worker that takes over memory that recovery filled.
+    pub fn with_memory(self, arena: Arena, garbage: Garbage) -> Self {
+        Self { arena, garbage, ..self }
+    }
+
     pub fn new(number: usize, options: &P::Options) -> Self {
         Self {
             number,
@@ -131,13 +137,28 @@ impl<P: Protocol> Txn<P> {
         let worker = &mut *self.worker;
         let env = Env { clock: &self.db.clock, worker: worker.number };
         let Worker { local, writes, arena, superseded, .. } = worker;
-        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded);
-        match P::commit(local, env, &mut commit) {
+        let log = self.db.logging();
+        if let Some(log) = log
+            && !writes.is_empty()
+            && let Err(refusal) = log.check().and_then(|()| fits(writes))
+        {
+            self.abort();
+            return Err(refusal);
+        }
+        let log = log.map(|log| (&**log, env.worker));
+        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, log);
+        let outcome = P::commit(local, env, &mut commit);
+        let log_is_long = commit.log_is_long();
+        drop(commit);
+        match outcome {
             Ok(stamp) => {
                 self.worker.last_commit = stamp;
                 self.leave_behind(true);
                 self.db.counters.commit(self.worker.number);
                 self.end();
+                if log_is_long && let Some(log) = self.db.logging() {
+                    log.relieve(self.worker.number);
+                }
                 Ok(())
             }
             Err(conflict) => {
@@ -354,12 +375,7 @@ impl<P: Protocol> Txn<P> {
         let (arena, layout) = (&mut worker.arena, R::LAYOUT);
         // Before the latch: see `Arena::allocate`.
         let block = arena.allocate(store.number, store.block_words);
-        let inserted = store.index.insert(key, |gap| {
-            P::place(block, layout, gap);
-            // Relaxed: published by the index's release.
-            heads::<P>(block, layout).for_each(|head| head.store(0, Ordering::Relaxed));
-            block
-        });
+        let inserted = store.index.insert(key, |gap| place::<P>(block, layout, gap));
         let own_placeholder = matches!(inserted, Inserted::Added { .. });
         let record = match inserted {
             Inserted::Exists(record) => {
@@ -633,6 +649,24 @@ impl WordsMut for InGroup<'_> {
             self.words.set_word(index, value);
         }
     }
+}
+
+/// Refuses a transaction that no frame of the log could take. Few have so many writes that they must be
+/// added up.
+#[inline(always)]
+fn fits(writes: &WriteSet) -> Result<()> {
+    const SMALL: usize = 1 << 12;
+    if writes.writes().len() < SMALL { Ok(()) } else { add_up(writes) }
+}
+
+#[cold]
+fn add_up(writes: &WriteSet) -> Result<()> {
+    let words: usize =
+        writes.writes().iter().map(|write| 1 + usize::from(write.key_words) + write.layout.words).sum();
+    if words + 2 > PAYLOAD_WORDS_MAX {
+        return Err(Misuse::TooLarge { limit: PAYLOAD_WORDS_MAX * 8 }.into());
+    }
+    Ok(())
 }
 
 #[cold]

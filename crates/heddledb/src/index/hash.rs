@@ -234,6 +234,30 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         }
     }
 
+    /// Appends the entries of bucket `index`; false where there is no such bucket. Splits move entries
+    /// only to higher buckets, so a walk that goes up misses none that stays.
+    pub(crate) fn read_bucket(&self, index: usize, out: &mut Vec<([u64; N], RecordRef)>) -> bool {
+        // Acquire: as in `head`.
+        if index >= self.buckets.load(Ordering::Acquire) {
+            return false;
+        }
+        let (head, start) = (self.bucket(index), out.len());
+        loop {
+            let Some(version) = head.gap.settled() else { unreachable!("heads are never obsolete") };
+            let mut bucket = Some(head);
+            while let Some(at) = bucket {
+                let entry = |slot: usize| at.record(slot).map(|record| (at.key(slot), record));
+                out.extend((0..SLOT).map_while(entry));
+                // A chain torn by writers could lead in circles; a standing one ends.
+                bucket = if head.gap.stands(version) { at.next() } else { None };
+            }
+            if head.gap.stands(version) {
+                return true;
+            }
+            out.truncate(start);
+        }
+    }
+
     /// Nothing of a hash index is ever retired.
     ///
     /// # Panics

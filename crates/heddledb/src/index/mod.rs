@@ -306,8 +306,25 @@ pub trait AnyIndex<W>: Send + Sync {
         high: &W,
         out: &mut Vec<(W, RecordRef)>,
     ) -> (Seen, Option<W>);
+    /// The entries of one leaf or bucket, for a walk over the whole index: none that stays is missed,
+    /// some may come twice.
+    fn walk(&self, from: &mut Walk, out: &mut Vec<(W, RecordRef)>);
     /// Nodes or overflow buckets in use.
     fn nodes(&self) -> usize;
+}
+
+/// How far a walk over an index has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Walk {
+    /// Nowhere.
+    #[default]
+    Start,
+    /// The next key of an ordered index.
+    Key(Vec<u64>),
+    /// The next bucket of a hash index.
+    Bucket(usize),
+    /// To the end.
+    End,
 }
 
 /// The index of a relation with `N`-word keys. One well-predicted branch per access.
@@ -380,6 +397,24 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
             Self::Ordered(index) => index.read_leaf(direction, low, high, out),
             Self::Hash(_) => unreachable!("a hash index is not scanned"),
         }
+    }
+
+    fn walk(&self, from: &mut Walk, out: &mut Vec<([u64; N], RecordRef)>) {
+        *from = match (self, &*from) {
+            (_, Walk::End) => Walk::End,
+            (Self::Ordered(index), at) => {
+                let mut low = [0; N];
+                if let Walk::Key(key) = at {
+                    low.copy_from_slice(key);
+                }
+                let (_, next) = index.read_leaf(Direction::Forward, &low, &[u64::MAX; N], out);
+                next.map_or(Walk::End, |next| Walk::Key(next.to_vec()))
+            }
+            (Self::Hash(index), at) => {
+                let bucket = if let Walk::Bucket(bucket) = at { *bucket } else { 0 };
+                if index.read_bucket(bucket, out) { Walk::Bucket(bucket + 1) } else { Walk::End }
+            }
+        };
     }
 
     fn nodes(&self) -> usize {

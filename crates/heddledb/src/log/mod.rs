@@ -83,6 +83,46 @@ pub enum LogError {
         /// Its version.
         found: u32,
     },
+    /// Another database has the directory open.
+    #[error("{place} is open in another database; close that first")]
+    Locked {
+        /// The directory.
+        place: String,
+    },
+    /// The definition of a table or index differs from the one in the files.
+    #[error(
+        "{place} has {relation} as `{stored}`, the program declares it as `{declared}`; open it with the old definition, or move its rows to a table of another name"
+    )]
+    Definition {
+        /// The directory.
+        place: String,
+        /// The table or index.
+        relation: String,
+        /// The definition in the files.
+        stored: String,
+        /// The definition in the program.
+        declared: String,
+    },
+    /// A table or index in the files that the program does not declare.
+    #[error(
+        "{place} holds {relation} (`{stored}`), which the program does not declare; name its table with `Builder::table`"
+    )]
+    NotDeclared {
+        /// The directory.
+        place: String,
+        /// The table or index.
+        relation: String,
+        /// The definition in the files.
+        stored: String,
+    },
+    /// Two tables of one name.
+    #[error(
+        "two tables or indexes are called {relation}; give one another name by `#[table(name = \"..\")]`"
+    )]
+    TwoOfOneName {
+        /// The name.
+        relation: String,
+    },
     /// A compressed frame, and a build without the decompressor.
     #[error(
         "{file} is compressed with {found} from byte {offset}; open it with a build that has the feature `{found}`"
@@ -109,19 +149,23 @@ fn remedy(file: &str) -> &'static str {
 }
 
 impl LogError {
-    fn io(storage: &dyn Storage, doing: &'static str, name: &str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(
+        storage: &dyn Storage,
+        doing: &'static str,
+        name: &str,
+    ) -> impl FnOnce(io::Error) -> Self + use<> {
         let file = path(storage, name);
         move |source| Self::Io { doing, file, source }
     }
 }
 
 /// A file's name for messages.
-fn path(storage: &dyn Storage, name: &str) -> String {
+pub(crate) fn path(storage: &dyn Storage, name: &str) -> String {
     format!("{}/{name}", storage.place())
 }
 
 /// Does it again for as long as a signal comes in between.
-fn again<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn again<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match operation() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

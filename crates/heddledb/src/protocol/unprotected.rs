@@ -1,6 +1,6 @@
 //! No concurrency control: the limit that all others are measured against.
 //!
-//! One session only, so nothing races. Tables, indexes, the write set and aborts work as under any
+//! One session only, so nothing races but snapshots and checkpoints, for which stamps are kept. Tables, indexes, the write set and aborts work as under any
 //! other protocol; what is missing is exactly what a concurrency control adds.
 
 use super::{Env, Intent, Protocol, Seal, data_base};
@@ -11,7 +11,7 @@ use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::record::{RecordData, RecordRef};
 use crate::stamp;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. Its one word per group holds the stamp of the last writer, for logs and snapshots.
@@ -97,9 +97,16 @@ impl Protocol for Unprotected {
         }
         local.last = time;
         for write in writes.writes() {
+            for group in write.group_numbers() {
+                let word = write.record.word(group);
+                word.store(word.load(Ordering::Relaxed) | stamp::LOCK, Ordering::Relaxed);
+            }
+            // Pairs with the acquire fence of a snapshot's reader.
+            fence(Ordering::Release);
             commit.install::<Self>(write, time);
             let stamp = stamp::of(time, write.present);
-            write.group_numbers().for_each(|group| write.record.word(group).store(stamp, Ordering::Relaxed));
+            // Release: publishes the data to a snapshot's readers.
+            write.group_numbers().for_each(|group| write.record.word(group).store(stamp, Ordering::Release));
         }
         Ok(time)
     }

@@ -71,6 +71,8 @@ pub trait Relation: Sized + 'static {
     const LAYOUT: &'static Layout;
     /// The index.
     const STRUCTURE: Structure;
+    /// The definition as text: stored with the rows, and compared when they are read again.
+    const SCHEMA: &'static str;
     /// The identity of this relation in this process.
     fn slot() -> &'static Slot;
 }

@@ -1,0 +1,215 @@
+//! Checkpoints: the rows as of one moment, beside running transactions, and a log cut short behind it.
+//!
+//! **Mechanism.**
+//! 1. The log goes on in a new generation, so every epoch in the old ones is at most the present one.
+//! 2. A snapshot is taken. It stands at the present epoch or later: it holds all of the old generations.
+//! 3. Its rows are written to part files, by several threads, each relation by one of them. Nobody waits
+//!    for that; it keeps old versions as any snapshot does.
+//! 4. A new manifest lists the checkpoint and only the generations since step 1. That is the instant at
+//!    which it counts; before it the old checkpoint and all generations do.
+//! 5. What the manifest no longer lists is removed.
+//!
+//! The cut is consistent, so what is replayed over it need not be idempotent (PITFALLS X7, X14).
+
+use super::Inner;
+use super::recovery::remove_unlisted;
+use super::store::AnyStore;
+use crate::epoch::EpochClock;
+use crate::error::{Misuse, Result};
+use crate::index::Walk;
+use crate::log::{
+    Checkpoint, Compression, Encoder, Kind, Label, LogError, Manifest, Name, Part, Place,
+    SEGMENT_HEADER_BYTES, SegmentHeader, WritingRows, again,
+};
+use crate::protocol::Protocol;
+use crate::snapshot::Boundary;
+use crate::storage::{File, Storage, write_all};
+use crate::sync::{AtomicU64, Ordering, lock, now_ns};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a checkpoint wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckpointReport {
+    /// The last epoch that it holds.
+    pub epoch: u64,
+    /// Rows of all tables and indexes.
+    pub rows: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Words of a frame's payload: a mebibyte.
+const FRAME_WORDS: usize = 1 << 17;
+
+/// Takes a checkpoint.
+pub(super) fn take<P: Protocol>(db: &Inner<P>) -> Result<CheckpointReport> {
+    let Some(log) = &db.log else {
+        let what = "a database in memory has no checkpoints; open it with `Builder::path`";
+        return Err(Misuse::Option(what.to_owned()).into());
+    };
+    let _one_at_a_time = lock(&db.checkpointing);
+    let begun = now_ns();
+    let (storage, old) = log.between_rounds(|files| {
+        files.rotate()?;
+        Ok((Arc::clone(files.storage()), files.manifest().clone()))
+    })?;
+    let held = Held { db, boundary: db.boundaries.now(&db.clock)? };
+    let number = old.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.number) + 1;
+    let epoch = held.boundary.epoch();
+    let parts = write_parts(db, &*storage, &old, number, epoch)?;
+    drop(held);
+    let sum = |(rows, bytes), part: &Part| (rows + part.rows, bytes + part.bytes);
+    let (rows, bytes) = parts.iter().fold((0, 0), sum);
+    log.between_rounds(|files| {
+        let mut manifest = files.manifest().clone();
+        manifest.checkpoint = Some(Checkpoint { number, epoch, parts });
+        // Those before the rotation hold no later epoch than the checkpoint.
+        manifest.generations.retain(|generation| generation.end.is_none());
+        files.replace_manifest(manifest)?;
+        remove_unlisted(&*storage, [Some(files.manifest()), None])
+    })?;
+    Ok(CheckpointReport { epoch, rows, bytes, elapsed: Duration::from_nanos(now_ns() - begun) })
+}
+
+/// A boundary, until it goes out of scope.
+struct Held<'a, P: Protocol> {
+    db: &'a Inner<P>,
+    boundary: Boundary,
+}
+
+impl<P: Protocol> Drop for Held<'_, P> {
+    fn drop(&mut self) {
+        self.db.boundaries.release(self.boundary);
+    }
+}
+
+/// Writes the parts of a checkpoint, durable with their names.
+fn write_parts<P: Protocol>(
+    db: &Inner<P>,
+    storage: &dyn Storage,
+    manifest: &Manifest,
+    number: u64,
+    epoch: u64,
+) -> Result<Vec<Part>> {
+    // Remains of an attempt that failed.
+    remove_unlisted(storage, [Some(manifest), None])?;
+    let listed = |store: &dyn AnyStore| {
+        manifest.relations.iter().find(|entry| entry.name == store.layout().name).map(|entry| entry.id)
+    };
+    let relations: Vec<(&dyn AnyStore, u16)> =
+        db.stores.all().filter_map(|store| Some((store, listed(store)?))).collect();
+    let next = AtomicU64::new(0);
+    let work = |part: usize| -> Result<Part, LogError> {
+        let place = Place { directory: manifest.directory, generation: number, file: part as u8 };
+        let mut out = PartFile::create(storage, place, db.checkpoint_threads as u8, epoch)?;
+        loop {
+            // Relaxed: a number of its own for each.
+            let relation = next.fetch_add(1, Ordering::Relaxed) as usize;
+            let Some((store, id)) = relations.get(relation) else { return out.finish() };
+            // Behind those of the sessions.
+            out.relation(&db.clock, db.sessions_max + part, *store, *id)?;
+        }
+    };
+    let work = &work;
+    let written: Vec<Result<Part, LogError>> = match db.checkpoint_threads {
+        1 => vec![work(0)],
+        threads => std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|part| scope.spawn(move || work(part))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("writing a part does not panic")).collect()
+        }),
+    };
+    let parts = written.into_iter().collect::<Result<Vec<_>, _>>()?;
+    again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+    Ok(parts)
+}
+
+/// A part being written.
+struct PartFile<'a> {
+    storage: &'a dyn Storage,
+    name: String,
+    file: Box<dyn File>,
+    place: Place,
+    epoch: u64,
+    encoder: Encoder,
+    payload: Vec<u64>,
+    bytes: Vec<u8>,
+    frames: u64,
+    part: Part,
+}
+
+impl<'a> PartFile<'a> {
+    fn create(storage: &'a dyn Storage, place: Place, files: u8, epoch: u64) -> Result<Self, LogError> {
+        let name = Name::Checkpoint { number: place.generation, part: place.file }.to_string();
+        let file = again(|| storage.create(&name)).map_err(LogError::io(storage, "creating", &name))?;
+        let Place { directory, generation, file: number } = place;
+        let header = SegmentHeader { kind: Kind::Checkpoint, directory, generation, file: number, files };
+        let bytes = header.encode().to_vec();
+        let part = Part { bytes: SEGMENT_HEADER_BYTES as u64, rows: 0 };
+        let new = Self {
+            storage,
+            name,
+            file,
+            place,
+            epoch,
+            encoder: Encoder::new(Compression::None),
+            payload: Vec::new(),
+            bytes,
+            frames: 0,
+            part,
+        };
+        new.write(0)?;
+        Ok(new)
+    }
+
+    /// Writes all rows of a relation.
+    fn relation(
+        &mut self,
+        clock: &EpochClock,
+        worker: usize,
+        store: &dyn AnyStore,
+        id: u16,
+    ) -> Result<(), LogError> {
+        let (key_words, data_words) = (store.key_words() as u8, store.layout().words as u32);
+        let mut walk = Walk::default();
+        let mut rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
+        while walk != Walk::End {
+            clock.pin(worker);
+            let payload = &mut self.payload;
+            store.walk(&mut walk, self.epoch, &mut |key, data| {
+                rows.row(payload, key);
+                payload.extend_from_slice(data);
+            });
+            clock.unpin(worker);
+            // A leaf or bucket more than a frame's worth does no harm.
+            if rows.is_full(&self.payload) {
+                self.frame(&rows)?;
+                rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
+            }
+        }
+        if rows.rows(&self.payload) > 0 { self.frame(&rows) } else { Ok(()) }
+    }
+
+    fn frame(&mut self, rows: &WritingRows) -> Result<(), LogError> {
+        self.frames += 1;
+        let label = Label::checkpoint(self.place.file, self.frames, self.epoch);
+        self.bytes.clear();
+        self.encoder.encode(&mut self.bytes, self.place, self.part.bytes, &label, &self.payload);
+        let at = self.part.bytes;
+        self.part.rows += rows.rows(&self.payload);
+        self.part.bytes += self.bytes.len() as u64;
+        self.write(at)
+    }
+
+    fn write(&self, at: u64) -> Result<(), LogError> {
+        write_all(&*self.file, &self.bytes, at).map_err(LogError::io(self.storage, "writing", &self.name))
+    }
+
+    fn finish(self) -> Result<Part, LogError> {
+        again(|| self.file.sync()).map_err(LogError::io(self.storage, "syncing", &self.name))?;
+        Ok(self.part)
+    }
+}

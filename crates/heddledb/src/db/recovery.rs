@@ -1,0 +1,530 @@
+//! Opening a directory: what is in its files becomes the database.
+//!
+//! **Mechanism.** The manifest says which checkpoint and which generations of the log count. The
+//! generations are surveyed first: how far each is whole, and so which epoch `D` is the last durable one.
+//! Then the checkpoint's rows are loaded, each thread taking parts of its own, and the log's entries
+//! replayed, each thread taking the keys that are its own by their hash. An entry says what column groups
+//! hold after it, and carries its commit's time; the latest time wins, so the order of replay does not
+//! matter and a replay twice changes nothing (PITFALLS X7). Commits of epochs above `D` are dropped, whole.
+//!
+//! Nothing is written until all is read. Then a new manifest ends the old generations at `D`, so that
+//! what was dropped stays dropped when the directory is opened again, and begins a new one. The epoch
+//! starts above every one that is named in any file, a torn tail included (X13).
+
+use super::garbage::Garbage;
+use super::store::{AnyStore, Restore, Stores};
+use crate::arena::Arena;
+use crate::durability::{Files, LogOptions, create_generation};
+use crate::error::Result;
+use crate::log::{
+    Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name, RelationEntry,
+    Rows, Survey, Torn, again, survey,
+};
+use crate::protocol::{Protocol, heads_base};
+use crate::stamp;
+use crate::storage::{Guard, Storage};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock, now_ns};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What opening a directory found.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// Rows of the checkpoint.
+    pub rows: u64,
+    /// Transactions of the log that were replayed.
+    pub transactions: u64,
+    /// Their writes.
+    pub writes: u64,
+    /// Bytes of the checkpoint and the log that were read.
+    pub bytes: u64,
+    /// The last durable epoch.
+    pub durable_epoch: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Log rounds that were being written when the last opening ended, and were cut off. Nobody had been
+    /// told that they are durable.
+    pub torn: Vec<Torn>,
+    /// What was given up because of damage; only when opened with salvage.
+    pub lost: Vec<Lost>,
+}
+
+/// How far opening a directory has come.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RecoveryProgress {
+    /// Bytes read so far.
+    pub done: u64,
+    /// Bytes to read in all: each file of the log is read twice.
+    pub total: u64,
+}
+
+/// Is told how far it is.
+pub(crate) type Tell = Arc<dyn Fn(RecoveryProgress) + Send + Sync>;
+
+/// How a directory is opened.
+pub(crate) struct Opening<'a, P: Protocol> {
+    pub storage: Arc<dyn Storage>,
+    pub stores: &'a Stores<P>,
+    pub options: LogOptions,
+    pub threads: usize,
+    pub salvage: bool,
+    pub tell: Option<Tell>,
+}
+
+/// An opened directory.
+pub(crate) struct Opened {
+    pub guard: Box<dyn Guard>,
+    pub files: Files,
+    /// The number in the files of each relation, by its number in this process.
+    pub ids: Box<[u16]>,
+    /// The first epoch of the new life.
+    pub epoch: u64,
+    /// The memory of the rows, and the absent ones among them, by thread.
+    pub memory: Vec<(Arena, Garbage)>,
+    pub recovery: Recovery,
+}
+
+/// Relations by their number in the files.
+struct Relations<'a> {
+    stores: Vec<Option<&'a dyn AnyStore>>,
+    entries: Vec<RelationEntry>,
+}
+
+impl<P: Protocol> Opening<'_, P> {
+    /// Opens the directory.
+    ///
+    /// # Errors
+    /// [`LogError`]; nothing was changed then, apart from files that count for nothing.
+    pub fn open(self) -> Result<Opened> {
+        let begun = now_ns();
+        let storage = &*self.storage;
+        let guard = again(|| storage.lock()).map_err(|source| match source.kind() {
+            std::io::ErrorKind::WouldBlock => LogError::Locked { place: storage.place() },
+            _ => LogError::io(storage, "locking", "")(source),
+        })?;
+        let mut manifest = Manifest::read(storage)?.unwrap_or_else(fresh_manifest);
+        let relations = self.relations(&manifest.relations)?;
+        let mut recovery = Recovery::default();
+
+        let read = Progress::new(storage, &manifest, self.tell.clone())?;
+        let surveys = self.surveys(&manifest, &mut recovery, &read)?;
+        let checkpoint_epoch = manifest.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.epoch);
+        let closed = |(generation, survey): (&Generation, &Survey)| {
+            survey.closed.min(generation.end.map_or(u64::MAX, |end| end.epoch))
+        };
+        let durable = manifest.generations.iter().zip(&surveys).map(closed).max().unwrap_or(0);
+        let durable = durable.max(checkpoint_epoch);
+        let highest = surveys.iter().map(|survey| survey.highest).max().unwrap_or(0);
+        let epoch = manifest.floor.max(highest.max(durable) + 1);
+
+        let mut shares: Vec<Share> = (0..self.threads.max(1)).map(|_| Share::default()).collect();
+        if let Some(checkpoint) = &manifest.checkpoint {
+            self.load(&manifest, checkpoint, &relations, &mut shares, &read)?;
+        }
+        let replay = Replay {
+            manifest: &manifest,
+            surveys: &surveys,
+            relations: &relations,
+            durable,
+            checkpoint_epoch,
+        };
+        self.replay(&replay, epoch, &mut shares, &read)?;
+        for share in &shares {
+            recovery.rows += share.rows;
+            recovery.writes += share.writes;
+            recovery.transactions += share.transactions;
+        }
+        recovery.bytes = read.done.load(Ordering::Relaxed);
+        recovery.durable_epoch = durable;
+
+        let old = std::mem::take(&mut manifest.generations);
+        manifest.generations = ended(&old, &surveys, durable);
+        manifest.relations = relations.entries;
+        manifest.floor = epoch;
+        let (manifest, files) = self.begin(manifest)?;
+        recovery.elapsed = Duration::from_nanos(now_ns() - begun);
+        Ok(Opened {
+            guard,
+            ids: ids(self.stores, &manifest),
+            files: Files::new(Arc::clone(&self.storage), manifest, files, self.options),
+            epoch,
+            memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
+            recovery,
+        })
+    }
+
+    /// Compares what the files hold with what the program declares.
+    fn relations(&self, stored: &[RelationEntry]) -> Result<Relations<'_>> {
+        let place = || self.storage.place();
+        let mut relations = Relations { stores: Vec::new(), entries: stored.to_vec() };
+        let declared: Vec<&dyn AnyStore> = self.stores.all().collect();
+        for entry in stored {
+            let name = |store: &&&dyn AnyStore| store.layout().name == entry.name;
+            let Some(store) = declared.iter().find(name) else {
+                let (relation, stored) = (entry.name.clone(), entry.schema.clone());
+                return Err(LogError::NotDeclared { place: place(), relation, stored }.into());
+            };
+            if *entry != describe(*store, entry.id) {
+                let (stored, declared) = (entry.schema.clone(), store.schema().to_owned());
+                let relation = entry.name.clone();
+                return Err(LogError::Definition { place: place(), relation, stored, declared }.into());
+            }
+            relations.put(entry.id, *store);
+        }
+        for store in &declared {
+            let name = store.layout().name;
+            if declared.iter().filter(|other| other.layout().name == name).count() > 1 {
+                return Err(LogError::TwoOfOneName { relation: name.to_owned() }.into());
+            }
+            if !relations.entries.iter().any(|entry| entry.name == name) {
+                let id = relations.entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+                relations.entries.push(describe(*store, id));
+                relations.put(id, *store);
+            }
+        }
+        Ok(relations)
+    }
+
+    /// Surveys the generations; where damage is salvaged, the later ones are given up too.
+    fn surveys(&self, manifest: &Manifest, recovery: &mut Recovery, read: &Progress) -> Result<Vec<Survey>> {
+        let mut surveys = Vec::new();
+        for generation in &manifest.generations {
+            if !recovery.lost.is_empty() {
+                // Its commits may depend on what was lost. How far it went matters for the next epoch.
+                let highest = match survey(&*self.storage, manifest.directory, generation, true) {
+                    Ok(survey) => survey.highest,
+                    Err(_) => 0,
+                };
+                let files = vec![Default::default(); usize::from(generation.files)];
+                surveys.push(Survey { rounds: 0, closed: 0, highest, files, torn: None, lost: None });
+                continue;
+            }
+            let survey = survey(&*self.storage, manifest.directory, generation, self.salvage)?;
+            read.add(survey.files.iter().map(|file| file.bytes).sum());
+            recovery.torn.extend(survey.torn.clone());
+            recovery.lost.extend(survey.lost.clone());
+            surveys.push(survey);
+        }
+        Ok(surveys)
+    }
+
+    /// Loads the rows of the checkpoint.
+    fn load(
+        &self,
+        manifest: &Manifest,
+        checkpoint: &Checkpoint,
+        relations: &Relations<'_>,
+        shares: &mut [Share],
+        read: &Progress,
+    ) -> Result<()> {
+        // Below every later commit's.
+        let time = stamp::floor(checkpoint.epoch + 1) - 1;
+        let next = AtomicU64::new(0);
+        in_parallel(shares, |_, share| {
+            let mut words = Vec::new();
+            loop {
+                // Relaxed: a number of its own for each.
+                let part = next.fetch_add(1, Ordering::Relaxed);
+                if part >= checkpoint.parts.len() as u64 {
+                    return Ok(());
+                }
+                let mut frames =
+                    Frames::of_checkpoint(&*self.storage, manifest.directory, checkpoint, part as u8)?;
+                while let Some(header) = frames.next_frame(&mut words)? {
+                    read.add(header.bytes());
+                    let malformed = |what| frames.malformed(Malformed { at: 0, what });
+                    let rows = Rows::new(&words).map_err(|error| frames.malformed(error))?;
+                    let store = relations.store(rows.relation).ok_or_else(|| malformed(UNKNOWN))?;
+                    let layout = store.layout();
+                    if (rows.key_words, rows.data_words) != (store.key_words(), layout.words) {
+                        return Err(malformed(OTHER_SHAPE));
+                    }
+                    for (key, data) in rows.iter() {
+                        let change = Restore { groups: layout.all_groups(), present: true, time, data };
+                        store.restore(key, &change, &mut share.arena);
+                        share.rows += 1;
+                    }
+                }
+            }
+        })
+    }
+
+    /// Replays the log.
+    fn replay(&self, replay: &Replay<'_>, epoch: u64, shares: &mut [Share], read: &Progress) -> Result<()> {
+        let threads = shares.len() as u64;
+        in_parallel(shares, |number, share| {
+            let mut words = Vec::new();
+            for (generation, survey) in replay.manifest.generations.iter().zip(replay.surveys) {
+                let last = replay.durable.min(generation.end.map_or(u64::MAX, |end| end.epoch));
+                for file in 0..generation.files {
+                    if survey.files[usize::from(file)].frames == 0 {
+                        continue;
+                    }
+                    let directory = replay.manifest.directory;
+                    let mut frames = Frames::of_log(&*self.storage, directory, generation, survey, file)?;
+                    while let Some(header) = frames.next_frame(&mut words)? {
+                        if number == 0 {
+                            read.add(header.bytes());
+                        }
+                        let mut share =
+                            Applying::<P> { share, replay, last, epoch, number, threads, of: self.stores };
+                        share.frame(&words).map_err(|malformed| frames.malformed(malformed))?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes the new manifest durable, with a new generation, and clears away what counts for nothing.
+    fn begin(&self, mut manifest: Manifest) -> Result<(Manifest, NewFiles)> {
+        let storage = &*self.storage;
+        // What neither the manifest in force nor the new one lists: left by a crash.
+        let old = Manifest::read(storage)?;
+        if old.is_none() {
+            // Before there is a file that needs one.
+            manifest.replace(storage)?;
+        }
+        remove_unlisted(storage, [old.as_ref(), Some(&manifest)])?;
+        let files = match self.options.files {
+            0 => Vec::new(),
+            _ => create_generation(&self.storage, &mut manifest, &self.options)?,
+        };
+        manifest.replace(storage)?;
+        remove_unlisted(storage, [Some(&manifest), None])?;
+        Ok((manifest, files))
+    }
+}
+
+/// The open files of a new generation, with their names.
+pub(crate) type NewFiles = Vec<(String, Box<dyn crate::storage::File>)>;
+
+const UNKNOWN: &str = "a relation that the manifest does not list";
+const OTHER_SHAPE: &str = "a row of another shape than its relation's";
+
+impl<'a> Relations<'a> {
+    fn put(&mut self, id: u16, store: &'a dyn AnyStore) {
+        let at = usize::from(id);
+        if self.stores.len() <= at {
+            self.stores.resize(at + 1, None);
+        }
+        self.stores[at] = Some(store);
+    }
+
+    fn store(&self, id: u16) -> Option<&'a dyn AnyStore> {
+        self.stores.get(usize::from(id)).copied().flatten()
+    }
+}
+
+/// What one thread of recovery has.
+#[derive(Default)]
+struct Share {
+    arena: Arena,
+    garbage: Garbage,
+    rows: u64,
+    transactions: u64,
+    writes: u64,
+}
+
+struct Replay<'a> {
+    manifest: &'a Manifest,
+    surveys: &'a [Survey],
+    relations: &'a Relations<'a>,
+    durable: u64,
+    checkpoint_epoch: u64,
+}
+
+/// One thread at one frame.
+struct Applying<'a, P: Protocol> {
+    share: &'a mut Share,
+    replay: &'a Replay<'a>,
+    /// The last epoch of the generation that counts.
+    last: u64,
+    /// The first epoch of the new life.
+    epoch: u64,
+    number: u64,
+    threads: u64,
+    of: &'a Stores<P>,
+}
+
+impl<P: Protocol> Applying<'_, P> {
+    fn frame(&mut self, words: &[u64]) -> Result<(), Malformed> {
+        for entry in Entries::new(words) {
+            let entry = entry?;
+            if entry.epoch() <= self.replay.checkpoint_epoch || entry.epoch() > self.last {
+                continue;
+            }
+            if self.number == 0 {
+                self.share.transactions += 1;
+                self.share.writes += entry.len() as u64;
+            }
+            for write in entry.writes() {
+                if part_of(write.relation, write.key) % self.threads != self.number {
+                    continue;
+                }
+                let malformed = |what| Malformed { at: 0, what };
+                let store = self.replay.relations.store(write.relation).ok_or(malformed(UNKNOWN))?;
+                let layout = store.layout();
+                let groups = write.groups & layout.all_groups();
+                let due: usize = match write.present {
+                    true => crate::access::Groups(groups).map(|group| layout.groups[group].span.len()).sum(),
+                    false => 0,
+                };
+                if (groups, write.key.len(), write.data.len()) != (write.groups, store.key_words(), due) {
+                    return Err(malformed(OTHER_SHAPE));
+                }
+                let change = Restore { groups, present: write.present, time: entry.time(), data: write.data };
+                if let Some(record) = store.restore(write.key, &change, &mut self.share.arena) {
+                    let head = record.word(heads_base::<P>(layout));
+                    let number = self.of.numbered(store.number()).number() as u32;
+                    self.share.garbage.absent(self.epoch, number, write.key, record, head);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which thread a key belongs to, before the remainder.
+fn part_of(relation: u16, key: &[u64]) -> u64 {
+    let mix = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    key.iter().fold(u64::from(relation), mix) >> 16
+}
+
+/// Runs `work` on all shares at once, each on a thread of its own, and returns the first error.
+fn in_parallel(
+    shares: &mut [Share],
+    work: impl Fn(u64, &mut Share) -> Result<(), LogError> + Sync,
+) -> Result<()> {
+    let work = &work;
+    let outcome = match shares {
+        [one] => work(0, one),
+        shares => std::thread::scope(|scope| {
+            let spawn = |(number, share)| scope.spawn(move || work(number as u64, share));
+            let threads: Vec<_> = shares.iter_mut().enumerate().map(spawn).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            threads.into_iter().map(join).fold(Ok(()), Result::and)
+        }),
+    };
+    Ok(outcome?)
+}
+
+/// Bytes read, of all that there are to read.
+struct Progress {
+    done: AtomicU64,
+    total: u64,
+    tell: Option<Tell>,
+    /// When it was told last.
+    told: Mutex<u64>,
+}
+
+impl Progress {
+    fn new(storage: &dyn Storage, manifest: &Manifest, tell: Option<Tell>) -> Result<Self> {
+        let mut total: u64 = manifest.checkpoint.iter().flat_map(|c| &c.parts).map(|part| part.bytes).sum();
+        if tell.is_some() {
+            for generation in &manifest.generations {
+                for file in 0..generation.files {
+                    let name = Name::Log { generation: generation.number, file }.to_string();
+                    // A file that is missing is the survey's to tell.
+                    let length = again(|| storage.open(&name)).and_then(|file| file.len()).unwrap_or(0);
+                    total += 2 * length;
+                }
+            }
+        }
+        Ok(Self { done: AtomicU64::new(0), total, tell, told: Mutex::new(0) })
+    }
+
+    fn add(&self, bytes: u64) {
+        const STEP: u64 = 4 << 20;
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if let Some(tell) = &self.tell {
+            let mut told = lock(&self.told);
+            if done >= *told + STEP || done >= self.total {
+                *told = done;
+                tell(RecoveryProgress { done: done.min(self.total), total: self.total });
+            }
+        }
+    }
+}
+
+fn fresh_manifest() -> Manifest {
+    Manifest {
+        directory: RandomState::new().hash_one(std::process::id()),
+        next_generation: 1,
+        floor: 1,
+        relations: Vec::new(),
+        checkpoint: None,
+        generations: Vec::new(),
+    }
+}
+
+fn describe(store: &dyn AnyStore, id: u16) -> RelationEntry {
+    let layout = store.layout();
+    RelationEntry {
+        id,
+        name: layout.name.to_owned(),
+        schema: store.schema().to_owned(),
+        key_words: store.key_words() as u8,
+        groups: layout.groups.iter().map(|group| group.span.len() as u32).collect(),
+    }
+}
+
+/// The generations with what counts of them, for good.
+fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Generation> {
+    let pairs = generations.iter().zip(surveys).filter(|(_, survey)| survey.rounds > 0);
+    pairs
+        .map(|(generation, survey)| {
+            let epoch = generation.end.map_or(durable, |end| end.epoch.min(durable));
+            Generation { end: Some(End { rounds: survey.rounds, epoch }), ..*generation }
+        })
+        .collect()
+}
+
+/// The number in the files of each relation, by its number in this process.
+fn ids<P: Protocol>(stores: &Stores<P>, manifest: &Manifest) -> Box<[u16]> {
+    let mut ids = Vec::new();
+    for store in stores.all() {
+        let entry = manifest.relations.iter().find(|entry| entry.name == store.layout().name);
+        ids.resize(ids.len().max(store.number() + 1), u16::MAX);
+        ids[store.number()] = entry.expect("every declared relation is listed").id;
+    }
+    ids.into()
+}
+
+/// Removes the log's and checkpoints' files that none of the manifests lists.
+pub(crate) fn remove_unlisted(
+    storage: &dyn Storage,
+    manifests: [Option<&Manifest>; 2],
+) -> Result<(), LogError> {
+    let listed = |name: Name| {
+        manifests.iter().flatten().any(|manifest| match name {
+            Name::Log { generation, file } => {
+                manifest.generations.iter().any(|g| g.number == generation && file < g.files)
+            }
+            Name::Checkpoint { number, part } => manifest
+                .checkpoint
+                .as_ref()
+                .is_some_and(|c| c.number == number && usize::from(part) < c.parts.len()),
+            Name::Manifest | Name::Lock => true,
+            Name::NewManifest => false,
+        })
+    };
+    let names = again(|| storage.list()).map_err(LogError::io(storage, "listing the files of", ""))?;
+    let mut removed = false;
+    for name in names {
+        if Name::parse(&name).is_some_and(|parsed| !listed(parsed)) {
+            again(|| storage.remove(&name)).map_err(LogError::io(storage, "removing", &name))?;
+            removed = true;
+        }
+    }
+    if removed {
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,455 @@
+//! The redo log at work: what commits wait for, and how their writes reach the disk.
+//!
+//! **Mechanism.** A committing transaction appends the words of the column groups that it wrote, as they
+//! are after it, to its worker's buffer ([`Buffer`]), before it ends. A *round* takes all buffers, writes
+//! them to the log's files and syncs those ([`RedoLog::round`]). Rounds follow one another; while one
+//! waits for the device, the next one's buffers fill, so the device sets the pace.
+//!
+//! ```text
+//!   worker 0 --append--> buffer 0 --.            .--> file 0 --sync--.
+//!   worker 1 --append--> buffer 1 ---+-- round --+                   +--> durable epoch --> waiters
+//!   worker 2 --append--> buffer 2 --'            '--> file 1 --sync--'
+//! ```
+//!
+//! **What an acknowledgement means** (PITFALLS X6). When the epoch is `c + 2`, every transaction that
+//! commits in an epoch up to `c` has ended, so its words are in a buffer or on disk. A round that takes the
+//! buffers after that makes all of them durable, and says so in its frames: epoch `c` is *closed*. Epochs
+//! do not fall along dependencies, so what is closed contains all that it depends on. Recovery keeps
+//! the commits of closed epochs and no others.
+//!
+//! **Who runs a round.** Whoever waits for one: the first becomes the leader, the others wait for him
+//! or for their turn. Where nobody waits, the database's ticker runs one at each epoch.
+//!
+//! **Failure.** After a failed write or sync nobody knows what is on the disk, and asking again may give
+//! a wrong answer. So the log is poisoned: whoever waits hears that the outcome is unknown, nobody is
+//! acknowledged again, writers are refused, and opening the directory anew is the way out.
+
+mod files;
+
+pub(crate) use files::{Files, create_generation};
+
+use crate::epoch::EpochClock;
+use crate::error::{Error, Result};
+use crate::log::{Compression, LogError, Writing};
+use crate::record::RecordRef;
+use crate::stamp;
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns};
+use crate::table::GroupSet;
+use crossbeam_utils::CachePadded;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// When a commit counts as done.
+///
+/// | | returns | survives the process's death | survives power loss |
+/// |---|---|---|---|
+/// | `None` | when it is in memory | at best | at best |
+/// | `Epoch` | when it is in memory | unless it is some epochs old | unless it is some epochs old |
+/// | `Sync` | when it is on the disk | yes | yes |
+///
+/// In all modes what survives is a prefix: never a part of a transaction, never one without those that it
+/// depends on. A database opened with `None` writes no log at all, so what survives is its last checkpoint.
+/// A single commit's `None` only waives the wait; it is logged all the same, since later ones build on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Nothing is promised.
+    None,
+    /// Durable soon: with its epoch, some epochs later.
+    #[default]
+    Epoch,
+    /// Durable when the commit returns.
+    Sync,
+}
+
+/// Settings of a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogOptions {
+    pub files: u8,
+    pub compression: Compression,
+    /// A worker's buffer of so many words makes its owner wait for a round.
+    pub buffer_words: usize,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20 }
+    }
+}
+
+/// What a worker has committed since the last round took it.
+#[derive(Default)]
+pub(crate) struct Buffer {
+    words: Vec<u64>,
+    /// The highest epoch in it.
+    highest: u64,
+}
+
+/// The log of an open database.
+pub(crate) struct RedoLog {
+    clock: Arc<EpochClock>,
+    /// The number in the files of each relation, by its number in this process.
+    ids: Box<[u16]>,
+    buffers: Box<[CachePadded<Mutex<Buffer>>]>,
+    options: LogOptions,
+    /// The last closed epoch. Written by the leader of a round, in `ended`.
+    durable: CachePadded<AtomicU64>,
+    failure: OnceLock<Arc<LogError>>,
+    writer: Mutex<Writer>,
+    /// Rounds that have ended, for those who wait for one.
+    ended: Mutex<u64>,
+    one_ended: Condvar,
+    figures: Figures,
+}
+
+/// What only the leader of a round has.
+struct Writer {
+    files: Files,
+    /// What the last round left for the buffers to be swapped with.
+    spares: Vec<Buffer>,
+    taken: Vec<(usize, Buffer)>,
+    /// The highest epoch that was written, in any round.
+    highest: u64,
+}
+
+#[derive(Default)]
+struct Figures {
+    rounds: AtomicU64,
+    bytes: AtomicU64,
+    words: AtomicU64,
+    sync_ns: AtomicU64,
+}
+
+/// What a log has done since the database was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogMetrics {
+    /// The last epoch that is durable, with all before it.
+    pub durable_epoch: u64,
+    /// Rounds written.
+    pub rounds: u64,
+    /// Bytes written to the files.
+    pub bytes: u64,
+    /// Bytes of the entries before compression.
+    pub entry_bytes: u64,
+    /// Time spent in writing and syncing.
+    pub io_time: Duration,
+}
+
+/// How often whoever leads a round tries to move the epoch on past transactions that still run.
+const ADVANCE_PAUSES: u32 = 100;
+impl RedoLog {
+    /// A log that continues with `files`. Everything up to epoch `durable` is on the disk.
+    pub fn new(
+        clock: Arc<EpochClock>,
+        ids: Box<[u16]>,
+        workers: usize,
+        options: LogOptions,
+        files: Files,
+        durable: u64,
+    ) -> Self {
+        Self {
+            clock,
+            ids,
+            buffers: (0..workers).map(|_| CachePadded::new(Mutex::new(Buffer::default()))).collect(),
+            options,
+            durable: CachePadded::new(AtomicU64::new(durable)),
+            failure: OnceLock::new(),
+            writer: Mutex::new(Writer { files, spares: Vec::new(), taken: Vec::new(), highest: durable }),
+            ended: Mutex::new(0),
+            one_ended: Condvar::new(),
+            figures: Figures::default(),
+        }
+    }
+
+    /// Refuses to go on after a failure.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`].
+    #[inline(always)]
+    pub fn check(&self) -> Result<()> {
+        match self.failure.get() {
+            None => Ok(()),
+            Some(failure) => Err(Error::LogFailed(Arc::clone(failure))),
+        }
+    }
+
+    /// A worker's appender for one commit. The worker stays pinned until after its end.
+    #[inline(always)]
+    pub fn append(&self, worker: usize, time: u64) -> Append<'_> {
+        // Contended only by the leader of a round, for the length of a swap.
+        let mut buffer = lock(&self.buffers[worker]);
+        buffer.highest = buffer.highest.max(stamp::epoch(time));
+        let entry = Writing::begin(&mut buffer.words, time);
+        Append { log: self, buffer, entry: Some(entry) }
+    }
+
+    /// The last durable epoch.
+    #[inline(always)]
+    pub fn durable(&self) -> u64 {
+        // Acquire: who sees an epoch durable also sees what was written about it.
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Waits until everything up to `epoch` is durable. The caller is not pinned.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the log fails before.
+    pub fn wait(&self, epoch: u64) -> Result<()> {
+        let mut wait = Wait::new();
+        while self.durable() < epoch {
+            self.lead_or_follow(epoch)?;
+            if self.durable() < epoch && !self.clock.passed(epoch) {
+                // A transaction that began before has not ended.
+                wait.pause();
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a round, or waits for the one that is running.
+    fn lead_or_follow(&self, epoch: u64) -> Result<()> {
+        let unknown = |failure: &Arc<LogError>| Error::OutcomeUnknown(Arc::clone(failure));
+        let before = *lock(&self.ended);
+        match self.writer.try_lock() {
+            Ok(mut writer) => {
+                if self.durable() < epoch {
+                    self.close(epoch);
+                    // A failure is seen below.
+                    let _ = self.round(&mut writer);
+                }
+                self.step_down(writer);
+            }
+            Err(_) => {
+                let mut ended = lock(&self.ended);
+                while *ended == before && self.durable() < epoch && self.failure.get().is_none() {
+                    ended = self.one_ended.wait(ended).unwrap_or_else(|poisoned| poisoned.into_inner());
+                }
+            }
+        }
+        self.failure.get().map_or(Ok(()), |failure| Err(unknown(failure)))
+    }
+
+    /// Tries for a while to move the epoch on until `epoch` is closed.
+    fn close(&self, epoch: u64) {
+        let mut wait = Wait::new();
+        while !self.clock.passed(epoch) && wait.rounds() < ADVANCE_PAUSES {
+            if !self.clock.advance() {
+                wait.pause();
+            }
+        }
+    }
+
+    /// Makes everything durable that was committed before the call.
+    ///
+    /// # Errors
+    /// As for [`RedoLog::wait`]; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld).
+    pub fn flush(&self) -> Result<()> {
+        let epoch = self.clock.now();
+        self.clock.wait_passed(epoch)?;
+        self.wait(epoch)
+    }
+
+    /// A round for whoever may be interested, unless one is running.
+    pub fn tick(&self) {
+        if self.failure.get().is_none()
+            && let Ok(mut writer) = self.writer.try_lock()
+        {
+            // A failure is kept, and told to whoever asks.
+            let _ = self.round(&mut writer);
+            self.step_down(writer);
+        }
+    }
+
+    /// Ends a leader's turn: first the next one can take it, then those who wait are told.
+    fn step_down(&self, writer: MutexGuard<'_, Writer>) {
+        drop(writer);
+        *lock(&self.ended) += 1;
+        self.one_ended.notify_all();
+    }
+
+    /// Lets a worker whose buffer is full wait until a round has taken it. The worker is not pinned.
+    #[cold]
+    pub fn relieve(&self, worker: usize) {
+        while lock(&self.buffers[worker]).words.len() >= self.options.buffer_words {
+            // A failure is told at the next commit.
+            if self.lead_or_follow(self.clock.now()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Takes all buffers, writes and syncs them, and publishes the closed epoch.
+    fn round(&self, writer: &mut Writer) -> Result<(), Arc<LogError>> {
+        if let Some(failure) = self.failure.get() {
+            return Err(Arc::clone(failure));
+        }
+        // Before the buffers are taken: every transaction of an epoch up to this has ended.
+        let closed = self.clock.now().saturating_sub(2).max(self.durable());
+        let Writer { files, spares, taken, highest } = writer;
+        for (worker, place) in self.buffers.iter().enumerate() {
+            let mut buffer = lock(place);
+            if !buffer.words.is_empty() {
+                let taken_now = std::mem::replace(&mut *buffer, spares.pop().unwrap_or_default());
+                drop(buffer);
+                taken.push((worker, taken_now));
+            }
+        }
+        let undecided = *highest > self.durable();
+        let written = if taken.is_empty() && !(undecided && closed > self.durable()) {
+            // Nothing was committed in the epochs that have closed, or none has.
+            Ok(())
+        } else {
+            let begun = now_ns();
+            let written = files.write_round(
+                closed,
+                taken.iter().map(|(worker, buffer)| (*worker, buffer.highest, &buffer.words[..])),
+            );
+            self.figures.sync_ns.fetch_add(now_ns() - begun, Ordering::Relaxed);
+            written.map(|bytes| {
+                let words: usize = taken.iter().map(|(_, buffer)| buffer.words.len()).sum();
+                self.figures.rounds.fetch_add(1, Ordering::Relaxed);
+                self.figures.bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.figures.words.fetch_add(words as u64, Ordering::Relaxed);
+            })
+        };
+        for (_, mut buffer) in taken.drain(..) {
+            *highest = buffer.highest.max(*highest);
+            buffer.words.clear();
+            buffer.highest = 0;
+            spares.push(buffer);
+        }
+        written.map_err(|error| self.poison(error))?;
+        // Release: pairs with `durable`.
+        self.durable.store(closed, Ordering::Release);
+        Ok(())
+    }
+
+    fn poison(&self, error: LogError) -> Arc<LogError> {
+        Arc::clone(self.failure.get_or_init(|| Arc::new(error)))
+    }
+
+    /// Runs `change` on the files between two rounds, after a round that leaves nothing behind.
+    ///
+    /// # Errors
+    /// As for [`RedoLog::wait`], and those of `change`, which poison the log like those of a round.
+    pub fn between_rounds<R>(&self, change: impl FnOnce(&mut Files) -> Result<R, LogError>) -> Result<R> {
+        let mut writer = lock(&self.writer);
+        let outcome = self
+            .round(&mut writer)
+            .and_then(|()| change(&mut writer.files).map_err(|error| self.poison(error)));
+        self.step_down(writer);
+        outcome.map_err(Error::LogFailed)
+    }
+
+    /// Bytes of the generation that is being written.
+    pub fn generation_bytes(&self) -> u64 {
+        lock(&self.writer).files.bytes()
+    }
+
+    /// What was done so far.
+    pub fn metrics(&self) -> LogMetrics {
+        let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        LogMetrics {
+            durable_epoch: self.durable(),
+            rounds: load(&self.figures.rounds),
+            bytes: load(&self.figures.bytes),
+            entry_bytes: load(&self.figures.words) * 8,
+            io_time: Duration::from_nanos(load(&self.figures.sync_ns)),
+        }
+    }
+}
+
+/// The entry of one commit, being written.
+pub(crate) struct Append<'a> {
+    log: &'a RedoLog,
+    buffer: MutexGuard<'a, Buffer>,
+    entry: Option<Writing>,
+}
+
+impl Append<'_> {
+    /// Whether the buffer is so full that its owner should wait for a round.
+    pub fn is_long(&self) -> bool {
+        self.buffer.words.len() >= self.log.options.buffer_words
+    }
+
+    /// Adds a write: the words of its column groups as they are in the record now. The caller is the
+    /// record's only writer.
+    #[inline(always)]
+    pub fn write(&mut self, write: &LoggedWrite<'_>) {
+        let Self { log, buffer, entry } = self;
+        let Some(entry) = entry else { return };
+        let spans = || crate::access::Groups(write.groups).map(|group| write.layout.groups[group].span);
+        let words: usize = if write.present { spans().map(|span| span.len()).sum() } else { 0 };
+        let id = log.ids[write.relation];
+        entry.write(&mut buffer.words, id, write.groups, write.present, write.key, words);
+        if write.present {
+            for span in spans() {
+                // Relaxed: stored by this thread, or ordered by the lock on the record.
+                let word = |index: usize| write.record.word(write.base + index).load(Ordering::Relaxed);
+                buffer.words.extend((span.start..span.end).map(word));
+            }
+        }
+    }
+}
+
+impl Drop for Append<'_> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            entry.end(&mut self.buffer.words);
+        }
+    }
+}
+
+/// A write to a record, for the log.
+pub(crate) struct LoggedWrite<'a> {
+    /// The record.
+    pub record: RecordRef,
+    /// Where its data begin.
+    pub base: usize,
+    /// Its shape.
+    pub layout: &'static crate::table::Layout,
+    /// Its relation's number in this process.
+    pub relation: usize,
+    /// Its key.
+    pub key: &'a [u64],
+    /// What was written.
+    pub groups: GroupSet,
+    /// Whether the row exists now.
+    pub present: bool,
+}
+
+/// A commit that may not be durable yet, from
+/// [`Session::run_pipelined`](crate::Session::run_pipelined).
+#[derive(Clone)]
+#[must_use = "the commit is durable only when `wait` says so"]
+pub struct Ticket {
+    log: Option<Arc<RedoLog>>,
+    epoch: u64,
+}
+
+impl Ticket {
+    pub(crate) fn new(log: Option<Arc<RedoLog>>, epoch: u64) -> Self {
+        Self { log, epoch }
+    }
+
+    /// Waits until the commit, and everything that it depends on, is durable. At once where the database
+    /// has no log.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the log fails before.
+    pub fn wait(&self) -> Result<()> {
+        self.log.as_ref().map_or(Ok(()), |log| log.wait(self.epoch))
+    }
+
+    /// Whether it is durable already.
+    pub fn is_durable(&self) -> bool {
+        self.log.as_ref().is_none_or(|log| log.durable() >= self.epoch)
+    }
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ticket").field("epoch", &self.epoch).field("is_durable", &self.is_durable()).finish()
+    }
+}

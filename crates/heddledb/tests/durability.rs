@@ -1,0 +1,273 @@
+//! Databases with files: what is there after they are opened again.
+
+use heddledb::protocol::{Locking, TicToc, Unprotected};
+use heddledb::storage::{Fault, Simulated, Storage};
+use heddledb::{
+    Builder, Compression, Database, Durability, Error, LogError, Misuse, Protocol, ReadTransaction, Scan,
+    Table, Text, Transaction,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+#[table(index(ByOwner(owner)))]
+struct Account {
+    #[key]
+    id: u64,
+    owner: Text<12>,
+    #[group(money)]
+    balance: i64,
+}
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+#[table(hash)]
+struct Note {
+    #[key]
+    id: u32,
+    text: Text<40>,
+}
+
+fn account(id: u64, balance: i64) -> Account {
+    Account { id, owner: Text::truncated(&format!("owner {}", id % 3)), balance }
+}
+
+fn builder<P: Protocol>(storage: &Simulated) -> Builder<P> {
+    let builder = Database::builder().protocol::<P>().manual_epochs().recovery_threads(2);
+    builder.table::<Account>(0).table::<Note>(0).storage(Arc::new(storage.clone()))
+}
+
+fn rows<P: Protocol>(db: &Database<P>) -> (BTreeMap<u64, i64>, Vec<Note>) {
+    let mut session = db.session().unwrap();
+    let accounts = session.run(|tx| tx.collect(Scan::<Account>::all())).unwrap();
+    let by_owner = session
+        .run(|tx| {
+            let mut found = Vec::new();
+            for owner in 0..3 {
+                let owner = Text::truncated(&format!("owner {owner}"));
+                tx.scan_index(Scan::<ByOwner>::prefix((owner,)), |_, id| {
+                    found.push(id);
+                    std::ops::ControlFlow::Continue(())
+                })?;
+            }
+            Ok(found)
+        })
+        .unwrap();
+    assert_eq!(by_owner.len(), accounts.len(), "the index agrees with the table");
+    let notes =
+        session.run(|tx| (0..100).map(|id| tx.get::<Note>(id)).collect::<Result<Vec<_>, _>>()).unwrap();
+    (accounts.iter().map(|row| (row.id, row.balance)).collect(), notes.into_iter().flatten().collect())
+}
+
+/// Some of everything: inserts, updates of single groups, adds, deletes, re-inserts, index moves.
+fn work<P: Protocol>(db: &Database<P>, from: u64) {
+    let mut session = db.session().unwrap();
+    for id in from..from + 20 {
+        session.run(|tx| tx.insert(account(id, id as i64))).unwrap();
+        session.run(|tx| tx.upsert(Note { id: id as u32, text: Text::truncated("a note") })).unwrap();
+    }
+    session.run(|tx| tx.add(Account::balance, from + 1, 100)).unwrap();
+    session.run(|tx| tx.update_columns(from + 2, Account::balance, |b| *b = -7)).unwrap();
+    session.run(|tx| tx.delete::<Account>(from + 3)).unwrap();
+    session.run(|tx| tx.delete::<Account>(from + 4)).unwrap();
+    session.run(|tx| tx.insert(account(from + 4, 44))).unwrap();
+    session.run(|tx| tx.set_columns(from + 5, Account::owner, Text::truncated("owner 0"))).unwrap();
+    session.run(|tx| tx.delete::<Note>(from as u32 + 6)).unwrap();
+}
+
+fn survives<P: Protocol, Q: Protocol>() {
+    let disk = Simulated::new();
+    let db = builder::<P>(&disk).open().unwrap();
+    work(&db, 0);
+    let expected = rows(&db);
+    drop(db);
+    for round in 1..4 {
+        let db = builder::<Q>(&disk).open().unwrap();
+        assert_eq!(rows(&db), expected, "{} then {}", P::NAME, Q::NAME);
+        drop(db);
+        let db = builder::<P>(&disk).log_files(3).compression(Compression::Lz4).open().unwrap();
+        work(&db, round * 100);
+        if round == 2 {
+            let report = db.checkpoint().unwrap();
+            assert!(report.rows > 0);
+            assert_eq!(disk.list().unwrap().iter().filter(|name| name.starts_with("log-")).count(), 3);
+        }
+        work(&db, round * 100 + 50);
+        let now = rows(&db);
+        assert_ne!(now, expected);
+        drop(db);
+        let db = builder::<Q>(&disk).open().unwrap();
+        assert_eq!(rows(&db), now, "{} then {}, round {round}", P::NAME, Q::NAME);
+        db.session().unwrap().run(|tx| tx.upsert(account(7, 0)).map(|_| ())).unwrap();
+        drop(db);
+        let db = builder::<P>(&disk).open().unwrap();
+        assert_eq!(db.session().unwrap().run(|tx| tx.get::<Account>(7)).unwrap().unwrap().balance, 0);
+        db.session().unwrap().run(|tx| tx.upsert(account(7, 7)).map(|_| ())).unwrap();
+        drop(db);
+        let db = builder::<Q>(&disk).open().unwrap();
+        let mut back = rows(&db);
+        back.0.insert(7, 7);
+        drop(db);
+        let db = builder::<P>(&disk).open().unwrap();
+        assert_eq!(rows(&db), back);
+        work(&db, round * 100 + 1000);
+        db.flush().unwrap();
+        let flushed = rows(&db);
+        let cut = disk.after_power_cut(round);
+        assert_eq!(rows(&builder::<Q>(&cut).open().unwrap()), flushed, "after a power cut");
+        drop(db);
+        return_to(&disk, &flushed.0.keys().copied().filter(|id| *id >= 20).collect::<Vec<_>>(), &expected);
+    }
+
+    fn return_to(disk: &Simulated, extra: &[u64], expected: &(BTreeMap<u64, i64>, Vec<Note>)) {
+        let db = builder::<TicToc>(disk).open().unwrap();
+        let mut session = db.session().unwrap();
+        for id in extra {
+            session.run(|tx| tx.delete::<Account>(*id)).unwrap();
+        }
+        for id in 20..100u32 {
+            session.run(|tx| tx.delete::<Note>(id)).unwrap();
+        }
+        session.run(|tx| tx.upsert(account(7, 7))).unwrap();
+        drop(session);
+        assert_eq!(&rows(&db), expected);
+    }
+}
+
+#[test]
+fn what_was_committed_is_there_under_any_protocol() {
+    survives::<heddledb::protocol::Silo, TicToc>();
+    survives::<TicToc, Locking>();
+    survives::<Locking, Unprotected>();
+    survives::<Unprotected, heddledb::protocol::Silo>();
+}
+
+#[test]
+fn a_synced_commit_survives_power_loss_and_a_ticket_tells() {
+    let disk = Simulated::new();
+    let db = builder::<heddledb::protocol::Silo>(&disk).durability(Durability::Sync).open().unwrap();
+    let mut session = db.session().unwrap();
+    session.run(|tx| tx.insert(account(1, 10))).unwrap();
+    let (left, ticket) = session
+        .run_pipelined(|tx| {
+            tx.update_columns(1, Account::balance, |balance| {
+                *balance -= 3;
+                *balance
+            })
+        })
+        .unwrap();
+    assert!(left == 7 && !ticket.is_durable());
+    let found = |disk: Simulated| {
+        let db = builder::<TicToc>(&disk).open().unwrap();
+        rows(&db).0.get(&1).copied()
+    };
+    (0..20).for_each(|seed| assert_eq!(found(disk.after_power_cut(seed)), Some(10)));
+    ticket.wait().unwrap();
+    assert!(ticket.is_durable());
+    (0..20).for_each(|seed| assert_eq!(found(disk.after_power_cut(seed)), Some(7)));
+}
+
+#[test]
+fn a_failed_sync_poisons_the_log() {
+    for fault in [Fault::Error, Fault::Full] {
+        let disk = Simulated::new();
+        let db = builder::<TicToc>(&disk).durability(Durability::Sync).open().unwrap();
+        let mut session = db.session().unwrap();
+        session.run(|tx| tx.insert(account(1, 10))).unwrap();
+        (0..8).for_each(|next| disk.fail(disk.operations() + next, fault));
+        let outcome = session.run(|tx| tx.insert(account(2, 20)));
+        assert!(matches!(outcome, Err(Error::OutcomeUnknown(_))), "{outcome:?}");
+        let refused = session.run(|tx| tx.insert(account(3, 30)));
+        assert!(matches!(refused, Err(Error::LogFailed(_))), "{refused:?}");
+        assert!(db.flush().is_err() && db.checkpoint().is_err());
+        drop((session, db));
+        let found = rows(&builder::<TicToc>(&disk.after_power_cut(1)).open().unwrap()).0;
+        assert!(found.contains_key(&1) && !found.contains_key(&3), "{found:?}");
+    }
+}
+
+#[test]
+fn directories_are_guarded_against_mistakes() {
+    #[derive(Table, Clone, Copy)]
+    #[table(name = "account")]
+    struct Other {
+        #[key]
+        id: u64,
+        balance: i64,
+    }
+    #[derive(Table, Clone, Copy)]
+    struct Late {
+        #[key]
+        id: u64,
+    }
+
+    let disk = Simulated::new();
+    let db = builder::<TicToc>(&disk).open().unwrap();
+    let Err(Error::Open(error)) = builder::<TicToc>(&disk).open() else { panic!("opened twice") };
+    assert!(matches!(*error, LogError::Locked { .. }), "{error}");
+    work(&db, 0);
+    let late = db.session().unwrap().run(|tx| tx.insert(Late { id: 1 }));
+    assert!(matches!(late.unwrap_err().misuse(), Some(Misuse::Undeclared { table: "late" })));
+    drop(db);
+    let fresh = || Database::builder().protocol::<TicToc>().manual_epochs().storage(Arc::new(disk.clone()));
+    let Err(Error::Open(error)) = fresh().table::<Note>(0).open() else { panic!("a table was forgotten") };
+    assert!(matches!(*error, LogError::NotDeclared { .. }), "{error}");
+    let Err(Error::Open(error)) = fresh().table::<Note>(0).table::<Other>(0).open() else {
+        panic!("another table")
+    };
+    assert!(error.to_string().contains("balance: i64; key id"), "{error}");
+    // A new table is fine.
+    let db = builder::<TicToc>(&disk).table::<Late>(0).open().unwrap();
+    db.session().unwrap().run(|tx| tx.insert(Late { id: 1 })).unwrap();
+    drop(db);
+    assert!(builder::<TicToc>(&disk).open().is_err(), "it is in the files now");
+    let db = builder::<TicToc>(&disk).table::<Late>(0).open().unwrap();
+    assert!(db.session().unwrap().run(|tx| tx.get::<Late>(1)).unwrap().is_some());
+}
+
+#[test]
+fn without_a_log_checkpoints_survive() {
+    let disk = Simulated::new();
+    let none = || builder::<TicToc>(&disk).durability(Durability::None);
+    let db = none().open().unwrap();
+    work(&db, 0);
+    let saved = rows(&db);
+    db.checkpoint().unwrap();
+    work(&db, 50);
+    drop(db);
+    let db = none().open().unwrap();
+    assert_eq!(rows(&db), saved);
+    assert!(db.flush().is_err());
+    assert!(db.session().unwrap().set_durability(Durability::Sync).is_err());
+}
+
+#[test]
+fn a_directory_on_disk_with_its_own_threads() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        let builder = Database::builder().protocol::<TicToc>().table::<Account>(100).table::<Note>(100);
+        builder.path(directory.path().join("bank")).checkpoint_after(Some(1 << 16)).open()
+    };
+    for round in 0..3u64 {
+        let db = open().unwrap();
+        assert_eq!(rows(&db).0.len() as u64, round * 2_000);
+        std::thread::scope(|scope| {
+            for half in 0..2 {
+                let db = &db;
+                scope.spawn(move || {
+                    let mut session = db.session().unwrap();
+                    session.set_durability([Durability::Epoch, Durability::Sync][half as usize]).unwrap();
+                    for id in (round * 2_000..).take(2_000).filter(|id| id % 2 == half) {
+                        session.run(|tx| tx.insert(account(id, 1))).unwrap();
+                    }
+                });
+            }
+        });
+        let log = db.metrics().log.unwrap();
+        assert!(log.rounds > 0 && log.bytes > 0);
+        if round == 1 {
+            db.checkpoint().unwrap();
+        }
+    }
+    let db = open().unwrap();
+    assert!(db.recovery().unwrap().rows > 0);
+}
