@@ -130,20 +130,24 @@ fn key_span(table: &Table) -> Span {
     table.columns[table.key[0]].ident.span()
 }
 
-/// `impl Relation`: what tables and indexes have in common. Errors of the key are reported at
-/// `span`.
-fn relation(
+/// What tables and indexes have in common.
+struct Relation<'a> {
+    /// Where errors of the key are reported.
     span: Span,
-    implementor: &syn::Ident,
-    key: &TokenStream,
-    name: &str,
-    groups: &TokenStream,
-    words: &TokenStream,
-    structure: &str,
-    schema: &str,
-) -> TokenStream {
+    implementor: &'a syn::Ident,
+    key: TokenStream,
+    name: &'a str,
+    groups: TokenStream,
+    words: TokenStream,
+    structure: &'a str,
+    schema: String,
+}
+
+/// `impl Relation`.
+fn relation(of: &Relation<'_>) -> TokenStream {
+    let Relation { span, implementor, key, name, groups, words, structure, schema } = of;
     let key_words = words_of(key);
-    let key_words = quote_spanned!(span=> [u64; #key_words]);
+    let key_words = quote_spanned!(*span=> [u64; #key_words]);
     let structure = format_ident!("{structure}");
     quote! {
         #[automatically_derived]
@@ -177,16 +181,16 @@ fn relation_of_table(table: &Table) -> TokenStream {
     let groups = quote!(#(#groups),*);
     let count = table.groups.len();
     let structure = if table.hash { "Hash" } else { "Ordered" };
-    relation(
-        key_span(table),
-        &table.ident,
-        &key_type(table),
-        &table.name,
-        &groups,
-        &quote!(__BOUNDS[#count]),
+    relation(&Relation {
+        span: key_span(table),
+        implementor: &table.ident,
+        key: key_type(table),
+        name: &table.name,
+        groups,
+        words: quote!(__BOUNDS[#count]),
         structure,
-        &schema(table),
-    )
+        schema: schema(table),
+    })
 }
 
 /// The definition as text, as it is stored with the rows and compared when they are read again:
@@ -276,16 +280,16 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
     // The row of an index is the encoded primary key.
     let words = words_of(&key_type(table));
     let name = format!("{}.{ident}", table.name);
-    let relation = relation(
+    let relation = relation(&Relation {
         span,
-        ident,
-        &entry_type,
-        &name,
-        &group("main", &quote!(0), &words),
-        &words,
-        "Ordered",
-        &schema,
-    );
+        implementor: ident,
+        key: entry_type,
+        name: &name,
+        groups: group("main", &quote!(0), &words),
+        words,
+        structure: "Ordered",
+        schema,
+    });
     quote! {
         #relation
         #[automatically_derived]

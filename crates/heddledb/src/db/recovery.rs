@@ -14,7 +14,7 @@
 use super::garbage::Garbage;
 use super::store::{AnyStore, Restore, Stores};
 use crate::arena::Arena;
-use crate::durability::{Files, LogOptions, create_generation};
+use crate::durability::{Files, LogOptions, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
     Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name, RelationEntry,
@@ -298,9 +298,6 @@ impl<P: Protocol> Opening<'_, P> {
         Ok((manifest, files))
     }
 }
-
-/// The open files of a new generation, with their names.
-pub(crate) type NewFiles = Vec<(String, Box<dyn crate::storage::File>)>;
 
 const UNKNOWN: &str = "a relation that the manifest does not list";
 const OTHER_SHAPE: &str = "a row of another shape than its relation's";

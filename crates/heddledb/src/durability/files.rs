@@ -36,13 +36,16 @@ struct OpenFile {
 /// Room is asked for in steps of this many bytes.
 const RESERVE_BYTES: u64 = 32 << 20;
 
+/// The open files of a new generation, with their names.
+pub(crate) type NewFiles = Vec<(String, Box<dyn File>)>;
+
 /// Creates the files of the next generation of `manifest`, durable with their names, and lists them in
 /// it. The caller then makes the manifest durable.
 pub(crate) fn create_generation(
     storage: &Arc<dyn Storage>,
     manifest: &mut Manifest,
     options: &LogOptions,
-) -> Result<Vec<(String, Box<dyn File>)>, LogError> {
+) -> Result<NewFiles, LogError> {
     let number = manifest.next_generation;
     let mut files = Vec::new();
     for file in 0..options.files {
@@ -68,12 +71,7 @@ pub(crate) fn create_generation(
 
 impl Files {
     /// The files of a generation that was just created; `manifest` lists it and is durable.
-    pub fn new(
-        storage: Arc<dyn Storage>,
-        manifest: Manifest,
-        files: Vec<(String, Box<dyn File>)>,
-        options: LogOptions,
-    ) -> Self {
+    pub fn new(storage: Arc<dyn Storage>, manifest: Manifest, files: NewFiles, options: LogOptions) -> Self {
         let encoder = Encoder::new(options.compression);
         let mut new =
             Self { storage, manifest, generation: 0, rounds: 0, files: Vec::new(), encoder, options };
@@ -81,7 +79,7 @@ impl Files {
         new
     }
 
-    fn enter(&mut self, files: Vec<(String, Box<dyn File>)>) {
+    fn enter(&mut self, files: NewFiles) {
         self.generation = self.manifest.next_generation - 1;
         self.rounds = 0;
         let place = |file| Place {

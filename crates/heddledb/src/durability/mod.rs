@@ -26,7 +26,7 @@
 
 mod files;
 
-pub(crate) use files::{Files, create_generation};
+pub(crate) use files::{Files, NewFiles, create_generation};
 
 use crate::epoch::EpochClock;
 use crate::error::{Error, Result};
