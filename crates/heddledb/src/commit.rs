@@ -8,8 +8,7 @@ use crate::access::{Groups, Write, WriteSet};
 use crate::arena::Arena;
 use crate::durability::{Append, LoggedWrite, RedoLog};
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Protocol, data_base, heads_base};
-use crate::record::RecordRef;
+use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
 use crate::snapshot::Boundaries;
 use crate::stamp;
 use crate::sync::Ordering;
@@ -66,24 +65,24 @@ impl<'a> Commit<'a> {
     /// commit at `time`, and has made optimistic readers discard what they copy from now on; it then
     /// publishes the new stamps.
     #[inline(always)]
-    pub fn install<P: Protocol>(&mut self, write: &Write, time: u64) {
+    pub fn install<C: ConcurrencyWords>(&mut self, write: &Write, time: u64) {
         let keep_below = *self.keep_below.get_or_insert_with(|| self.boundaries.keep_below());
         if keep_below != 0 && !planted(Mutant::SnapshotVersionNotKept) {
-            self.keep::<P>(write, time, keep_below);
+            self.keep::<C>(write, time, keep_below);
         }
-        self.writes.install(write, data_base::<P>(write.layout));
+        self.writes.install(write, data_base::<C>(write.layout));
         if self.log.is_some() {
-            self.log::<P>(write, time);
+            self.log::<C>(write, time);
         }
     }
 
     /// Appends a write to the log.
-    fn log<P: Protocol>(&mut self, write: &Write, time: u64) {
+    fn log<C: ConcurrencyWords>(&mut self, write: &Write, time: u64) {
         let Some((log, worker)) = self.log else { return };
         let entry = self.entry.get_or_insert_with(|| log.append(worker, time));
         entry.write(&LoggedWrite {
             record: write.record,
-            base: data_base::<P>(write.layout),
+            base: data_base::<C>(write.layout),
             layout: write.layout,
             relation: write.relation as usize,
             key: self.writes.key(write),
@@ -99,15 +98,15 @@ impl<'a> Commit<'a> {
 
     /// Keeps the versions of a record that are about to be overwritten and that a snapshot may need.
     #[cold]
-    fn keep<P: Protocol>(&mut self, write: &Write, time: u64, keep_below: u64) {
+    fn keep<C: ConcurrencyWords>(&mut self, write: &Write, time: u64, keep_below: u64) {
         let (record, layout, until) = (write.record, write.layout, stamp::epoch(time));
         for group in Groups(write.groups) {
             // Relaxed: its only writer are we.
-            let old = record.word(P::stamp_word(group)).load(Ordering::Relaxed) & !stamp::LOCK;
+            let old = record.word(C::stamp_word(group)).load(Ordering::Relaxed) & !stamp::LOCK;
             if stamp::epoch(old) >= until.min(keep_below) {
                 continue;
             }
-            let head = heads_base::<P>(layout) + group;
+            let head = heads_base::<C>(layout) + group;
             let absent = stamp::is_absent(old);
             if absent && !version::any(record.word(head)) {
                 // The end of a chain means absence already.
@@ -116,7 +115,7 @@ impl<'a> Commit<'a> {
             let span = layout.groups[group].span;
             let words = if absent { 0 } else { span.len() };
             let kept = Version::new(self.arena.version(words), old);
-            let base = data_base::<P>(layout) + span.start;
+            let base = data_base::<C>(layout) + span.start;
             for index in 0..words {
                 // Relaxed: published by `push`.
                 let word = record.word(base + index).load(Ordering::Relaxed);

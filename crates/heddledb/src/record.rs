@@ -20,8 +20,31 @@
 //! the same table, which validation rejects; it never reads unmapped memory.
 
 use crate::sync::{AtomicU64, LINE, Ordering, prefetch};
-use crate::table::Span;
+use crate::table::{Layout, Span};
 use std::ptr::NonNull;
+
+/// What the concurrency words in front of a record are, as far as rooms below the protocols must know.
+pub trait ConcurrencyWords {
+    /// How many there are for each column group.
+    const GROUP_WORDS: usize;
+
+    /// The word in which a column group's committed version has its stamp (`crate::stamp`): locked while
+    /// its data words change, absent where the row is, all ones for ever once it is sealed. Who only
+    /// wants what is committed needs no other word.
+    fn stamp_word(group: usize) -> usize;
+}
+
+/// Where the heads of the old versions in a record with this layout begin, one per column group.
+#[inline(always)]
+pub(crate) const fn heads_base<C: ConcurrencyWords>(layout: &Layout) -> usize {
+    C::GROUP_WORDS * layout.groups.len()
+}
+
+/// Where the data of a record with this layout begin.
+#[inline(always)]
+pub(crate) const fn data_base<C: ConcurrencyWords>(layout: &Layout) -> usize {
+    (C::GROUP_WORDS + 1) * layout.groups.len()
+}
 
 /// A reference to a record's first word. Copy; valid as long as the arena of its database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

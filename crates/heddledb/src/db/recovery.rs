@@ -20,7 +20,8 @@ use crate::log::{
     Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name, RelationEntry,
     Rows, Survey, Torn, again, survey,
 };
-use crate::protocol::{Protocol, heads_base};
+use crate::protocol::Protocol;
+use crate::record::heads_base;
 use crate::stamp;
 use crate::storage::{Guard, Storage};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, now_ns};

@@ -18,8 +18,8 @@ use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Env, Intent, Protocol, data_base, heads_base};
-use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut};
+use crate::protocol::{Env, Intent, Protocol};
+use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base};
 use crate::sync::Random;
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,

@@ -29,14 +29,14 @@
 //! take no locks, wait for no transaction.
 
 use super::reads::GapSet;
-use super::{Env, Intent, Protocol, Seal, data_base};
+use super::{Env, Intent, Protocol, Seal};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
-use crate::record::{RecordData, RecordRef};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{AtomicU64, Ordering, Wait, fence};
 use crate::table::{GroupSet, Layout};
@@ -252,10 +252,18 @@ impl Local {
     }
 }
 
+impl ConcurrencyWords for Locking {
+    const GROUP_WORDS: usize = 2;
+
+    #[inline(always)]
+    fn stamp_word(group: usize) -> usize {
+        2 * group + 1
+    }
+}
+
 impl Protocol for Locking {
     const NAME: &'static str = "locking";
     const STRICT: bool = true;
-    const GROUP_WORDS: usize = 2;
     const SESSIONS_MAX: usize = 256;
     type Options = Options;
     type Local = Local;
@@ -421,10 +429,6 @@ impl Protocol for Locking {
             word(group).store(SEALED, Ordering::Release);
         }
         Seal::Sealed
-    }
-
-    fn stamp_word(group: usize) -> usize {
-        2 * group + 1
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {

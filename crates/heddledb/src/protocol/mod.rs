@@ -33,7 +33,7 @@ use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
-use crate::record::{RecordData, RecordRef};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::table::{GroupSet, Layout};
 use std::fmt::Debug;
 
@@ -75,13 +75,11 @@ pub struct Env<'a> {
 ///
 /// Whatever a committed attempt read and saw absent must be as if read at one moment of a serial
 /// order, together with its writes.
-pub trait Protocol: Sized + Send + Sync + 'static {
+pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// The name on the command line and in reports.
     const NAME: &'static str;
     /// Whether the serial order always agrees with real time (PITFALLS X11).
     const STRICT: bool;
-    /// Concurrency words in front of each record, per column group.
-    const GROUP_WORDS: usize;
     /// The most sessions that a database may have under this protocol.
     const SESSIONS_MAX: usize;
     /// Settings, fixed when the database is opened.
@@ -152,24 +150,7 @@ pub trait Protocol: Sized + Send + Sync + 'static {
         spare: impl FnOnce() -> bool,
     ) -> Seal;
 
-    /// The word in which a column group's committed version has its stamp (`crate::stamp`): locked while
-    /// its data words change, absent where the row is, all ones for ever once it is sealed. Who only
-    /// wants what is committed needs no other word.
-    fn stamp_word(group: usize) -> usize;
-
     /// Makes the concurrency words of a column group those of a committed version with this stamp,
     /// which nobody has read or locked: while nobody else has the record.
     fn restore(record: RecordRef, group: usize, stamp: u64);
-}
-
-/// Where the heads of the old versions in a record with this layout begin, one per column group.
-#[inline(always)]
-pub(crate) const fn heads_base<P: Protocol>(layout: &Layout) -> usize {
-    P::GROUP_WORDS * layout.groups.len()
-}
-
-/// Where the data of a record with this layout begin.
-#[inline(always)]
-pub(crate) const fn data_base<P: Protocol>(layout: &Layout) -> usize {
-    (P::GROUP_WORDS + 1) * layout.groups.len()
 }

@@ -26,14 +26,14 @@
 //! and all reads are current there.
 
 use super::reads::GapSet;
-use super::{Env, Intent, Protocol, Seal, data_base};
+use super::{Env, Intent, Protocol, Seal};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
-use crate::record::{RecordData, RecordRef};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{Ordering, Wait, fence};
 use crate::table::{GroupSet, Layout};
@@ -174,10 +174,18 @@ impl Local {
     }
 }
 
+impl ConcurrencyWords for Silo {
+    const GROUP_WORDS: usize = 1;
+
+    #[inline(always)]
+    fn stamp_word(group: usize) -> usize {
+        group
+    }
+}
+
 impl Protocol for Silo {
     const NAME: &'static str = "silo";
     const STRICT: bool = true;
-    const GROUP_WORDS: usize = 1;
     const SESSIONS_MAX: usize = 256;
     type Options = ();
     type Local = Local;
@@ -328,10 +336,6 @@ impl Protocol for Silo {
         // past, has a greater stamp.
         let now = clock.now();
         seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < now, spare)
-    }
-
-    fn stamp_word(group: usize) -> usize {
-        group
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {

@@ -37,14 +37,14 @@
 
 use super::reads::GapSet;
 use super::silo::seal_stamps;
-use super::{Env, Intent, Protocol, Seal, data_base};
+use super::{Env, Intent, Protocol, Seal};
 use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
-use crate::record::{RecordData, RecordRef};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{AtomicU64, Ordering, Wait, fence, spin_loop};
 use crate::table::{GroupSet, Layout};
@@ -302,10 +302,18 @@ impl Local {
     }
 }
 
+impl ConcurrencyWords for TicToc {
+    const GROUP_WORDS: usize = 2;
+
+    #[inline(always)]
+    fn stamp_word(group: usize) -> usize {
+        2 * group
+    }
+}
+
 impl Protocol for TicToc {
     const NAME: &'static str = "tictoc";
     const STRICT: bool = false;
-    const GROUP_WORDS: usize = 2;
     const SESSIONS_MAX: usize = 256;
     type Options = Options;
     type Local = Local;
@@ -439,10 +447,6 @@ impl Protocol for TicToc {
             gap.stamp().fetch_max(known.max().unwrap_or(0), Ordering::SeqCst);
         }
         sealed
-    }
-
-    fn stamp_word(group: usize) -> usize {
-        2 * group
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {

@@ -3,13 +3,13 @@
 //! One session only, so nothing races but snapshots and checkpoints, for which stamps are kept. Tables, indexes, the write set and aborts work as under any
 //! other protocol; what is missing is exactly what a concurrency control adds.
 
-use super::{Env, Intent, Protocol, Seal, data_base};
+use super::{Env, Intent, Protocol, Seal};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
-use crate::record::{RecordData, RecordRef};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{Ordering, fence};
 use crate::table::{GroupSet, Layout};
@@ -35,10 +35,18 @@ fn set_all(record: RecordRef, layout: &Layout, word: u64) {
     }
 }
 
+impl ConcurrencyWords for Unprotected {
+    const GROUP_WORDS: usize = 1;
+
+    #[inline(always)]
+    fn stamp_word(group: usize) -> usize {
+        group
+    }
+}
+
 impl Protocol for Unprotected {
     const NAME: &'static str = "unprotected";
     const STRICT: bool = true;
-    const GROUP_WORDS: usize = 1;
     const SESSIONS_MAX: usize = 1;
     type Options = ();
     type Local = Local;
@@ -132,10 +140,6 @@ impl Protocol for Unprotected {
         }
         set_all(record, layout, stamp::SEALED);
         Seal::Sealed
-    }
-
-    fn stamp_word(group: usize) -> usize {
-        group
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {
