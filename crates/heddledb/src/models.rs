@@ -1,21 +1,24 @@
 //! Kernels under loom: every interleaving within a preemption bound, under the C11 memory model.
 //!
 //! `cargo test -p heddledb --features loom --lib models`. The kernels are the protocols' own read
-//! and commit code on one or two records, snapshots beside them, chains of old versions, the epoch clock,
-//! and the gap's stamp against its version.
+//! and commit code on one or two records, snapshots beside them, chains of old versions, the log's
+//! rounds, the epoch clock, and the gap's stamp against its version.
 
 use crate::access::WriteSet;
 use crate::arena::Arena;
 use crate::commit::Commit;
 use crate::db::snapshot::copy_group;
 use crate::db::store::heads;
+use crate::durability::{Files, LogOptions, RedoLog, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::Gap;
+use crate::log::{Entries, Frames, Manifest, survey};
 use crate::protocol::{Env, Intent, Locking, Protocol, Silo, TicToc};
 use crate::record::{RecordRef, Words, data_base};
 use crate::snapshot::Boundaries;
 use crate::stamp;
+use crate::storage::{Simulated, Storage};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, thread};
 use crate::table::{Group, Layout, Span};
 use crate::version::{self, Version};
@@ -298,5 +301,51 @@ fn a_gaps_stamp_and_version_do_not_miss_each_other() {
         let unchanged = gap.version() == seen;
         let stamp = thread.join().expect("the inserter does not panic");
         assert!(!unchanged || stamp >= 5, "the scanner and the inserter missed each other");
+    });
+}
+
+/// Two workers commit and wait for the log: whoever is told has his entry on a disk that has just lost its
+/// power, and nobody waits for ever.
+#[test]
+fn an_acknowledged_commit_is_on_the_disk() {
+    explore(|| {
+        let disk = Simulated::new();
+        let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+        let clock = Arc::new(EpochClock::new(2));
+        let options = LogOptions::default();
+        let mut manifest = Manifest {
+            directory: 7,
+            next_generation: 1,
+            floor: 1,
+            relations: Vec::new(),
+            checkpoint: None,
+            generations: Vec::new(),
+        };
+        let files = create_generation(&storage, &mut manifest, &options).expect("the disk is new");
+        let generation = manifest.generations[0];
+        let files = Files::new(storage, manifest, files, options);
+        let log = Arc::new(RedoLog::new(Arc::clone(&clock), Box::new([]), 2, options, files, 0));
+        let commit = |clock: &EpochClock, log: &RedoLog, worker: usize| {
+            clock.pin(worker);
+            let epoch = clock.commit_epoch();
+            let time = stamp::floor(epoch) + worker as u64 + 1;
+            drop(log.append(worker, time));
+            clock.unpin(worker);
+            log.wait(epoch).expect("the disk works");
+            time
+        };
+        let (their_clock, their_log) = (Arc::clone(&clock), Arc::clone(&log));
+        let thread = thread::spawn(move || commit(&their_clock, &their_log, 0));
+        let time = commit(&clock, &log, 1);
+        let cut = disk.after_power_cut(1);
+        let found = survey(&cut, 7, &generation, false).expect("it is whole");
+        assert!(found.closed >= stamp::epoch(time), "acknowledged, but not closed");
+        let mut frames = Frames::of_log(&cut, 7, &generation, &found, 0).expect("it is whole");
+        let (mut words, mut there) = (Vec::new(), false);
+        while frames.next_frame(&mut words).expect("it is whole").is_some() {
+            there |= Entries::new(&words).any(|entry| entry.expect("it is whole").time() == time);
+        }
+        assert!(there, "acknowledged, but lost");
+        thread.join().expect("the other does not panic");
     });
 }
