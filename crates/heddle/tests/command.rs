@@ -55,6 +55,29 @@ fn tpcc_prints_a_table_and_writes_both_files() {
 }
 
 #[test]
+fn readers_on_snapshots_are_told_in_the_report() {
+    let small = "--threads 2 --seconds 0.1 --warmup 0.05 --runs 1 --pool 200 --no-baseline --json -";
+    for (line, way) in [
+        ("tpcc --scale tiny --read-only snapshot", "snapshot"),
+        ("tpcc --scale tiny", "serializable"),
+        ("ycsb --preset b --records 1000 --read-only snapshot", "snapshot"),
+    ] {
+        let output = heddle(&format!("bench {line} {small}"));
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(&format!("read_only {way}")), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+        let result = &report["results"][0];
+        assert_eq!(result["parameters"]["read_only"], way);
+        assert!(result["record_bytes"].as_f64().unwrap() > 1e5);
+        assert_eq!(result["runs"][0]["version_bytes"].as_u64().unwrap() > 0, way == "snapshot", "{line}");
+        let counted = result["checks"].as_array().unwrap().iter();
+        let counted = counted.filter(|check| check["name"].as_str().unwrap().contains("sessions counted"));
+        let details: Vec<_> = counted.map(|check| check["detail"].as_str().unwrap()).collect();
+        assert_eq!(details[0].contains(" 0 on snapshots"), way == "serializable", "{details:?}");
+    }
+}
+
+#[test]
 fn ycsb_writes_json_to_the_standard_output() {
     let output = heddle(
         "bench ycsb --theta 0.9 --reads 50 --ops 4 --records 1000 --field-bytes 10 --quick --seconds 0.1 \
@@ -83,6 +106,7 @@ fn refusals_are_one_line_and_exit_with_two() {
         ("bench tpcc --protocol magic", "choose from unprotected, silo"),
         ("bench tpcc --json no/such/folder/out.json", "name a file in a folder that exists"),
         ("bench ycsb --theta 2", "from 0 to below 1"),
+        ("bench tpcc --read-only dirty", "give serializable or snapshot"),
         ("speed", "unrecognized subcommand 'speed'"),
     ];
     for (line, expected) in cases {

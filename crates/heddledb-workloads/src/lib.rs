@@ -13,7 +13,9 @@ pub mod ycsb;
 mod random;
 mod verdict;
 
-use heddledb::{Builder, Database, Protocol, Result, Transaction};
+use heddledb::{Builder, Database, Error, Protocol, ReadTransaction, Result, Session, Transaction};
+use std::fmt;
+use std::str::FromStr;
 
 /// The outcome of one check after a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +59,81 @@ pub trait Workload: Send + Sync + 'static {
     fn kind(&self, input: &Self::Input) -> usize;
     /// Runs one transaction. A user abort is an [`heddledb::Error::User`].
     fn execute<T: Transaction>(&self, tx: &mut T, input: &Self::Input) -> Result<Self::Output>;
+    /// Whether an input only reads, so that [`Workload::look`] can run it on a snapshot.
+    fn only_reads(&self, _input: &Self::Input) -> bool {
+        false
+    }
+    /// Runs an input that only reads; does what [`Workload::execute`] does with it.
+    fn look<T: ReadTransaction>(&self, _tx: &mut T, _input: &Self::Input) -> Result<Self::Output> {
+        Err(Error::user("this transaction writes"))
+    }
+    /// Reads a large part of the database, row by row, and returns how many rows: a long reader.
+    fn sweep<T: ReadTransaction>(&self, _tx: &mut T) -> Result<u64> {
+        Ok(0)
+    }
     /// Adds a committed transaction's effects to the ledger.
     fn record(&self, ledger: &mut Self::Ledger, input: &Self::Input, output: Self::Output);
     /// Checks the quiet database against the ledgers of all workers since loading.
     fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Self::Ledger]) -> Result<Vec<Check>>;
+}
+
+/// How transactions that only read are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadOnly {
+    /// Like all others, among the writers.
+    #[default]
+    Serializable,
+    /// On a snapshot of a recent moment.
+    Snapshot,
+}
+
+impl ReadOnly {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Serializable => "serializable",
+            Self::Snapshot => "snapshot",
+        }
+    }
+
+    /// Whether an input is run on a snapshot.
+    #[inline]
+    pub fn looks<W: Workload>(self, workload: &W, input: &W::Input) -> bool {
+        self == Self::Snapshot && workload.only_reads(input)
+    }
+
+    /// Runs one transaction.
+    ///
+    /// # Errors
+    /// As for [`Session::run`] and [`Session::read`].
+    #[inline]
+    pub fn run<W: Workload, P: Protocol>(
+        self,
+        workload: &W,
+        session: &mut Session<P>,
+        input: &W::Input,
+    ) -> Result<W::Output> {
+        if self.looks(workload, input) {
+            session.read(|snapshot| workload.look(snapshot, input))
+        } else {
+            session.run(|tx| workload.execute(tx, input))
+        }
+    }
+}
+
+impl fmt::Display for ReadOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for ReadOnly {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Serializable, Self::Snapshot]
+            .into_iter()
+            .find(|way| way.name() == text)
+            .ok_or_else(|| format!("`{text}` is no way to read; give serializable or snapshot"))
+    }
 }

@@ -3,14 +3,15 @@
 mod run;
 
 use heddledb::protocol::{Silo, Visitor};
-use heddledb::{Database, Protocol, ReadTransaction, Result, Session, Text, Transaction, Txn};
-use heddledb_workloads::Workload;
+use heddledb::{Database, Protocol, ReadTransaction, Result, Scan, Session, Text, Transaction, Txn};
 use heddledb_workloads::tpcc::check::probe;
 use heddledb_workloads::tpcc::schema::{
     Customer, District, History, NewOrder, Order, OrderLine, Stock, Warehouse,
 };
-use heddledb_workloads::tpcc::{Binding, Mix, Mode, Parameters, Scale, Tpcc};
-use run::{assert_ok, assert_reported, kinds, loaded, run};
+use heddledb_workloads::tpcc::{Binding, Mix, Mode, Output, Parameters, Scale, Tpcc};
+use heddledb_workloads::{ReadOnly, Workload};
+use run::{assert_ok, assert_reported, kinds, loaded, run, run_reading};
+use std::ops::ControlFlow::Continue;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn tiny() -> Parameters {
@@ -29,22 +30,23 @@ struct RunAndCheck {
     parameters: Parameters,
     threads: usize,
     count: usize,
+    read_only: ReadOnly,
 }
 
 impl Visitor for RunAndCheck {
     type Output = ();
 
     fn visit<P: Protocol>(self, options: P::Options) {
-        let Self { parameters, threads, count } = self;
-        let place = format!("{} on {threads} threads, {parameters:?}", P::NAME);
+        let Self { parameters, threads, count, read_only } = self;
+        let place = format!("{} on {threads} threads, {read_only}, {parameters:?}", P::NAME);
         let tpcc = Tpcc::new(parameters).unwrap();
         let db = loaded::<P>(&tpcc, options, threads);
         assert_ok(&format!("{place}, loaded"), &tpcc.check(&db, &[]).unwrap());
 
-        let (mut ledgers, mut aborts) = run(&tpcc, &db, threads, count, 7);
+        let (mut ledgers, mut aborts) = run_reading(read_only, &tpcc, &db, threads, count, 7);
         assert_ok(&place, &tpcc.check(&db, &ledgers).unwrap());
         // A second phase over the same database, as after a warm-up.
-        let (more, more_aborts) = run(&tpcc, &db, threads, count / 4, 8);
+        let (more, more_aborts) = run_reading(read_only, &tpcc, &db, threads, count / 4, 8);
         ledgers.extend(more);
         aborts += more_aborts;
         assert_ok(&format!("{place}, second phase"), &tpcc.check(&db, &ledgers).unwrap());
@@ -71,16 +73,29 @@ impl Visitor for RunAndCheck {
 fn every_protocol_passes_every_check() {
     for threads in [1, 2] {
         for kind in kinds(threads) {
-            kind.visit(RunAndCheck { parameters: tiny(), threads, count: 2000 });
+            kind.visit(plain(tiny(), threads, 2000));
         }
     }
+}
+
+#[test]
+fn every_protocol_passes_every_check_with_readers_on_snapshots() {
+    for threads in [1, 2] {
+        for kind in kinds(threads) {
+            kind.visit(RunAndCheck { read_only: ReadOnly::Snapshot, ..plain(tiny(), threads, 1000) });
+        }
+    }
+}
+
+fn plain(parameters: Parameters, threads: usize, count: usize) -> RunAndCheck {
+    RunAndCheck { parameters, threads, count, read_only: ReadOnly::Serializable }
 }
 
 #[test]
 fn payments_may_read_what_they_add_to() {
     for kind in kinds(2) {
         let parameters = Parameters { commutative: false, mix: Mix::NP, ..tiny() };
-        kind.visit(RunAndCheck { parameters, threads: 2, count: 1000 });
+        kind.visit(plain(parameters, 2, 1000));
     }
 }
 
@@ -88,7 +103,7 @@ fn payments_may_read_what_they_add_to() {
 fn the_modes_of_others_pass_their_checks() {
     for mode in [Mode::Dbx1000, Mode::Sto] {
         for kind in kinds(2) {
-            kind.visit(RunAndCheck { parameters: Parameters { mode, ..tiny() }, threads: 2, count: 1000 });
+            kind.visit(plain(Parameters { mode, ..tiny() }, 2, 1000));
         }
     }
 }
@@ -97,7 +112,7 @@ fn the_modes_of_others_pass_their_checks() {
 fn one_warehouse_at_home() {
     for kind in kinds(2) {
         let parameters = Parameters { warehouses: 1, binding: Binding::Home, ..tiny() };
-        kind.visit(RunAndCheck { parameters, threads: 2, count: 500 });
+        kind.visit(plain(parameters, 2, 500));
     }
 }
 
@@ -128,6 +143,95 @@ impl Visitor for Probing {
 #[test]
 fn no_committed_probe_sees_a_violation() {
     kinds(2).for_each(|kind| kind.visit(Probing));
+}
+
+/// What Order-Status and Stock-Level rest on, and what they answer, is of one moment.
+struct Looking;
+
+impl Visitor for Looking {
+    type Output = ();
+
+    fn visit<P: Protocol>(self, options: P::Options) {
+        let tpcc = Tpcc::new(Parameters { warehouses: 1, ..tiny() }).unwrap();
+        let readers = Tpcc::new(Parameters { mix: Mix([0, 0, 50, 0, 50]), ..*tpcc.parameters() }).unwrap();
+        let db = loaded::<P>(&tpcc, options, 2);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                run(&tpcc, &db, 1, 3000, 3);
+                done.store(true, Ordering::Relaxed);
+            });
+            let mut session = db.session().unwrap();
+            let (mut generator, mut input) = (readers.generator(0, 1, 5), Default::default());
+            let (mut last, mut moments) = ([0; 11], 0);
+            while !done.load(Ordering::Relaxed) {
+                readers.draw(&mut generator, &mut input);
+                assert!(readers.only_reads(&input));
+                // Of this moment and of a recent one in turn.
+                moments += 1;
+                let next = if moments % 2 == 0 {
+                    session.read(|snapshot| look_around(snapshot, &readers, &input))
+                } else {
+                    look_around(&mut session.snapshot().unwrap(), &readers, &input)
+                };
+                let next = next.unwrap();
+                if moments % 2 == 1 {
+                    assert!((1..=10).all(|d| next[d] >= last[d]), "{}: {next:?} after {last:?}", P::NAME);
+                    last = next;
+                }
+            }
+            assert!(moments > 2 && last[1] > 31, "{}: {moments} moments", P::NAME);
+        });
+    }
+}
+
+/// Requires that a warehouse is of one moment, and that the workload's own reading sees the same.
+/// Returns D_NEXT_O_ID by district.
+fn look_around<T: ReadTransaction>(
+    tx: &mut T,
+    readers: &Tpcc,
+    input: &<Tpcc as Workload>::Input,
+) -> Result<[u32; 11]> {
+    assert_eq!(probe(tx, 1)?.violation(), None);
+    let answer = readers.look(tx, input)?;
+    let mut all = [0; 11];
+    for d_id in 1..=10 {
+        let next = tx.get_columns((1, d_id), District::next_o_id)?.unwrap();
+        all[usize::from(d_id)] = next;
+        assert_eq!(tx.get::<Order>((1, d_id, next))?, None);
+        for o_id in next.saturating_sub(20)..next {
+            let order =
+                tx.get::<Order>((1, d_id, o_id))?.expect("all orders below the next number are there");
+            let waiting = tx.get::<NewOrder>((1, d_id, o_id))?.is_some();
+            assert_eq!(waiting, order.carrier_id.is_none(), "{order:?}");
+            let mut numbers = Vec::new();
+            tx.scan::<OrderLine>(Scan::prefix((1, d_id, o_id)), |line| {
+                assert_eq!(line.delivery_d.is_none(), waiting, "{line:?}");
+                numbers.push(line.number);
+                Continue(())
+            })?;
+            assert!(numbers.iter().copied().eq(1..=order.ol_cnt), "{order:?}: {numbers:?}");
+        }
+        let mut beyond = 0;
+        tx.scan::<OrderLine>(Scan::range((1, d_id, next, 0)..(1, d_id, u32::MAX, 0)), |_| {
+            beyond += 1;
+            Continue(())
+        })?;
+        assert_eq!(beyond, 0, "lines of an order that is not there");
+    }
+    if let Output::OrderStatus { o_id, lines } = answer {
+        // The customer's district is any.
+        let orders = (1..=10).map(|d_id| tx.get::<Order>((1, d_id, o_id)));
+        let counts = orders.map(|order| Ok(order?.map_or(0, |order| order.ol_cnt)));
+        assert!(o_id == 0 || counts.collect::<Result<Vec<_>>>()?.contains(&lines));
+    }
+    assert_eq!(readers.look(tx, input)?, answer, "the same question on the same snapshot");
+    Ok(all)
+}
+
+#[test]
+fn every_snapshot_is_of_one_moment() {
+    kinds(2).for_each(|kind| kind.visit(Looking));
 }
 
 type Corruption = fn(&mut Txn<Silo>) -> Result<()>;

@@ -4,10 +4,10 @@ mod run;
 
 use heddledb::protocol::{Silo, Visitor};
 use heddledb::{Protocol, Result, Transaction, Txn};
-use heddledb_workloads::Workload;
 use heddledb_workloads::ycsb::table::{Wide, WideOrdered};
 use heddledb_workloads::ycsb::{KeyOrder, Parameters, Read, Write, Ycsb};
-use run::{assert_ok, assert_reported, kinds, loaded, run};
+use heddledb_workloads::{ReadOnly, Workload};
+use run::{assert_ok, assert_reported, kinds, loaded, run, run_reading};
 
 struct RunAndCheck {
     parameters: Parameters,
@@ -25,7 +25,7 @@ impl Visitor for RunAndCheck {
         let db = loaded::<P>(&ycsb, options, threads);
         assert_ok(&format!("{place}, loaded"), &ycsb.check(&db, &[]).unwrap());
         let (mut ledgers, _) = run(&ycsb, &db, threads, count, 7);
-        let (more, _) = run(&ycsb, &db, threads, count / 4, 8);
+        let (more, _) = run_reading(ReadOnly::Snapshot, &ycsb, &db, threads, count / 4, 8);
         ledgers.extend(more);
         assert_ok(&place, &ycsb.check(&db, &ledgers).unwrap());
 

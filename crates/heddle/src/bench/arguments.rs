@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::machine;
 use clap::{Args, Subcommand};
 use heddledb::protocol::Kind;
+use heddledb_workloads::ReadOnly;
 use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,13 +47,15 @@ const TPCC_EXAMPLES: &str = "\
 Examples:
   heddle bench tpcc --quick
   heddle bench tpcc --protocol silo,tictoc --threads 1,2 --warehouses 1 --json out.json --html out.html
-  heddle bench tpcc --protocol all --mix new-order --remote-items 10";
+  heddle bench tpcc --protocol all --mix new-order --remote-items 10
+  heddle bench tpcc --threads 2 --read-only snapshot   # Order-Status and Stock-Level on snapshots";
 
 const YCSB_EXAMPLES: &str = "\
 Examples:
   heddle bench ycsb --quick
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all --threads 1,2
-  heddle bench ycsb --preset b --protocol tictoc --json -";
+  heddle bench ycsb --preset b --protocol tictoc --json -
+  heddle bench ycsb --preset b --threads 2 --read-only snapshot";
 
 /// Arguments that all workloads share.
 #[derive(Args, Clone, Debug)]
@@ -81,6 +84,10 @@ pub struct Common {
     /// Inputs drawn ahead by each worker and used in turn; 0 draws each in the window
     #[arg(long, value_name = "N", default_value = "20000", value_parser = pool)]
     pub pool: usize,
+    /// How transactions that only read are run: serializable, among the writers, or on a snapshot of a
+    /// recent moment, which never conflicts
+    #[arg(long, value_name = "WAY", default_value_t)]
+    pub read_only: ReadOnly,
     /// Do not run `unprotected` on one thread as well, to which the ratios refer
     #[arg(long)]
     pub no_baseline: bool,
@@ -247,6 +254,7 @@ impl Common {
                 seconds: Duration::from_secs_f64(self.seconds.unwrap_or(default_seconds)),
                 pool: self.pool,
                 seed: self.seed,
+                read_only: self.read_only,
                 cores,
                 clock: Clock::calibrate(),
             },

@@ -124,7 +124,11 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
         threads: configuration.threads,
         seed: settings.seed,
         settings: pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        parameters: workload.parameters().into_iter().collect(),
+        parameters: workload
+            .parameters()
+            .into_iter()
+            .chain([("read_only".to_owned(), settings.read_only.to_string())])
+            .collect(),
         ..Measurement::default()
     }
 }

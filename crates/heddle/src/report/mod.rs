@@ -25,6 +25,17 @@ pub fn microseconds(value: f64) -> String {
     }
 }
 
+/// Bytes in the unit that suits them: `870 B`, `12.3 KiB`, `4.56 MiB`, `1.20 GiB`.
+pub fn bytes(value: f64) -> String {
+    const KIB: f64 = 1024.0;
+    match value {
+        _ if value >= 999.5 * KIB * KIB => format!("{} GiB", three_figures(value / KIB / KIB / KIB)),
+        _ if value >= 999.5 * KIB => format!("{} MiB", three_figures(value / KIB / KIB)),
+        _ if value >= 999.5 => format!("{} KiB", three_figures(value / KIB)),
+        _ => format!("{value:.0} B"),
+    }
+}
+
 /// A share in per cent. What is not quite zero does not look like zero.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
@@ -54,6 +65,8 @@ mod tests {
         assert_eq!(rates, ["0", "9.99", "999", "1.00 k", "12.3 k", "999 k", "1.00 M", "2.50 G"]);
         let times = [0.42, 0.9999, 12.34, 999.9, 1_234_567.0].map(microseconds);
         assert_eq!(times, ["420 ns", "1.00 µs", "12.3 µs", "1.00 ms", "1.23 s"]);
+        let sizes = [0.0, 999.0, 1536.0, 1e9].map(bytes);
+        assert_eq!(sizes, ["0 B", "999 B", "1.50 KiB", "954 MiB"]);
         assert_eq!([0.0, 0.00001, 0.05, 0.5].map(percent), ["0 %", "< 0.01 %", "5.00 %", "50.0 %"]);
     }
 }

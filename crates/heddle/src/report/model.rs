@@ -80,6 +80,12 @@ pub struct Measurement {
     /// The share of the window that the workers ran on a core; less than nearly 1 means that other
     /// programs took the rest, or that there are more threads than cores.
     pub core_share: f64,
+    /// Bytes of records at the end, those of old versions and of free blocks included.
+    #[serde(default)]
+    pub record_bytes: f64,
+    /// Bytes of old versions at the end, kept for snapshots.
+    #[serde(default)]
+    pub version_bytes: f64,
     /// From the first start of a transaction to its commit, retries included.
     pub latency_us: Latency,
     /// One entry for each check, over all runs.
@@ -114,6 +120,12 @@ pub struct Run {
     pub abort_rate: f64,
     /// The share of the window that the workers ran on a core.
     pub core_share: f64,
+    /// Bytes of records at the end of the window, those of old versions and of free blocks included.
+    #[serde(default)]
+    pub record_bytes: u64,
+    /// Bytes of old versions at the end of the window, kept for snapshots.
+    #[serde(default)]
+    pub version_bytes: u64,
     /// From the first start of a transaction to its commit, retries included.
     pub latency_us: Latency,
     /// The checks after this run.
@@ -267,6 +279,8 @@ impl Measurement {
             [rates().reduce(f64::min).unwrap_or(0.0), rates().reduce(f64::max).unwrap_or(0.0)];
         self.abort_rate = over(&|run| run.abort_rate);
         self.core_share = over(&|run| run.core_share);
+        self.record_bytes = over(&|run| run.record_bytes as f64);
+        self.version_bytes = over(&|run| run.version_bytes as f64);
         self.user_abort_rate = over(&|run| share(run.user_aborts, run));
         let Some(first) = good.first() else {
             self.checks = summary(&self.runs);
@@ -404,6 +418,8 @@ pub(crate) mod tests {
             .into(),
             throughput_tps: tps,
             core_share: 1.0,
+            record_bytes: 3 << 20,
+            version_bytes: 5 << 10,
             latency_us: Latency {
                 mean: p50,
                 p50,

@@ -1,7 +1,7 @@
 //! The table at the end of a benchmark.
 
 use super::model::{Measurement, Report};
-use super::{microseconds, percent, rate};
+use super::{bytes, microseconds, percent, rate};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Write;
 
@@ -82,7 +82,12 @@ fn figures(report: &Report, colours: bool) -> Table {
     if ratio {
         header.push("ratio");
     }
-    header.extend(["aborts", "p50", "p95", "p99", "p99.9", "checks"]);
+    header.extend(["aborts", "p50", "p95", "p99", "p99.9", "records"]);
+    let versions = report.all().any(|result| result.version_bytes > 0.0);
+    if versions {
+        header.push("old versions");
+    }
+    header.push("checks");
     table.set_header(header.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
     for result in report.all() {
         let baseline = report.baseline.as_ref().is_some_and(|baseline| std::ptr::eq(baseline, result));
@@ -104,6 +109,10 @@ fn figures(report: &Report, colours: bool) -> Table {
         row.push(Cell::new(percent(result.abort_rate)));
         let latency = result.latency_us.percentiles();
         row.extend(latency.into_iter().map(|(_, value)| Cell::new(microseconds(value))));
+        row.push(Cell::new(bytes(result.record_bytes)));
+        if versions {
+            row.push(Cell::new(bytes(result.version_bytes)));
+        }
         row.push(if result.failed() {
             Cell::new("FAILED").fg(Color::Red).add_attribute(Attribute::Bold)
         } else {
@@ -168,9 +177,18 @@ mod tests {
     fn the_table_has_every_figure_and_no_colours_unless_asked() {
         let report = sample();
         let text = render(&report, false);
-        for word in
-            ["silo", "wait-die", "(unprotected)", "p99.9", "ratio", "new-order/s", "read changed", "ok"]
-        {
+        for word in [
+            "silo",
+            "(unprotected)",
+            "p99.9",
+            "wait-die",
+            "ratio",
+            "new-order/s",
+            "read changed",
+            "3.00 MiB",
+            "5.00 KiB",
+            "ok",
+        ] {
             assert!(text.contains(word), "{word} is missing in\n{text}");
         }
         assert!(!text.contains('\x1b'), "{text:?}");

@@ -16,7 +16,7 @@ use super::{DISTRICTS, Ledger, Mode, Scale, Tpcc};
 use crate::Check;
 use crate::verdict::{Verdict, equal};
 use heddledb::sync::Ordering;
-use heddledb::{Database, Error, Protocol, ReadTransaction, Result, Scan, Session, Text, Transaction, Txn};
+use heddledb::{Database, Error, Protocol, ReadTransaction, Result, Scan, Session, Text, Txn};
 use std::ops::ControlFlow::Continue;
 use std::ops::Range;
 
@@ -605,11 +605,11 @@ impl Probe {
     }
 }
 
-/// Reads what conditions 1 and 3 need for a warehouse, in one read-only transaction among others.
+/// Reads what conditions 1 and 3 need for a warehouse, in one transaction among others or on a snapshot.
 ///
 /// # Errors
 /// Those of the transaction's methods.
-pub fn probe<T: Transaction>(tx: &mut T, w_id: u16) -> Result<Probe> {
+pub fn probe<T: ReadTransaction>(tx: &mut T, w_id: u16) -> Result<Probe> {
     let mut probe = Probe { w_id, ..Probe::default() };
     probe.w_ytd = tx.get_columns(w_id, Warehouse::ytd)?.ok_or_else(|| missing("warehouse"))?;
     for (d_id, (min, max, count)) in (1..=DISTRICTS).zip(&mut probe.waiting) {

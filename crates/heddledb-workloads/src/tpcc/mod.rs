@@ -25,7 +25,7 @@ pub mod schema;
 
 use crate::{Check, Workload};
 use heddledb::sync::{AtomicU32, AtomicU64, Ordering};
-use heddledb::{Builder, Database, Misuse, Protocol, Result, Transaction};
+use heddledb::{Builder, Database, Error, Misuse, Protocol, ReadTransaction, Result, Transaction};
 use input::{Generator, Input, Kind};
 use std::fmt;
 use std::str::FromStr;
@@ -396,10 +396,28 @@ impl Workload for Tpcc {
         match input {
             Input::NewOrder(input) => self.new_order(tx, input),
             Input::Payment(input) => self.payment(tx, input),
-            Input::OrderStatus(input) => self.order_status(tx, input),
             Input::Delivery(input) => self.delivery(tx, input),
-            Input::StockLevel(input) => self.stock_level(tx, input),
+            Input::OrderStatus(_) | Input::StockLevel(_) => self.look(tx, input),
         }
+    }
+
+    #[inline]
+    fn only_reads(&self, input: &Input) -> bool {
+        matches!(input, Input::OrderStatus(_) | Input::StockLevel(_))
+    }
+
+    #[inline]
+    fn look<T: ReadTransaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
+        match input {
+            Input::OrderStatus(input) => self.order_status(tx, input),
+            Input::StockLevel(input) => self.stock_level(tx, input),
+            _ => Err(Error::user("this transaction writes")),
+        }
+    }
+
+    /// All stock by key, and all order lines by a scan.
+    fn sweep<T: ReadTransaction>(&self, tx: &mut T) -> Result<u64> {
+        self.inventory(tx)
     }
 
     fn record(&self, ledger: &mut Ledger, input: &Input, output: Output) {

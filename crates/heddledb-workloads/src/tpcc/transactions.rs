@@ -13,7 +13,7 @@ use super::schema::{
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
 use heddledb::sync::Ordering;
-use heddledb::{Error, Result, Scan, Text, Transaction};
+use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction};
 use std::fmt;
 use std::hint::black_box;
 use std::io::Write;
@@ -251,7 +251,7 @@ impl Tpcc {
         Ok(Output::Payment { c_id, balance })
     }
 
-    pub(super) fn order_status<T: Transaction>(
+    pub(super) fn order_status<T: ReadTransaction>(
         &self,
         tx: &mut T,
         input: &input::OrderStatus,
@@ -317,7 +317,7 @@ impl Tpcc {
         Ok(oldest)
     }
 
-    pub(super) fn stock_level<T: Transaction>(
+    pub(super) fn stock_level<T: ReadTransaction>(
         &self,
         tx: &mut T,
         input: &input::StockLevel,
@@ -358,6 +358,31 @@ impl Tpcc {
     }
 }
 
+impl Tpcc {
+    /// Reads the hot columns of all stock, and all order lines.
+    pub(super) fn inventory<T: ReadTransaction>(&self, tx: &mut T) -> Result<u64> {
+        /// Keys whose cache misses overlap.
+        const AHEAD: u32 = 16;
+        let mut rows = 0;
+        for w_id in 1..=self.parameters.warehouses {
+            for first in (1..=self.parameters.scale.items).step_by(AHEAD as usize) {
+                let items = first..(first + AHEAD).min(self.parameters.scale.items + 1);
+                tx.prefetch(items.clone().map(|i_id| ((w_id, i_id), Stock::quantity)));
+                for i_id in items {
+                    black_box(tx.get_columns((w_id, i_id), Stock::quantity)?.or_missing("stock")?);
+                    rows += 1;
+                }
+            }
+        }
+        tx.scan_columns(Scan::all(), (OrderLine::amount, OrderLine::delivery_d), |_, line| {
+            black_box(&line);
+            rows += 1;
+            Continue(())
+        })?;
+        Ok(rows)
+    }
+}
+
 /// What Delivery does for one order.
 fn deliver<T: Transaction>(tx: &mut T, input: &input::Delivery, d_id: u8, o_id: u32) -> Result<()> {
     let w_id = input.w_id;
@@ -391,7 +416,7 @@ fn deliver<T: Transaction>(tx: &mut T, input: &input::Delivery, d_id: u8, o_id: 
 }
 
 /// The customer's number; by last name the middle one, rounded up, in the order of first names.
-fn find_customer<T: Transaction>(tx: &mut T, w_id: u16, d_id: u8, by: &CustomerBy) -> Result<u16> {
+fn find_customer<T: ReadTransaction>(tx: &mut T, w_id: u16, d_id: u8, by: &CustomerBy) -> Result<u16> {
     let last = match by {
         CustomerBy::Id(c_id) => return Ok(*c_id),
         CustomerBy::LastName(last) => *last,

@@ -207,6 +207,10 @@ pub enum Action {
 const KINDS: [&str; 4] = ["read", "write", "insert", "scan"];
 
 impl Action {
+    fn only_reads(self) -> bool {
+        matches!(self, Self::Read(_) | Self::ReadAll | Self::Scan(_))
+    }
+
     fn kind(self) -> usize {
         match self {
             Self::Read(_) | Self::ReadAll => 0,
@@ -225,6 +229,7 @@ pub struct Input {
     /// What overwrites write: used by no other transaction.
     pub tag: u64,
     kind: usize,
+    writes: bool,
 }
 
 /// Draws inputs for one worker.
@@ -360,53 +365,81 @@ impl Ycsb {
 
     fn execute_on<R: Fields, T: Transaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
         let mut output = Output::default();
-        if input.operations.len() > 1 {
-            tx.prefetch(input.operations.iter().map(|operation| {
-                let column = match operation.action {
-                    Action::Read(column) | Action::Overwrite(column) => usize::from(column),
-                    _ => 0,
-                };
-                (operation.key, R::FIELDS[column])
-            }));
-        }
+        prefetch::<R, T>(tx, input);
         for Operation { key, action } in &input.operations {
-            let found = match *action {
-                Action::Read(column) => {
-                    let value = tx.get_columns(*key, R::FIELDS[usize::from(column)])?;
-                    black_box(&value).is_some()
-                }
-                Action::ReadAll => black_box(&tx.get::<R>(*key)?).is_some(),
-                Action::Increment => {
-                    increment::<R, T>(tx, *key)?;
-                    true
-                }
+            match *action {
+                Action::Increment => increment::<R, T>(tx, *key)?,
                 Action::ReadAllIncrement => {
                     black_box(&tx.get::<R>(*key)?);
                     increment::<R, T>(tx, *key)?;
-                    true
                 }
                 Action::Overwrite(column) => {
                     tx.set_columns(*key, R::FIELDS[usize::from(column)], tagged::<R>(input.tag))?;
-                    true
                 }
-                Action::Insert => {
-                    tx.insert(loaded_row::<R>(*key))?;
-                    true
-                }
-                Action::Scan(length) => {
-                    output.rows += self.scan::<R, T>(tx, *key, length)?;
+                Action::Insert => tx.insert(loaded_row::<R>(*key))?,
+                Action::Read(_) | Action::ReadAll | Action::Scan(_) => {
+                    self.look_at::<R, T>(tx, *key, *action, &mut output)?;
                     continue;
                 }
-            };
-            output.rows += u32::from(found);
-            output.absent += u32::from(!found);
+            }
+            output.rows += 1;
         }
         Ok(output)
     }
 
+    fn look_on<R: Fields, T: ReadTransaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
+        let mut output = Output::default();
+        prefetch::<R, T>(tx, input);
+        for Operation { key, action } in &input.operations {
+            self.look_at::<R, T>(tx, *key, *action, &mut output)?;
+        }
+        Ok(output)
+    }
+
+    /// One access that only reads.
+    #[inline]
+    fn look_at<R: Fields, T: ReadTransaction>(
+        &self,
+        tx: &mut T,
+        key: u64,
+        action: Action,
+        output: &mut Output,
+    ) -> Result<()> {
+        let found = match action {
+            Action::Read(column) => {
+                let value = tx.get_columns(key, R::FIELDS[usize::from(column)])?;
+                black_box(&value).is_some()
+            }
+            Action::ReadAll => black_box(&tx.get::<R>(key)?).is_some(),
+            Action::Scan(length) => {
+                output.rows += self.scan::<R, T>(tx, key, length)?;
+                return Ok(());
+            }
+            _ => return Err(Error::user("this access writes")),
+        };
+        output.rows += u32::from(found);
+        output.absent += u32::from(!found);
+        Ok(())
+    }
+
+    /// Reads the first column of every record that was loaded.
+    fn sweep_shape<R: Fields, T: ReadTransaction>(&self, tx: &mut T) -> Result<u64> {
+        /// Keys whose cache misses overlap.
+        const AHEAD: u64 = 16;
+        let mut rows = 0;
+        for first in (0..self.parameters.records).step_by(AHEAD as usize) {
+            let keys = first..self.parameters.records.min(first + AHEAD);
+            tx.prefetch(keys.clone().map(|key| (key, R::FIELDS[0])));
+            for key in keys {
+                rows += u64::from(black_box(&tx.get_columns(key, R::FIELDS[0])?).is_some());
+            }
+        }
+        Ok(rows)
+    }
+
     /// Reads up to `length` rows from `start`, and requires that they ascend and that none of those
     /// that were loaded is left out.
-    fn scan<R: Fields, T: Transaction>(&self, tx: &mut T, start: u64, length: u8) -> Result<u32> {
+    fn scan<R: Fields, T: ReadTransaction>(&self, tx: &mut T, start: u64, length: u8) -> Result<u32> {
         let loaded = self.parameters.records;
         let mut next = start;
         let mut rows = 0;
@@ -555,6 +588,20 @@ impl Ycsb {
     }
 }
 
+/// Asks for the memory of all rows of a transaction, where there are several.
+#[inline]
+fn prefetch<R: Fields, T: ReadTransaction>(tx: &mut T, input: &Input) {
+    if input.operations.len() > 1 {
+        tx.prefetch(input.operations.iter().map(|operation| {
+            let column = match operation.action {
+                Action::Read(column) | Action::Overwrite(column) => usize::from(column),
+                _ => 0,
+            };
+            (operation.key, R::FIELDS[column])
+        }));
+    }
+}
+
 #[inline]
 fn increment<R: Fields, T: Transaction>(tx: &mut T, key: u64) -> Result<()> {
     tx.update_columns(key, R::FIELDS[0], |field| {
@@ -622,12 +669,13 @@ impl Workload for Ycsb {
 
     fn draw(&self, generator: &mut Generator, input: &mut Input) {
         input.operations.clear();
-        input.kind = 0;
+        (input.kind, input.writes) = (0, false);
         generator.tag += 1;
         input.tag = generator.tag;
         for _ in 0..self.parameters.operations {
             let action = self.action(&mut generator.rng);
             input.kind = input.kind.max(action.kind());
+            input.writes |= !action.only_reads();
             let key = if action == Action::Insert {
                 self.new_key()
             } else {
@@ -662,6 +710,21 @@ impl Workload for Ycsb {
     #[inline]
     fn execute<T: Transaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
         with_shape!(self.parameters, Shape => self.execute_on::<Shape, T>(tx, input))
+    }
+
+    #[inline]
+    fn only_reads(&self, input: &Input) -> bool {
+        !input.writes
+    }
+
+    #[inline]
+    fn look<T: ReadTransaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
+        with_shape!(self.parameters, Shape => self.look_on::<Shape, T>(tx, input))
+    }
+
+    /// All records that were loaded, by key.
+    fn sweep<T: ReadTransaction>(&self, tx: &mut T) -> Result<u64> {
+        with_shape!(self.parameters, Shape => self.sweep_shape::<Shape, T>(tx))
     }
 
     fn record(&self, ledger: &mut Ledger, input: &Input, output: Output) {

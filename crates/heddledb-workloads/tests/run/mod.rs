@@ -4,7 +4,7 @@
 
 use heddledb::protocol::Kind;
 use heddledb::{Database, Error, Protocol};
-use heddledb_workloads::{Check, Workload};
+use heddledb_workloads::{Check, ReadOnly, Workload};
 
 /// The protocols that allow `threads` sessions at a time.
 pub fn kinds(threads: usize) -> impl Iterator<Item = Kind> {
@@ -28,6 +28,18 @@ pub fn run<W: Workload, P: Protocol>(
     count: usize,
     seed: u64,
 ) -> (Vec<W::Ledger>, usize) {
+    run_reading(ReadOnly::Serializable, workload, db, threads, count, seed)
+}
+
+/// The same, with a choice for transactions that only read.
+pub fn run_reading<W: Workload, P: Protocol>(
+    read_only: ReadOnly,
+    workload: &W,
+    db: &Database<P>,
+    threads: usize,
+    count: usize,
+    seed: u64,
+) -> (Vec<W::Ledger>, usize) {
     let worker = |worker: usize| {
         let mut session = db.session().unwrap();
         let mut generator = workload.generator(worker, threads, seed);
@@ -40,7 +52,7 @@ pub fn run<W: Workload, P: Protocol>(
                 workload.refresh(&mut generator, &mut input);
             }
             assert!(workload.kind(&input) < workload.kinds().len());
-            match session.run(|tx| workload.execute(tx, &input)) {
+            match read_only.run(workload, &mut session, &input) {
                 Ok(output) => workload.record(&mut ledger, &input, output),
                 Err(Error::User(reason)) if reason.to_string() == "item number is not valid" => aborts += 1,
                 Err(error) => panic!("{input}: {error}", input = workload.kinds()[workload.kind(&input)]),
