@@ -43,7 +43,7 @@ Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arg
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run a workload under several protocols and numbers of threads, and check the results
-    Bench(BenchArguments),
+    Bench(Box<BenchArguments>),
     /// Record what random transactions saw and did under a protocol
     #[command(after_help = history::EXAMPLES)]
     History(HistoryArguments),
@@ -123,6 +123,9 @@ mod tests {
         let Command::Bench(bench) = cli.command else { return Err("not a benchmark".into()) };
         let plan = match &bench.workload {
             Some(WorkloadArguments::Tpcc(tpcc)) => tpcc.workload().and_then(|_| tpcc.common.plan()),
+            Some(WorkloadArguments::Recovery(tpcc)) => {
+                tpcc.workload().and_then(|_| tpcc.common.recovery().plan())
+            }
             Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
             None => return Err("no workload".into()),
         };

@@ -3,13 +3,14 @@
 //! clap checks each argument by itself; [`Common::plan`] and the `workload` methods check what
 //! only makes sense together. Every refusal says what is allowed.
 
-use super::runner::Settings;
+use super::runner::{LogSettings, Settings};
 use super::workloads::{TpccArguments, YcsbArguments};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
 use clap::{Args, Subcommand};
 use heddledb::protocol::Kind;
+use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
 use std::fs::OpenOptions;
 use std::path::PathBuf;
@@ -38,6 +39,9 @@ pub enum WorkloadArguments {
     /// TPC-C: order entry in warehouses
     #[command(after_help = TPCC_EXAMPLES)]
     Tpcc(TpccArguments),
+    /// How fast a log is replayed: TPC-C with `--durability epoch --recover`
+    #[command(after_help = RECOVERY_EXAMPLES)]
+    Recovery(TpccArguments),
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(YcsbArguments),
@@ -48,7 +52,17 @@ Examples:
   heddle bench tpcc --quick
   heddle bench tpcc --protocol silo,tictoc --threads 1,2 --warehouses 1 --json out.json --html out.html
   heddle bench tpcc --protocol all --mix new-order --remote-items 10
-  heddle bench tpcc --threads 2 --read-only snapshot   # Order-Status and Stock-Level on snapshots";
+  heddle bench tpcc --threads 2 --read-only snapshot   # Order-Status and Stock-Level on snapshots
+  heddle bench tpcc --threads 2 --durability none,epoch,sync --dir /var/tmp";
+
+const RECOVERY_EXAMPLES: &str = "\
+Examples:
+  heddle bench recovery --quick
+  heddle bench recovery --threads 2 --seconds 10 --dir /var/tmp --json recovery.json
+  heddle bench recovery --durability sync --lz4 --log-files 2
+
+The workload runs with a log, the database is closed and opened again; the table tells how many times
+faster the log was replayed than it had been written. All checks are made on what was recovered, too.";
 
 const YCSB_EXAMPLES: &str = "\
 Examples:
@@ -88,6 +102,23 @@ pub struct Common {
     /// recent moment, which never conflicts
     #[arg(long, value_name = "WAY", default_value_t)]
     pub read_only: ReadOnly,
+    /// When commits count as done, by commas: none (no log), epoch (acknowledged in memory, durable some
+    /// epochs later), sync (on the disk)
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', default_value = "none", value_parser = durability)]
+    pub durability: Vec<Durability>,
+    /// Where the log is written, in a folder of its own for each run, which is removed after it
+    /// [default: the system's folder for temporary files]
+    #[arg(long, value_name = "PATH")]
+    pub dir: Option<PathBuf>,
+    /// Files that the log is written to at once
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub log_files: u8,
+    /// Compress the log
+    #[arg(long)]
+    pub lz4: bool,
+    /// Close the database after each run with a log, open it again, and check it once more
+    #[arg(long)]
+    pub recover: bool,
     /// Do not run `unprotected` on one thread as well, to which the ratios refer
     #[arg(long)]
     pub no_baseline: bool,
@@ -104,6 +135,15 @@ fn threads(text: &str) -> Result<usize, String> {
         Ok(count @ 1..) => Ok(count),
         _ => Err("give whole numbers from 1, such as 1,2,4".into()),
     }
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    Ok(match text.trim() {
+        "none" => Durability::None,
+        "epoch" => Durability::Epoch,
+        "sync" => Durability::Sync,
+        _ => return Err("give none, epoch or sync, or several by commas".into()),
+    })
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -134,13 +174,15 @@ fn pool(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A protocol at a number of threads.
+/// A protocol at a number of threads, with a log or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Configuration {
     /// The protocol.
     pub kind: Kind,
     /// How many workers.
     pub threads: usize,
+    /// When commits count as done; `None` is without a log.
+    pub durability: Durability,
 }
 
 /// Where the report goes besides the terminal.
@@ -207,19 +249,35 @@ impl Outputs {
 }
 
 impl Common {
+    /// The same for `heddle bench recovery`: with a log, which is then replayed.
+    pub fn recovery(&self) -> Self {
+        let mut common = Self { recover: true, no_baseline: true, ..self.clone() };
+        if common.durability == [Durability::None] {
+            common.durability = vec![Durability::Epoch];
+        }
+        common
+    }
+
     /// The plan, or why there can be none.
     pub fn plan(&self) -> Result<Plan, Failure> {
         let (kinds, all) = self.kinds()?;
         let mut counts = self.threads.clone();
         counts.sort_unstable();
         counts.dedup();
+        let mut durabilities: Vec<Durability> = Vec::new();
+        for durability in &self.durability {
+            if !durabilities.contains(durability) {
+                durabilities.push(*durability);
+            }
+        }
         let mut notes = Vec::new();
         let mut asked = Vec::new();
         for &kind in &kinds {
             for &threads in &counts {
                 let most = kind.sessions_max();
                 if threads <= most {
-                    asked.push(Configuration { kind, threads });
+                    let each = durabilities.iter();
+                    asked.extend(each.map(|&durability| Configuration { kind, threads, durability }));
                 } else if all {
                     let limit = at_most(most);
                     notes.push(format!("{kind} on {threads} threads was passed over: it can use {limit}"));
@@ -242,7 +300,7 @@ impl Common {
         if cfg!(debug_assertions) {
             notes.push("this is a debug build; its figures are no measure of the engine".into());
         }
-        let baseline = Configuration { kind: Kind::Unprotected, threads: 1 };
+        let baseline = Configuration { kind: Kind::Unprotected, threads: 1, durability: Durability::None };
         let needed = !self.no_baseline && !asked.contains(&baseline);
         let (default_seconds, default_runs) = if self.quick { (1.0, 1) } else { (5.0, 3) };
         Ok(Plan {
@@ -255,6 +313,12 @@ impl Common {
                 pool: self.pool,
                 seed: self.seed,
                 read_only: self.read_only,
+                log: LogSettings {
+                    directory: self.dir.clone().unwrap_or_else(std::env::temp_dir),
+                    files: self.log_files,
+                    compression: if self.lz4 { Compression::Lz4 } else { Compression::None },
+                    recover: self.recover,
+                },
                 cores,
                 clock: Clock::calibrate(),
             },

@@ -31,6 +31,10 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
             let workload = tpcc.workload()?;
             run(&workload, &tpcc.common.plan()?, command)
         }
+        Some(WorkloadArguments::Recovery(tpcc)) => {
+            let workload = tpcc.workload()?;
+            run(&workload, &tpcc.common.recovery().plan()?, command)
+        }
         Some(WorkloadArguments::Ycsb(ycsb)) => {
             let workload = ycsb.workload()?;
             run(&workload, &ycsb.common.plan()?, command)
@@ -75,6 +79,7 @@ pub fn measure<W: Workload>(workload: &W, plan: &Plan, command: String) -> Repor
                 workload,
                 settings: &plan.settings,
                 threads: configuration.threads,
+                durability: configuration.durability,
                 run,
                 title: &title,
                 progress: &progress,
@@ -121,6 +126,7 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
     Measurement {
         workload: workload.name().to_owned(),
         protocol: configuration.kind.name().to_owned(),
+        durability: format!("{:?}", configuration.durability).to_lowercase(),
         threads: configuration.threads,
         seed: settings.seed,
         settings: pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),

@@ -13,12 +13,14 @@
 use crate::clock::Clock;
 use crate::machine;
 use crate::progress::Progress;
-use crate::report::model::{CheckResult, Latency, Outcomes, Run};
+use crate::report::model::{CheckResult, Latency, LogFigures, Outcomes, Run};
 use crate::report::rate;
 use hdrhistogram::Histogram;
 use heddledb::protocol::Visitor;
-use heddledb::{Conflict, Database, Error, Protocol, Session};
+use heddledb::{Compression, Conflict, Database, Durability, Error, LogMetrics, Protocol, Session, Ticket};
 use heddledb_workloads::{ReadOnly, Workload};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
@@ -29,6 +31,8 @@ use std::time::{Duration, Instant};
 const LATENCY_DIGITS: u8 = 2;
 /// Longer latencies count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(600);
+/// Of so many commits with durability `epoch` one is watched until it is durable.
+const WATCHED_ODDS: u64 = 64;
 /// How often the bar moves: seldom, since whoever moves it takes a core from a worker.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -45,10 +49,25 @@ pub struct Settings {
     pub seed: u64,
     /// How transactions that only read are run.
     pub read_only: ReadOnly,
+    /// How runs with a log write it.
+    pub log: LogSettings,
     /// The cores for pinning, in order; workers are pinned if there are enough.
     pub cores: Vec<usize>,
     /// The clock.
     pub clock: Clock,
+}
+
+/// How a log is written.
+#[derive(Clone, Debug)]
+pub struct LogSettings {
+    /// Where runs make their folders.
+    pub directory: PathBuf,
+    /// Files at once.
+    pub files: u8,
+    /// Whether it is compressed.
+    pub compression: Compression,
+    /// Whether the database is opened again after the run, and checked.
+    pub recover: bool,
 }
 
 /// One run that is about to be made; a visitor of the protocol.
@@ -59,6 +78,8 @@ pub struct Job<'a, W> {
     pub settings: &'a Settings,
     /// How many workers.
     pub threads: usize,
+    /// When commits count as done.
+    pub durability: Durability,
     /// The number of the run, from one.
     pub run: usize,
     /// `silo, 2 threads`.
@@ -107,11 +128,15 @@ struct Tally<L> {
     session_commits: u64,
     /// Bodies that ran on snapshots, which sessions do not count.
     looks: u64,
+    /// Commits since the start, warm-up included.
+    logged: u64,
     conflicts: [u64; Conflict::ALL.len()],
     /// Commits and user aborts by kind.
     kinds: Vec<[u64; 2]>,
     /// Latencies of committed transactions in ticks.
     latency: Histogram<u64>,
+    /// Of some of them, until they were durable.
+    durable: Histogram<u64>,
 }
 
 impl<W: Workload> Job<'_, W> {
@@ -119,8 +144,23 @@ impl<W: Workload> Job<'_, W> {
         let settings = self.settings;
         // Loading may use every core, whatever the number of workers.
         let sessions = self.threads.max(settings.cores.len()).clamp(1, P::SESSIONS_MAX);
-        let builder = Database::builder().protocol::<P>().options(options).sessions(sessions);
-        let db = self.workload.tables(builder).open()?;
+        let folder = match self.durability {
+            Durability::None => None,
+            _ => Some(self.folder()?),
+        };
+        let open = |path: Option<&Path>| {
+            let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(sessions);
+            let builder = self.workload.tables(builder);
+            match path {
+                None => builder.open(),
+                Some(path) => {
+                    let (files, compression) = (settings.log.files, settings.log.compression);
+                    let builder = builder.path(path).durability(self.durability).checkpoint_after(None);
+                    builder.log_files(files).compression(compression).open()
+                }
+            }
+        };
+        let db = open(folder.as_ref().map(tempfile::TempDir::path))?;
 
         let loading = Instant::now();
         let bar = self.progress.phase(&format!("{}: loading", self.title));
@@ -129,8 +169,12 @@ impl<W: Workload> Job<'_, W> {
         let load_seconds = loading.elapsed().as_secs_f64();
 
         let sessions = (0..self.threads).map(|_| db.session()).collect::<Result<Vec<_>, _>>()?;
+        let before = db.metrics().log;
         let tallies = self.measure(&db, sessions)?;
         let mut run = self.figures(&tallies);
+        run.log = before
+            .zip(db.metrics().log)
+            .map(|(before, after)| self.log_figures(&run, &tallies, before, after));
         run.load_seconds = load_seconds;
         let metrics = db.metrics();
         run.record_bytes = metrics.record_bytes as u64;
@@ -141,8 +185,58 @@ impl<W: Workload> Job<'_, W> {
         for check in self.workload.check(&db, &ledgers)? {
             run.checks.push(CheckResult { name: check.name, ok: check.ok, detail: check.detail });
         }
+        drop((bar, db));
+        let Some(folder) = folder.filter(|_| settings.log.recover) else { return Ok(run) };
+        let bar = self.progress.phase(&format!("{}: recovering", self.title));
+        let db = open(Some(folder.path()))?;
+        let (recovery, log) = (db.recovery().cloned().unwrap_or_default(), run.log.get_or_insert_default());
+        let seconds = recovery.elapsed.as_secs_f64().max(1e-9);
+        log.recovery_seconds = seconds;
+        // Each byte was read twice: to survey, and to replay.
+        log.recovery_mb_per_second = recovery.bytes as f64 / 2.0 / seconds / 1e6;
+        log.recovery_writes_per_second = recovery.writes as f64 / seconds;
+        log.recovery_to_production = log.recovery_mb_per_second / log.mb_per_second.max(1e-9);
+        drop(bar);
+        let bar = self.progress.phase(&format!("{}: checking what was recovered", self.title));
+        for check in self.workload.check(&db, &ledgers)? {
+            let name = format!("after recovery: {}", check.name);
+            run.checks.push(CheckResult { name, ok: check.ok, detail: check.detail });
+        }
         drop(bar);
         Ok(run)
+    }
+
+    /// A folder for the files of this run, removed when it goes out of scope.
+    fn folder(&self) -> Result<tempfile::TempDir, Error> {
+        let parent = &self.settings.log.directory;
+        tempfile::Builder::new().prefix("heddle-bench-").tempdir_in(parent).map_err(|error| {
+            misfortune(format!("no folder for the log can be made in {}: {error}", parent.display()))
+        })
+    }
+
+    /// What the log did from the start of the workers to their end. Warm-up included, so per second of
+    /// that.
+    fn log_figures(
+        &self,
+        run: &Run,
+        tallies: &[Tally<W::Ledger>],
+        before: LogMetrics,
+        after: LogMetrics,
+    ) -> LogFigures {
+        let seconds = self.settings.warmup.as_secs_f64() + run.seconds;
+        let commits: u64 = tallies.iter().map(|tally| tally.logged).sum();
+        let bytes = (after.bytes - before.bytes) as f64;
+        LogFigures {
+            bytes_per_transaction: bytes / commits.max(1) as f64,
+            mb_per_second: bytes / seconds / 1e6,
+            compression: (after.entry_bytes - before.entry_bytes) as f64 / bytes.max(1.0),
+            rounds_per_second: (after.rounds - before.rounds) as f64 / seconds,
+            durable_latency_us: match self.durability {
+                Durability::Sync => run.latency_us,
+                _ => self.latency(tallies.iter().map(|tally| &tally.durable)),
+            },
+            ..LogFigures::default()
+        }
     }
 
     /// Starts the workers, conducts them through warm-up and window, and collects their tallies.
@@ -232,8 +326,14 @@ impl<W: Workload> Job<'_, W> {
             }
         }
         let longest = clock.ticks(LATENCY_MAX).max(2);
-        let latency = Histogram::new_with_max(longest, LATENCY_DIGITS)
-            .map_err(|error| misfortune(format!("no histogram of latencies: {error}")))?;
+        let histogram = || {
+            Histogram::new_with_max(longest, LATENCY_DIGITS)
+                .map_err(|error| misfortune(format!("no histogram of latencies: {error}")))
+        };
+        let (latency, durable) = (histogram()?, histogram()?);
+        // Some of the commits, until they are durable.
+        let mut watched: VecDeque<(u64, Ticket)> = VecDeque::new();
+        let watches = self.durability == Durability::Epoch;
         barrier.wait();
 
         let now = Instant::now();
@@ -248,6 +348,8 @@ impl<W: Workload> Job<'_, W> {
             conflicts: [0; Conflict::ALL.len()],
             kinds,
             latency,
+            durable,
+            logged: 0,
         };
         let mut before = session.stats();
         let mut on_core = machine::thread_time();
@@ -262,6 +364,7 @@ impl<W: Workload> Job<'_, W> {
                 }
                 phase = seen;
                 tally.latency.reset();
+                tally.durable.reset();
                 tally.kinds.fill([0; 2]);
                 tally.looks = 0;
                 before = session.stats();
@@ -284,6 +387,15 @@ impl<W: Workload> Job<'_, W> {
                     kind[0] += 1;
                     tally.looks += u64::from(read_only.looks(workload, input));
                     tally.latency.saturating_record(end.saturating_sub(start));
+                    tally.logged += 1;
+                    if watches {
+                        if tally.logged % WATCHED_ODDS == 0 {
+                            watched.push_back((start, session.ticket()));
+                        }
+                        while let Some((begun, _)) = watched.pop_front_if(|(_, ticket)| ticket.is_durable()) {
+                            tally.durable.saturating_record(end.saturating_sub(begun));
+                        }
+                    }
                 }
                 Err(Error::User(_)) => kind[1] += 1,
                 Err(error) => {
@@ -330,7 +442,7 @@ impl<W: Workload> Job<'_, W> {
         let conflicts: u64 = run.conflicts.values().sum();
         run.throughput_tps = if seconds > 0.0 { run.committed as f64 / seconds } else { 0.0 };
         run.abort_rate = conflicts as f64 / run.attempts().max(1) as f64;
-        run.latency_us = self.latency(tallies);
+        run.latency_us = self.latency(tallies.iter().map(|tally| &tally.latency));
         let windows: Duration = tallies.iter().map(|tally| tally.end - tally.begin).sum();
         let on_core: Duration = tallies.iter().map(|tally| tally.on_core).sum();
         run.core_share = (on_core.as_secs_f64() / windows.as_secs_f64().max(1e-9)).min(1.0);
@@ -347,12 +459,12 @@ impl<W: Workload> Job<'_, W> {
         run
     }
 
-    fn latency(&self, tallies: &[Tally<W::Ledger>]) -> Latency {
-        let Some((first, rest)) = tallies.split_first() else { return Latency::default() };
-        let mut all = first.latency.clone();
-        for tally in rest {
+    fn latency<'h>(&self, mut histograms: impl Iterator<Item = &'h Histogram<u64>>) -> Latency {
+        let Some(first) = histograms.next() else { return Latency::default() };
+        let mut all = first.clone();
+        for histogram in histograms {
             // Bounds are equal, so nothing can be refused.
-            let _ = all.add(&tally.latency);
+            let _ = all.add(histogram);
         }
         if all.is_empty() {
             return Latency::default();

@@ -79,10 +79,10 @@ fn colour(at: usize) -> String {
 }
 
 /// Names with their colours, from colour `first` on.
-fn legend(names: &[&str], first: usize, baseline: bool) -> String {
+fn legend(names: &[impl AsRef<str>], first: usize, baseline: bool) -> String {
     let mut text = String::from("<div class=\"legend\">");
     for (at, name) in names.iter().enumerate() {
-        let _ = write!(text, "<span {}><i></i>{}</span>", colour(first + at), escape(name));
+        let _ = write!(text, "<span {}><i></i>{}</span>", colour(first + at), escape(name.as_ref()));
     }
     if baseline {
         text.push_str("<span><i class=\"dash\"></i>unprotected, 1 thread</span>");
@@ -135,7 +135,7 @@ fn throughput(report: &Report) -> String {
         let x = |threads: usize| x(threads) + aside;
         let _ = writeln!(svg, "<g {}>", colour(at));
         let mut points: Vec<&Measurement> =
-            report.results.iter().filter(|result| &result.protocol == protocol).collect();
+            report.results.iter().filter(|result| &result.label() == protocol).collect();
         points.sort_by_key(|result| result.threads);
         let path: Vec<(f64, f64)> =
             points.iter().map(|result| (x(result.threads), y(result.throughput_tps))).collect();
@@ -166,7 +166,7 @@ fn throughput_bars(report: &Report, baseline: Option<f64>, top: f64) -> String {
     for (at, result) in report.results.iter().enumerate() {
         let y = plot.row(at);
         let [slow, fast] = result.throughput_range_tps;
-        plot.label_row(&mut svg, y, &result.protocol);
+        plot.label_row(&mut svg, y, &result.label());
         let _ = writeln!(svg, "<g {}>", colour(at));
         bar(&mut svg, (plot.left, x(result.throughput_tps)), y, &throughput_tip(result));
         let middle = y + ROW_BAR / 2.0;
@@ -255,7 +255,7 @@ fn latency(report: &Report) -> String {
             plot.label_below(&mut text, x(at), name);
         }
         for (at, protocol) in protocols.iter().enumerate() {
-            let chosen = |result: &&Measurement| result.threads == threads && &result.protocol == protocol;
+            let chosen = |result: &&Measurement| result.threads == threads && &result.label() == protocol;
             let Some(result) = report.results.iter().find(chosen) else { continue };
             let points = result.latency_us.percentiles();
             let path: Vec<(f64, f64)> =
@@ -275,7 +275,7 @@ fn latency(report: &Report) -> String {
 
 /// `unprotected` on one thread.
 fn baseline(report: &Report) -> Option<&Measurement> {
-    report.all().find(|result| result.protocol == "unprotected" && result.threads == 1)
+    report.all().find(|result| result.label() == "unprotected" && result.threads == 1)
 }
 
 /// How far the protocols' points at the same number of threads lie apart.
@@ -462,7 +462,7 @@ fn figures(report: &Report) -> String {
     }
     titles.extend(["spread", "ratio", "aborts", "mean", "p50", "p95", "p99", "p99.9", "checks"]);
     let rows = report.all().map(|result| {
-        let mut row = vec![result.protocol.clone(), result.threads.to_string(), rate(result.throughput_tps)];
+        let mut row = vec![result.label(), result.threads.to_string(), rate(result.throughput_tps)];
         if new_order {
             row.push(result.new_order_tps().map_or("-".into(), rate));
         }
@@ -484,7 +484,7 @@ fn aborts_table(report: &Report) -> String {
     titles.push("user aborts");
     let rows = report.all().map(|result| {
         let by_reason = |reason: &&str| result.abort_rate_by_reason.get(*reason).copied().unwrap_or(0.0);
-        let mut row = vec![result.protocol.clone(), result.threads.to_string(), percent(result.abort_rate)];
+        let mut row = vec![result.label(), result.threads.to_string(), percent(result.abort_rate)];
         row.extend(reasons.iter().map(|reason| percent(by_reason(reason))));
         row.push(percent(result.user_abort_rate));
         row
@@ -500,13 +500,7 @@ fn checks(report: &Report) -> String {
         let chosen = checks.filter(|(_, check)| check.ok == ok);
         let row = |(result, check): (&Measurement, &CheckResult)| {
             let threads = result.threads.to_string();
-            vec![
-                result.protocol.clone(),
-                threads,
-                check.name.clone(),
-                verdict(check.ok),
-                check.detail.clone(),
-            ]
+            vec![result.label(), threads, check.name.clone(), verdict(check.ok), check.detail.clone()]
         };
         chosen.map(row).collect()
     };
@@ -528,7 +522,7 @@ fn checks(report: &Report) -> String {
 fn runs(report: &Report) -> String {
     let rows = report.all().flat_map(|result| {
         result.runs.iter().map(move |run| {
-            let mut row = vec![result.protocol.clone(), result.threads.to_string(), run.run.to_string()];
+            let mut row = vec![result.label(), result.threads.to_string(), run.run.to_string()];
             row.extend([format!("{:.2} s", run.load_seconds), format!("{:.2} s", run.seconds)]);
             row.extend([run.committed.to_string(), run.user_aborts.to_string()]);
             row.extend([run.conflicts.values().sum::<u64>().to_string(), rate(run.throughput_tps)]);
@@ -660,11 +654,8 @@ mod tests {
     fn a_report_of_broken_runs_is_drawn_too() {
         let mut report = sample();
         for result in report.results.iter_mut().chain(&mut report.baseline) {
-            *result = Measurement {
-                protocol: result.protocol.clone(),
-                threads: result.threads,
-                ..Measurement::default()
-            };
+            *result =
+                Measurement { protocol: result.label(), threads: result.threads, ..Measurement::default() };
             result.runs.push(super::super::model::Run::broken(1, "out of <memory>".into()));
             result.summarise();
         }

@@ -54,6 +54,9 @@ pub struct Measurement {
     pub workload: String,
     /// The protocol's name.
     pub protocol: String,
+    /// When commits counted as done: none, epoch or sync.
+    #[serde(default = "none")]
+    pub durability: String,
     /// How many workers ran.
     pub threads: usize,
     /// The seed of every run.
@@ -88,6 +91,9 @@ pub struct Measurement {
     pub version_bytes: f64,
     /// From the first start of a transaction to its commit, retries included.
     pub latency_us: Latency,
+    /// What the log did, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogFigures>,
     /// One entry for each check, over all runs.
     pub checks: Vec<CheckResult>,
     /// The runs in the order in which they were made.
@@ -128,8 +134,38 @@ pub struct Run {
     pub version_bytes: u64,
     /// From the first start of a transaction to its commit, retries included.
     pub latency_us: Latency,
+    /// What the log did, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogFigures>,
     /// The checks after this run.
     pub checks: Vec<CheckResult>,
+}
+
+/// What a log did in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LogFigures {
+    /// From the first start of a transaction until it was durable; under `epoch` of one commit in 64.
+    pub durable_latency_us: Latency,
+    /// Bytes in the files for each committed transaction.
+    pub bytes_per_transaction: f64,
+    /// Megabytes written in a second, while the workers ran.
+    pub mb_per_second: f64,
+    /// How many times longer the entries are than the files.
+    pub compression: f64,
+    /// Rounds in a second: each is a write and a sync.
+    pub rounds_per_second: f64,
+    /// How long opening the directory took; 0 where it was not opened again, as for what follows.
+    pub recovery_seconds: f64,
+    /// Megabytes of log replayed in a second.
+    pub recovery_mb_per_second: f64,
+    /// Writes of records replayed in a second.
+    pub recovery_writes_per_second: f64,
+    /// How many times faster the log was replayed than it had been written.
+    pub recovery_to_production: f64,
+}
+
+fn none() -> String {
+    "none".into()
 }
 
 /// What became of the transactions of one kind.
@@ -190,7 +226,7 @@ impl Report {
     /// Sets every result's throughput in relation to `unprotected` on one thread, where that ran.
     pub fn fill_ratios(&mut self) {
         let tps = |result: &Measurement| {
-            (result.protocol == "unprotected" && result.threads == 1 && result.throughput_tps > 0.0)
+            (result.label() == "unprotected" && result.threads == 1 && result.throughput_tps > 0.0)
                 .then_some(result.throughput_tps)
         };
         let Some(unprotected) = self.all().find_map(tps) else { return };
@@ -207,12 +243,12 @@ impl Report {
         threads
     }
 
-    /// The protocols in order of appearance.
-    pub fn protocols(&self) -> Vec<&str> {
-        let mut protocols: Vec<&str> = Vec::new();
+    /// The protocols in order of appearance, with their durability.
+    pub fn protocols(&self) -> Vec<String> {
+        let mut protocols: Vec<String> = Vec::new();
         for result in &self.results {
-            if !protocols.contains(&result.protocol.as_str()) {
-                protocols.push(&result.protocol);
+            if !protocols.contains(&result.label()) {
+                protocols.push(result.label());
             }
         }
         protocols
@@ -251,6 +287,14 @@ impl Measurement {
     /// True if a check failed or a run broke off.
     pub fn failed(&self) -> bool {
         self.checks.iter().any(|check| !check.ok)
+    }
+
+    /// The protocol, with its durability where there is a log: `silo`, `silo+epoch`.
+    pub fn label(&self) -> String {
+        match self.durability.as_str() {
+            "none" | "" => self.protocol.clone(),
+            durability => format!("{}+{durability}", self.protocol),
+        }
     }
 
     /// How far the runs lie apart, as a share of the median.
@@ -299,14 +343,27 @@ impl Measurement {
         };
         self.kinds_tps =
             first.kinds.keys().map(|kind| (kind.clone(), over(&|run| of_kind(kind, run)))).collect();
-        self.latency_us = Latency {
-            mean: over(&|run| run.latency_us.mean),
-            p50: over(&|run| run.latency_us.p50),
-            p95: over(&|run| run.latency_us.p95),
-            p99: over(&|run| run.latency_us.p99),
-            p999: over(&|run| run.latency_us.p999),
-            max: over(&|run| run.latency_us.max),
+        let latency = |of: &dyn Fn(&Run) -> Latency| Latency {
+            mean: over(&|run| of(run).mean),
+            p50: over(&|run| of(run).p50),
+            p95: over(&|run| of(run).p95),
+            p99: over(&|run| of(run).p99),
+            p999: over(&|run| of(run).p999),
+            max: over(&|run| of(run).max),
         };
+        self.latency_us = latency(&|run| run.latency_us);
+        let log = |run: &Run| run.log.unwrap_or_default();
+        self.log = first.log.map(|_| LogFigures {
+            durable_latency_us: latency(&|run| log(run).durable_latency_us),
+            bytes_per_transaction: over(&|run| log(run).bytes_per_transaction),
+            mb_per_second: over(&|run| log(run).mb_per_second),
+            compression: over(&|run| log(run).compression),
+            rounds_per_second: over(&|run| log(run).rounds_per_second),
+            recovery_seconds: over(&|run| log(run).recovery_seconds),
+            recovery_mb_per_second: over(&|run| log(run).recovery_mb_per_second),
+            recovery_writes_per_second: over(&|run| log(run).recovery_writes_per_second),
+            recovery_to_production: over(&|run| log(run).recovery_to_production),
+        });
         self.checks = summary(&self.runs);
     }
 }

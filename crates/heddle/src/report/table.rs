@@ -38,6 +38,10 @@ pub fn render(report: &Report, colours: bool) -> String {
     }
     text.push('\n');
     text.push_str(&lines(&figures(report, colours)));
+    if report.all().any(|result| result.log.is_some()) {
+        text.push_str("\nthe log\n");
+        text.push_str(&lines(&logs(report, colours)));
+    }
     if !report.reasons().is_empty() {
         text.push_str("\naborts by reason, as shares of all attempts\n");
         text.push_str(&lines(&reasons(report, colours)));
@@ -67,7 +71,7 @@ pub fn paint(text: &str, code: &str, colours: bool) -> String {
 /// A result in words.
 pub fn name(result: &Measurement) -> String {
     let threads = if result.threads == 1 { "thread" } else { "threads" };
-    format!("{}, {} {threads}", result.protocol, result.threads)
+    format!("{}, {} {threads}", result.label(), result.threads)
 }
 
 fn figures(report: &Report, colours: bool) -> Table {
@@ -91,7 +95,7 @@ fn figures(report: &Report, colours: bool) -> Table {
     table.set_header(header.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
     for result in report.all() {
         let baseline = report.baseline.as_ref().is_some_and(|baseline| std::ptr::eq(baseline, result));
-        let protocol = if baseline { format!("({})", result.protocol) } else { result.protocol.clone() };
+        let protocol = if baseline { format!("({})", result.label()) } else { result.label() };
         let mut row = vec![
             Cell::new(protocol),
             Cell::new(result.threads),
@@ -124,6 +128,36 @@ fn figures(report: &Report, colours: bool) -> Table {
     table
 }
 
+fn logs(report: &Report, colours: bool) -> Table {
+    let mut table = empty(colours);
+    let recovered = report.all().filter_map(|result| result.log).any(|log| log.recovery_seconds > 0.0);
+    let mut titles =
+        vec!["protocol", "threads", "durable p50", "p99", "p99.9", "bytes/tx", "MB/s", "rounds/s"];
+    if recovered {
+        titles.extend(["recovery", "MB/s", "writes/s", "to production"]);
+    }
+    table.set_header(titles.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
+    for result in report.all() {
+        let Some(log) = result.log else { continue };
+        let latency = log.durable_latency_us;
+        let mut row = vec![result.label(), result.threads.to_string()];
+        row.extend([latency.p50, latency.p99, latency.p999].map(microseconds));
+        row.extend([format!("{:.0}", log.bytes_per_transaction), format!("{:.1}", log.mb_per_second)]);
+        row.push(rate(log.rounds_per_second));
+        if recovered {
+            row.extend([
+                format!("{:.2} s", log.recovery_seconds),
+                format!("{:.0}", log.recovery_mb_per_second),
+                rate(log.recovery_writes_per_second),
+                format!("{:.1} x", log.recovery_to_production),
+            ]);
+        }
+        table.add_row(row);
+    }
+    align(&mut table, 1);
+    table
+}
+
 fn reasons(report: &Report, colours: bool) -> Table {
     let mut table = empty(colours);
     let reasons = report.reasons();
@@ -132,7 +166,7 @@ fn reasons(report: &Report, colours: bool) -> Table {
     table.set_header(titles.map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
     for result in report.all() {
         let by_reason = |reason: &&str| result.abort_rate_by_reason.get(*reason).copied().unwrap_or(0.0);
-        let mut row = vec![result.protocol.clone(), result.threads.to_string(), percent(result.abort_rate)];
+        let mut row = vec![result.label(), result.threads.to_string(), percent(result.abort_rate)];
         row.extend(reasons.iter().map(|reason| percent(by_reason(reason))));
         row.push(percent(result.user_abort_rate));
         table.add_row(row);

@@ -110,9 +110,13 @@ impl<P: Protocol> Session<P> {
         let durability = std::mem::replace(&mut self.durability, Durability::Epoch);
         let outcome = self.run(body);
         self.durability = durability;
+        outcome.map(|result| (result, self.ticket()))
+    }
+
+    /// A ticket for this session's last commit.
+    pub fn ticket(&self) -> Ticket {
         let txn = self.txn();
-        let log = txn.db.logging().map(Arc::clone);
-        outcome.map(|result| (result, Ticket::new(log, stamp::epoch(txn.worker.last_commit))))
+        Ticket::new(txn.db.logging().map(Arc::clone), stamp::epoch(txn.worker.last_commit))
     }
 
     /// When this session's commits count as done; the database's setting unless it is told otherwise.
