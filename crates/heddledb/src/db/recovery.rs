@@ -13,12 +13,13 @@
 
 use super::garbage::Garbage;
 use super::store::{AnyStore, Restore, Stores};
+use crate::access::Groups;
 use crate::arena::Arena;
 use crate::durability::{Files, LogOptions, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
-    Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name, RelationEntry,
-    Rows, Survey, Torn, again, survey,
+    self, Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name,
+    RelationEntry, Rows, Survey, Torn, again, survey,
 };
 use crate::protocol::Protocol;
 use crate::record::heads_base;
@@ -26,6 +27,7 @@ use crate::stamp;
 use crate::storage::{Guard, Storage};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, now_ns};
 use std::hash::{BuildHasher, RandomState};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -270,8 +272,15 @@ impl<P: Protocol> Opening<'_, P> {
                         if number == 0 {
                             read.add(header.bytes());
                         }
-                        let mut share =
-                            Applying::<P> { share, replay, last, epoch, number, threads, of: self.stores };
+                        let mut share = Applying::<P> {
+                            share,
+                            replay,
+                            last,
+                            epoch,
+                            number,
+                            threads,
+                            protocol: PhantomData,
+                        };
                         share.frame(&words).map_err(|malformed| frames.malformed(malformed))?;
                     }
                 }
@@ -345,11 +354,23 @@ struct Applying<'a, P: Protocol> {
     epoch: u64,
     number: u64,
     threads: u64,
-    of: &'a Stores<P>,
+    protocol: PhantomData<fn() -> P>,
+}
+
+/// Writes that are restored together, so that their cache misses overlap.
+const BATCH: usize = 32;
+
+/// A write of this thread's, checked.
+#[derive(Clone, Copy)]
+struct Due<'w> {
+    store: &'w dyn AnyStore,
+    write: log::Write<'w>,
+    time: u64,
 }
 
 impl<P: Protocol> Applying<'_, P> {
     fn frame(&mut self, words: &[u64]) -> Result<(), Malformed> {
+        let mut batch = Vec::with_capacity(BATCH);
         for entry in Entries::new(words) {
             let entry = entry?;
             if entry.epoch() <= self.replay.checkpoint_epoch || entry.epoch() > self.last {
@@ -363,26 +384,50 @@ impl<P: Protocol> Applying<'_, P> {
                 if part_of(write.relation, write.key) % self.threads != self.number {
                     continue;
                 }
-                let malformed = |what| Malformed { at: 0, what };
-                let store = self.replay.relations.store(write.relation).ok_or(malformed(UNKNOWN))?;
-                let layout = store.layout();
-                let groups = write.groups & layout.all_groups();
-                let due: usize = match write.present {
-                    true => crate::access::Groups(groups).map(|group| layout.groups[group].span.len()).sum(),
-                    false => 0,
-                };
-                if (groups, write.key.len(), write.data.len()) != (write.groups, store.key_words(), due) {
-                    return Err(malformed(OTHER_SHAPE));
-                }
-                let change = Restore { groups, present: write.present, time: entry.time(), data: write.data };
-                if let Some(record) = store.restore(write.key, &change, &mut self.share.arena) {
-                    let head = record.word(heads_base::<P>(layout));
-                    let number = self.of.numbered(store.number()).number() as u32;
-                    self.share.garbage.absent(self.epoch, number, write.key, record, head);
+                batch.push(self.check(write, entry.time())?);
+                if batch.len() == BATCH {
+                    self.restore(&mut batch);
                 }
             }
         }
+        self.restore(&mut batch);
         Ok(())
+    }
+
+    /// Compares a write with its relation's shape.
+    fn check<'w>(&self, write: log::Write<'w>, time: u64) -> Result<Due<'w>, Malformed>
+    where
+        Self: 'w,
+    {
+        let malformed = |what| Malformed { at: 0, what };
+        let store = self.replay.relations.store(write.relation).ok_or(malformed(UNKNOWN))?;
+        let layout = store.layout();
+        let groups = write.groups & layout.all_groups();
+        let due: usize = match write.present {
+            true => Groups(groups).map(|group| layout.groups[group].span.len()).sum(),
+            false => 0,
+        };
+        if (groups, write.key.len(), write.data.len()) != (write.groups, store.key_words(), due) {
+            return Err(malformed(OTHER_SHAPE));
+        }
+        Ok(Due { store, write, time })
+    }
+
+    fn restore(&mut self, batch: &mut Vec<Due<'_>>) {
+        batch.iter().for_each(|due| due.store.prefetch_index(due.write.key));
+        for Due { store, write, .. } in batch.iter() {
+            if write.groups != store.layout().all_groups() {
+                store.prefetch_record(write.key, write.groups);
+            }
+        }
+        for Due { store, write, time } in batch.drain(..) {
+            let log::Write { groups, present, data, .. } = write;
+            let change = Restore { groups, present, time, data };
+            if let Some(record) = store.restore(write.key, &change, &mut self.share.arena) {
+                let head = record.word(heads_base::<P>(store.layout()));
+                self.share.garbage.absent(self.epoch, store.number() as u32, write.key, record, head);
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::index::{AnyIndex, Gap, Inserted, Lookup, Retired, Walk};
 use crate::protocol::{Protocol, Seal};
 use crate::record::{RecordRef, data_base, heads_base};
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::{GroupSet, IndexWords, Layout, Relation, Structure};
+use crate::table::{GroupSet, IndexWords, Layout, Relation, Span, Structure};
 use crate::{stamp, version};
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -46,6 +46,10 @@ pub(crate) trait AnyStore: Send + Sync {
     fn schema(&self) -> &'static str;
     /// Words of its keys.
     fn key_words(&self) -> usize;
+    /// Asks for the memory in which a key will be looked up.
+    fn prefetch_index(&self, key: &[u64]);
+    /// Asks for the memory of a key's record, as far as `restore` of these groups will use it.
+    fn prefetch_record(&self, key: &[u64], groups: GroupSet);
     /// Brings column groups of a row to what they were at `time`, unless they are known to have been
     /// something else later. Returns the record where the row does not exist by that. For recovery: no
     /// other thread has this key, and no transaction runs.
@@ -66,8 +70,7 @@ pub(crate) struct Restore<'a> {
 
 impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
     fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal {
-        let mut words = W::MIN;
-        words.words_mut().copy_from_slice(key);
+        let words = self.words(key);
         let head = record.word(heads_base::<P>(self.layout));
         version::dequeue(head);
         let mut outcome = Seal::Live;
@@ -110,19 +113,41 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
         W::MIN.words().len()
     }
 
+    fn prefetch_index(&self, key: &[u64]) {
+        self.index.prefetch(&self.words(key));
+    }
+
+    fn prefetch_record(&self, key: &[u64], groups: GroupSet) {
+        if let Lookup::Found(record) = self.index.get(&self.words(key)) {
+            let base = data_base::<P>(self.layout);
+            record.prefetch(Span { start: 0, end: base });
+            for group in Groups(groups) {
+                let span = self.layout.groups[group].span;
+                record.prefetch(Span { start: base + span.start, end: base + span.end });
+            }
+        }
+    }
+
     fn restore(&self, key: &[u64], change: &Restore<'_>, arena: &mut Arena) -> Option<RecordRef> {
-        let mut words = W::MIN;
-        words.words_mut().copy_from_slice(key);
-        let record = match self.index.get(&words) {
-            Lookup::Found(record) => record,
-            Lookup::Missing(_) => {
-                let block = arena.allocate(self.number, self.block_words);
-                match self.index.insert(&words, |gap| place::<P>(block, self.layout, gap)) {
-                    Inserted::Added { record, .. } => record,
-                    Inserted::Exists(_) => unreachable!("no other thread has this key"),
+        let words = self.words(key);
+        // A write of all groups is an insert more often than not.
+        let found = match change.groups == self.layout.all_groups() {
+            true => None,
+            false => match self.index.get(&words) {
+                Lookup::Found(record) => Some(record),
+                Lookup::Missing(_) => None,
+            },
+        };
+        let record = found.unwrap_or_else(|| {
+            let block = arena.allocate(self.number, self.block_words);
+            match self.index.insert(&words, |gap| place::<P>(block, self.layout, gap)) {
+                Inserted::Added { record, .. } => record,
+                Inserted::Exists(record) => {
+                    arena.release(self.number, block);
+                    record
                 }
             }
-        };
+        });
         let mut data = change.data;
         for group in Groups(change.groups) {
             let span = self.layout.groups[group].span;
@@ -153,6 +178,15 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
                 row(key.words(), &data);
             }
         }
+    }
+}
+
+impl<W: IndexWords, P: Protocol> Store<W, P> {
+    /// A key of this relation from its words.
+    fn words(&self, key: &[u64]) -> W {
+        let mut words = W::MIN;
+        words.words_mut().copy_from_slice(key);
+        words
     }
 }
 
