@@ -22,7 +22,7 @@ use crate::log::{
 };
 use crate::protocol::{Protocol, heads_base};
 use crate::stamp;
-use crate::storage::{Guard, Storage};
+use crate::storage::{Guard, Storage, write_all};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, now_ns};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -140,6 +140,7 @@ impl<P: Protocol> Opening<'_, P> {
         recovery.bytes = read.done.load(Ordering::Relaxed);
         recovery.durable_epoch = durable;
 
+        self.settle(&manifest, &surveys)?;
         let old = std::mem::take(&mut manifest.generations);
         manifest.generations = ended(&old, &surveys, durable);
         manifest.relations = relations.entries;
@@ -279,15 +280,45 @@ impl<P: Protocol> Opening<'_, P> {
         })
     }
 
+    /// Makes the last round of each generation that has no end durable. It may have been read from the
+    /// system's memory: when the process was killed before its sync, or after one that failed. Then another
+    /// sync does not help, so it is written again, over the same bytes.
+    fn settle(&self, manifest: &Manifest, surveys: &[Survey]) -> Result<()> {
+        let storage = &*self.storage;
+        for (generation, survey) in manifest.generations.iter().zip(surveys) {
+            for (number, surveyed) in survey.files.iter().enumerate() {
+                if generation.end.is_some() || surveyed.last >= surveyed.bytes {
+                    continue;
+                }
+                let name = Name::Log { generation: generation.number, file: number as u8 }.to_string();
+                let io = |doing| LogError::io(storage, doing, &name);
+                let file = again(|| storage.open(&name)).map_err(io("opening"))?;
+                let (mut at, mut buffer) = (surveyed.last, vec![0; COPY_BYTES]);
+                while at < surveyed.bytes {
+                    let want = buffer.len().min((surveyed.bytes - at) as usize);
+                    let read = again(|| file.read_at(&mut buffer[..want], at)).map_err(io("reading"))?;
+                    if read == 0 {
+                        let end = std::io::ErrorKind::UnexpectedEof.into();
+                        return Err(io("reading")(end).into());
+                    }
+                    write_all(&*file, &buffer[..read], at).map_err(io("writing"))?;
+                    at += read as u64;
+                }
+                again(|| file.sync()).map_err(io("syncing"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the new manifest durable, with a new generation, and clears away what counts for nothing.
     fn begin(&self, mut manifest: Manifest) -> Result<(Manifest, NewFiles)> {
         let storage = &*self.storage;
         // What neither the manifest in force nor the new one lists: left by a crash.
         let old = Manifest::read(storage)?;
-        if old.is_none() {
-            // Before there is a file that needs one.
-            manifest.replace(storage)?;
-        }
+        // The one in force has the name, but who knows whether that is durable, and whether a power cut
+        // does not bring back the one before. So it is replaced by itself, before a file is made that it
+        // must not lack, or one removed that the other lists.
+        old.as_ref().unwrap_or(&manifest).replace(storage)?;
         remove_unlisted(storage, [old.as_ref(), Some(&manifest)])?;
         let files = match self.options.files {
             0 => Vec::new(),
@@ -299,6 +330,8 @@ impl<P: Protocol> Opening<'_, P> {
     }
 }
 
+/// Bytes that are written again at once.
+const COPY_BYTES: usize = 1 << 20;
 const UNKNOWN: &str = "a relation that the manifest does not list";
 const OTHER_SHAPE: &str = "a row of another shape than its relation's";
 
