@@ -18,7 +18,7 @@ use crate::durability::{Files, LogOptions, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
     Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name, RelationEntry,
-    Rows, Survey, Torn, again, survey,
+    Rows, SegmentHeader, Survey, Torn, again, survey,
 };
 use crate::protocol::{Protocol, heads_base};
 use crate::stamp;
@@ -286,6 +286,9 @@ impl<P: Protocol> Opening<'_, P> {
     fn settle(&self, manifest: &Manifest, surveys: &[Survey]) -> Result<()> {
         let storage = &*self.storage;
         for (generation, survey) in manifest.generations.iter().zip(surveys) {
+            if survey.lost.is_some() && survey.rounds > 0 {
+                self.mend(manifest.directory, generation)?;
+            }
             for (number, surveyed) in survey.files.iter().enumerate() {
                 if generation.end.is_some() || surveyed.last >= surveyed.bytes {
                     continue;
@@ -307,6 +310,25 @@ impl<P: Protocol> Opening<'_, P> {
                 again(|| file.sync()).map_err(io("syncing"))?;
             }
         }
+        Ok(())
+    }
+
+    /// Gives each file of a salvaged generation its header, so that what is left of it can be opened again.
+    fn mend(&self, directory: u64, generation: &Generation) -> Result<()> {
+        let storage = &*self.storage;
+        for number in 0..generation.files {
+            let name = Name::Log { generation: generation.number, file: number }.to_string();
+            let io = |doing| LogError::io(storage, doing, &name);
+            let file = match again(|| storage.open(&name)) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => again(|| storage.create(&name)),
+                opened => opened,
+            };
+            let file = file.map_err(io("opening"))?;
+            let header = SegmentHeader::of_log(directory, generation.number, number, generation.files);
+            write_all(&*file, &header.encode(), 0).map_err(io("writing"))?;
+            again(|| file.sync()).map_err(io("syncing"))?;
+        }
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
         Ok(())
     }
 

@@ -52,13 +52,7 @@ pub(crate) fn create_generation(
         let name = Name::Log { generation: number, file }.to_string();
         let io = |doing| LogError::io(&**storage, doing, &name);
         let opened = again(|| storage.create(&name)).map_err(io("creating"))?;
-        let header = SegmentHeader {
-            kind: Kind::Log,
-            directory: manifest.directory,
-            generation: number,
-            file,
-            files: options.files,
-        };
+        let header = SegmentHeader::of_log(manifest.directory, number, file, options.files);
         write_all(&*opened, &header.encode(), 0).map_err(io("writing"))?;
         again(|| opened.sync()).map_err(io("syncing"))?;
         files.push((name, opened));
