@@ -296,7 +296,8 @@ impl<P: Protocol> Opening<'_, P> {
                 let name = Name::Log { generation: generation.number, file: number as u8 }.to_string();
                 let io = |doing| LogError::io(storage, doing, &name);
                 let file = again(|| storage.open(&name)).map_err(io("opening"))?;
-                let (mut at, mut buffer) = (surveyed.last, vec![0; COPY_BYTES]);
+                let mut at = surveyed.last;
+                let mut buffer = vec![0; COPY_BYTES.min((surveyed.bytes - at) as usize)];
                 while at < surveyed.bytes {
                     let want = buffer.len().min((surveyed.bytes - at) as usize);
                     let read = again(|| file.read_at(&mut buffer[..want], at)).map_err(io("reading"))?;

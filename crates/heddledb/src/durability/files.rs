@@ -179,8 +179,11 @@ impl Files {
         let mut members = self.files.iter_mut().filter(|file| is_member(file));
         let first = members.next().expect("a round has a member");
         let others: Vec<&mut OpenFile> = members.collect();
-        let written = if others.is_empty() {
-            first.write(storage)?
+        let written = if others.is_empty() || !self.options.at_once {
+            let mut files = std::iter::once(first).chain(others).collect::<Vec<_>>();
+            let written = files.iter_mut().map(|file| file.put(storage)).sum::<Result<u64, _>>()?;
+            files.iter_mut().try_for_each(|file| file.sync(storage))?;
+            written
         } else {
             // One thread for each file, so that their devices work at once.
             std::thread::scope(|scope| {
@@ -202,7 +205,13 @@ impl Files {
 impl OpenFile {
     /// Writes the frames of the round at hand, and syncs.
     fn write(&mut self, storage: &dyn Storage) -> Result<u64, LogError> {
-        let io = |doing| LogError::io(storage, doing, &self.name);
+        let written = self.put(storage)?;
+        self.sync(storage)?;
+        Ok(written)
+    }
+
+    /// Writes the frames of the round at hand.
+    fn put(&mut self, storage: &dyn Storage) -> Result<u64, LogError> {
         let bytes = self.bytes.len() as u64;
         if self.end + bytes > self.reserved {
             let reserved = (self.end + bytes).next_multiple_of(RESERVE_BYTES);
@@ -210,10 +219,15 @@ impl OpenFile {
             let _ = self.file.reserve(reserved);
             self.reserved = reserved;
         }
-        write_all(&*self.file, &self.bytes, self.end).map_err(io("writing"))?;
-        again(|| self.file.sync()).map_err(io("syncing"))?;
+        let failed = LogError::io(storage, "writing", &self.name);
+        write_all(&*self.file, &self.bytes, self.end).map_err(failed)?;
         self.end += bytes;
         Ok(bytes)
+    }
+
+    /// Makes what was written durable.
+    fn sync(&self, storage: &dyn Storage) -> Result<(), LogError> {
+        again(|| self.file.sync()).map_err(LogError::io(storage, "syncing", &self.name))
     }
 }
 

@@ -69,11 +69,13 @@ pub(crate) struct LogOptions {
     pub compression: Compression,
     /// A worker's buffer of so many words makes its owner wait for a round.
     pub buffer_words: usize,
+    /// Whether the files of a round are written at once, by a thread for each.
+    pub at_once: bool,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20 }
+        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20, at_once: true }
     }
 }
 
