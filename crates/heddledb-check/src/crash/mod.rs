@@ -381,19 +381,25 @@ impl Family {
         let Some(map) = map else { return Ok(()) };
         // Without damage it holds this, and none of it may be lost.
         let ledger = &mut ledger.clone();
-        self.recover(&base.after_kill(), ledger)?;
+        let is_torn = self.recover(&base.after_kill(), ledger)?.torn > 0;
         for _ in 0..DAMAGES {
             let copy = base.after_kill();
             let drawn = map.damage(&copy, &mut self.random).map_err(|error| error.to_string())?;
             let Some(damage) = drawn else { continue };
             let told = |what: String| format!("{damage:?}: {what}");
-            self.damaged(&copy, ledger, &damage).map_err(told)?;
+            self.damaged(&copy, ledger, &damage, is_torn).map_err(told)?;
             self.counts.first[Failure::Damage as usize] += 1;
         }
         Ok(())
     }
 
-    fn damaged(&mut self, disk: &Simulated, ledger: &Ledger, damage: &damage::Damage) -> Result<(), String> {
+    fn damaged(
+        &mut self,
+        disk: &Simulated,
+        ledger: &Ledger,
+        damage: &damage::Damage,
+        is_torn: bool,
+    ) -> Result<(), String> {
         let (settings, seed) = (Settings::for_a_look(&mut self.random), self.random.next_u64());
         let open = |disk: &Simulated, settings: Settings, ledger: &mut Ledger| {
             Life { disk, settings, random: Random::new(seed), steps: 0, fails_at: u64::MAX, ledger }.live()
@@ -414,8 +420,8 @@ impl Family {
             }
             End::Stopped => Err("it stopped".to_owned()),
             End::Refused(error) => {
-                // Where a whole round is gone from a file, it may look as if another lacked it.
-                let about = if damage.shows { &damage.name[..] } else { generation(&damage.name) };
+                // Where a round is gone from a file, or another is torn, it may look as if another lacked it.
+                let about = if damage.shows && !is_torn { &damage.name[..] } else { generation(&damage.name) };
                 match &*error {
                     LogError::Damaged { file, .. } if file.contains(about) => {}
                     other => return Err(format!("the error does not name the file: {other}")),

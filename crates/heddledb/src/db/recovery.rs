@@ -20,6 +20,7 @@ use crate::log::{
     Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name, RelationEntry,
     Rows, SegmentHeader, Survey, Torn, again, survey,
 };
+use crate::mutant::{Mutant, planted};
 use crate::protocol::{Protocol, heads_base};
 use crate::stamp;
 use crate::storage::{Guard, Storage, write_all};
@@ -118,7 +119,10 @@ impl<P: Protocol> Opening<'_, P> {
         let durable = manifest.generations.iter().zip(&surveys).map(closed).max().unwrap_or(0);
         let durable = durable.max(checkpoint_epoch);
         let highest = surveys.iter().map(|survey| survey.highest).max().unwrap_or(0);
-        let epoch = manifest.floor.max(highest.max(durable) + 1);
+        let epoch = match planted(Mutant::RecoveryEpochTooLow) {
+            false => manifest.floor.max(highest.max(durable) + 1),
+            true => durable + 1,
+        };
 
         let mut shares: Vec<Share> = (0..self.threads.max(1)).map(|_| Share::default()).collect();
         if let Some(checkpoint) = &manifest.checkpoint {
@@ -140,7 +144,9 @@ impl<P: Protocol> Opening<'_, P> {
         recovery.bytes = read.done.load(Ordering::Relaxed);
         recovery.durable_epoch = durable;
 
-        self.settle(&manifest, &surveys)?;
+        if !planted(Mutant::RecoveryTailNotRewritten) {
+            self.settle(&manifest, &surveys)?;
+        }
         let old = std::mem::take(&mut manifest.generations);
         manifest.generations = ended(&old, &surveys, durable);
         manifest.relations = relations.entries;
@@ -259,7 +265,10 @@ impl<P: Protocol> Opening<'_, P> {
         in_parallel(shares, |number, share| {
             let mut words = Vec::new();
             for (generation, survey) in replay.manifest.generations.iter().zip(replay.surveys) {
-                let last = replay.durable.min(generation.end.map_or(u64::MAX, |end| end.epoch));
+                let last = match planted(Mutant::RecoveryOpenEpochsReplayed) {
+                    false => replay.durable.min(generation.end.map_or(u64::MAX, |end| end.epoch)),
+                    true => u64::MAX,
+                };
                 for file in 0..generation.files {
                     if survey.files[usize::from(file)].frames == 0 {
                         continue;
@@ -341,7 +350,9 @@ impl<P: Protocol> Opening<'_, P> {
         // The one in force has the name, but who knows whether that is durable, and whether a power cut
         // does not bring back the one before. So it is replaced by itself, before a file is made that it
         // must not lack, or one removed that the other lists.
-        old.as_ref().unwrap_or(&manifest).replace(storage)?;
+        if old.is_none() || !planted(Mutant::RecoveryManifestTrusted) {
+            old.as_ref().unwrap_or(&manifest).replace(storage)?;
+        }
         remove_unlisted(storage, [old.as_ref(), Some(&manifest)])?;
         let files = match self.options.files {
             0 => Vec::new(),
@@ -534,7 +545,9 @@ fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Ge
     pairs
         .map(|(generation, survey)| {
             let epoch = generation.end.map_or(durable, |end| end.epoch.min(durable));
-            Generation { end: Some(End { rounds: survey.rounds, epoch }), ..*generation }
+            let end = Some(End { rounds: survey.rounds, epoch });
+            let end = if planted(Mutant::RecoveryGenerationNotEnded) { generation.end } else { end };
+            Generation { end, ..*generation }
         })
         .collect()
 }

@@ -5,6 +5,7 @@ use crate::log::{
     Encoder, End, Generation, Kind, Label, LogError, Manifest, Name, PAYLOAD_WORDS_MAX, Place,
     SEGMENT_HEADER_BYTES, SegmentHeader, again,
 };
+use crate::mutant::{Mutant, planted};
 use crate::storage::{File, Storage, write_all};
 use std::sync::Arc;
 
@@ -128,6 +129,9 @@ impl Files {
             // Its last epochs are closed by the generation that follows.
             last.end = Some(End { rounds: self.rounds, epoch: u64::MAX });
         }
+        if planted(Mutant::CheckpointLogDroppedEarly) {
+            manifest.generations.clear();
+        }
         let files = create_generation(&self.storage, &mut manifest, &self.options)?;
         self.replace_manifest(manifest)?;
         self.enter(files);
@@ -227,7 +231,11 @@ impl OpenFile {
 
     /// Makes what was written durable.
     fn sync(&self, storage: &dyn Storage) -> Result<(), LogError> {
-        again(|| self.file.sync()).map_err(LogError::io(storage, "syncing", &self.name))
+        if planted(Mutant::LogAckedBeforeSync) {
+            return Ok(());
+        }
+        let synced = again(|| self.file.sync()).map_err(LogError::io(storage, "syncing", &self.name));
+        if planted(Mutant::LogFailureForgotten) { Ok(()) } else { synced }
     }
 }
 
