@@ -3,12 +3,14 @@
 //! - [`history`]: what transactions saw and did, with a file format;
 //! - [`recorder`], [`workload`]: recording one, through the public API, under any protocol;
 //! - [`checker`]: our own checker; [`elle`]: an independent one;
-//! - [`conformance`]: what every protocol must pass.
+//! - [`conformance`]: what every protocol must pass;
+//! - [`crash`]: what every database with files must keep, wherever its disk fails.
 
 #![forbid(unsafe_code)]
 
 pub mod checker;
 pub mod conformance;
+pub mod crash;
 mod cycles;
 pub mod elle;
 pub mod history;

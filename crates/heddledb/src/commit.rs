@@ -70,8 +70,11 @@ impl<'a> Commit<'a> {
         if keep_below != 0 && !planted(Mutant::SnapshotVersionNotKept) {
             self.keep::<C>(write, time, keep_below);
         }
+        if self.log.is_some() && planted(Mutant::LogImageBeforeInstall) {
+            self.log::<C>(write, time);
+        }
         self.writes.install(write, data_base::<C>(write.layout));
-        if self.log.is_some() {
+        if self.log.is_some() && !planted(Mutant::LogImageBeforeInstall) {
             self.log::<C>(write, time);
         }
     }
@@ -79,6 +82,9 @@ impl<'a> Commit<'a> {
     /// Appends a write to the log.
     fn log<C: ConcurrencyWords>(&mut self, write: &Write, time: u64) {
         let Some((log, worker)) = self.log else { return };
+        if planted(Mutant::LogDeleteNotLogged) && !write.present {
+            return;
+        }
         let entry = self.entry.get_or_insert_with(|| log.append(worker, time));
         entry.write(&LoggedWrite {
             record: write.record,

@@ -37,6 +37,23 @@ pub enum Mutant {
     LockingUpgradeNotTaken,
     LockingSharedDespiteWriter,
     LockingWriteLockNotTaken,
+    // Durability: caught by crashes.
+    LogAckedBeforeSync,
+    LogFailureForgotten,
+    LogEpochClosedEarly,
+    LogDeleteNotLogged,
+    LogImageBeforeInstall,
+    LogManifestNameNotSynced,
+    RecoveryOrderByFile,
+    RecoveryTornRoundReplayed,
+    RecoveryOpenEpochsReplayed,
+    RecoveryGenerationNotEnded,
+    RecoveryEpochTooLow,
+    RecoveryTailNotRewritten,
+    RecoveryManifestTrusted,
+    CheckpointLogDroppedEarly,
+    CheckpointNotClosed,
+    CheckpointPartNotSynced,
 }
 
 #[cfg(feature = "mutants")]
@@ -68,6 +85,22 @@ impl Mutant {
         Self::LockingUpgradeNotTaken,
         Self::LockingSharedDespiteWriter,
         Self::LockingWriteLockNotTaken,
+        Self::LogAckedBeforeSync,
+        Self::LogFailureForgotten,
+        Self::LogEpochClosedEarly,
+        Self::LogDeleteNotLogged,
+        Self::LogImageBeforeInstall,
+        Self::LogManifestNameNotSynced,
+        Self::RecoveryOrderByFile,
+        Self::RecoveryTornRoundReplayed,
+        Self::RecoveryOpenEpochsReplayed,
+        Self::RecoveryGenerationNotEnded,
+        Self::RecoveryEpochTooLow,
+        Self::RecoveryTailNotRewritten,
+        Self::RecoveryManifestTrusted,
+        Self::CheckpointLogDroppedEarly,
+        Self::CheckpointNotClosed,
+        Self::CheckpointPartNotSynced,
     ];
 }
 

@@ -128,6 +128,7 @@ impl Boundaries {
     /// end. Gives the hold up if one does not.
     fn close(&self, clock: &EpochClock, boundary: Boundary) -> Result<Boundary> {
         if !planted(Mutant::SnapshotNotClosed)
+            && !planted(Mutant::CheckpointNotClosed)
             && let Err(error) = clock.wait_passed(boundary.0)
         {
             self.release(boundary);

@@ -8,6 +8,7 @@
 use heddledb::protocol::{Kind, Visitor};
 use heddledb::{Mutant, Protocol, plant};
 use heddledb_check::conformance::suite;
+use heddledb_check::crash;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,24 @@ impl Visitor for RunSuite {
         }
     }
 }
+
+/// Whether a bug is the crash tests' to catch.
+fn is_of_durability(mutant: Mutant) -> bool {
+    let name = format!("{mutant:?}");
+    ["Log", "Recovery", "Checkpoint"].iter().any(|room| name.starts_with(room))
+        && !name.starts_with("Locking")
+}
+
+/// Crash points, from another workload on in each round.
+fn run_crashes(round: u64) {
+    const POINTS: u64 = 20_000;
+    eprintln!("{CRASHES}");
+    let outcome = crash::explore(1 + round * 1_000, POINTS, 2, &|_| {});
+    outcome.unwrap_or_else(|violation| panic!("{violation}"));
+}
+
+/// What stands before the names of tests in which no protocol is fixed.
+const CRASHES: &str = "crash: points at every operation of the disk";
 
 /// The kinds whose suite must catch a mutant, any of them: those of its room, or all for the floors
 /// that every protocol shares.
@@ -64,7 +83,8 @@ fn hunt(name: &str) -> std::io::Result<End> {
             Some(_) => {
                 let text = std::fs::read_to_string(&log)?;
                 let test = text.lines().rfind(|line| {
-                    Kind::ALL.iter().any(|k| line.starts_with(k.name())) || line.starts_with("locking: ")
+                    Kind::ALL.iter().any(|k| line.starts_with(k.name()))
+                        || ["locking: ", "crash: "].iter().any(|name| line.starts_with(name))
                 });
                 break End::Caught(test.unwrap_or("the suite").to_owned());
             }
@@ -90,6 +110,10 @@ fn main() -> ExitCode {
         plant(Some(mutant));
         // A race may need more than one run to happen.
         let start = Instant::now();
+        let mut rounds = 0..;
+        while is_of_durability(mutant) && start.elapsed() < PATIENCE / 2 {
+            run_crashes(rounds.next().expect("there is no last round"));
+        }
         while start.elapsed() < PATIENCE / 2 {
             rooms(mutant).iter().for_each(|kind| kind.visit(RunSuite));
         }

@@ -323,7 +323,8 @@ struct Settings {
     place: Option<Place>,
     durability: Durability,
     log: LogOptions,
-    threads: usize,
+    /// Of recovery and checkpoints; as many as there are cores unless told.
+    threads: Option<usize>,
     checkpoint_log_bytes: Option<u64>,
     salvage: bool,
     tell: Option<recovery::Tell>,
@@ -356,7 +357,7 @@ impl Default for Settings {
             place: None,
             durability: Durability::Epoch,
             log: LogOptions::default(),
-            threads: std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX)),
+            threads: None,
             checkpoint_log_bytes: Some(CHECKPOINT_LOG_BYTES),
             salvage: false,
             tell: None,
@@ -456,7 +457,7 @@ impl<P: Protocol> Builder<P> {
 
     /// How many threads load a directory and write a checkpoint; one for each core, up to 16, unless told.
     pub fn recovery_threads(mut self, threads: usize) -> Self {
-        self.settings.threads = threads.clamp(1, usize::from(FILES_MAX));
+        self.settings.threads = Some(threads.clamp(1, usize::from(FILES_MAX)));
         self
     }
 
@@ -500,6 +501,12 @@ impl<P: Protocol> Builder<P> {
             return option(format!("this build has no compression by {name}; enable the feature `{name}`"));
         }
         let mut stores = self.stores?;
+        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX));
+        // Asking the system takes longer than opening a small directory.
+        let threads = match &settings.place {
+            None => 1,
+            Some(_) => settings.threads.unwrap_or_else(cores),
+        };
         let opened = match &settings.place {
             None => None,
             Some(place) => {
@@ -516,15 +523,15 @@ impl<P: Protocol> Builder<P> {
                 let opening = Opening {
                     storage,
                     stores: &stores,
-                    options: LogOptions { files, ..settings.log },
-                    threads: settings.threads,
+                    options: LogOptions { files, at_once: settings.epoch_interval.is_some(), ..settings.log },
+                    threads,
                     salvage: settings.salvage,
                     tell: settings.tell.clone(),
                 };
                 Some(opening.open()?)
             }
         };
-        Ok(start(self.options, self.sessions, settings, stores, opened))
+        Ok(start(self.options, self.sessions, threads, settings, stores, opened))
     }
 }
 
@@ -532,11 +539,11 @@ impl<P: Protocol> Builder<P> {
 fn start<P: Protocol>(
     options: P::Options,
     sessions: usize,
+    checkpoint_threads: usize,
     settings: Settings,
     stores: Stores<P>,
     opened: Option<Opened>,
 ) -> Database<P> {
-    let checkpoint_threads = settings.threads;
     // Checkpoints pin the epoch from places behind those of the sessions.
     let places = sessions + checkpoint_threads;
     let clock = match &opened {

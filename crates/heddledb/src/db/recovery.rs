@@ -19,12 +19,13 @@ use crate::durability::{Files, LogOptions, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
     self, Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name,
-    RelationEntry, Rows, Survey, Torn, again, survey,
+    RelationEntry, Rows, SegmentHeader, Survey, Torn, again, survey,
 };
+use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
 use crate::record::heads_base;
 use crate::stamp;
-use crate::storage::{Guard, Storage};
+use crate::storage::{Guard, Storage, write_all};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, now_ns};
 use std::hash::{BuildHasher, RandomState};
 use std::marker::PhantomData;
@@ -121,7 +122,10 @@ impl<P: Protocol> Opening<'_, P> {
         let durable = manifest.generations.iter().zip(&surveys).map(closed).max().unwrap_or(0);
         let durable = durable.max(checkpoint_epoch);
         let highest = surveys.iter().map(|survey| survey.highest).max().unwrap_or(0);
-        let epoch = manifest.floor.max(highest.max(durable) + 1);
+        let epoch = match planted(Mutant::RecoveryEpochTooLow) {
+            false => manifest.floor.max(highest.max(durable) + 1),
+            true => durable + 1,
+        };
 
         let mut shares: Vec<Share> = (0..self.threads.max(1)).map(|_| Share::default()).collect();
         if let Some(checkpoint) = &manifest.checkpoint {
@@ -143,6 +147,9 @@ impl<P: Protocol> Opening<'_, P> {
         recovery.bytes = read.done.load(Ordering::Relaxed);
         recovery.durable_epoch = durable;
 
+        if !planted(Mutant::RecoveryTailNotRewritten) {
+            self.settle(&manifest, &surveys)?;
+        }
         let old = std::mem::take(&mut manifest.generations);
         manifest.generations = ended(&old, &surveys, durable);
         manifest.relations = relations.entries;
@@ -261,7 +268,10 @@ impl<P: Protocol> Opening<'_, P> {
         in_parallel(shares, |number, share| {
             let mut words = Vec::new();
             for (generation, survey) in replay.manifest.generations.iter().zip(replay.surveys) {
-                let last = replay.durable.min(generation.end.map_or(u64::MAX, |end| end.epoch));
+                let last = match planted(Mutant::RecoveryOpenEpochsReplayed) {
+                    false => replay.durable.min(generation.end.map_or(u64::MAX, |end| end.epoch)),
+                    true => u64::MAX,
+                };
                 for file in 0..generation.files {
                     if survey.files[usize::from(file)].frames == 0 {
                         continue;
@@ -289,14 +299,69 @@ impl<P: Protocol> Opening<'_, P> {
         })
     }
 
+    /// Makes the last round of each generation that has no end durable. It may have been read from the
+    /// system's memory: when the process was killed before its sync, or after one that failed. Then another
+    /// sync does not help, so it is written again, over the same bytes.
+    fn settle(&self, manifest: &Manifest, surveys: &[Survey]) -> Result<()> {
+        let storage = &*self.storage;
+        for (generation, survey) in manifest.generations.iter().zip(surveys) {
+            if survey.lost.is_some() && survey.rounds > 0 {
+                self.mend(manifest.directory, generation)?;
+            }
+            for (number, surveyed) in survey.files.iter().enumerate() {
+                if generation.end.is_some() || surveyed.last >= surveyed.bytes {
+                    continue;
+                }
+                let name = Name::Log { generation: generation.number, file: number as u8 }.to_string();
+                let io = |doing| LogError::io(storage, doing, &name);
+                let file = again(|| storage.open(&name)).map_err(io("opening"))?;
+                let mut at = surveyed.last;
+                let mut buffer = vec![0; COPY_BYTES.min((surveyed.bytes - at) as usize)];
+                while at < surveyed.bytes {
+                    let want = buffer.len().min((surveyed.bytes - at) as usize);
+                    let read = again(|| file.read_at(&mut buffer[..want], at)).map_err(io("reading"))?;
+                    if read == 0 {
+                        let end = std::io::ErrorKind::UnexpectedEof.into();
+                        return Err(io("reading")(end).into());
+                    }
+                    write_all(&*file, &buffer[..read], at).map_err(io("writing"))?;
+                    at += read as u64;
+                }
+                again(|| file.sync()).map_err(io("syncing"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each file of a salvaged generation its header, so that what is left of it can be opened again.
+    fn mend(&self, directory: u64, generation: &Generation) -> Result<()> {
+        let storage = &*self.storage;
+        for number in 0..generation.files {
+            let name = Name::Log { generation: generation.number, file: number }.to_string();
+            let io = |doing| LogError::io(storage, doing, &name);
+            let file = match again(|| storage.open(&name)) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => again(|| storage.create(&name)),
+                opened => opened,
+            };
+            let file = file.map_err(io("opening"))?;
+            let header = SegmentHeader::of_log(directory, generation.number, number, generation.files);
+            write_all(&*file, &header.encode(), 0).map_err(io("writing"))?;
+            again(|| file.sync()).map_err(io("syncing"))?;
+        }
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+        Ok(())
+    }
+
     /// Makes the new manifest durable, with a new generation, and clears away what counts for nothing.
     fn begin(&self, mut manifest: Manifest) -> Result<(Manifest, NewFiles)> {
         let storage = &*self.storage;
         // What neither the manifest in force nor the new one lists: left by a crash.
         let old = Manifest::read(storage)?;
-        if old.is_none() {
-            // Before there is a file that needs one.
-            manifest.replace(storage)?;
+        // The one in force has the name, but who knows whether that is durable, and whether a power cut
+        // does not bring back the one before. So it is replaced by itself, before a file is made that it
+        // must not lack, or one removed that the other lists.
+        if old.is_none() || !planted(Mutant::RecoveryManifestTrusted) {
+            old.as_ref().unwrap_or(&manifest).replace(storage)?;
         }
         remove_unlisted(storage, [old.as_ref(), Some(&manifest)])?;
         let files = match self.options.files {
@@ -309,6 +374,8 @@ impl<P: Protocol> Opening<'_, P> {
     }
 }
 
+/// Bytes that are written again at once.
+const COPY_BYTES: usize = 1 << 20;
 const UNKNOWN: &str = "a relation that the manifest does not list";
 const OTHER_SHAPE: &str = "a row of another shape than its relation's";
 
@@ -524,7 +591,9 @@ fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Ge
     pairs
         .map(|(generation, survey)| {
             let epoch = generation.end.map_or(durable, |end| end.epoch.min(durable));
-            Generation { end: Some(End { rounds: survey.rounds, epoch }), ..*generation }
+            let end = Some(End { rounds: survey.rounds, epoch });
+            let end = if planted(Mutant::RecoveryGenerationNotEnded) { generation.end } else { end };
+            Generation { end, ..*generation }
         })
         .collect()
 }

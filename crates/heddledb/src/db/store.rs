@@ -6,6 +6,7 @@ use crate::arena::Arena;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::index::{AnyIndex, Gap, Inserted, Lookup, Retired, Walk};
+use crate::mutant::{Mutant, planted};
 use crate::protocol::{Protocol, Seal};
 use crate::record::{RecordRef, data_base, heads_base};
 use crate::sync::{AtomicU64, Ordering};
@@ -155,7 +156,8 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
             data = rest;
             // Relaxed throughout: this thread alone has the record, and whoever comes later was started by
             // one that has joined it.
-            if stamp::time(record.word(P::stamp_word(group)).load(Ordering::Relaxed)) < change.time {
+            let known = stamp::time(record.word(P::stamp_word(group)).load(Ordering::Relaxed));
+            if known < change.time || planted(Mutant::RecoveryOrderByFile) {
                 let base = data_base::<P>(self.layout) + span.start;
                 for (index, word) in words.iter().enumerate() {
                     record.word(base + index).store(*word, Ordering::Relaxed);

@@ -5,6 +5,7 @@ use crate::log::{
     Encoder, End, Generation, Kind, Label, LogError, Manifest, Name, PAYLOAD_WORDS_MAX, Place,
     SEGMENT_HEADER_BYTES, SegmentHeader, again,
 };
+use crate::mutant::{Mutant, planted};
 use crate::storage::{File, Storage, write_all};
 use std::sync::Arc;
 
@@ -52,13 +53,7 @@ pub(crate) fn create_generation(
         let name = Name::Log { generation: number, file }.to_string();
         let io = |doing| LogError::io(&**storage, doing, &name);
         let opened = again(|| storage.create(&name)).map_err(io("creating"))?;
-        let header = SegmentHeader {
-            kind: Kind::Log,
-            directory: manifest.directory,
-            generation: number,
-            file,
-            files: options.files,
-        };
+        let header = SegmentHeader::of_log(manifest.directory, number, file, options.files);
         write_all(&*opened, &header.encode(), 0).map_err(io("writing"))?;
         again(|| opened.sync()).map_err(io("syncing"))?;
         files.push((name, opened));
@@ -134,6 +129,9 @@ impl Files {
             // Its last epochs are closed by the generation that follows.
             last.end = Some(End { rounds: self.rounds, epoch: u64::MAX });
         }
+        if planted(Mutant::CheckpointLogDroppedEarly) {
+            manifest.generations.clear();
+        }
         let files = create_generation(&self.storage, &mut manifest, &self.options)?;
         self.replace_manifest(manifest)?;
         self.enter(files);
@@ -185,8 +183,11 @@ impl Files {
         let mut members = self.files.iter_mut().filter(|file| is_member(file));
         let first = members.next().expect("a round has a member");
         let others: Vec<&mut OpenFile> = members.collect();
-        let written = if others.is_empty() {
-            first.write(storage)?
+        let written = if others.is_empty() || !self.options.at_once {
+            let mut files = std::iter::once(first).chain(others).collect::<Vec<_>>();
+            let written = files.iter_mut().map(|file| file.put(storage)).sum::<Result<u64, _>>()?;
+            files.iter_mut().try_for_each(|file| file.sync(storage))?;
+            written
         } else {
             // One thread for each file, so that their devices work at once.
             std::thread::scope(|scope| {
@@ -208,7 +209,13 @@ impl Files {
 impl OpenFile {
     /// Writes the frames of the round at hand, and syncs.
     fn write(&mut self, storage: &dyn Storage) -> Result<u64, LogError> {
-        let io = |doing| LogError::io(storage, doing, &self.name);
+        let written = self.put(storage)?;
+        self.sync(storage)?;
+        Ok(written)
+    }
+
+    /// Writes the frames of the round at hand.
+    fn put(&mut self, storage: &dyn Storage) -> Result<u64, LogError> {
         let bytes = self.bytes.len() as u64;
         if self.end + bytes > self.reserved {
             let reserved = (self.end + bytes).next_multiple_of(RESERVE_BYTES);
@@ -216,10 +223,19 @@ impl OpenFile {
             let _ = self.file.reserve(reserved);
             self.reserved = reserved;
         }
-        write_all(&*self.file, &self.bytes, self.end).map_err(io("writing"))?;
-        again(|| self.file.sync()).map_err(io("syncing"))?;
+        let failed = LogError::io(storage, "writing", &self.name);
+        write_all(&*self.file, &self.bytes, self.end).map_err(failed)?;
         self.end += bytes;
         Ok(bytes)
+    }
+
+    /// Makes what was written durable.
+    fn sync(&self, storage: &dyn Storage) -> Result<(), LogError> {
+        if planted(Mutant::LogAckedBeforeSync) {
+            return Ok(());
+        }
+        let synced = again(|| self.file.sync()).map_err(LogError::io(storage, "syncing", &self.name));
+        if planted(Mutant::LogFailureForgotten) { Ok(()) } else { synced }
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) use files::{Files, NewFiles, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::{Error, Result};
 use crate::log::{Compression, LogError, Writing};
+use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::stamp;
 use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns};
@@ -69,11 +70,13 @@ pub(crate) struct LogOptions {
     pub compression: Compression,
     /// A worker's buffer of so many words makes its owner wait for a round.
     pub buffer_words: usize,
+    /// Whether the files of a round are written at once, by a thread for each.
+    pub at_once: bool,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20 }
+        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20, at_once: true }
     }
 }
 
@@ -285,7 +288,8 @@ impl RedoLog {
             return Err(Arc::clone(failure));
         }
         // Before the buffers are taken: every transaction of an epoch up to this has ended.
-        let closed = self.clock.now().saturating_sub(2).max(self.durable());
+        let open = if planted(Mutant::LogEpochClosedEarly) { 0 } else { 2 };
+        let closed = self.clock.now().saturating_sub(open).max(self.durable());
         let Writer { files, spares, taken, highest } = writer;
         for (worker, place) in self.buffers.iter().enumerate() {
             let mut buffer = lock(place);

@@ -102,6 +102,11 @@ pub(super) enum HeaderFlaw {
 }
 
 impl SegmentHeader {
+    /// That of a log file.
+    pub fn of_log(directory: u64, generation: u64, file: u8, files: u8) -> Self {
+        Self { kind: Kind::Log, directory, generation, file, files }
+    }
+
     /// The bytes that a segment begins with.
     pub fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
         let mut bytes = [0; SEGMENT_HEADER_BYTES];

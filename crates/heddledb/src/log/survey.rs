@@ -26,6 +26,7 @@ use super::manifest::Generation;
 use super::read::{Segment, Step};
 use super::segment::{Name, SEGMENT_HEADER_BYTES};
 use super::{FILES_MAX, LogError, path};
+use crate::mutant::{Mutant, planted};
 use crate::storage::Storage;
 
 /// What a generation's files hold.
@@ -52,6 +53,8 @@ pub struct Surveyed {
     pub frames: u64,
     /// Where the last of them ends, or the header of the file does.
     pub bytes: u64,
+    /// Where those of the last round begin; the same as `bytes` if it has none of that.
+    pub last: u64,
 }
 
 /// A round that was not whole when the writer stopped, so that nobody had been told of it.
@@ -203,7 +206,8 @@ enum Round {
 
 impl Walk {
     fn new(storage: &dyn Storage, directory: u64, generation: &Generation) -> Result<Self, LogError> {
-        let whole = Surveyed { frames: 0, bytes: SEGMENT_HEADER_BYTES as u64 };
+        let header = SEGMENT_HEADER_BYTES as u64;
+        let whole = Surveyed { frames: 0, bytes: header, last: header };
         let open = |file| {
             let name = Name::Log { generation: generation.number, file };
             let segment = Segment::open(storage, name, directory)?;
@@ -267,8 +271,10 @@ impl Walk {
         let lacking = match first {
             // Nobody knows whose frames they would be.
             None => self.files.iter().find(|file| file.flaw.is_some()),
-            Some(label) if label.members == whole => {
-                self.files.iter_mut().for_each(|file| file.whole = file.seen);
+            Some(label) if label.members == whole || planted(Mutant::RecoveryTornRoundReplayed) => {
+                for file in &mut self.files {
+                    file.whole = Surveyed { last: file.whole.bytes, ..file.seen };
+                }
                 (self.rounds, self.closed, self.highest) = (round, label.closed, highest);
                 return Ok(Round::Whole);
             }

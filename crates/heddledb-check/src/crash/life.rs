@@ -1,0 +1,453 @@
+//! One life of a database: it is opened, looked at, worked with, and closed or stopped by the disk.
+//!
+//! A life is driven by a seed and does the same each time up to the first operation of the disk that
+//! goes wrong. Everything runs on one thread, so commits are in the order of the program, and what the
+//! files may hold after a crash is a prefix of the [`Ledger`].
+
+use super::model::{Account, Note, Program, State};
+use heddledb::log::{Manifest, survey};
+use heddledb::protocol::{Kind, Visitor};
+use heddledb::storage::Simulated;
+use heddledb::sync::Random;
+use heddledb::{Compression, Database, Durability, Error, LogError, Protocol, Result, Session, Ticket};
+use std::sync::Arc;
+
+/// What a database was told and what it promised, in the order of commits.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    commits: Vec<Commit>,
+    /// So many of the first commits were acknowledged as durable.
+    acked: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Commit {
+    epoch: u64,
+    /// All rows after it.
+    state: State,
+}
+
+impl Ledger {
+    /// The rows after the first `count` commits.
+    fn after(&self, count: usize) -> State {
+        count.checked_sub(1).map_or_else(State::default, |last| self.commits[last].state)
+    }
+
+    fn now(&self) -> State {
+        self.after(self.commits.len())
+    }
+
+    /// How many commits are of an epoch up to `epoch`.
+    fn closed(&self, epoch: u64) -> usize {
+        self.commits.partition_point(|commit| commit.epoch <= epoch)
+    }
+
+    /// Takes everything so far as acknowledged.
+    fn acknowledge_all(&mut self) {
+        self.acked = self.commits.len();
+    }
+
+    /// Whether it has fewer commits than another.
+    pub fn is_shorter(&self, than: &Self) -> bool {
+        self.commits.len() < than.commits.len()
+    }
+
+    /// From now on only what is of an epoch up to `epoch` counts as acknowledged: the rest was damaged.
+    pub fn forgive(&mut self, epoch: u64) {
+        self.acked = self.acked.min(self.closed(epoch));
+    }
+
+    /// The oracle: a database with durable epoch `durable` holds `found`. Everything acknowledged must be
+    /// there, and the rows must be those after all commits up to that epoch and no others. Those others
+    /// are gone for good.
+    fn found(&mut self, durable: u64, found: &Result<State, String>) -> Result<(), String> {
+        let count = self.closed(durable);
+        if count < self.acked {
+            let lost = &self.commits[count];
+            return Err(format!(
+                "{} commits were acknowledged, and only those up to epoch {durable} are there: {count}; \
+                 the first that is lost is of epoch {}",
+                self.acked, lost.epoch
+            ));
+        }
+        let (found, due) = (found.as_ref()?, self.after(count));
+        if *found != due {
+            let same = (0..=self.commits.len()).filter(|at| self.after(*at) == *found);
+            return Err(format!(
+                "the rows are not those of the {count} commits up to epoch {durable}, of {} ({} of them \
+                 acknowledged), but: {}; they are those after these numbers of commits: {:?}",
+                self.commits.len(),
+                self.acked,
+                found.difference(&due),
+                same.collect::<Vec<_>>()
+            ));
+        }
+        self.commits.truncate(count);
+        // It is open, so whoever reads takes it for durable.
+        self.acked = count;
+        Ok(())
+    }
+}
+
+/// How a database is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    kind: Kind,
+    files: u8,
+    compression: Compression,
+    durability: Durability,
+    threads: usize,
+    salvage: bool,
+}
+
+impl Settings {
+    /// Any.
+    pub fn draw(random: &mut Random) -> Self {
+        let kind = Kind::ALL[random.below(Kind::ALL.len() as u64) as usize];
+        let files = [1, 1, 2, 3][random.below(4) as usize];
+        let compression = [Compression::None, Compression::Lz4][random.below(2) as usize];
+        let durability = match random.below(12) {
+            0 => Durability::None,
+            1..4 => Durability::Sync,
+            _ => Durability::Epoch,
+        };
+        Self { kind, files, compression, durability, threads: 1, salvage: false }
+    }
+
+    /// The same, with damage salvaged.
+    pub fn salvaging(self) -> Self {
+        Self { salvage: true, ..self }
+    }
+
+    /// The same with several threads of recovery now and then.
+    pub fn for_a_look(random: &mut Random) -> Self {
+        let threads = if random.below(8) == 0 { 2 } else { 1 };
+        Self { threads, ..Self::draw(random) }
+    }
+}
+
+/// How a life ended.
+#[derive(Debug)]
+pub enum End {
+    /// By a drop of the database, after all steps.
+    Closed(Report),
+    /// The log failed, or the power did.
+    Stopped,
+    /// It was not opened.
+    Refused(Box<LogError>),
+}
+
+/// What opening found.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// The last durable epoch.
+    pub durable: u64,
+    /// Torn rounds that were cut off.
+    pub torn: usize,
+    /// Damage that was salvaged.
+    pub lost: usize,
+}
+
+/// A life to live.
+pub struct Life<'a> {
+    /// Its disk.
+    pub disk: &'a Simulated,
+    /// How it is opened.
+    pub settings: Settings,
+    /// Where its steps come from.
+    pub random: Random,
+    /// How many it takes.
+    pub steps: u64,
+    /// No operation of the disk before this one fails.
+    pub fails_at: u64,
+    /// What it must find, and where its commits go.
+    pub ledger: &'a mut Ledger,
+}
+
+impl Life<'_> {
+    /// Lives it; an error is a violation of what the database promises.
+    pub fn live(self) -> Result<End, String> {
+        self.settings.kind.visit(self)
+    }
+}
+
+impl Visitor for Life<'_> {
+    type Output = Result<End, String>;
+
+    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
+        let Settings { files, compression, durability, threads, salvage, kind } = self.settings;
+        let named = if self.random.clone().below(4) == 0 { highest_epoch(self.disk) } else { 0 };
+        let builder = Database::builder().protocol::<P>().options(options).sessions(P::SESSIONS_MAX.min(3));
+        let builder = builder.table::<Account>(0).table::<Note>(0).storage(Arc::new(self.disk.clone()));
+        let builder = builder.manual_epochs().durability(durability).log_files(files);
+        let opened = builder.compression(compression).recovery_threads(threads).salvage(salvage).open();
+        let db = match opened {
+            Ok(db) => db,
+            Err(Error::Open(error)) => return Ok(End::Refused(error)),
+            Err(error) => return Err(format!("opening under {kind} failed with {error}")),
+        };
+        let recovery = db.recovery().ok_or("a database with files has no recovery")?;
+        let report =
+            Report { durable: recovery.durable_epoch, torn: recovery.torn.len(), lost: recovery.lost.len() };
+        let sessions = (0..P::SESSIONS_MAX.min(3)).map(|_| db.session()).collect::<Result<Vec<_>>>();
+        let sessions = sessions.map_err(|error| format!("no session: {error}"))?;
+        let waits = vec![durability == Durability::Sync; sessions.len()];
+        let logged = durability != Durability::None;
+        let mut alive = Alive::<P> { db, sessions, tickets: Vec::new(), waits, logged, life: self };
+        let under = |what: String| format!("under {kind}: {what}");
+        alive.look(&report, named).map_err(under)?;
+        let stopped = alive.steps().map_err(under)?;
+        let Alive { db, sessions, life, logged, .. } = alive;
+        drop((sessions, db));
+        if stopped {
+            return Ok(End::Stopped);
+        }
+        if logged && life.disk.operations() <= life.fails_at {
+            life.ledger.acknowledge_all();
+        }
+        Ok(End::Closed(report))
+    }
+}
+
+/// The highest epoch that any log file names, as far as it can be read.
+fn highest_epoch(disk: &Simulated) -> u64 {
+    let copy = disk.after_kill();
+    let Ok(Some(manifest)) = Manifest::read(&copy) else { return 0 };
+    let one = |generation| survey(&copy, manifest.directory, generation, true).map_or(0, |s| s.highest);
+    manifest.generations.iter().map(one).max().unwrap_or(0)
+}
+
+/// A database that is open.
+struct Alive<'a, P: Protocol> {
+    db: Database<P>,
+    sessions: Vec<Session<P>>,
+    /// With the number of commits that each stands for.
+    tickets: Vec<(Ticket, usize)>,
+    /// Whether the commits of each session wait until they are durable.
+    waits: Vec<bool>,
+    logged: bool,
+    life: Life<'a>,
+}
+
+/// What an error of an operation means.
+enum Failure {
+    /// The log has failed.
+    Log,
+    /// A checkpoint was not written.
+    Checkpoint,
+}
+
+impl<P: Protocol> Alive<'_, P> {
+    /// Compares what is there with the ledger.
+    fn look(&mut self, report: &Report, named: u64) -> Result<(), String> {
+        let found = self.read(0).map_err(|error| format!("reading failed with {error}"))?;
+        self.life.ledger.found(report.durable, &found)?;
+        let epoch = self.db.metrics().epoch;
+        if epoch <= named.max(report.durable) {
+            let durable = report.durable;
+            return Err(format!("it starts at epoch {epoch}; the files name {named}, {durable} is durable"));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, session: usize) -> Result<Result<State, String>> {
+        self.sessions[session].run(|tx| State::read(tx))
+    }
+
+    /// Takes the steps; true if the log failed.
+    fn steps(&mut self) -> Result<bool, String> {
+        if self.life.steps == 0 {
+            return Ok(false);
+        }
+        for number in 0..self.sessions.len() {
+            let durability = match self.life.random.below(4) {
+                0 if self.logged => Durability::Sync,
+                1 => Durability::None,
+                2 => Durability::Epoch,
+                _ => continue,
+            };
+            self.set(number, durability)?;
+        }
+        for _ in 0..self.life.steps {
+            match self.step()? {
+                Ok(()) | Err(Failure::Checkpoint) => {}
+                Err(Failure::Log) => {
+                    if self.logged {
+                        self.after_failure()?;
+                    }
+                    return Ok(true);
+                }
+            }
+            if let Some(log) = self.db.metrics().log {
+                let ledger = &mut *self.life.ledger;
+                ledger.acked = ledger.acked.max(ledger.closed(log.durable_epoch));
+            }
+        }
+        Ok(false)
+    }
+
+    fn step(&mut self) -> Result<Result<(), Failure>, String> {
+        let random = &mut self.life.random;
+        match random.below(32) {
+            0..20 => self.transaction(),
+            20..22 if !self.tickets.is_empty() => {
+                let (ticket, count) =
+                    self.tickets.swap_remove(random.below(self.tickets.len() as u64) as usize);
+                let outcome = ticket.wait();
+                if outcome.is_ok() && self.logged {
+                    self.life.ledger.acked = self.life.ledger.acked.max(count);
+                }
+                self.judge(outcome)
+            }
+            22 | 23 if self.logged => {
+                let outcome = self.db.flush();
+                self.acknowledge(outcome)
+            }
+            24..29 => {
+                for _ in 0..=random.below(2) {
+                    self.db.advance_epoch();
+                }
+                Ok(Ok(()))
+            }
+            29 => {
+                let outcome = self.db.checkpoint().map(|_| ());
+                self.acknowledge(outcome)
+            }
+            _ => {
+                // Whoever reads and waits was told that what he saw is durable.
+                let session = random.below(self.sessions.len() as u64) as usize;
+                let mut waits = false;
+                if self.logged && random.below(2) == 0 {
+                    waits = true;
+                    self.set(session, Durability::Sync)?;
+                }
+                let outcome = self.read(session);
+                let now = self.life.ledger.now();
+                match &outcome {
+                    Ok(Ok(found)) if *found != now => {
+                        return Err(format!("a transaction saw {}", found.difference(&now)));
+                    }
+                    Ok(Err(what)) => return Err(what.clone()),
+                    _ => {}
+                }
+                let outcome = outcome.map(|_| ());
+                if waits { self.acknowledge(outcome) } else { self.judge(outcome) }
+            }
+        }
+    }
+
+    /// Runs a transaction and enters it into the ledger.
+    fn transaction(&mut self) -> Result<Result<(), Failure>, String> {
+        let random = &mut self.life.random;
+        let (program, after) = Program::draw(random, &self.life.ledger.now());
+        let number = random.below(self.sessions.len() as u64) as usize;
+        let pipelined = random.below(3) == 0;
+        let session = &mut self.sessions[number];
+        let outcome = match pipelined {
+            true => session.run_pipelined(|tx| program.execute(tx)).map(|((), ticket)| Some(ticket)),
+            false => session.run(|tx| program.execute(tx)).map(|()| None),
+        };
+        let took_effect = match &outcome {
+            Ok(_) | Err(Error::OutcomeUnknown(_)) if program.gives_up() => {
+                return Err("a transaction that gave up was committed".to_owned());
+            }
+            Ok(_) | Err(Error::OutcomeUnknown(_)) => true,
+            Err(Error::User(_)) if program.gives_up() => return Ok(Ok(())),
+            Err(_) => false,
+        };
+        let ledger = &mut *self.life.ledger;
+        // A transaction that changed nothing may not have written at all.
+        let changed = ledger.now() != after;
+        if took_effect && changed {
+            let epoch = session.last_commit() >> EPOCH_SHIFT;
+            let last = ledger.commits.last().map_or(0, |commit| commit.epoch);
+            if epoch < last {
+                return Err(format!("a commit of epoch {epoch} follows one of epoch {last}"));
+            }
+            ledger.commits.push(Commit { epoch, state: after });
+        }
+        match outcome {
+            Ok(ticket) => {
+                let count = self.life.ledger.commits.len();
+                if changed {
+                    self.tickets.extend(ticket.map(|ticket| (ticket, count)));
+                    if self.waits[number] && !pipelined {
+                        self.life.ledger.acknowledge_all();
+                    }
+                }
+                Ok(Ok(()))
+            }
+            Err(error) => self.judge(Err(error)),
+        }
+    }
+
+    fn set(&mut self, session: usize, durability: Durability) -> Result<(), String> {
+        self.waits[session] = durability == Durability::Sync;
+        self.sessions[session].set_durability(durability).map_err(|error| error.to_string())
+    }
+
+    /// The same as `judge`, of what acknowledges everything before it.
+    fn acknowledge(&mut self, outcome: Result<()>) -> Result<Result<(), Failure>, String> {
+        if outcome.is_ok() {
+            self.life.ledger.acknowledge_all();
+        }
+        self.judge(outcome)
+    }
+
+    /// An error is lawful only when the disk has failed.
+    fn judge(&mut self, outcome: Result<()>) -> Result<Result<(), Failure>, String> {
+        let failure = match outcome {
+            Ok(()) => return Ok(Ok(())),
+            Err(Error::OutcomeUnknown(_) | Error::LogFailed(_)) => Failure::Log,
+            Err(Error::Open(_)) => Failure::Checkpoint,
+            Err(error) => return Err(format!("an operation failed with {error}")),
+        };
+        if self.life.disk.operations() <= self.life.fails_at {
+            return Err("the log failed, though the disk did not".to_owned());
+        }
+        Ok(Err(failure))
+    }
+
+    /// After a failure nothing is acknowledged, and nothing is written.
+    fn after_failure(&mut self) -> Result<(), String> {
+        let durable = self.db.metrics().log.map_or(0, |log| log.durable_epoch);
+        for (ticket, count) in std::mem::take(&mut self.tickets) {
+            let due = ticket.is_durable();
+            match ticket.wait() {
+                Ok(()) if due => self.life.ledger.acked = self.life.ledger.acked.max(count),
+                Err(Error::OutcomeUnknown(_)) if !due => {}
+                other => {
+                    return Err(format!("a ticket of a failed log is durable: {due}, and said {other:?}"));
+                }
+            }
+        }
+        let (program, after) = loop {
+            let (program, after) = Program::draw(&mut self.life.random, &self.life.ledger.now());
+            if after != self.life.ledger.now() {
+                break (program, after);
+            }
+        };
+        let before = self.life.ledger.now();
+        for session in &mut self.sessions {
+            match session.run(|tx| program.execute(tx)) {
+                Err(Error::LogFailed(_)) => {}
+                other => return Err(format!("a failed log took a transaction with {other:?}: {after:?}")),
+            }
+        }
+        self.set(0, Durability::None)?;
+        match self.read(0) {
+            Ok(Ok(found)) if found == before => {}
+            other => return Err(format!("reading beside a failed log gave {other:?}")),
+        }
+        if self.db.flush().is_ok() || self.db.checkpoint().is_ok() {
+            return Err("a failed log was flushed".to_owned());
+        }
+        if self.db.metrics().log.map_or(0, |log| log.durable_epoch) != durable {
+            return Err("a failed log's durable epoch moved".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Bits of a stamp below its epoch.
+const EPOCH_SHIFT: u32 = 24;

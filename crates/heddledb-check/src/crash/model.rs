@@ -1,0 +1,217 @@
+//! The tables of the crash tests, and what they should hold.
+//!
+//! Rows are few, so that a state is a small value that can be kept for every commit.
+
+use heddledb::sync::Random;
+use heddledb::{Error, ReadTransaction, Result, Scan, Table, Text, Transaction};
+use std::ops::ControlFlow;
+
+/// A row of the ordered table: three column groups and an index.
+#[derive(Table, Clone, Copy, Debug, PartialEq, Eq)]
+#[table(name = "crash_account", index(CrashAccountByOwner(owner)))]
+pub struct Account {
+    #[key]
+    id: u64,
+    owner: u64,
+    #[group(money)]
+    balance: i64,
+    #[group(visits)]
+    visits: i64,
+}
+
+/// A row of the hashed table: two column groups and a unique index.
+#[derive(Table, Clone, Copy, Debug, PartialEq, Eq)]
+#[table(name = "crash_note", hash, unique(CrashNoteByTag(tag)))]
+pub struct Note {
+    #[key]
+    id: u32,
+    tag: Text<20>,
+    #[group(count)]
+    count: i64,
+}
+
+/// Keys of the ordered table.
+const ACCOUNTS: usize = 8;
+/// Keys of the hashed table.
+const NOTES: usize = 5;
+/// Values of the indexed column.
+const OWNERS: u64 = 4;
+/// Values of the uniquely indexed column, of each key.
+const TAGS: u64 = 3;
+
+/// All rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct State {
+    accounts: [Option<Account>; ACCOUNTS],
+    notes: [Option<Note>; NOTES],
+}
+
+/// One operation of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    /// Inserts an account, or replaces it.
+    PutAccount(Account),
+    /// Inserts an account that is not there.
+    InsertAccount(Account),
+    /// Deletes an account; it may not be there.
+    DeleteAccount(u64),
+    /// Sets a column that an index has.
+    Owner(u64, u64),
+    /// Sets a column group of one column.
+    Balance(u64, i64),
+    /// Adds to a column without reading it.
+    Visit(u64, i64),
+    /// Inserts a note, or replaces it.
+    PutNote(Note),
+    /// Deletes a note; it may not be there.
+    DeleteNote(u32),
+    /// Adds to a column without reading it.
+    Count(u32, i64),
+    /// Changes a column that a unique index has.
+    Tag(u32, Text<20>),
+}
+
+impl Op {
+    /// An operation that is lawful in `state`.
+    fn draw(random: &mut Random, state: &State) -> Self {
+        let (id, value) = (random.below(ACCOUNTS as u64), random.below(1_000) as i64 - 500);
+        let note = random.below(NOTES as u64) as u32;
+        let account = Account { id, owner: random.below(OWNERS), balance: value, visits: value / 7 };
+        let tag = Text::truncated(&format!("note {note} tag {}", random.below(TAGS)));
+        let there = state.accounts[id as usize].is_some();
+        let noted = state.notes[note as usize].is_some();
+        match random.below(20) {
+            0..3 if !there => Self::InsertAccount(account),
+            0..5 => Self::PutAccount(account),
+            5..7 => Self::DeleteAccount(id),
+            7..9 if there => Self::Owner(id, account.owner),
+            9..12 if there => Self::Balance(id, value),
+            12..14 if there => Self::Visit(id, value),
+            14 if noted => Self::DeleteNote(note),
+            15 if noted => Self::Tag(note, tag),
+            16..18 if noted => Self::Count(note, value),
+            _ => Self::PutNote(Note { id: note, tag, count: value }),
+        }
+    }
+
+    /// What it makes of a state.
+    fn apply(self, state: &mut State) {
+        let at = |id: u64| id as usize;
+        match self {
+            Self::PutAccount(row) | Self::InsertAccount(row) => state.accounts[at(row.id)] = Some(row),
+            Self::DeleteAccount(id) => state.accounts[at(id)] = None,
+            Self::Owner(id, owner) => state.accounts[at(id)].iter_mut().for_each(|row| row.owner = owner),
+            Self::Balance(id, new) => state.accounts[at(id)].iter_mut().for_each(|row| row.balance = new),
+            Self::Visit(id, more) => state.accounts[at(id)].iter_mut().for_each(|row| row.visits += more),
+            Self::PutNote(row) => state.notes[row.id as usize] = Some(row),
+            Self::DeleteNote(id) => state.notes[id as usize] = None,
+            Self::Count(id, more) => state.notes[id as usize].iter_mut().for_each(|row| row.count += more),
+            Self::Tag(id, tag) => state.notes[id as usize].iter_mut().for_each(|row| row.tag = tag),
+        }
+    }
+
+    /// Does it in a transaction.
+    fn execute(self, tx: &mut impl Transaction) -> Result<()> {
+        match self {
+            Self::PutAccount(row) => tx.upsert(row).map(|_| ()),
+            Self::InsertAccount(row) => tx.insert(row),
+            Self::DeleteAccount(id) => tx.delete::<Account>(id).map(|_| ()),
+            Self::Owner(id, owner) => tx.set_columns(id, Account::owner, owner),
+            Self::Balance(id, balance) => tx.set_columns(id, Account::balance, balance),
+            Self::Visit(id, more) => tx.add(Account::visits, id, more),
+            Self::PutNote(row) => tx.upsert(row).map(|_| ()),
+            Self::DeleteNote(id) => tx.delete::<Note>(id).map(|_| ()),
+            Self::Count(id, more) => tx.add(Note::count, id, more),
+            Self::Tag(id, tag) => tx.update_columns(id, Note::tag, |old| *old = tag),
+        }
+    }
+}
+
+/// A transaction to run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    ops: Vec<Op>,
+    /// Whether it aborts at its end.
+    gives_up: bool,
+}
+
+impl Program {
+    /// A transaction that is lawful in `state`, and the state after it.
+    pub fn draw(random: &mut Random, state: &State) -> (Self, State) {
+        let count = 1 + random.below(4);
+        let mut after = *state;
+        let mut ops = Vec::new();
+        for _ in 0..count {
+            let op = Op::draw(random, &after);
+            op.apply(&mut after);
+            ops.push(op);
+        }
+        let gives_up = random.below(12) == 0;
+        (Self { ops, gives_up }, if gives_up { *state } else { after })
+    }
+
+    /// Whether it aborts.
+    pub fn gives_up(&self) -> bool {
+        self.gives_up
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Those of the operations; its own when it gives up.
+    pub fn execute(&self, tx: &mut impl Transaction) -> Result<()> {
+        self.ops.iter().try_for_each(|op| op.execute(tx))?;
+        if self.gives_up { Err(Error::user("the program gives up")) } else { Ok(()) }
+    }
+}
+
+impl State {
+    /// All rows as a transaction sees them, or what is wrong between tables and their indexes.
+    ///
+    /// # Errors
+    /// Those of the reads.
+    pub fn read(tx: &mut impl ReadTransaction) -> Result<Result<Self, String>> {
+        let mut state = Self::default();
+        for row in tx.collect(Scan::<Account>::all())? {
+            let Some(place) = state.accounts.get_mut(row.id as usize) else {
+                return Ok(Err(format!("there is a row that nobody wrote: {row:?}")));
+            };
+            *place = Some(row);
+        }
+        for id in 0..NOTES {
+            state.notes[id] = tx.get::<Note>(id as u32)?;
+        }
+        let (mut owners, mut tags) = (Vec::new(), Vec::new());
+        tx.scan_index(Scan::<CrashAccountByOwner>::all(), |(owner, _), id| {
+            owners.push((owner, id));
+            ControlFlow::Continue(())
+        })?;
+        tx.scan_index(Scan::<CrashNoteByTag>::all(), |tag, id| {
+            tags.push((tag, id));
+            ControlFlow::Continue(())
+        })?;
+        let mut by_owner: Vec<_> = state.accounts.iter().flatten().map(|row| (row.owner, row.id)).collect();
+        by_owner.sort_unstable();
+        let mut by_tag: Vec<_> = state.notes.iter().flatten().map(|row| (row.tag, row.id)).collect();
+        by_tag.sort_unstable();
+        if owners != by_owner {
+            return Ok(Err(format!("the ordered table says {by_owner:?}, its index {owners:?}")));
+        }
+        if tags != by_tag {
+            return Ok(Err(format!("the hashed table says {by_tag:?}, its index {tags:?}")));
+        }
+        Ok(Ok(state))
+    }
+
+    /// The rows in which two states differ.
+    pub fn difference(&self, other: &Self) -> String {
+        let mut lines = Vec::new();
+        for (a, b) in self.accounts.iter().zip(&other.accounts).filter(|(a, b)| a != b) {
+            lines.push(format!("{a:?} instead of {b:?}"));
+        }
+        for (a, b) in self.notes.iter().zip(&other.notes).filter(|(a, b)| a != b) {
+            lines.push(format!("{a:?} instead of {b:?}"));
+        }
+        lines.join("; ")
+    }
+}
