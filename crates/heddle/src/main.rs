@@ -35,6 +35,7 @@ Examples:
   heddle bench tpcc --quick
   heddle bench tpcc --protocol silo,tictoc --threads 1,2 --seed 7 --json out.json --html out.html
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all
+  heddle bench snapshots --interval 10,100,1000
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
 
@@ -124,7 +125,7 @@ mod tests {
         let plan = match &bench.workload {
             Some(WorkloadArguments::Tpcc(tpcc)) => tpcc.workload().and_then(|_| tpcc.common.plan()),
             Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
-            None => return Err("no workload".into()),
+            Some(WorkloadArguments::Snapshots(_)) | None => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
     }
