@@ -10,6 +10,7 @@ mod history;
 mod machine;
 mod progress;
 mod report;
+mod soak;
 
 use bench::arguments::BenchArguments;
 use check::CheckArguments;
@@ -17,6 +18,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use failure::{FOUND, Failure};
 use history::HistoryArguments;
+use soak::SoakArguments;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -38,6 +40,7 @@ Examples:
   heddle bench snapshots --interval 10,100,1000
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
+  heddle soak --seconds 60
 
 Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arguments or input.";
 
@@ -51,6 +54,9 @@ enum Command {
     /// Judge a recorded history, and tell the cycle if it is not serializable
     #[command(after_help = check::EXAMPLES)]
     Check(CheckArguments),
+    /// Let rows come and go beside snapshots, and see that memory does not grow
+    #[command(after_help = soak::EXAMPLES)]
+    Soak(SoakArguments),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +71,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench::bench(bench, command(&arguments)),
         Command::History(history) => history::history(history).map(|()| true),
         Command::Check(check) => check::check(check),
+        Command::Soak(arguments) => soak::soak(arguments),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -443,7 +443,8 @@ impl<W: Workload> Visitor for Round<'_, W> {
         let session = db.session()?;
         let signal = AtomicU64::new(0);
         let (turns, ledger) = thread::scope(|scope| {
-            let writing = scope.spawn(|| self.write(session, &signal));
+            let name = thread::Builder::new().name("writer".into());
+            let writing = name.spawn_scoped(scope, || self.write(session, &signal)).map_err(Error::user)?;
             let turns = self.turns(&db, &memory, &signal);
             signal.store(STOP, Ordering::Relaxed);
             let written = writing.join().unwrap_or_else(|_| Err(Error::user("the writer panicked")));
@@ -528,7 +529,8 @@ impl<W: Workload> Round<'_, W> {
             let stop = AtomicBool::new(false);
             let session = db.session()?;
             let (turn, versions) = thread::scope(|scope| {
-                let reading = scope.spawn(|| {
+                let name = thread::Builder::new().name("reader".into());
+                let reading = name.spawn_scoped(scope, || {
                     if let [_, core, ..] = *self.cores {
                         machine::pin(core);
                     }
@@ -538,6 +540,7 @@ impl<W: Workload> Round<'_, W> {
                     let seconds = begin.elapsed().as_secs_f64();
                     Ok::<_, Error>((post.looks as f64 / seconds, post.rows as f64 / seconds))
                 });
+                let reading = reading.map_err(Error::user)?;
                 thread::sleep(SETTLE);
                 let before = db.metrics().versions_kept;
                 signal.fetch_add(1, Ordering::Relaxed);
