@@ -10,6 +10,7 @@ mod history;
 mod machine;
 mod progress;
 mod report;
+mod soak;
 
 use bench::arguments::BenchArguments;
 use check::CheckArguments;
@@ -17,6 +18,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use failure::{FOUND, Failure};
 use history::HistoryArguments;
+use soak::SoakArguments;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -35,8 +37,10 @@ Examples:
   heddle bench tpcc --quick
   heddle bench tpcc --protocol silo,tictoc --threads 1,2 --seed 7 --json out.json --html out.html
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all
+  heddle bench snapshots --interval 10,100,1000
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
+  heddle soak --seconds 60
 
 Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arguments or input.";
 
@@ -50,6 +54,9 @@ enum Command {
     /// Judge a recorded history, and tell the cycle if it is not serializable
     #[command(after_help = check::EXAMPLES)]
     Check(CheckArguments),
+    /// Let rows come and go beside snapshots, and see that memory does not grow
+    #[command(after_help = soak::EXAMPLES)]
+    Soak(SoakArguments),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +71,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench::bench(bench, command(&arguments)),
         Command::History(history) => history::history(history).map(|()| true),
         Command::Check(check) => check::check(check),
+        Command::Soak(arguments) => soak::soak(arguments),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -127,7 +135,7 @@ mod tests {
                 tpcc.workload().and_then(|_| tpcc.common.recovery().plan())
             }
             Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
-            None => return Err("no workload".into()),
+            Some(WorkloadArguments::Snapshots(_)) | None => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
     }

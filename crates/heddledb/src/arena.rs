@@ -34,6 +34,8 @@ pub(crate) struct Arena {
     bytes: usize,
     /// Bytes of old versions in use.
     version_bytes: usize,
+    /// Blocks given out for old versions so far.
+    versions: usize,
 }
 
 impl Arena {
@@ -50,6 +52,7 @@ impl Arena {
     /// A block for an old version with `words` words of data.
     pub fn version(&mut self, words: usize) -> RecordRef {
         self.version_bytes += (HEADER + words) * size_of::<AtomicU64>();
+        self.versions += 1;
         match self.free_versions.get_mut(words).and_then(Vec::pop) {
             Some(block) => block,
             None => self.carve(HEADER + words),
@@ -99,6 +102,11 @@ impl Arena {
     /// Bytes of old versions in use.
     pub fn version_bytes(&self) -> usize {
         self.version_bytes
+    }
+
+    /// Blocks given out for old versions so far.
+    pub fn versions(&self) -> usize {
+        self.versions
     }
 
     /// Bytes of all blocks, free ones included.

@@ -234,7 +234,17 @@ fn locking_snapshots_are_whole() {
 /// A chain of old versions loses nothing but what is unlinked, while it grows.
 #[test]
 fn a_chain_of_versions_keeps_what_is_needed() {
-    explore(|| {
+    chain(true);
+}
+
+/// The same where the version that is unlinked is the last of its chain, or the only one.
+#[test]
+fn the_last_of_a_chain_is_taken_out_while_it_grows() {
+    chain(false);
+}
+
+fn chain(older: bool) {
+    explore(move || {
         let mut arena = Arena::default();
         let mut version = |epoch: u64| {
             let version = Version::new(arena.version(1), stamp::floor(epoch));
@@ -243,17 +253,19 @@ fn a_chain_of_versions_keeps_what_is_needed() {
         };
         let (needed, unneeded, newest) = (version(1), version(2), version(3));
         let head = Arc::new(AtomicU64::new(0));
-        version::push(&head, needed);
+        if older {
+            version::push(&head, needed);
+        }
         version::push(&head, unneeded);
         let (pusher, collector) = (Arc::clone(&head), Arc::clone(&head));
         let pushing = thread::spawn(move || version::push(&pusher, newest));
         let collecting = thread::spawn(move || version::unlink(&collector, unneeded));
-        let found = version::find(&head, 1).expect("it is needed");
-        assert_eq!(found.word(0).load(Ordering::Relaxed), 1);
+        let seen = |epoch| version::find(&head, epoch).map(|found| found.word(0).load(Ordering::Relaxed));
+        let oldest = older.then_some(1);
+        assert_eq!(seen(1), oldest);
         pushing.join().expect("the pusher does not panic");
         collecting.join().expect("the collector does not panic");
-        let epochs = |epoch| version::find(&head, epoch).map(|found| found.word(0).load(Ordering::Relaxed));
-        assert_eq!((epochs(3), epochs(2), epochs(0)), (Some(3), Some(1), None));
+        assert_eq!((seen(3), seen(2), seen(0)), (Some(3), oldest, None));
     });
 }
 

@@ -20,15 +20,17 @@ use crate::epoch::EpochClock;
 use crate::error::Result;
 use crate::mutant::{Mutant, planted};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, model_fence, now_ns};
+use crossbeam_utils::CachePadded;
 use std::time::Duration;
 
 /// The live boundaries of a database.
 pub(crate) struct Boundaries {
     /// Versions of an epoch below this are kept when they are overwritten; 0 where no boundary is live.
     /// SeqCst against the epoch: a writer that reads a later epoch than the boundary's also reads this.
-    keep_below: AtomicU64,
-    /// Counts the changes of `live`.
-    changes: AtomicU64,
+    /// Apart from what readers write: every commit looks at it.
+    keep_below: CachePadded<AtomicU64>,
+    /// Counts the changes of `live`. Padded, too.
+    changes: CachePadded<AtomicU64>,
     live: Mutex<Vec<Live>>,
     /// For how long a boundary serves new readers who are content with a recent moment.
     interval_ns: u64,
@@ -55,8 +57,8 @@ impl Boundaries {
     /// None yet; recent ones are reused for `interval`.
     pub fn new(interval: Duration) -> Self {
         Self {
-            keep_below: AtomicU64::new(0),
-            changes: AtomicU64::new(0),
+            keep_below: CachePadded::new(AtomicU64::new(0)),
+            changes: CachePadded::new(AtomicU64::new(0)),
             live: Mutex::new(Vec::new()),
             interval_ns: interval.as_nanos() as u64,
         }

@@ -123,6 +123,16 @@ fn latch(head: &AtomicU64) -> u64 {
 
 /// Takes a version out of a group's chain, if it is still there. The caller is pinned.
 pub(crate) fn unlink(head: &AtomicU64, version: Version) {
+    // Most often it is the only one. Nothing is ever put behind a version, so that stays, and as it is
+    // taken out only here, one exchange without the latch does it. Relaxed: compared below; and
+    // the link is this worker's own, or was changed under a latch since released.
+    let only = head.load(Ordering::Relaxed);
+    if only & !QUEUED == version.0.to_link() && version.next().load(Ordering::Acquire) == 0 {
+        let none = only & QUEUED;
+        if head.compare_exchange(only, none, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return;
+        }
+    }
     let newest = latch(head);
     let mut first = newest;
     let mut newer: Option<Version> = None;

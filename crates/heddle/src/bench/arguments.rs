@@ -4,6 +4,7 @@
 //! only makes sense together. Every refusal says what is allowed.
 
 use super::runner::{LogSettings, Settings};
+use super::snapshots::SnapshotsArguments;
 use super::workloads::{TpccArguments, YcsbArguments};
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -45,6 +46,9 @@ pub enum WorkloadArguments {
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(YcsbArguments),
+    /// What readers on snapshots cost a writer
+    #[command(after_help = super::snapshots::EXAMPLES)]
+    Snapshots(SnapshotsArguments),
 }
 
 const TPCC_EXAMPLES: &str = "\
@@ -146,7 +150,8 @@ fn durability(text: &str) -> Result<Durability, String> {
     })
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// Parses a length of time.
+pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(value) if (0.01..=86_400.0).contains(&value) => Ok(value),
         _ => Err("give seconds from 0.01 to 86400, such as 5 or 0.5".into()),

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod runner;
+pub mod snapshots;
 #[cfg(test)]
 pub mod toy;
 pub mod workloads;
@@ -39,6 +40,7 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
             let workload = ycsb.workload()?;
             run(&workload, &ycsb.common.plan()?, command)
         }
+        Some(WorkloadArguments::Snapshots(arguments)) => snapshots::snapshots(arguments, command),
     }
 }
 

@@ -134,14 +134,16 @@ fn preset(name: &str) -> Result<ycsb::Parameters, String> {
     })
 }
 
-fn theta(text: &str) -> Result<f64, String> {
+/// Parses a skew.
+pub fn theta(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(theta) if (0.0..1.0).contains(&theta) => Ok(theta),
         _ => Err("give a number from 0 to below 1, such as 0.9".into()),
     }
 }
 
-fn field_bytes(text: &str) -> Result<usize, String> {
+/// Parses the size of a column.
+pub fn field_bytes(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(bytes @ (10 | 100)) => Ok(bytes),
         _ => Err("give 10 or 100".into()),
@@ -152,7 +154,8 @@ fn percentage() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(0..=100)
 }
 
-fn scale(text: &str) -> Result<Scale, String> {
+/// Parses a scale.
+pub fn scale(text: &str) -> Result<Scale, String> {
     match text {
         "full" => Ok(Scale::FULL),
         "tiny" => Ok(Scale::TINY),

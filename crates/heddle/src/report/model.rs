@@ -382,7 +382,7 @@ impl Run {
 }
 
 /// The middle value; the mean of the two middle ones of an even number; 0 of none.
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
         0 => 0.0,

@@ -1,6 +1,6 @@
 //! The table at the end of a benchmark.
 
-use super::model::{Measurement, Report};
+use super::model::{Machine, Measurement, Report};
 use super::{bytes, microseconds, percent, rate};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Write;
@@ -11,20 +11,7 @@ const RULES: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 /// The report as text: what it was measured on, the figures, aborts by reason, failed checks,
 /// notes. `colours` asks for escape sequences.
 pub fn render(report: &Report, colours: bool) -> String {
-    let mut text = String::new();
-    let machine = &report.machine;
-    let guest = if machine.virtual_machine { ", virtual" } else { "" };
-    let _ = writeln!(
-        text,
-        "{}, {} cores{guest}, {} GiB, {}\n{} ({}), huge pages {}",
-        machine.cpu,
-        machine.cores,
-        machine.memory_gib,
-        machine.os,
-        machine.rustc,
-        machine.profile,
-        machine.huge_pages
-    );
+    let mut text = machine(&report.machine);
     if let Some(result) = report.all().next() {
         let join = |pairs: Vec<String>| pairs.join(", ");
         let parameters = result.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
@@ -60,6 +47,24 @@ pub fn render(report: &Report, colours: bool) -> String {
     for note in &report.notes {
         let _ = writeln!(text, "note: {note}");
     }
+    text
+}
+
+/// What it was measured on, in two lines.
+pub fn machine(machine: &Machine) -> String {
+    let mut text = String::new();
+    let guest = if machine.virtual_machine { ", virtual" } else { "" };
+    let _ = writeln!(
+        text,
+        "{}, {} cores{guest}, {} GiB, {}\n{} ({}), huge pages {}",
+        machine.cpu,
+        machine.cores,
+        machine.memory_gib,
+        machine.os,
+        machine.rustc,
+        machine.profile,
+        machine.huge_pages
+    );
     text
 }
 
@@ -175,7 +180,8 @@ fn reasons(report: &Report, colours: bool) -> Table {
     table
 }
 
-fn empty(colours: bool) -> Table {
+/// A table without rows.
+pub fn empty(colours: bool) -> Table {
     let mut table = Table::new();
     table.load_style(RULES).set_content_arrangement(ContentArrangement::Disabled);
     if colours {
@@ -187,13 +193,14 @@ fn empty(colours: bool) -> Table {
 }
 
 /// Sets every column from `first` on to the right.
-fn align(table: &mut Table, first: usize) {
+pub fn align(table: &mut Table, first: usize) {
     for column in table.column_iter_mut().skip(first) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
-fn lines(table: &Table) -> String {
+/// A table as text.
+pub fn lines(table: &Table) -> String {
     let mut text = String::new();
     for line in table.lines() {
         text.push_str(line.trim_end());

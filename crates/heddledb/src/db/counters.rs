@@ -60,7 +60,7 @@ struct Line {
     commits: AtomicU64,
     user_aborts: AtomicU64,
     conflicts: [AtomicU64; Conflict::ALL.len()],
-    memory: [AtomicU64; 3],
+    memory: [AtomicU64; 4],
 }
 
 /// What a worker holds.
@@ -70,6 +70,8 @@ pub(crate) struct Memory {
     pub record_bytes: usize,
     /// Bytes of old versions.
     pub version_bytes: usize,
+    /// Old versions kept so far.
+    pub versions_kept: usize,
     /// Entries that wait for reclamation.
     pub garbage: usize,
 }
@@ -103,7 +105,8 @@ impl Counters {
     /// Publishes what a worker holds. Relaxed, like all figures here.
     #[inline(always)]
     pub fn memory(&self, worker: usize, memory: Memory) {
-        let figures = [memory.record_bytes, memory.version_bytes, memory.garbage];
+        let Memory { record_bytes, version_bytes, versions_kept, garbage } = memory;
+        let figures = [record_bytes, version_bytes, versions_kept, garbage];
         for (place, figure) in self.0[worker].memory.iter().zip(figures) {
             place.store(figure as u64, Ordering::Relaxed);
         }
@@ -112,10 +115,11 @@ impl Counters {
     /// What all workers hold.
     pub fn memory_sum(&self) -> Memory {
         self.0.iter().fold(Memory::default(), |mut sum, line| {
-            let [records, versions, garbage] =
+            let [records, versions, kept, garbage] =
                 line.memory.each_ref().map(|f| f.load(Ordering::Relaxed) as usize);
             sum.record_bytes += records;
             sum.version_bytes += versions;
+            sum.versions_kept += kept;
             sum.garbage += garbage;
             sum
         })

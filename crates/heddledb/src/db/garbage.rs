@@ -18,11 +18,15 @@ use crate::protocol::{Protocol, Seal};
 use crate::record::RecordRef;
 use crate::snapshot::{Boundaries, LiveView};
 use crate::sync::AtomicU64;
+use crate::table::Span;
 use crate::{stamp, version};
 use std::collections::VecDeque;
 
 /// Steps after one attempt: more than one transaction of the workloads leaves behind.
 const STEPS: usize = 32;
+
+/// How many entries before its turn a version's memory is asked for.
+const AHEAD: usize = 4;
 
 enum Remains {
     /// A record that may be absent for good; its key words are the next in `keys`.
@@ -104,6 +108,10 @@ impl Garbage {
                 _ => return,
             }
             let (_, remains) = self.queue.pop_front().expect("the front was just seen");
+            if let Some((_, Remains::Version(next))) = self.queue.get(AHEAD) {
+                next.record.prefetch(Span { start: next.head as usize, end: next.head as usize + 1 });
+                next.version.block().prefetch(Span { start: 0, end: 1 });
+            }
             match remains {
                 Remains::VersionBlock { block, words } => arena.release_version(words as usize, block),
                 Remains::Version(old) => {

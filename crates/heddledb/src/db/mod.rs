@@ -228,6 +228,7 @@ impl<P: Protocol> Database<P> {
             epoch: self.inner.clock.now(),
             record_bytes: memory.record_bytes,
             version_bytes: memory.version_bytes,
+            versions_kept: memory.versions_kept as u64,
             garbage: memory.garbage,
             oldest_snapshot: oldest_snapshot.map(|(_, _, age)| age),
             log: self.inner.logging().map(|log| log.metrics()),
@@ -297,6 +298,8 @@ pub struct Metrics {
     pub record_bytes: usize,
     /// Bytes of old versions that snapshots may need, or that wait for their reclamation.
     pub version_bytes: usize,
+    /// Old versions that were kept for snapshots since the database was opened.
+    pub versions_kept: u64,
     /// Reclamation steps that wait for their epoch, or for a snapshot to end.
     pub garbage: usize,
     /// How long the oldest snapshot has been open. Old versions and deleted rows pile up while it is.

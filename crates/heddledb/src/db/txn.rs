@@ -218,6 +218,7 @@ impl<P: Protocol> Txn<P> {
         let memory = Memory {
             record_bytes: worker.arena.bytes(),
             version_bytes: worker.arena.version_bytes(),
+            versions_kept: worker.arena.versions(),
             garbage: worker.garbage.len(),
         };
         self.db.counters.memory(worker.number, memory);
