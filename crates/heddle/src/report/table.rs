@@ -132,7 +132,8 @@ fn reasons(report: &Report, colours: bool) -> Table {
     table
 }
 
-fn empty(colours: bool) -> Table {
+/// A table without rows. `colours` asks for escape sequences.
+pub fn empty(colours: bool) -> Table {
     let mut table = Table::new();
     table.load_style(RULES).set_content_arrangement(ContentArrangement::Disabled);
     if colours {
@@ -144,13 +145,14 @@ fn empty(colours: bool) -> Table {
 }
 
 /// Sets every column from `first` on to the right.
-fn align(table: &mut Table, first: usize) {
+pub fn align(table: &mut Table, first: usize) {
     for column in table.column_iter_mut().skip(first) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
-fn lines(table: &Table) -> String {
+/// A table as text, without blanks at the ends of lines.
+pub fn lines(table: &Table) -> String {
     let mut text = String::new();
     for line in table.lines() {
         text.push_str(line.trim_end());
