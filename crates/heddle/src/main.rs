@@ -1,12 +1,14 @@
-//! The `heddle` command: benchmarks of HeddleDB, and a judge of transaction histories.
+//! The `heddle` command: benchmarks of HeddleDB, a judge of transaction histories, and a look into its files.
 
 #![deny(unsafe_code)]
 
 mod bench;
 mod check;
 mod clock;
+mod crash;
 mod failure;
 mod history;
+mod log;
 mod machine;
 mod progress;
 mod report;
@@ -16,8 +18,11 @@ use bench::arguments::BenchArguments;
 use check::CheckArguments;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
+use crash::CrashArguments;
+use crash::child::ChildArguments;
 use failure::{FOUND, Failure};
 use history::HistoryArguments;
+use log::LogArguments;
 use soak::SoakArguments;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -41,6 +46,8 @@ Examples:
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
   heddle soak --seconds 60
+  heddle log verify bank
+  heddle crash --cycles 200
 
 Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arguments or input.";
 
@@ -57,6 +64,15 @@ enum Command {
     /// Let rows come and go beside snapshots, and see that memory does not grow
     #[command(after_help = soak::EXAMPLES)]
     Soak(SoakArguments),
+    /// Look at the files of a database, or check them
+    #[command(after_help = log::EXAMPLES)]
+    Log(LogArguments),
+    /// Kill a process at work on a database, again and again, and check what is left (a test tool)
+    #[command(after_help = crash::EXAMPLES)]
+    Crash(CrashArguments),
+    /// What `heddle crash` starts
+    #[command(hide = true)]
+    CrashChild(ChildArguments),
 }
 
 fn main() -> ExitCode {
@@ -72,6 +88,11 @@ fn main() -> ExitCode {
         Command::History(history) => history::history(history).map(|()| true),
         Command::Check(check) => check::check(check),
         Command::Soak(arguments) => soak::soak(arguments),
+        Command::Log(log) => log::log(log),
+        Command::Crash(crash) => crash::crash(crash),
+        Command::CrashChild(child) => {
+            return crash::child::child(child).unwrap_or_else(|failure| refuse(&failure));
+        }
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

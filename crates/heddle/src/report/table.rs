@@ -180,7 +180,7 @@ fn reasons(report: &Report, colours: bool) -> Table {
     table
 }
 
-/// A table without rows.
+/// A table without rows. `colours` asks for escape sequences.
 pub fn empty(colours: bool) -> Table {
     let mut table = Table::new();
     table.load_style(RULES).set_content_arrangement(ContentArrangement::Disabled);
@@ -199,7 +199,7 @@ pub fn align(table: &mut Table, first: usize) {
     }
 }
 
-/// A table as text.
+/// A table as text, without blanks at the ends of lines.
 pub fn lines(table: &Table) -> String {
     let mut text = String::new();
     for line in table.lines() {

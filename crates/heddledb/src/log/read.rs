@@ -225,6 +225,24 @@ impl Segment {
     }
 }
 
+impl SegmentHeader {
+    /// What the segment `name` says about itself.
+    ///
+    /// # Errors
+    /// The system's; a file that is missing or has no right header.
+    pub fn of(storage: &dyn Storage, name: Name) -> Result<Self, LogError> {
+        let mut segment = Segment::open(storage, name, 0)?;
+        if segment.is_missing() {
+            return Err(segment.damaged(0, "the file is missing"));
+        }
+        match Self::decode(segment.bytes(0, SEGMENT_HEADER_BYTES)?) {
+            Ok(header) => Ok(header),
+            Err(HeaderFlaw::Bad(what)) => Err(segment.damaged(0, what)),
+            Err(HeaderFlaw::Version(found)) => Err(LogError::Version { file: segment.path, found }),
+        }
+    }
+}
+
 impl Scan {
     fn note(&mut self, header: &Header) {
         let label = &header.label;

@@ -1,0 +1,461 @@
+//! The child: opens the directory, and works until it is killed, or tells all that it found.
+//!
+//! A transaction takes three keys. For each it reads the *twin* (which version the key is at, and whether
+//! its slot exists) and the *slot* (a balance), writes both anew with the next version, moves money between
+//! the slots, perhaps deletes one, and adds a row to the *ledger* that tells keys, versions and balances. So
+//! from the ledger alone it can be computed what twins and slots must be, and a commit that is missing, or
+//! there in part, shows.
+
+use super::plan::{Habit, Id, KEYS, Opening, Plan, Random, Step, TOUCHED};
+use super::wire::{Message, Opened, Pipe};
+use crate::failure::Failure;
+use clap::Args;
+use heddledb::protocol::Visitor;
+use heddledb::{
+    Database, Durability, Error, LogError, Protocol, ReadTransaction, Result, Scan, Session, Table, Text,
+    Ticket, Transaction,
+};
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The exit code of a child whose log has failed, or who could not open the directory.
+pub const FAILED: u8 = 3;
+
+/// Arguments of `heddle crash-child`.
+#[derive(Args, Debug)]
+pub struct ChildArguments {
+    /// What it does: work or look
+    #[arg(long)]
+    pub role: String,
+    /// The directory
+    #[arg(long)]
+    pub dir: PathBuf,
+    /// The seed
+    #[arg(long)]
+    pub seed: u64,
+    /// The cycle
+    #[arg(long)]
+    pub cycle: u64,
+    /// End after so many transactions of each session, whatever the plan says
+    #[arg(long)]
+    pub transactions: Option<u64>,
+}
+
+#[derive(Table, Clone, Copy)]
+struct Ledger {
+    #[key]
+    cycle: u64,
+    #[key]
+    session: u8,
+    #[key]
+    number: u64,
+    key0: u64,
+    key1: u64,
+    key2: u64,
+    version0: u64,
+    version1: u64,
+    version2: u64,
+    balance0: i64,
+    balance1: i64,
+    balance2: i64,
+}
+
+impl Ledger {
+    fn words(&self) -> Vec<u64> {
+        let keys = [self.key0, self.key1, self.key2];
+        let versions = [self.version0, self.version1, self.version2];
+        let balances = [self.balance0, self.balance1, self.balance2].map(i64::cast_unsigned);
+        let id = [self.cycle, self.session.into(), self.number];
+        [id, keys, versions, balances].concat()
+    }
+}
+
+#[derive(Table, Clone, Copy)]
+#[table(index(ByBucket(bucket)))]
+struct Slot {
+    #[key]
+    key: u64,
+    version: u64,
+    writer: u64,
+    bucket: u8,
+    #[group(money)]
+    balance: i64,
+    #[group(filling)]
+    filling: Text<40>,
+}
+
+impl Slot {
+    fn words(&self) -> Vec<u64> {
+        // What it is filled with follows from the rest.
+        let filled = u64::from(self.filling.as_str() == filling(self.version, self.writer));
+        vec![self.key, self.version, self.writer, self.bucket.into(), self.balance.cast_unsigned(), filled]
+    }
+}
+
+#[derive(Table, Clone, Copy)]
+#[table(hash)]
+struct Twin {
+    #[key]
+    key: u64,
+    version: u64,
+    writer: u64,
+    present: bool,
+}
+
+impl Twin {
+    fn words(&self) -> Vec<u64> {
+        vec![self.key, self.version, self.writer, self.present.into()]
+    }
+}
+
+fn filling(version: u64, writer: u64) -> String {
+    format!("{version:016x}-{writer:016x}")
+}
+
+/// The bucket of a slot in its index.
+pub fn bucket(writer: u64) -> u8 {
+    (writer % 5) as u8
+}
+
+/// A digest of words.
+pub fn digest(words: &[u64]) -> u64 {
+    let mix = |hash: u64, word: &u64| (hash.rotate_left(23) ^ word).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    words.iter().fold(words.len() as u64, mix)
+}
+
+/// The digest of a whole database: messages in any order.
+pub fn digest_of_all<'a>(rows: impl Iterator<Item = &'a Message>) -> u64 {
+    rows.fold(0, |sum: u64, row| {
+        sum.wrapping_add(match row {
+            Message::Ledger(words) => digest(words),
+            Message::Slot(words) => digest(words).rotate_left(1),
+            Message::Twin(words) => digest(words).rotate_left(2),
+            Message::Entry(bucket, key) => digest(&[*bucket, *key]).rotate_left(3),
+            _ => 0,
+        })
+    })
+}
+
+/// Runs the child.
+pub fn child(arguments: &ChildArguments) -> Result<ExitCode, Failure> {
+    let pipe = Pipe::new().map_err(|error| Failure::run(error.to_string()))?;
+    let plan = Plan::of(arguments.seed, arguments.cycle);
+    let looks = arguments.role == "look";
+    let opening = if looks { plan.look } else { plan.work };
+    let child = Child { arguments, plan: &plan, pipe: &pipe, opening, looks };
+    let outcome = opening.kind.visit(child);
+    match outcome {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            pipe.send(&failure(&error));
+            Ok(ExitCode::from(FAILED))
+        }
+    }
+}
+
+/// How a failure is told.
+fn failure(error: &Error) -> Message {
+    let log = |error: &LogError| match error {
+        LogError::Io { doing, .. } => (*doing).to_owned(),
+        other => other.to_string(),
+    };
+    match error {
+        Error::OutcomeUnknown(error) => Message::Failed(log(error)),
+        Error::LogFailed(error) => Message::Failed(log(error)),
+        Error::Open(error) => match &**error {
+            LogError::Io { doing, .. } => Message::Failed(format!("opening: {doing}")),
+            // Nothing but the system may refuse what it wrote itself.
+            other => Message::Violation(format!("the directory does not open: {other}")),
+        },
+        other => Message::Violation(other.to_string()),
+    }
+}
+
+struct Child<'a> {
+    arguments: &'a ChildArguments,
+    plan: &'a Plan,
+    pipe: &'a Pipe,
+    opening: Opening,
+    looks: bool,
+}
+
+impl Visitor for Child<'_> {
+    type Output = Result<()>;
+
+    fn visit<P: Protocol>(self, options: P::Options) -> Result<()> {
+        let Opening { files, compression, threads, .. } = self.opening;
+        let builder = Database::builder().protocol::<P>().options(options);
+        let builder = builder.table::<Ledger>(1000).table::<Slot>(16).table::<Twin>(16);
+        let builder = builder.log_files(files).compression(compression).recovery_threads(threads);
+        let builder = builder.epoch_interval(Duration::from_millis(2)).path(&self.arguments.dir);
+        let builder = builder.checkpoint_after(Some(self.plan.checkpoint_after));
+        let builder = match self.looks && self.plan.look_without_log {
+            true => builder.durability(Durability::None),
+            false => builder,
+        };
+        let db = builder.open()?;
+        let rows = everything(&db)?;
+        let mut opened = Opened { digest: digest_of_all(rows.iter()), ..Opened::default() };
+        if let Some(recovery) = db.recovery() {
+            (opened.rows, opened.transactions) = (recovery.rows, recovery.transactions);
+            opened.torn = recovery.torn.len() as u64;
+        }
+        self.pipe.send(&Message::Opened(opened));
+        if self.looks {
+            self.pipe.send_all(rows.into_iter().chain([Message::Ended(Vec::new())]));
+            return Ok(());
+        }
+        self.work(&db)
+    }
+}
+
+/// All rows of all tables.
+fn everything<P: Protocol>(db: &Database<P>) -> Result<Vec<Message>> {
+    db.session()?.run(|tx| {
+        let mut rows = Vec::new();
+        rows.extend(tx.collect(Scan::<Ledger>::all())?.iter().map(|row| Message::Ledger(row.words())));
+        rows.extend(tx.collect(Scan::<Slot>::all())?.iter().map(|row| Message::Slot(row.words())));
+        for key in 0..KEYS {
+            rows.extend(tx.get::<Twin>(key)?.map(|row| Message::Twin(row.words())));
+        }
+        tx.scan_index(Scan::<ByBucket>::all(), |bucket, key| {
+            rows.push(Message::Entry(bucket_of(bucket), key));
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    })
+}
+
+fn bucket_of(key: <ByBucket as heddledb::table::Relation>::Key) -> u64 {
+    u64::from(key.0)
+}
+
+impl Child<'_> {
+    /// Runs the sessions. Returns when all have done their share, if they are to end at all.
+    fn work<P: Protocol>(&self, db: &Database<P>) -> Result<()> {
+        let ends = self.arguments.transactions.is_some() || self.plan.moment == super::plan::Moment::End;
+        let limit = self.arguments.transactions.unwrap_or(if ends { 100 } else { 400 });
+        let stop = AtomicBool::new(false);
+        let sessions = (self.plan.sessions.iter().enumerate())
+            .map(|(number, habit)| Ok((number as u64, *habit, db.session()?)))
+            .collect::<Result<Vec<_>>>()?;
+        let mut tried: Vec<u64> = Vec::new();
+        let outcome = std::thread::scope(|scope| {
+            let checkpoints = self.plan.checkpoints.then(|| scope.spawn(|| self.checkpoints(db, &stop)));
+            let threads: Vec<_> = (sessions.into_iter())
+                .map(|(number, habit, session)| {
+                    scope.spawn(move || self.session(db, session, number, habit, limit))
+                })
+                .collect();
+            let mut outcome = Ok(());
+            for thread in threads {
+                match thread.join() {
+                    Ok(Ok(count)) => tried.push(count),
+                    Ok(Err(error)) => outcome = Err(error),
+                    Err(_) => self.violation("a session panicked"),
+                }
+            }
+            if !ends && outcome.is_ok() {
+                // To be killed.
+                loop {
+                    std::thread::park();
+                }
+            }
+            // Relaxed: a hint.
+            stop.store(true, Ordering::Relaxed);
+            if let Some(Err(_)) = checkpoints.map(|thread| thread.join()) {
+                self.violation("a checkpoint panicked");
+            }
+            outcome
+        });
+        outcome?;
+        db.flush()?;
+        self.pipe.send(&Message::Ended(tried));
+        Ok(())
+    }
+
+    fn violation(&self, what: impl Into<String>) {
+        self.pipe.send(&Message::Violation(what.into()));
+    }
+
+    /// Takes checkpoints until it is told to stop, or the log fails.
+    fn checkpoints<P: Protocol>(&self, db: &Database<P>, stop: &AtomicBool) {
+        let mut random = Random::new(self.arguments.seed, &[3, self.arguments.cycle]);
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(random.micros(2_000));
+            self.pipe.send(&Message::CheckpointBegun);
+            match db.checkpoint() {
+                Ok(_) => self.pipe.send(&Message::CheckpointEnded),
+                // The one before stays in force.
+                Err(Error::Open(error)) => match *error {
+                    LogError::Io { doing, .. } => {
+                        self.pipe.send(&Message::CheckpointFailed(format!("checkpoint: {doing}")));
+                    }
+                    other => self.violation(format!("a checkpoint found: {other}")),
+                },
+                Err(Error::LogFailed(_) | Error::OutcomeUnknown(_)) => return,
+                Err(other) => self.violation(format!("a checkpoint failed: {other}")),
+            }
+        }
+    }
+
+    /// Runs the transactions of a session; says how many it tried.
+    fn session<P: Protocol>(
+        &self,
+        db: &Database<P>,
+        mut session: Session<P>,
+        number: u64,
+        habit: Habit,
+        limit: u64,
+    ) -> Result<u64> {
+        let mut random = Random::new(self.arguments.seed, &[4, self.arguments.cycle, number]);
+        let mut under_way: VecDeque<(u64, u64, Ticket)> = VecDeque::new();
+        let mut last = None;
+        session.set_durability(if habit == Habit::Sync { Durability::Sync } else { Durability::Epoch })?;
+        let outcome = (0..limit).try_for_each(|transaction| {
+            let id = Id { cycle: self.arguments.cycle, session: number, number: transaction };
+            let step = Step::of(self.arguments.seed, id);
+            let outcome = match habit {
+                Habit::Pipelined(_) => {
+                    session.run_pipelined(|tx| take(tx, &step, id)).map(|(row, ticket)| (row, Some(ticket)))
+                }
+                _ => session.run(|tx| take(tx, &step, id)).map(|row| (row, None)),
+            };
+            let (row, ticket) = match outcome {
+                Ok((row, ticket)) if !step.doomed => (row, ticket),
+                Ok(_) => {
+                    self.violation(format!("{id} did not abort"));
+                    return Ok(());
+                }
+                Err(Error::User(reason)) if step.doomed && reason.to_string() == DOOMED => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            last = Some(transaction);
+            match habit {
+                Habit::Sync => self.pipe.send(&Message::Durable(number, transaction, digest(&row.words()))),
+                Habit::Pipelined(most) => {
+                    under_way.extend(ticket.map(|ticket| (transaction, digest(&row.words()), ticket)));
+                    while under_way.len() as u64 > most
+                        || under_way.front().is_some_and(|(_, _, ticket)| ticket.is_durable())
+                    {
+                        self.redeem(number, &mut under_way)?;
+                    }
+                }
+                Habit::Epoch => {
+                    if random.percent(4) {
+                        db.flush()?;
+                        self.pipe.send(&Message::Flushed(number, transaction));
+                    }
+                    std::thread::sleep(random.micros(100));
+                }
+            }
+            Ok(())
+        });
+        let outcome = outcome.and_then(|()| {
+            while !under_way.is_empty() {
+                self.redeem(number, &mut under_way)?;
+            }
+            Ok(limit)
+        });
+        if let Err(Error::OutcomeUnknown(_) | Error::LogFailed(_)) = &outcome {
+            self.stays_failed(db, &mut session, number, limit);
+        }
+        outcome
+    }
+
+    /// Waits for the oldest commit under way, and acknowledges it.
+    fn redeem(&self, session: u64, under_way: &mut VecDeque<(u64, u64, Ticket)>) -> Result<()> {
+        let Some((number, digest, ticket)) = under_way.pop_front() else { return Ok(()) };
+        ticket.wait()?;
+        self.pipe.send(&Message::Durable(session, number, digest));
+        Ok(())
+    }
+
+    /// Tries to go on with a log that has failed. Nothing may be acknowledged any more.
+    fn stays_failed<P: Protocol>(&self, db: &Database<P>, session: &mut Session<P>, number: u64, from: u64) {
+        let is_failure = |error: &Error| matches!(error, Error::LogFailed(_) | Error::OutcomeUnknown(_));
+        for transaction in from..from + 3 {
+            let id = Id { cycle: self.arguments.cycle, session: number, number: transaction };
+            let step = Step { doomed: false, ..Step::of(self.arguments.seed, id) };
+            match session.run(|tx| take(tx, &step, id)) {
+                Err(Error::LogFailed(_)) => {}
+                Err(other) => self.violation(format!("after the log failed a commit said: {other}")),
+                Ok(_) => self.violation("a commit went through after the log failed"),
+            }
+        }
+        if !db.flush().is_err_and(|error| is_failure(&error)) {
+            self.violation("a flush went through after the log failed");
+        }
+        if !db.checkpoint().is_err_and(|error| is_failure(&error)) {
+            self.violation("a checkpoint went through after the log failed");
+        }
+    }
+}
+
+const DOOMED: &str = "doomed";
+const TORN: &str = "slot and twin of a key do not agree";
+
+/// The transaction of a step.
+fn take(tx: &mut impl Transaction, step: &Step, id: Id) -> Result<Ledger> {
+    let writer = id.word();
+    let (mut versions, mut balances, mut present) = ([0; TOUCHED], [0i64; TOUCHED], [false; TOUCHED]);
+    for (place, key) in step.keys.into_iter().enumerate() {
+        let Some(twin) = tx.get::<Twin>(key)? else { continue };
+        (versions[place], present[place]) = (twin.version, twin.present);
+        match tx.get::<Slot>(key)? {
+            Some(slot) if twin.present && slot.version == twin.version && slot.writer == twin.writer => {
+                balances[place] = slot.balance;
+            }
+            None if !twin.present => {}
+            // A conflict, if it was not there for all to see.
+            _ => return Err(Error::user(TORN)),
+        }
+    }
+    let before = balances;
+    balances[0] -= step.amount;
+    balances[1] += step.amount;
+    if step.deletes {
+        balances[0] += balances[2];
+        balances[2] = 0;
+    }
+    for (place, key) in step.keys.into_iter().enumerate() {
+        let (version, balance) = (versions[place] + 1, balances[place]);
+        versions[place] = version;
+        let stays = !(step.deletes && place == 2);
+        tx.upsert(Twin { key, version, writer, present: stays })?;
+        let filling = Text::truncated(&filling(version, writer));
+        if !stays {
+            if tx.delete::<Slot>(key)? != present[place] {
+                return Err(Error::user(TORN));
+            }
+        } else if present[place] && !step.whole {
+            let columns = ((Slot::version, Slot::writer, Slot::bucket), Slot::filling);
+            tx.set_columns(key, columns, ((version, writer, bucket(writer)), filling))?;
+            if balance != before[place] {
+                tx.add(Slot::balance, key, balance - before[place])?;
+            }
+        } else {
+            tx.upsert(Slot { key, version, writer, bucket: bucket(writer), balance, filling })?;
+        }
+    }
+    let row = Ledger {
+        cycle: id.cycle,
+        session: id.session as u8,
+        number: id.number,
+        key0: step.keys[0],
+        key1: step.keys[1],
+        key2: step.keys[2],
+        version0: versions[0],
+        version1: versions[1],
+        version2: versions[2],
+        balance0: balances[0],
+        balance1: balances[1],
+        balance2: balances[2],
+    };
+    tx.insert(row)?;
+    if step.doomed { Err(Error::user(DOOMED)) } else { Ok(row) }
+}

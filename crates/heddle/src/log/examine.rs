@@ -1,0 +1,609 @@
+//! Goes through a directory as recovery does, without changing it and without the table types.
+//!
+//! Where recovery stops at the first damage, this notes it and goes on, as an opening with salvage
+//! would: a generation counts up to its damage, and what comes after that is looked at all the same.
+
+use super::files::ReadOnly;
+use heddledb::LogError;
+use heddledb::log::{
+    Checkpoint, Compression, Entries, Entry, Frames, Generation, Header, Malformed, Manifest, Name,
+    RelationEntry, Rows, SegmentHeader, Survey, survey,
+};
+use heddledb::storage::Storage;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a directory holds.
+#[derive(Serialize, Debug)]
+pub struct Examined {
+    /// The directory.
+    pub place: String,
+    /// False where something is damaged.
+    pub whole: bool,
+    /// True while a database has it open; then this may be of several moments.
+    pub in_use: bool,
+    /// The last durable epoch; of what salvage would leave, if something is damaged.
+    pub durable_epoch: u64,
+    /// The manifest, if it can be read.
+    pub manifest: Option<ManifestTold>,
+    /// The checkpoint that the manifest lists.
+    pub checkpoint: Option<CheckpointTold>,
+    /// The generations that the manifest lists; without a manifest, those that the files name.
+    pub generations: Vec<GenerationTold>,
+    /// Files of the database's that the manifest does not list: they count for nothing.
+    pub unlisted: Vec<String>,
+    /// What is damaged or cannot be read.
+    pub problems: Vec<Problem>,
+}
+
+/// The manifest without what is told elsewhere.
+#[derive(Serialize, Debug)]
+pub struct ManifestTold {
+    /// The directory's random id, in hex digits.
+    pub directory: String,
+    /// The number of the next generation.
+    pub next_generation: u64,
+    /// The lowest epoch that the next opening may begin with.
+    pub floor: u64,
+    /// The tables and indexes.
+    pub relations: Vec<RelationTold>,
+}
+
+/// A table or index.
+#[derive(Serialize, Debug)]
+pub struct RelationTold {
+    /// Its number in the files.
+    pub id: u16,
+    /// Its name.
+    pub name: String,
+    /// Words of a key.
+    pub key_words: u8,
+    /// Words of each column group.
+    pub groups: Vec<u32>,
+    /// Its definition.
+    pub schema: String,
+}
+
+/// A checkpoint.
+#[derive(Serialize, Debug)]
+pub struct CheckpointTold {
+    /// Its number.
+    pub number: u64,
+    /// The last epoch that it holds.
+    pub epoch: u64,
+    /// Its parts.
+    pub parts: Vec<PartTold>,
+    /// Rows of each relation.
+    pub relations: Vec<RowsOf>,
+}
+
+/// A part of a checkpoint.
+#[derive(Serialize, Debug, Default)]
+pub struct PartTold {
+    /// The name of the file.
+    pub file: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Whole frames.
+    pub frames: u64,
+    /// Rows in them.
+    pub rows: u64,
+    /// Rows that the manifest says it has.
+    pub rows_listed: u64,
+}
+
+/// How much a checkpoint has of a relation.
+#[derive(Serialize, Debug)]
+pub struct RowsOf {
+    /// Its name, or its number where that is not known.
+    pub relation: String,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of their words.
+    pub bytes: u64,
+}
+
+/// A generation of the log.
+#[derive(Serialize, Debug)]
+pub struct GenerationTold {
+    /// Its number.
+    pub number: u64,
+    /// So many rounds count because a recovery or a checkpoint has closed it.
+    pub closed_after: Option<u64>,
+    /// Whole rounds.
+    pub rounds: u64,
+    /// The closed epoch of the last of them.
+    pub closed_epoch: u64,
+    /// The highest epoch named anywhere in it.
+    pub highest_epoch: u64,
+    /// Only commits up to this epoch count.
+    pub counts_up_to_epoch: u64,
+    /// Its files.
+    pub files: Vec<FileTold>,
+    /// Transactions that count and are not in the checkpoint.
+    pub transactions: u64,
+    /// Transactions that the checkpoint holds already.
+    pub in_checkpoint: u64,
+    /// Transactions of epochs that were not closed: nobody was told that they are durable.
+    pub dropped: u64,
+    /// Writes of the transactions that count.
+    pub writes: u64,
+    /// The same by relation.
+    pub relations: Vec<WritesTo>,
+    /// The round that was being written when the writer stopped.
+    pub torn: Option<TornTold>,
+}
+
+/// A file of the log.
+#[derive(Serialize, Debug, Default)]
+pub struct FileTold {
+    /// Its name.
+    pub file: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Bytes of it that count.
+    pub bytes_whole: u64,
+    /// Frames of whole rounds.
+    pub frames: u64,
+    /// Compressed ones among them.
+    pub compressed: u64,
+    /// Entries in them.
+    pub transactions: u64,
+}
+
+/// How much of a generation concerns a relation.
+#[derive(Serialize, Debug)]
+pub struct WritesTo {
+    /// Its name, or its number where that is not known.
+    pub relation: String,
+    /// Writes of rows.
+    pub writes: u64,
+    /// Deletions of rows.
+    pub deletes: u64,
+    /// Bytes of their words.
+    pub bytes: u64,
+}
+
+/// A torn tail.
+#[derive(Serialize, Debug)]
+pub struct TornTold {
+    /// A file that lacks something of it.
+    pub file: String,
+    /// From where on.
+    pub offset: u64,
+    /// Bytes behind the whole rounds, in all files.
+    pub bytes: u64,
+    /// What was found.
+    pub what: String,
+}
+
+/// Something that is damaged or cannot be read.
+#[derive(Serialize, Debug)]
+pub struct Problem {
+    /// The file, with its directory.
+    pub file: Option<String>,
+    /// Where in it.
+    pub offset: Option<u64>,
+    /// What, and what to do.
+    pub message: String,
+}
+
+impl From<LogError> for Problem {
+    fn from(error: LogError) -> Self {
+        let message = error.to_string();
+        let (file, offset) = match error {
+            LogError::Damaged { file, offset, .. } | LogError::Compression { file, offset, .. } => {
+                (Some(file), Some(offset))
+            }
+            LogError::Io { file, .. } | LogError::Version { file, .. } => (Some(file), None),
+            _ => (None, None),
+        };
+        Self { file, offset, message }
+    }
+}
+
+/// A transaction of the log, for whoever wants to see them all.
+pub struct Told<'a> {
+    /// The generation.
+    pub generation: u64,
+    /// The file in it.
+    pub file: u8,
+    /// The round.
+    pub round: u64,
+    /// The entry.
+    pub entry: Entry<'a>,
+    /// Whether it counts, is in the checkpoint, or is dropped.
+    pub fate: Fate,
+}
+
+/// Who is shown every transaction, until false is returned.
+pub type See<'a> = Option<&'a mut dyn FnMut(&Names, &Told<'_>) -> bool>;
+
+/// What recovery does with a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It is replayed.
+    Counts,
+    /// The checkpoint holds it.
+    InCheckpoint,
+    /// Its epoch was not closed.
+    Dropped,
+}
+
+/// Names for the numbers of relations.
+#[derive(Default)]
+pub struct Names(BTreeMap<u16, RelationEntry>);
+
+impl Names {
+    /// The name of a relation, or its number where that is not known.
+    pub fn of(&self, id: u16) -> String {
+        self.0.get(&id).map_or_else(|| format!("relation {id}"), |entry| entry.name.clone())
+    }
+}
+
+/// Why there is nothing to examine.
+pub enum Refusal {
+    /// Neither a manifest nor a file that needs one.
+    NoDatabase,
+    /// The directory cannot be read.
+    Failed(LogError),
+}
+
+/// Goes through the directory `storage`. `see` is shown every transaction, in the order of
+/// the rounds.
+pub fn examine(storage: &ReadOnly, in_use: bool, see: See<'_>) -> Result<Examined, Refusal> {
+    let failed = |source| LogError::Io { doing: "listing the files of", file: storage.place(), source };
+    let names = storage.list().map_err(|error| Refusal::Failed(failed(error)))?;
+    let names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
+    let mut problems = Vec::new();
+    let manifest = match Manifest::read(storage) {
+        Ok(None) => return Err(Refusal::NoDatabase),
+        Ok(manifest) => manifest,
+        Err(error) => {
+            problems.push(error.into());
+            None
+        }
+    };
+    let (directory, checkpoint, generations) = match &manifest {
+        Some(manifest) => (manifest.directory, manifest.checkpoint.clone(), manifest.generations.clone()),
+        None => {
+            let (directory, generations) = by_name(storage, &names);
+            (directory, None, generations)
+        }
+    };
+    let relations = manifest.iter().flat_map(|manifest| &manifest.relations);
+    let mut examiner = Examiner {
+        storage,
+        directory,
+        names: Names(relations.map(|entry| (entry.id, entry.clone())).collect()),
+        knows_relations: manifest.is_some(),
+        checkpoint_epoch: checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.epoch),
+        problems,
+        see,
+    };
+    let surveys: Vec<Option<Survey>> =
+        generations.iter().map(|generation| examiner.survey(generation)).collect();
+    let durable = durable(&generations, &surveys, examiner.checkpoint_epoch);
+    let checkpoint = checkpoint.map(|checkpoint| examiner.checkpoint(&checkpoint));
+    let pairs = generations.iter().zip(&surveys);
+    let generations =
+        pairs.map(|(generation, survey)| examiner.generation(generation, survey.as_ref(), durable)).collect();
+    let listed = |name: &Name| match *name {
+        _ if manifest.is_none() => true,
+        Name::NewManifest => false,
+        Name::Manifest | Name::Lock => true,
+        Name::Log { generation, file } => {
+            let mut all = manifest.iter().flat_map(|manifest| &manifest.generations);
+            all.any(|listed| listed.number == generation && file < listed.files)
+        }
+        Name::Checkpoint { number, part } => {
+            let listed = manifest.as_ref().and_then(|manifest| manifest.checkpoint.as_ref());
+            listed.is_some_and(|listed| listed.number == number && usize::from(part) < listed.parts.len())
+        }
+    };
+    Ok(Examined {
+        place: storage.place(),
+        whole: examiner.problems.is_empty(),
+        in_use,
+        durable_epoch: durable,
+        manifest: manifest.as_ref().map(tell),
+        checkpoint,
+        generations,
+        unlisted: names.iter().filter(|name| !listed(name)).map(Name::to_string).collect(),
+        problems: examiner.problems,
+    })
+}
+
+/// How many bytes an examination reads, nearly.
+pub fn bytes_to_read(storage: &ReadOnly) -> u64 {
+    let names = storage.list().unwrap_or_default();
+    let bytes = |name: &String| match Name::parse(name) {
+        // Surveyed, then read.
+        Some(Name::Log { .. }) => 2 * storage.length(name),
+        Some(Name::Checkpoint { .. }) => storage.length(name),
+        _ => 0,
+    };
+    names.iter().map(bytes).sum()
+}
+
+/// The directory's id and generations as the files tell them, where there is no manifest.
+fn by_name(storage: &ReadOnly, names: &[Name]) -> (u64, Vec<Generation>) {
+    let mut directory = 0;
+    let mut generations = BTreeMap::new();
+    for name in names {
+        let Name::Log { generation, file } = *name else { continue };
+        let files: &mut u8 = generations.entry(generation).or_default();
+        *files = (*files).max(file.saturating_add(1));
+        if let Ok(header) = SegmentHeader::of(storage, *name) {
+            directory = header.directory;
+            *files = (*files).max(header.files);
+        }
+    }
+    let limit = heddledb::log::FILES_MAX;
+    let generation =
+        |(number, files): (u64, u8)| Generation { number, files: files.clamp(1, limit), end: None };
+    (directory, generations.into_iter().map(generation).collect())
+}
+
+/// The last durable epoch, as an opening with salvage finds it.
+fn durable(generations: &[Generation], surveys: &[Option<Survey>], checkpoint_epoch: u64) -> u64 {
+    let mut durable = checkpoint_epoch;
+    for (generation, survey) in generations.iter().zip(surveys) {
+        let Some(survey) = survey else { break };
+        durable = durable.max(survey.closed.min(limit(generation)));
+        if survey.lost.is_some() {
+            break;
+        }
+    }
+    durable
+}
+
+/// The last epoch of a generation that counts, as far as the manifest says.
+fn limit(generation: &Generation) -> u64 {
+    generation.end.map_or(u64::MAX, |end| end.epoch)
+}
+
+fn tell(manifest: &Manifest) -> ManifestTold {
+    let relation = |entry: &RelationEntry| RelationTold {
+        id: entry.id,
+        name: entry.name.clone(),
+        key_words: entry.key_words,
+        groups: entry.groups.clone(),
+        schema: entry.schema.clone(),
+    };
+    ManifestTold {
+        directory: format!("{:016x}", manifest.directory),
+        next_generation: manifest.next_generation,
+        floor: manifest.floor,
+        relations: manifest.relations.iter().map(relation).collect(),
+    }
+}
+
+/// What is needed all along.
+struct Examiner<'a, 's> {
+    storage: &'a ReadOnly,
+    directory: u64,
+    names: Names,
+    knows_relations: bool,
+    checkpoint_epoch: u64,
+    problems: Vec<Problem>,
+    see: See<'s>,
+}
+
+/// A file of a generation, at one of its frames.
+struct Stream {
+    frames: Frames,
+    header: Option<Header>,
+    words: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Sum {
+    writes: u64,
+    deletes: u64,
+    bytes: u64,
+}
+
+impl Examiner<'_, '_> {
+    /// Surveys a generation; what salvage would give up is a problem here.
+    fn survey(&mut self, generation: &Generation) -> Option<Survey> {
+        match survey(self.storage, self.directory, generation, true) {
+            Ok(survey) => {
+                if let Some(lost) = survey.lost.clone() {
+                    let (file, offset, what) = (lost.file, lost.offset, lost.what);
+                    self.problems.push(LogError::Damaged { file, offset, what }.into());
+                }
+                Some(survey)
+            }
+            Err(error) => {
+                self.problems.push(error.into());
+                None
+            }
+        }
+    }
+
+    fn checkpoint(&mut self, checkpoint: &Checkpoint) -> CheckpointTold {
+        let mut sums: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
+        let mut parts = Vec::new();
+        for part in 0..checkpoint.parts.len().min(256) {
+            let file = Name::Checkpoint { number: checkpoint.number, part: part as u8 }.to_string();
+            let bytes = self.storage.length(&file);
+            let rows_listed = checkpoint.parts[part].rows;
+            let mut told = PartTold { file, bytes, rows_listed, ..PartTold::default() };
+            if let Err(error) = self.part(checkpoint, part as u8, &mut told, &mut sums) {
+                self.problems.push(error.into());
+            }
+            parts.push(told);
+        }
+        let relation = |(id, (rows, words)): (u16, (u64, u64))| RowsOf {
+            relation: self.names.of(id),
+            rows,
+            bytes: 8 * words,
+        };
+        CheckpointTold {
+            number: checkpoint.number,
+            epoch: checkpoint.epoch,
+            parts,
+            relations: sums.into_iter().map(relation).collect(),
+        }
+    }
+
+    fn part(
+        &self,
+        checkpoint: &Checkpoint,
+        part: u8,
+        told: &mut PartTold,
+        sums: &mut BTreeMap<u16, (u64, u64)>,
+    ) -> Result<(), LogError> {
+        let mut words = Vec::new();
+        let mut frames = Frames::of_checkpoint(self.storage, self.directory, checkpoint, part)?;
+        while frames.next_frame(&mut words)?.is_some() {
+            let malformed = |what| frames.malformed(Malformed { at: 0, what });
+            let rows = Rows::new(&words).map_err(|error| frames.malformed(error))?;
+            let entry = self.names.0.get(&rows.relation).ok_or_else(|| malformed(UNKNOWN))?;
+            if (rows.key_words, rows.data_words) != (usize::from(entry.key_words), entry.row_words()) {
+                return Err(malformed(OTHER_SHAPE));
+            }
+            let count = rows.len() as u64;
+            let (all, words) = sums.entry(rows.relation).or_default();
+            *all += count;
+            *words += count * (rows.key_words + rows.data_words) as u64;
+            told.frames += 1;
+            told.rows += count;
+        }
+        Ok(())
+    }
+
+    fn generation(
+        &mut self,
+        generation: &Generation,
+        survey: Option<&Survey>,
+        durable: u64,
+    ) -> GenerationTold {
+        let file = |file| {
+            let name = Name::Log { generation: generation.number, file }.to_string();
+            let counts = survey.and_then(|survey| survey.files.get(usize::from(file))).copied();
+            let counts = counts.unwrap_or_default();
+            FileTold {
+                bytes: self.storage.length(&name),
+                file: name,
+                bytes_whole: counts.bytes,
+                frames: counts.frames,
+                ..FileTold::default()
+            }
+        };
+        let mut told = GenerationTold {
+            number: generation.number,
+            closed_after: generation.end.map(|end| end.rounds),
+            rounds: survey.map_or(0, |survey| survey.rounds),
+            closed_epoch: survey.map_or(0, |survey| survey.closed),
+            highest_epoch: survey.map_or(0, |survey| survey.highest),
+            counts_up_to_epoch: durable.min(limit(generation)),
+            files: (0..generation.files).map(file).collect(),
+            transactions: 0,
+            in_checkpoint: 0,
+            dropped: 0,
+            writes: 0,
+            relations: Vec::new(),
+            torn: None,
+        };
+        let Some(survey) = survey else { return told };
+        told.torn = survey.torn.clone().map(|torn| TornTold {
+            file: torn.file,
+            offset: torn.offset,
+            bytes: torn.bytes,
+            what: torn.what,
+        });
+        let mut sums = BTreeMap::new();
+        if let Err(error) = self.entries(generation, survey, &mut told, &mut sums) {
+            self.problems.push(error.into());
+        }
+        let relation = |(id, sum): (u16, Sum)| WritesTo {
+            relation: self.names.of(id),
+            writes: sum.writes,
+            deletes: sum.deletes,
+            bytes: sum.bytes,
+        };
+        told.relations = sums.into_iter().map(relation).collect();
+        told
+    }
+
+    /// Reads all entries, in the order of the rounds.
+    fn entries(
+        &mut self,
+        generation: &Generation,
+        survey: &Survey,
+        told: &mut GenerationTold,
+        sums: &mut BTreeMap<u16, Sum>,
+    ) -> Result<(), LogError> {
+        let open = |file| -> Result<Stream, LogError> {
+            let mut frames = Frames::of_log(self.storage, self.directory, generation, survey, file)?;
+            let mut words = Vec::new();
+            let header = match survey.files[usize::from(file)].frames {
+                0 => None,
+                _ => frames.next_frame(&mut words)?,
+            };
+            Ok(Stream { frames, header, words })
+        };
+        let mut streams = (0..generation.files).map(open).collect::<Result<Vec<_>, _>>()?;
+        let at = |stream: &Stream| stream.header.map(|header| header.label.round);
+        while let Some((round, file)) =
+            streams.iter().enumerate().filter_map(|(file, stream)| Some((at(stream)?, file))).min()
+        {
+            let stream = &mut streams[file];
+            if stream.header.is_some_and(|header| header.compression != Compression::None) {
+                told.files[file].compressed += 1;
+            }
+            for entry in Entries::new(&stream.words) {
+                let entry = entry.map_err(|error| stream.frames.malformed(error))?;
+                self.shape(&entry).map_err(|what| stream.frames.malformed(Malformed { at: 0, what }))?;
+                told.files[file].transactions += 1;
+                let fate = if entry.epoch() > told.counts_up_to_epoch {
+                    told.dropped += 1;
+                    Fate::Dropped
+                } else if entry.epoch() <= self.checkpoint_epoch {
+                    told.in_checkpoint += 1;
+                    Fate::InCheckpoint
+                } else {
+                    told.transactions += 1;
+                    Fate::Counts
+                };
+                if fate == Fate::Counts {
+                    told.writes += entry.len() as u64;
+                    for write in entry.writes() {
+                        let sum: &mut Sum = sums.entry(write.relation).or_default();
+                        *(if write.present { &mut sum.writes } else { &mut sum.deletes }) += 1;
+                        sum.bytes += 8 * (1 + write.key.len() + write.data.len()) as u64;
+                    }
+                }
+                if let Some(see) = &mut self.see {
+                    let told = Told { generation: generation.number, file: file as u8, round, entry, fate };
+                    if !see(&self.names, &told) {
+                        self.see = None;
+                    }
+                }
+            }
+            stream.header = stream.frames.next_frame(&mut stream.words)?;
+        }
+        Ok(())
+    }
+
+    /// Compares the writes of an entry with the relations that the manifest lists.
+    fn shape(&self, entry: &Entry<'_>) -> Result<(), &'static str> {
+        if !self.knows_relations {
+            return Ok(());
+        }
+        for write in entry.writes() {
+            let relation = self.names.0.get(&write.relation).ok_or(UNKNOWN)?;
+            let due = relation.data_words(write.groups).ok_or(OTHER_SHAPE)?;
+            let due = if write.present { due } else { 0 };
+            if (write.key.len(), write.data.len()) != (usize::from(relation.key_words), due) {
+                return Err(OTHER_SHAPE);
+            }
+        }
+        Ok(())
+    }
+}
+
+const UNKNOWN: &str = "a relation that the manifest does not list";
+const OTHER_SHAPE: &str = "a row of another shape than its relation's";
