@@ -12,6 +12,7 @@
 //! | `adding`, `taking` | one adds rows, the other deletes them: blocks are freed where they were not taken |
 //! | `short` | snapshots of a recent moment |
 //! | `long` | snapshots that stay open for some time, and are read through now and then |
+//! | `checkpoints` | writes one checkpoint after the other, which cuts the log short |
 //!
 //! Each snapshot is checked: the window of `moving` is whole, and rows agree with their index entries.
 
@@ -22,6 +23,7 @@ use heddledb::protocol::{Kind, Visitor};
 use heddledb::{Database, Error, Metrics, Protocol, ReadTransaction, Scan, Session, Table, Transaction};
 use std::fmt;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -47,6 +49,13 @@ pub struct SoakArguments {
     /// How old a short snapshot's moment may be, in milliseconds
     #[arg(long, value_name = "MS", default_value = "100")]
     pub interval: u64,
+    /// Where the log and the checkpoints go, in a folder that is removed afterwards [default: the system's
+    /// folder for temporary files]
+    #[arg(long, value_name = "PATH")]
+    pub dir: Option<PathBuf>,
+    /// Without log and checkpoints
+    #[arg(long)]
+    pub in_memory: bool,
     /// Seed of the changes
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
@@ -140,10 +149,12 @@ enum Figure {
     Versions,
     Garbage,
     Nodes,
+    Files,
 }
 
 impl Figure {
-    const ALL: [Self; 5] = [Self::Resident, Self::Records, Self::Versions, Self::Garbage, Self::Nodes];
+    const ALL: [Self; 6] =
+        [Self::Resident, Self::Records, Self::Versions, Self::Garbage, Self::Nodes, Self::Files];
 
     fn name(self) -> &'static str {
         match self {
@@ -152,6 +163,7 @@ impl Figure {
             Self::Versions => "old versions",
             Self::Garbage => "garbage",
             Self::Nodes => "index nodes",
+            Self::Files => "files",
         }
     }
 
@@ -162,6 +174,8 @@ impl Figure {
             Self::Records | Self::Versions => 256e3,
             Self::Garbage => 2000.0,
             Self::Nodes => 20.0,
+            // Before or after a checkpoint, of which there are several between two readings.
+            Self::Files => 8e6,
         }
     }
 
@@ -178,18 +192,18 @@ impl Figure {
 struct Reading {
     seconds: f64,
     changes: u64,
-    values: [f64; 5],
+    values: [f64; 6],
 }
 
 impl Reading {
-    fn take(begin: Instant, changes: u64, metrics: &Metrics) -> Self {
+    fn take(begin: Instant, changes: u64, metrics: &Metrics, folder: Option<&Path>) -> Self {
         let nodes: usize = metrics.index_nodes.iter().map(|(_, nodes)| nodes).sum();
         let engine = [metrics.record_bytes, metrics.version_bytes, metrics.garbage, nodes];
         let [records, versions, garbage, nodes] = engine.map(|value| value as f64);
         Self {
             seconds: begin.elapsed().as_secs_f64(),
             changes,
-            values: [resident(), records, versions, garbage, nodes],
+            values: [resident(), records, versions, garbage, nodes, folder.map_or(0.0, size)],
         }
     }
 }
@@ -199,6 +213,13 @@ fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: f64 = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0.0);
     pages * rustix::param::page_size() as f64
+}
+
+/// Bytes of the files in a folder.
+fn size(folder: &Path) -> f64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    // One that is removed in between has no bytes.
+    entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.len() as f64).sum()
 }
 
 /// How a figure moved after the warm-up.
@@ -239,6 +260,14 @@ const STRIDE: u64 = 8;
 /// Changes in a second of each thread, so that what waits for reclamation is always as much.
 const PACE: u64 = 20_000;
 
+/// What one thread does with its session.
+type Body<P> = fn(&Churn, Session<P>) -> Result<(), Error>;
+
+fn folder(parent: &Path) -> Result<tempfile::TempDir, Error> {
+    let folder = tempfile::Builder::new().prefix("heddle-soak-").tempdir_in(parent);
+    folder.map_err(|error| Error::user(format!("no folder can be made in {}: {error}", parent.display())))
+}
+
 struct Soak<'a>(&'a SoakArguments);
 
 impl Visitor for Soak<'_> {
@@ -247,7 +276,17 @@ impl Visitor for Soak<'_> {
     fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
         let Self(arguments) = self;
         let builder = Database::builder().protocol::<P>().options(options).sessions(SESSIONS);
-        let db = builder.snapshot_interval(Duration::from_millis(arguments.interval)).open()?;
+        let builder = builder.snapshot_interval(Duration::from_millis(arguments.interval));
+        let builder = builder.table::<Moving>(0).table::<Ordered>(0).table::<Hashed>(0).table::<Handed>(0);
+        let folder = match arguments.in_memory {
+            true => None,
+            false => Some(folder(arguments.dir.as_deref().unwrap_or(&std::env::temp_dir()))?),
+        };
+        let folder = folder.as_ref().map(tempfile::TempDir::path);
+        let db = match folder {
+            Some(path) => builder.path(path).checkpoint_after(None).open()?,
+            None => builder.open()?,
+        };
         let churn = Churn {
             rows: arguments.rows,
             seed: arguments.seed,
@@ -258,8 +297,7 @@ impl Visitor for Soak<'_> {
             taken: AtomicU64::new(0),
             checked: AtomicU64::new(0),
         };
-        // Checkpoints and the log belong here, as a thread more, once the engine has them.
-        let bodies: [fn(&Churn, Session<P>) -> Result<(), Error>; SESSIONS] =
+        let bodies: [Body<P>; SESSIONS] =
             [Churn::moving, Churn::random, Churn::adding, Churn::taking, Churn::short, Churn::long];
         churn.fill(&mut db.session()?)?;
         thread::scope(|scope| {
@@ -276,12 +314,16 @@ impl Visitor for Soak<'_> {
                     })
                 })
                 .collect();
-            let readings = churn.watch(&db, arguments.seconds);
+            let checkpoints = folder.map(|_| scope.spawn(|| churn.checkpoints(&db)));
+            let readings = churn.watch(&db, arguments.seconds, folder);
             churn.stop.store(true, Ordering::Relaxed);
             for thread in threads {
                 thread.join().unwrap_or_else(|_| Err(Error::user("a thread panicked")))?;
             }
-            println!("  {} snapshots were whole", churn.checked.load(Ordering::Relaxed));
+            let written = checkpoints.map_or(Ok(Ok(0)), |thread| thread.join());
+            let written = written.unwrap_or_else(|_| Err(Error::user("a thread panicked")))?;
+            let whole = churn.checked.load(Ordering::Relaxed);
+            println!("  {whole} snapshots were whole, {written} checkpoints written");
             Ok(readings)
         })
     }
@@ -306,14 +348,14 @@ impl Churn {
     }
 
     /// Reads the figures once a second, and prints them.
-    fn watch<P: Protocol>(&self, db: &Database<P>, seconds: f64) -> Vec<Reading> {
+    fn watch<P: Protocol>(&self, db: &Database<P>, seconds: f64, folder: Option<&Path>) -> Vec<Reading> {
         let (begin, mut readings) = (Instant::now(), Vec::<Reading>::new());
         let names = Figure::ALL.map(|figure| format!("{:>13}", figure.name())).join("");
         println!("  {:>7}{:>12}{names}{:>14}", "seconds", "changes/s", "oldest");
         while begin.elapsed().as_secs_f64() < seconds && !self.stopped() {
             thread::sleep(TICK);
             let metrics = db.metrics();
-            let reading = Reading::take(begin, self.changes.load(Ordering::Relaxed), &metrics);
+            let reading = Reading::take(begin, self.changes.load(Ordering::Relaxed), &metrics, folder);
             let before = readings.last().map_or((0.0, 0), |last| (last.seconds, last.changes));
             let pace = (reading.changes - before.1) as f64 / (reading.seconds - before.0);
             let shown =
@@ -324,6 +366,17 @@ impl Churn {
             readings.push(reading);
         }
         readings
+    }
+
+    /// Writes checkpoints, a few in a second, and returns how many.
+    fn checkpoints<P: Protocol>(&self, db: &Database<P>) -> Result<u64, Error> {
+        let mut written = 0;
+        while !self.stopped() {
+            db.checkpoint()?;
+            written += 1;
+            thread::sleep(TICK / 4);
+        }
+        Ok(written)
     }
 
     fn fill<P: Protocol>(&self, session: &mut Session<P>) -> Result<(), Error> {
@@ -521,7 +574,7 @@ mod tests {
 
     fn growth(values: impl Iterator<Item = f64>, figure: Figure) -> Growth {
         let readings: Vec<Reading> =
-            values.map(|value| Reading { seconds: 1.0, changes: 0, values: [value; 5] }).collect();
+            values.map(|value| Reading { seconds: 1.0, changes: 0, values: [value; 6] }).collect();
         Growth::of(figure, &readings.iter().collect::<Vec<_>>())
     }
 
