@@ -31,7 +31,8 @@ impl Visitor for RunSuite {
 /// Whether a bug is the crash tests' to catch.
 fn is_of_durability(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");
-    ["Log", "Recovery", "Checkpoint"].iter().any(|room| name.starts_with(room)) && !name.starts_with("Locking")
+    ["Log", "Recovery", "Checkpoint"].iter().any(|room| name.starts_with(room))
+        && !name.starts_with("Locking")
 }
 
 /// Crash points, from another workload on in each round.

@@ -85,7 +85,8 @@ impl Map {
                     while let Some(header) = reader.next_frame(&mut words)? {
                         let bytes = at..at + header.bytes();
                         at = bytes.end;
-                        let closed = header.label.closed.min(generation.end.map_or(u64::MAX, |end| end.epoch));
+                        let closed =
+                            header.label.closed.min(generation.end.map_or(u64::MAX, |end| end.epoch));
                         frames.push(Place { bytes, round: header.label.round, closed });
                     }
                 }

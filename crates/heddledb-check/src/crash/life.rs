@@ -187,11 +187,8 @@ impl Visitor for Life<'_> {
             Err(error) => return Err(format!("opening under {kind} failed with {error}")),
         };
         let recovery = db.recovery().ok_or("a database with files has no recovery")?;
-        let report = Report {
-            durable: recovery.durable_epoch,
-            torn: recovery.torn.len(),
-            lost: recovery.lost.len(),
-        };
+        let report =
+            Report { durable: recovery.durable_epoch, torn: recovery.torn.len(), lost: recovery.lost.len() };
         let sessions = (0..P::SESSIONS_MAX.min(3)).map(|_| db.session()).collect::<Result<Vec<_>>>();
         let sessions = sessions.map_err(|error| format!("no session: {error}"))?;
         let waits = vec![durability == Durability::Sync; sessions.len()];
@@ -294,7 +291,8 @@ impl<P: Protocol> Alive<'_, P> {
         match random.below(32) {
             0..20 => self.transaction(),
             20..22 if !self.tickets.is_empty() => {
-                let (ticket, count) = self.tickets.swap_remove(random.below(self.tickets.len() as u64) as usize);
+                let (ticket, count) =
+                    self.tickets.swap_remove(random.below(self.tickets.len() as u64) as usize);
                 let outcome = ticket.wait();
                 if outcome.is_ok() && self.logged {
                     self.life.ledger.acked = self.life.ledger.acked.max(count);
@@ -418,7 +416,9 @@ impl<P: Protocol> Alive<'_, P> {
             match ticket.wait() {
                 Ok(()) if due => self.life.ledger.acked = self.life.ledger.acked.max(count),
                 Err(Error::OutcomeUnknown(_)) if !due => {}
-                other => return Err(format!("a ticket of a failed log is durable: {due}, and said {other:?}")),
+                other => {
+                    return Err(format!("a ticket of a failed log is durable: {due}, and said {other:?}"));
+                }
             }
         }
         let (program, after) = loop {

@@ -19,6 +19,7 @@
 //! workload, the failure and the operation, and [`replay`] runs that again.
 
 pub mod damage;
+pub mod history;
 pub mod life;
 pub mod model;
 
@@ -170,7 +171,9 @@ impl fmt::Display for Counts {
         line("points: cut during a recovery", self.in_recovery)?;
         line("points: again, after a recovery", self.again)?;
         line("points in all", self.points())?;
-        for (name, count) in ["refused", "without loss", "cut off as a tail", "salvaged"].iter().zip(self.damage) {
+        for (name, count) in
+            ["refused", "without loss", "cut off as a tail", "salvaged"].iter().zip(self.damage)
+        {
             line(&format!("damage {name}"), count)?;
         }
         Ok(())
@@ -421,7 +424,8 @@ impl Family {
             End::Stopped => Err("it stopped".to_owned()),
             End::Refused(error) => {
                 // Where a round is gone from a file, or another is torn, it may look as if another lacked it.
-                let about = if damage.shows && !is_torn { &damage.name[..] } else { generation(&damage.name) };
+                let about =
+                    if damage.shows && !is_torn { &damage.name[..] } else { generation(&damage.name) };
                 match &*error {
                     LogError::Damaged { file, .. } if file.contains(about) => {}
                     other => return Err(format!("the error does not name the file: {other}")),
