@@ -25,7 +25,7 @@
 //! that were not seen, scans out of their range or order, and two writers with one stamp.
 
 use crate::cycles::{self, Edge, Kind};
-use crate::history::{ABSENT, Attempt, History, Op, Row, Status, Version};
+use crate::history::{ABSENT, Attempt, History, Op, Row, Version};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
@@ -147,7 +147,7 @@ pub fn check(history: &History, strict: bool) -> Verdict {
 
 impl Judge<'_> {
     fn committed(&self, attempt: u32) -> bool {
-        self.attempts[attempt as usize].status == Status::Committed
+        self.attempts[attempt as usize].status.took_effect()
     }
 
     fn name(&self, attempt: u32) -> String {
@@ -200,7 +200,7 @@ impl Judge<'_> {
                     }
                 }
             }
-            if attempt.status == Status::Committed {
+            if attempt.status.took_effect() {
                 for (row, version) in left.drain() {
                     let writer = Writer { attempt: number, stamp: attempt.stamp, version };
                     self.chains[row as usize].push(writer);
@@ -377,7 +377,7 @@ impl Judge<'_> {
                 Kind::RealTime => &mut kinds.real_time,
             } += 1;
         }
-        let committed = self.attempts.iter().filter(|attempt| attempt.status == Status::Committed);
+        let committed = self.attempts.iter().filter(|attempt| attempt.status.took_effect());
         let mut times: Vec<(u64, u64)> = committed.map(|attempt| (attempt.begin, attempt.end)).collect();
         times.sort_unstable();
         let mut latest = 0;
@@ -478,6 +478,7 @@ pub(crate) fn absences(
 mod tests {
     use super::*;
     use crate::history::Header;
+    use crate::history::Status;
 
     /// A history of committed transactions: (begin, end, stamp, operations).
     fn history(transactions: &[(u64, u64, u64, &[Op])]) -> History {

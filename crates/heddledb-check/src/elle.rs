@@ -9,6 +9,8 @@
 //!
 //! What must not have been seen has to look so to `adya` too:
 //!
+//! - an attempt whose outcome nobody was told, because the database crashed, is an `info` with its appends:
+//!   it is left to the reads of others whether it took effect;
 //! - an aborted attempt is a failed transaction with its appends, so that reading one is G1a;
 //! - a version that nobody wrote in the row counts as appended by a transaction that failed;
 //! - a version that its own transaction replaced is in the list, so that reading it is G1b.
@@ -217,17 +219,24 @@ impl<'a> Translator<'a> {
         // `adya` allows one open operation per process; attempts of one session do not overlap. It
         // needs the values of an invocation only to look for doubles, upon which it gives up without a
         // word and acquits; they are left out here, and doubles are our own checker's to find.
+        let sessions = self.history.attempts.iter().map(|attempt| i64::from(attempt.session) + 1);
+        let last = sessions.max().unwrap_or(0);
         for (_, end, number) in events {
             let attempt = &self.history.attempts[number];
-            let session = i64::from(attempt.session);
+            let is_told = matches!(attempt.status, Status::Committed | Status::Aborted);
+            let session = match is_told {
+                true => i64::from(attempt.session),
+                // A process that was not told an outcome does nothing more.
+                false => last + 1 + number as i64,
+            };
             match (end, attempt.status) {
                 (false, _) => add(OpType::Invoke, session, Vec::new()),
                 (true, Status::Committed) => add(OpType::Ok, session, self.committed(number)),
                 (true, Status::Aborted) => add(OpType::Fail, session, self.aborted(number)),
+                // `adya` decides by the reads of others what became of it.
+                (true, Status::Survived | Status::Lost) => add(OpType::Info, session, self.aborted(number)),
             }
         }
-        let sessions = self.history.attempts.iter().map(|attempt| i64::from(attempt.session) + 1);
-        let last = sessions.max().unwrap_or(0);
         const LISTS_PER_READER: usize = 32;
         let rows: Vec<Row> = self.lines.keys().copied().collect();
         for rows in rows.chunks(LISTS_PER_READER) {
@@ -338,6 +347,6 @@ struct Attempted {
 fn committed(history: &History) -> impl Iterator<Item = (usize, Attempted)> + use<'_> {
     let attempts = history.attempts.iter().enumerate();
     attempts
-        .filter(|(_, attempt)| attempt.status == Status::Committed)
+        .filter(|(_, attempt)| attempt.status.took_effect())
         .map(|(number, attempt)| (number, Attempted { stamp: attempt.stamp, ops: attempt.ops.len() }))
 }

@@ -19,6 +19,9 @@
 //! version is a number above 0 that no other write of the history uses; 0 as a read version means
 //! absent.
 //!
+//! A history may span crashes ([`crate::crash::history`]): an attempt whose outcome nobody was told has the
+//! status `survived` or `lost`, by what the next recovery said.
+//!
 //! **What a reader of files refuses**, besides lines of another shape: an attempt that ends before it
 //! begins, a written version 0, a committed writer without a stamp, a scan whose lowest key is above
 //! its highest, and attempts of one session that overlap. What is refused is a mistake of whoever
@@ -44,6 +47,18 @@ pub enum Status {
     Committed,
     /// It had no effect.
     Aborted,
+    /// It took effect, but nobody was told that it is durable; the database crashed and was recovered
+    /// with it.
+    Survived,
+    /// The same, but recovered without it, as if it had never been.
+    Lost,
+}
+
+impl Status {
+    /// Whether it is part of what happened.
+    pub fn took_effect(self) -> bool {
+        matches!(self, Self::Committed | Self::Survived)
+    }
 }
 
 /// One operation of an attempt.
@@ -91,7 +106,7 @@ impl Attempt {
                         "it writes version 0 to table {table} key {key}; 0 means absent, so take a number above"
                     ));
                 }
-                Op::Write(..) | Op::Delete(..) if self.status == Status::Committed && self.stamp == 0 => {
+                Op::Write(..) | Op::Delete(..) if self.status.took_effect() && self.stamp == 0 => {
                     return Err("a committed writer needs the stamp of its commit, above 0".into());
                 }
                 Op::Scan(_, low, high, _) if low > high => {

@@ -88,7 +88,7 @@ struct Worker<'a, P: Protocol> {
 
 /// One step of a transaction, drawn before it runs, so that a retry does the same.
 #[derive(Clone, Copy)]
-enum Step {
+pub(crate) enum Step {
     Read(u8, u64),
     Write(u8, u64),
     Update(u8, u64),
@@ -123,7 +123,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         while committed < share {
             // Relaxed: a window that is a little old is as good.
             let window = self.run.commits.load(Ordering::Relaxed) / (COMMITS_PER_KEY * plan.keys.max(1));
-            let steps = self.draw(window * plan.keys);
+            let steps = draw(&mut self.random, window * plan.keys, plan.keys);
             let snapshot = self.random.below(SNAPSHOT_ODDS) == 0;
             // A transaction is tried some times, then given up for another.
             for retry in 0..20u64 {
@@ -147,38 +147,6 @@ impl<'a, P: Protocol> Worker<'a, P> {
         }
         (self.run.progress)(committed - told);
         Ok(attempts)
-    }
-
-    fn draw(&mut self, base: u64) -> Vec<Step> {
-        let keys = self.run.plan.keys;
-        let random = &mut self.random;
-        let count = 1 + random.below(8);
-        let mut steps: Vec<Step> = Vec::with_capacity(count as usize * 2);
-        for _ in 0..count {
-            let table = if random.below(2) == 0 { ORDERED } else { HASHED };
-            let key = base + random.below(keys);
-            steps.push(match random.below(32) {
-                0..11 => Step::Read(table, key),
-                11..16 => Step::Write(table, key),
-                16..18 => Step::Update(table, key),
-                18 => Step::Insert(table, key),
-                19..22 => Step::Upsert(table, key),
-                22 => Step::Overwrite(table, key),
-                23..26 => Step::Delete(table, key),
-                26..28 => Step::Remove(table, key),
-                _ => {
-                    let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
-                    Step::Scan(key, key + random.below(5), random.below(2) == 0, limit)
-                }
-            });
-            if random.below(PAUSE_ODDS) == 0 {
-                steps.push(Step::Pause(random.below(PAUSE_HINTS_MAX)));
-            }
-        }
-        if random.below(50) == 0 {
-            steps.push(Step::GiveUp);
-        }
-        steps
     }
 
     /// Looks at what the steps name on a snapshot.
@@ -236,6 +204,37 @@ impl<'a, P: Protocol> Worker<'a, P> {
     }
 }
 
+/// The steps of a transaction over `keys` keys from `base` on.
+pub(crate) fn draw(random: &mut Random, base: u64, keys: u64) -> Vec<Step> {
+    let count = 1 + random.below(8);
+    let mut steps: Vec<Step> = Vec::with_capacity(count as usize * 2);
+    for _ in 0..count {
+        let table = if random.below(2) == 0 { ORDERED } else { HASHED };
+        let key = base + random.below(keys);
+        steps.push(match random.below(32) {
+            0..11 => Step::Read(table, key),
+            11..16 => Step::Write(table, key),
+            16..18 => Step::Update(table, key),
+            18 => Step::Insert(table, key),
+            19..22 => Step::Upsert(table, key),
+            22 => Step::Overwrite(table, key),
+            23..26 => Step::Delete(table, key),
+            26..28 => Step::Remove(table, key),
+            _ => {
+                let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
+                Step::Scan(key, key + random.below(5), random.below(2) == 0, limit)
+            }
+        });
+        if random.below(PAUSE_ODDS) == 0 {
+            steps.push(Step::Pause(random.below(PAUSE_HINTS_MAX)));
+        }
+    }
+    if random.below(50) == 0 {
+        steps.push(Step::GiveUp);
+    }
+    steps
+}
+
 /// One transaction in so many only looks, on a snapshot of its moment.
 const SNAPSHOT_ODDS: u64 = 8;
 
@@ -256,7 +255,7 @@ fn pause(hints: u64) {
     }
 }
 
-fn execute<T: Transaction>(recorder: &mut Recorder<'_, T>, step: Step) -> Result<()> {
+pub(crate) fn execute<T: Transaction>(recorder: &mut Recorder<'_, T>, step: Step) -> Result<()> {
     match step {
         Step::Read(table, key) => recorder.read(table, key).map(|_| ()),
         Step::Write(table, key) => recorder.write(table, key),

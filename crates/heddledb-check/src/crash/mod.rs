@@ -19,6 +19,7 @@
 //! workload, the failure and the operation, and [`replay`] runs that again.
 
 pub mod damage;
+pub mod history;
 pub mod life;
 pub mod model;
 
