@@ -144,7 +144,7 @@ fn manifest(told: &ManifestTold, colours: bool) -> String {
         "\nmanifest: directory {directory}, next generation {next_generation}, next epoch at least {floor}\n"
     );
     let mut table = empty(colours);
-    table.set_header(["id", "relation", "key words", "words of groups", "definition"]);
+    table.set_header(["id", "relation", "key words", "words of groups"]);
     for relation in relations {
         let groups: Vec<String> = relation.groups.iter().map(u32::to_string).collect();
         table.add_row([
@@ -152,10 +152,12 @@ fn manifest(told: &ManifestTold, colours: bool) -> String {
             relation.name.clone(),
             relation.key_words.to_string(),
             groups.join(" "),
-            relation.schema.clone(),
         ]);
     }
     text += &lines(&table);
+    for relation in relations {
+        let _ = writeln!(text, " {}: {}", relation.name, relation.schema);
+    }
     text
 }
 
