@@ -251,7 +251,7 @@ impl<P: Protocol> Alive<'_, P> {
     }
 
     fn read(&mut self, session: usize) -> Result<Result<State, String>> {
-        self.sessions[session].run(|tx| State::read(tx))
+        self.sessions[session].run(State::read)
     }
 
     /// Takes the steps; true if the log failed.
