@@ -1,6 +1,6 @@
 //! Crash points, a share of what `--bin crash` runs.
 
-use heddledb_check::crash::{Spot, explore, history, replay};
+use heddledb_check::crash::{Failure, Spot, explore, history, replay};
 use heddledb_check::history::Status;
 use heddledb_check::judge;
 
@@ -16,7 +16,8 @@ fn what_was_promised_is_there_after_every_crash() {
     }
     let points = std::env::var("HEDDLE_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(POINTS);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let counts = explore(1, points, threads, &|_| {}).unwrap_or_else(|violation| panic!("{violation}"));
+    let counts =
+        explore(&Failure::ALL, 1, points, threads, &|_| {}).unwrap_or_else(|violation| panic!("{violation}"));
     println!("{counts}");
     assert!(counts.points() >= points && counts.damage.iter().all(|count| *count > 0), "{counts}");
 }

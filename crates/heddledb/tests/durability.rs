@@ -271,3 +271,65 @@ fn a_directory_on_disk_with_its_own_threads() {
     let db = open().unwrap();
     assert!(db.recovery().unwrap().rows > 0);
 }
+
+/// What a killed process left in the system's memory may never have reached the disk: whoever opened the
+/// directory in between has to make it durable, its names too.
+#[test]
+fn what_was_found_after_a_kill_stays_after_a_power_cut() {
+    let open = |disk: &Simulated| builder::<TicToc>(disk).durability(Durability::Sync).open();
+    let live = |disk: &Simulated| -> Result<(), Error> {
+        for id in 0..3 {
+            let db = open(disk)?;
+            db.session()?.run(|tx| tx.insert(account(id, 1)))?;
+            db.checkpoint()?;
+            db.session()?.run(|tx| tx.insert(account(id + 10, 1)))?;
+        }
+        Ok(())
+    };
+    let whole = Simulated::new();
+    live(&whole).unwrap();
+    for at in 0..whole.operations() {
+        let disk = Simulated::new();
+        disk.fail(at, Fault::PowerCut);
+        assert!(live(&disk).is_err() || disk.is_off());
+        // Nobody opens it: only what was durable at the kill has to be there.
+        let killed = disk.after_kill();
+        assert!(open(&killed.after_power_cut(at)).is_ok(), "killed at {at}, then a power cut");
+        // Somebody opens it, and the power is cut at any moment of that, or later.
+        let found = rows(&open(&killed).unwrap());
+        assert_eq!(rows(&open(&killed.after_power_cut(at)).unwrap()), found, "killed at {at}");
+        let mut next = 0;
+        loop {
+            let again = disk.after_kill();
+            again.fail(next, Fault::PowerCut);
+            let outcome = open(&again);
+            if outcome.is_ok() && !again.is_off() {
+                break;
+            }
+            drop(outcome);
+            let left = again.after_power_cut(next);
+            if let Err(error) = open(&left) {
+                panic!("killed at {at}, power cut at {next} of the recovery: {error}");
+            }
+            next += 1;
+        }
+    }
+}
+
+#[test]
+fn salvage_leaves_a_directory_that_opens() {
+    let disk = Simulated::new();
+    let db = builder::<TicToc>(&disk).log_files(2).open().unwrap();
+    work(&db, 0);
+    let before = rows(&db);
+    drop(db);
+    // A bit of the header of a log file: all its frames are right.
+    disk.flip("log-0000000001-00", 8 * 41);
+    let Err(Error::Open(error)) = builder::<TicToc>(&disk).open() else { panic!("damage was overlooked") };
+    assert!(matches!(*error, LogError::Damaged { .. }), "{error}");
+    let db = builder::<TicToc>(&disk).salvage(true).open().unwrap();
+    assert!(!db.recovery().unwrap().lost.is_empty());
+    assert_eq!(rows(&db), before);
+    drop(db);
+    assert_eq!(rows(&builder::<TicToc>(&disk).open().unwrap()), before);
+}

@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-use heddledb_check::crash::{Spot, explore, replay};
+use heddledb_check::crash::{Failure, Spot, explore, replay};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             let points = numbers.first().copied().unwrap_or(POINTS);
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             let told = Mutex::new(Instant::now());
-            explore(numbers.get(1).copied().unwrap_or(1), points, threads, &|done| {
+            explore(&Failure::ALL, numbers.get(1).copied().unwrap_or(1), points, threads, &|done| {
                 let mut told = told.lock().expect("nobody panics with it");
                 if told.elapsed() > Duration::from_secs(1) {
                     *told = Instant::now();

@@ -8,7 +8,7 @@
 use heddledb::protocol::{Kind, Visitor};
 use heddledb::{Mutant, Protocol, plant};
 use heddledb_check::conformance::suite;
-use heddledb_check::crash;
+use heddledb_check::crash::{self, Failure};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -35,16 +35,19 @@ fn is_of_durability(mutant: Mutant) -> bool {
         && !name.starts_with("Locking")
 }
 
-/// Crash points, from another workload on in each round.
+/// Crashes, from another workload on in each round: damage last, since it shows too easily that recovery
+/// is not what it was.
 fn run_crashes(round: u64) {
     const POINTS: u64 = 20_000;
-    eprintln!("{CRASHES}");
-    let outcome = crash::explore(1 + round * 1_000, POINTS, 2, &|_| {});
-    outcome.unwrap_or_else(|violation| panic!("{violation}"));
+    let lawful = |failures: &[Failure]| {
+        let outcome = crash::explore(failures, 1 + round * 1_000, POINTS, 2, &|_| {});
+        outcome.unwrap_or_else(|violation| panic!("{violation}"));
+    };
+    eprintln!("crash: points at every operation of the disk");
+    lawful(&Failure::ALL.map(|failure| if failure == Failure::Damage { Failure::Cut } else { failure }));
+    eprintln!("crash: damage at rest");
+    lawful(&[Failure::Damage]);
 }
-
-/// What stands before the names of tests in which no protocol is fixed.
-const CRASHES: &str = "crash: points at every operation of the disk";
 
 /// The kinds whose suite must catch a mutant, any of them: those of its room, or all for the floors
 /// that every protocol shares.

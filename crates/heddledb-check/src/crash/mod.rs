@@ -452,12 +452,13 @@ fn generation(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(front, _)| front)
 }
 
-/// Runs all spots of workloads from seed `first` on, until there are `points` points or a promise is broken;
-/// calls `progress` with the points so far now and then.
+/// Runs all spots of `failures` in workloads from seed `first` on, until there are `points` points or a
+/// promise is broken; calls `progress` with the points so far now and then.
 ///
 /// # Errors
 /// The first promise that was broken.
 pub fn explore(
+    failures: &[Failure],
     first: u64,
     points: u64,
     threads: usize,
@@ -468,7 +469,7 @@ pub fn explore(
     let one = |workload: u64| -> Result<(), Violation> {
         let operations = Workload::new(workload).operations()?;
         for at in 0..operations {
-            for failure in Failure::ALL {
+            for &failure in failures {
                 if stop.load(Ordering::Relaxed) || done.load(Ordering::Relaxed) >= points {
                     return Ok(());
                 }

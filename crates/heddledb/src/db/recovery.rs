@@ -7,9 +7,11 @@
 //! hold after it, and carries its commit's time; the latest time wins, so the order of replay does not
 //! matter and a replay twice changes nothing (PITFALLS X7). Commits of epochs above `D` are dropped, whole.
 //!
-//! Nothing is written until all is read. Then a new manifest ends the old generations at `D`, so that
-//! what was dropped stays dropped when the directory is opened again, and begins a new one. The epoch
-//! starts above every one that is named in any file, a torn tail included (X13).
+//! Nothing is written until all is read. Then what was read is made durable, since the process that wrote
+//! it may have been killed before it was: the last round and the manifest are written again. Last, a new
+//! manifest ends the old generations at `D`, so that what was dropped stays dropped when the directory is
+//! opened again, and begins a new one. The epoch starts above every one that is named in any file, a torn
+//! tail included (X13).
 
 use super::garbage::Garbage;
 use super::store::{AnyStore, Restore, Stores};
