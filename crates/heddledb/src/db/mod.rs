@@ -13,6 +13,7 @@ pub use session::{OwnedTransaction, Session};
 pub use snapshot::Snapshot;
 pub use txn::Txn;
 
+use crate::arena::Exchange;
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::protocol::{Protocol, Silo};
@@ -50,6 +51,7 @@ pub(crate) struct Inner<P: Protocol> {
     counters: Counters,
     options: P::Options,
     sessions_max: usize,
+    exchange: Arc<Exchange>,
     places: Mutex<Places<P>>,
 }
 
@@ -67,7 +69,7 @@ impl<P: Protocol> Inner<P> {
             Some(worker) => worker,
             None if places.made < self.sessions_max => {
                 places.made += 1;
-                Box::new(Worker::new(places.made - 1, &self.options))
+                Box::new(Worker::new(places.made - 1, &self.options, Arc::clone(&self.exchange)))
             }
             None => return Err(Misuse::TooManySessions { limit: self.sessions_max }.into()),
         };
@@ -286,6 +288,7 @@ impl<P: Protocol> Builder<P> {
             counters: Counters::new(self.sessions),
             options: self.options,
             sessions_max: self.sessions,
+            exchange: Arc::default(),
             places: Mutex::new(Places { idle: Vec::new(), made: 0 }),
         };
         Ok(Database { inner: Arc::new(inner) })
