@@ -3,13 +3,15 @@
 //!
 //! A worker takes blocks from its own arena without synchronisation. A block keeps the table for
 //! which it was first taken (see [`crate::record`]); freed blocks wait in that table's free list
-//! of the worker that freed them. Chunks are never returned before the arena is dropped, and the
+//! of the worker that freed them. Where one worker frees what another takes, the surplus goes through
+//! the [`Exchange`], many blocks at a time. Chunks are never returned before the arena is dropped, and the
 //! arenas of a database are dropped with it.
 
 use crate::record::RecordRef;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::version::HEADER;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// The first chunk is small, so that small databases stay small: 256 KiB.
 const FIRST_WORDS: usize = if SMALL { 1 << 10 } else { 1 << 15 };
@@ -20,6 +22,32 @@ const SMALL: bool = cfg!(miri) || crate::sync::MODEL;
 /// Blocks start at a multiple of this many words (32 bytes), so that small rows straddle few lines.
 const BLOCK_ALIGN: usize = 4;
 
+/// Free blocks of one table that a worker keeps to itself; half of them go when there are more.
+const SPARE: usize = if SMALL { 8 } else { 1024 };
+/// Free blocks that a worker without any takes at a time.
+const TAKEN: usize = if SMALL { 4 } else { 64 };
+
+/// Free blocks by relation number that any worker may take.
+#[derive(Default)]
+pub(crate) struct Exchange(Mutex<Vec<Vec<RecordRef>>>);
+
+impl Exchange {
+    fn give(&self, relation: usize, blocks: impl Iterator<Item = RecordRef>) {
+        let mut shelves = lock(&self.0);
+        if shelves.len() <= relation {
+            shelves.resize_with(relation + 1, Vec::new);
+        }
+        shelves[relation].extend(blocks);
+    }
+
+    fn take(&self, relation: usize, free: &mut Vec<RecordRef>) {
+        let mut shelves = lock(&self.0);
+        if let Some(shelf) = shelves.get_mut(relation) {
+            free.extend(shelf.drain(shelf.len().saturating_sub(TAKEN)..));
+        }
+    }
+}
+
 /// One worker's supply of record blocks.
 #[derive(Default)]
 pub(crate) struct Arena {
@@ -28,6 +56,8 @@ pub(crate) struct Arena {
     used: usize,
     /// Free blocks by relation number.
     free: Vec<Vec<RecordRef>>,
+    /// More of them, of all workers.
+    exchange: Arc<Exchange>,
     /// Free blocks of old versions, by data words.
     free_versions: Vec<Vec<RecordRef>>,
     /// Bytes of all blocks, free ones included.
@@ -39,11 +69,35 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
+    /// An empty one, whose surplus goes to `exchange`.
+    pub fn new(exchange: Arc<Exchange>) -> Self {
+        Self { exchange, ..Self::default() }
+    }
+
+    /// The same memory, with its surplus going where that of `other` goes.
+    pub fn with_exchange_of(self, other: &Self) -> Self {
+        Self { exchange: Arc::clone(&other.exchange), ..self }
+    }
+
     /// A block of `words` words for relation `relation`: recycled with its old contents, or new
     /// and zeroed. Its memory is present: a page fault, which may take a millisecond for a huge page,
     /// happens here, where the caller holds no latch.
     pub fn allocate(&mut self, relation: usize, words: usize) -> RecordRef {
         match self.free.get_mut(relation).and_then(Vec::pop) {
+            Some(block) => block,
+            None => self.restock(relation, words),
+        }
+    }
+
+    /// A block from the exchange, with some for later, or a new one.
+    #[cold]
+    fn restock(&mut self, relation: usize, words: usize) -> RecordRef {
+        // Who never frees anything has no list, and looks all the same.
+        if self.free.len() <= relation {
+            self.free.resize_with(relation + 1, Vec::new);
+        }
+        self.exchange.take(relation, &mut self.free[relation]);
+        match self.free[relation].pop() {
             Some(block) => block,
             None => self.carve(words),
         }
@@ -96,7 +150,12 @@ impl Arena {
         if self.free.len() <= relation {
             self.free.resize_with(relation + 1, Vec::new);
         }
-        self.free[relation].push(block);
+        let free = &mut self.free[relation];
+        free.push(block);
+        if free.len() > SPARE {
+            // The oldest: they have left the nearest cache.
+            self.exchange.give(relation, free.drain(..SPARE / 2));
+        }
     }
 
     /// Bytes of old versions in use.

@@ -199,9 +199,15 @@ impl LiveView {
         }
     }
 
-    /// Whether a snapshot may read a version written in epoch `from` and overwritten in epoch `until`.
-    pub fn needs(&self, from: u64, until: u64) -> bool {
-        self.epochs.iter().any(|epoch| (from..until).contains(epoch))
+    /// The oldest boundary at which a snapshot may read a version written in epoch `from` and
+    /// overwritten in epoch `until`.
+    pub fn needing(&self, from: u64, until: u64) -> Option<u64> {
+        self.epochs.iter().copied().find(|epoch| (from..until).contains(epoch))
+    }
+
+    /// Whether a boundary lives.
+    pub fn lives(&self, boundary: u64) -> bool {
+        self.epochs.contains(&boundary)
     }
 }
 
@@ -214,21 +220,24 @@ mod tests {
         let (clock, hour) = (EpochClock::new(1), Duration::from_secs(3600));
         let boundaries = Boundaries::new(hour);
         let mut view = LiveView::default();
-        assert!(boundaries.keep_below() == 0 && !view.needs(0, u64::MAX));
+        let needs = |view: &LiveView, from, until| view.needing(from, until).is_some();
+        assert!(boundaries.keep_below() == 0 && !needs(&view, 0, u64::MAX));
         let first = boundaries.recent(&clock).unwrap();
         assert!(clock.passed(first.epoch()));
         assert_eq!(boundaries.recent(&clock).unwrap(), first, "a recent one is shared");
         let second = boundaries.now(&clock).unwrap();
         assert!(second.epoch() > first.epoch(), "this one sees all that was committed before");
         view.refresh(&boundaries);
-        assert!(!view.needs(0, first.epoch()));
-        assert!(view.needs(0, first.epoch() + 1) && view.needs(first.epoch() + 1, second.epoch() + 1));
-        assert!(!view.needs(first.epoch() + 1, second.epoch()) && !view.needs(0, first.epoch()));
+        assert!(!needs(&view, 0, first.epoch()));
+        assert_eq!(view.needing(0, second.epoch() + 1), Some(first.epoch()));
+        assert!(view.lives(second.epoch()) && !view.lives(second.epoch() + 1));
+        assert!(needs(&view, 0, first.epoch() + 1) && needs(&view, first.epoch() + 1, second.epoch() + 1));
+        assert!(!needs(&view, first.epoch() + 1, second.epoch()) && !needs(&view, 0, first.epoch()));
         boundaries.release(first);
         assert_eq!(boundaries.oldest().map(|(epoch, readers, _)| (epoch, readers)), Some((first.epoch(), 1)));
         boundaries.release(first);
         view.refresh(&boundaries);
-        assert!(!view.needs(0, second.epoch()));
+        assert!(!needs(&view, 0, second.epoch()) && !view.lives(first.epoch()));
         boundaries.release(second);
         assert_eq!(boundaries.keep_below(), second.epoch() + 1, "kept for the next who want a recent one");
 

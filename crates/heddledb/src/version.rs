@@ -176,6 +176,17 @@ pub(crate) fn dequeue(head: &AtomicU64) {
     head.fetch_and(!QUEUED, Ordering::AcqRel);
 }
 
+/// The epoch of the oldest version in a group's chain. The caller is pinned.
+pub(crate) fn oldest(head: &AtomicU64) -> Option<u64> {
+    let mut oldest = None;
+    let mut version = Version::of(head.load(Ordering::Acquire));
+    while let Some(candidate) = version {
+        oldest = Some(stamp::epoch(candidate.stamp()));
+        version = Version::of(candidate.next().load(Ordering::Acquire));
+    }
+    oldest
+}
+
 /// Whether a group has old versions.
 pub(crate) fn any(head: &AtomicU64) -> bool {
     head.load(Ordering::Relaxed) & !FLAGS != 0

@@ -6,8 +6,10 @@
 //! ```
 //!
 //! A worker queues what its own transactions left behind (deleted records, placeholders of aborted
-//! inserts, versions that they overwrote, index nodes that ran empty) and works the queue off, a few steps after each attempt.
-//! Entries are in the order of their epochs, so only the front is looked at.
+//! inserts, versions that they overwrote, index nodes that ran empty) and works the queue off, some steps
+//! after each attempt, and more than the attempt itself has added. Entries are in the order of their
+//! epochs, so only the front is looked at. What a snapshot may still read is put aside until that
+//! snapshot's boundary has ended.
 
 use super::store::Stores;
 use crate::arena::Arena;
@@ -22,15 +24,17 @@ use crate::table::Span;
 use crate::{stamp, version};
 use std::collections::VecDeque;
 
-/// Steps after one attempt: more than one transaction of the workloads leaves behind.
+/// Steps after one attempt, besides those that its own remains come to.
 const STEPS: usize = 32;
+/// Steps that one entry comes to at most, if one snapshot is in its way.
+const STEPS_EACH: usize = 4;
 
 /// How many entries before its turn a version's memory is asked for.
 const AHEAD: usize = 4;
 
 enum Remains {
-    /// A record that may be absent for good; its key words are the next in `keys`.
-    Absent { record: RecordRef, relation: u32, key_words: u8 },
+    /// A record that may be absent for good, since an epoch; its key words are the next in `keys`.
+    Absent { record: RecordRef, relation: u32, key_words: u8, since: u64 },
     /// A sealed and unlinked block.
     Block { record: RecordRef, relation: u32 },
     /// A version that a snapshot may need.
@@ -41,15 +45,35 @@ enum Remains {
     Node { node: Retired, relation: u32 },
 }
 
+/// What waits for a boundary to end.
+struct Parked {
+    boundary: u64,
+    entries: VecDeque<Remains>,
+    keys: VecDeque<u64>,
+}
+
 /// One worker's queues.
 #[derive(Default)]
 pub(crate) struct Garbage {
     queue: VecDeque<(u64, Remains)>,
     keys: VecDeque<u64>,
+    /// What a snapshot may still read, by the oldest boundary that is in the way: it is looked at again
+    /// when that has ended, and not before.
+    parked: Vec<Parked>,
+    /// Entries since the queue was last worked off.
+    added: usize,
     /// Scratch: the key of the entry at hand, and nodes that its removal unlinked.
     key: Vec<u64>,
     retired: Vec<Retired>,
     live: LiveView,
+}
+
+/// What working the queue off needs.
+pub(crate) struct Means<'a, P> {
+    pub clock: &'a EpochClock,
+    pub boundaries: &'a Boundaries,
+    pub stores: &'a Stores<P>,
+    pub arena: &'a mut Arena,
 }
 
 impl Garbage {
@@ -59,88 +83,131 @@ impl Garbage {
         if !version::enqueue(head) {
             return;
         }
+        self.added += 1;
         self.keys.extend(key);
-        self.queue.push_back((epoch, Remains::Absent { record, relation, key_words: key.len() as u8 }));
+        let key_words = key.len() as u8;
+        self.queue.push_back((epoch, Remains::Absent { record, relation, key_words, since: epoch }));
     }
 
     /// Queues a version that was overwritten.
     pub fn superseded(&mut self, epoch: u64, version: Superseded) {
+        self.added += 1;
         self.queue.push_back((epoch, Remains::Version(version)));
     }
 
     /// Entries waiting.
     pub fn len(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.parked.iter().map(|parked| parked.entries.len()).sum::<usize>()
     }
 
     /// Works off the front of the queue. The caller is pinned in an epoch.
     #[inline]
-    pub fn collect<P: Protocol>(
-        &mut self,
-        clock: &EpochClock,
-        boundaries: &Boundaries,
-        stores: &Stores<P>,
-        arena: &mut Arena,
-    ) {
-        if !self.queue.is_empty() {
-            self.work(clock, boundaries, stores, arena);
+    pub fn collect<P: Protocol>(&mut self, means: Means<'_, P>) {
+        if !self.queue.is_empty() || !self.parked.is_empty() {
+            self.work(means);
         }
     }
 
-    fn work<P: Protocol>(
-        &mut self,
-        clock: &EpochClock,
-        boundaries: &Boundaries,
-        stores: &Stores<P>,
-        arena: &mut Arena,
-    ) {
-        let now = clock.now();
+    fn work<P: Protocol>(&mut self, mut means: Means<'_, P>) {
+        let mut left = STEPS + STEPS_EACH * std::mem::take(&mut self.added);
+        let now = means.clock.now();
         // One epoch more than reachability needs: TicToc unlinks only what is three old.
         let passed = |epoch: u64| now >= epoch + 3;
-        if !self.queue.front().is_some_and(|(epoch, _)| passed(*epoch)) {
+        if self.parked.is_empty() && !self.queue.front().is_some_and(|(epoch, _)| passed(*epoch)) {
             return;
         }
         // After the epoch: a snapshot that this misses stands at that epoch or later.
-        self.live.refresh(boundaries);
-        for _ in 0..STEPS {
-            match self.queue.front() {
-                Some((epoch, _)) if passed(*epoch) => {}
-                _ => return,
-            }
+        self.live.refresh(means.boundaries);
+        while left > 0 && self.queue.front().is_some_and(|(epoch, _)| passed(*epoch)) {
             let (_, remains) = self.queue.pop_front().expect("the front was just seen");
             if let Some((_, Remains::Version(next))) = self.queue.get(AHEAD) {
-                next.record.prefetch(Span { start: next.head as usize, end: next.head as usize + 1 });
-                next.version.block().prefetch(Span { start: 0, end: 1 });
+                prefetch(next);
             }
-            match remains {
-                Remains::VersionBlock { block, words } => arena.release_version(words as usize, block),
-                Remains::Version(old) => {
-                    if self.live.needs(stamp::epoch(old.version.stamp()), old.until) {
-                        self.queue.push_back((now, Remains::Version(old)));
-                        continue;
-                    }
-                    version::unlink(old.record.word(old.head as usize), old.version);
-                    let (block, words) = (old.version.block(), old.words);
-                    self.queue.push_back((now, Remains::VersionBlock { block, words }));
+            if let Remains::Absent { key_words, .. } = remains {
+                self.key.clear();
+                self.key.extend(self.keys.drain(..key_words as usize));
+            }
+            self.step(remains, now, &mut means);
+            left -= 1;
+        }
+        while left > 0
+            && let Some(at) = self.parked.iter().position(|parked| !self.live.lives(parked.boundary))
+        {
+            let parked = &mut self.parked[at];
+            let Some(remains) = parked.entries.pop_front() else {
+                self.parked.swap_remove(at);
+                continue;
+            };
+            if let Some(Remains::Version(next)) = parked.entries.get(AHEAD) {
+                prefetch(next);
+            }
+            if let Remains::Absent { key_words, .. } = remains {
+                self.key.clear();
+                self.key.extend(parked.keys.drain(..key_words as usize));
+            }
+            self.step(remains, now, &mut means);
+            left -= 1;
+        }
+    }
+
+    /// Does what is due with one entry; the key of an absent record is in `key`.
+    #[inline]
+    fn step<P: Protocol>(&mut self, remains: Remains, now: u64, means: &mut Means<'_, P>) {
+        match remains {
+            Remains::VersionBlock { block, words } => means.arena.release_version(words as usize, block),
+            Remains::Version(old) => {
+                if let Some(boundary) = self.live.needing(stamp::epoch(old.version.stamp()), old.until) {
+                    self.park(boundary).entries.push_back(Remains::Version(old));
+                    return;
                 }
-                Remains::Block { record, relation } => arena.release(relation as usize, record),
-                Remains::Node { node, relation } => stores.numbered(relation as usize).recycle(node),
-                Remains::Absent { record, relation, key_words } => {
-                    self.key.clear();
-                    self.key.extend(self.keys.drain(..key_words as usize));
-                    let store = stores.numbered(relation as usize);
-                    match store.unlink(&self.key, record, clock, &mut self.retired) {
-                        Seal::Live => {}
-                        Seal::Busy => {
-                            self.keys.extend(&self.key);
-                            self.queue.push_back((now, Remains::Absent { record, relation, key_words }));
-                        }
-                        Seal::Sealed => self.queue.push_back((now, Remains::Block { record, relation })),
-                    }
-                    let nodes = self.retired.drain(..).map(|node| (now, Remains::Node { node, relation }));
-                    self.queue.extend(nodes);
+                version::unlink(old.record.word(old.head as usize), old.version);
+                let (block, words) = (old.version.block(), old.words);
+                self.queue.push_back((now, Remains::VersionBlock { block, words }));
+            }
+            Remains::Block { record, relation } => means.arena.release(relation as usize, record),
+            Remains::Node { node, relation } => means.stores.numbered(relation as usize).recycle(node),
+            Remains::Absent { record, relation, key_words, since } => {
+                let store = means.stores.numbered(relation as usize);
+                // Busy for as long as a snapshot may read what it was.
+                let kept = store.oldest_version(record);
+                if let Some(boundary) = kept.and_then(|from| self.live.needing(from, since)) {
+                    let key = std::mem::take(&mut self.key);
+                    let parked = self.park(boundary);
+                    parked.keys.extend(&key);
+                    parked.entries.push_back(Remains::Absent { record, relation, key_words, since });
+                    self.key = key;
+                    return;
                 }
+                match store.unlink(&self.key, record, means.clock, &mut self.retired) {
+                    Seal::Live => {}
+                    Seal::Busy => {
+                        self.keys.extend(&self.key);
+                        // It may have come and gone meanwhile.
+                        let remains = Remains::Absent { record, relation, key_words, since: now };
+                        self.queue.push_back((now, remains));
+                    }
+                    Seal::Sealed => self.queue.push_back((now, Remains::Block { record, relation })),
+                }
+                let nodes = self.retired.drain(..).map(|node| (now, Remains::Node { node, relation }));
+                self.queue.extend(nodes);
             }
         }
     }
+
+    /// The place for what waits for a boundary.
+    fn park(&mut self, boundary: u64) -> &mut Parked {
+        let at = self.parked.iter().position(|parked| parked.boundary == boundary);
+        let at = at.unwrap_or_else(|| {
+            self.parked.push(Parked { boundary, entries: VecDeque::new(), keys: VecDeque::new() });
+            self.parked.len() - 1
+        });
+        &mut self.parked[at]
+    }
+}
+
+/// Asks for the memory that a version's turn needs.
+#[inline]
+fn prefetch(next: &Superseded) {
+    next.record.prefetch(Span { start: next.head as usize, end: next.head as usize + 1 });
+    next.version.block().prefetch(Span { start: 0, end: 1 });
 }

@@ -17,7 +17,7 @@ pub use session::{OwnedTransaction, Session};
 pub use snapshot::Snapshot;
 pub use txn::Txn;
 
-use crate::arena::Arena;
+use crate::arena::{Arena, Exchange};
 use crate::durability::{Durability, LogMetrics, LogOptions, RedoLog};
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
@@ -62,6 +62,7 @@ pub(crate) struct Inner<P: Protocol> {
     counters: Counters,
     options: P::Options,
     sessions_max: usize,
+    exchange: Arc<Exchange>,
     places: Mutex<Places<P>>,
     /// The log of a database with files.
     log: Option<Arc<RedoLog>>,
@@ -106,7 +107,7 @@ impl<P: Protocol> Inner<P> {
             Some(worker) => worker,
             None if places.made < self.sessions_max => {
                 places.made += 1;
-                Box::new(Worker::new(places.made - 1, &self.options))
+                Box::new(Worker::new(places.made - 1, &self.options, Arc::clone(&self.exchange)))
             }
             None => return Err(Misuse::TooManySessions { limit: self.sessions_max }.into()),
         };
@@ -555,13 +556,14 @@ fn start<P: Protocol>(
     };
     let clock = Arc::new(clock);
     let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));
+    let exchange: Arc<Exchange> = Arc::default();
     let mut idle = Vec::new();
     let mut attic = Vec::new();
     let (mut log, mut recovery, mut guard) = (None, None, None);
     if let Some(opened) = opened {
         for (number, (arena, garbage)) in opened.memory.into_iter().enumerate() {
             if number < sessions {
-                let worker = Worker::new(number, &options).with_memory(arena, garbage);
+                let worker = Worker::new(number, &options, Arc::clone(&exchange)).with_memory(arena, garbage);
                 idle.push(Box::new(worker));
             } else {
                 attic.push(arena);
@@ -603,6 +605,7 @@ fn start<P: Protocol>(
             counters: Counters::new(sessions),
             options,
             sessions_max: sessions,
+            exchange,
             places: Mutex::new(Places { made: idle.len(), idle, _attic: attic }),
             log,
             durability: settings.durability,

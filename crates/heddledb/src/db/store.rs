@@ -35,6 +35,8 @@ pub(crate) trait AnyStore: Send + Sync {
     /// Seals the record of `key` and takes it out of the index. `Live` also if the key leads
     /// elsewhere by now, or if another worker has it in his queue.
     fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal;
+    /// The epoch of the oldest version that is kept of a record.
+    fn oldest_version(&self, record: RecordRef) -> Option<u64>;
     /// Takes index nodes back.
     fn recycle(&self, node: Retired);
     /// Nodes or buckets of the index.
@@ -88,6 +90,10 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
         );
         // Whoever has queued it meanwhile will look at it.
         if outcome == Seal::Busy && !version::enqueue(head) { Seal::Live } else { outcome }
+    }
+
+    fn oldest_version(&self, record: RecordRef) -> Option<u64> {
+        heads::<P>(record, self.layout).filter_map(version::oldest).min()
     }
 
     fn recycle(&self, node: Retired) {

@@ -8,11 +8,11 @@
 
 use super::Inner;
 use super::counters::Memory;
-use super::garbage::Garbage;
+use super::garbage::{Garbage, Means};
 use super::reading::{OfTable, Projection, Reading};
 use super::store::{Store, is_ordered, place};
 use crate::access::{Groups, WriteSet};
-use crate::arena::Arena;
+use crate::arena::{Arena, Exchange};
 use crate::commit::{Commit, Superseded};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
@@ -56,15 +56,16 @@ struct Placeholder {
 impl<P: Protocol> Worker<P> {
     /// A worker that takes over memory that recovery filled.
     pub fn with_memory(self, arena: Arena, garbage: Garbage) -> Self {
+        let arena = arena.with_exchange_of(&self.arena);
         Self { arena, garbage, ..self }
     }
 
-    pub fn new(number: usize, options: &P::Options) -> Self {
+    pub fn new(number: usize, options: &P::Options, exchange: Arc<Exchange>) -> Self {
         Self {
             number,
             local: P::local(options, number),
             writes: WriteSet::default(),
-            arena: Arena::default(),
+            arena: Arena::new(exchange),
             garbage: Garbage::default(),
             placeholders: Vec::new(),
             superseded: Vec::new(),
@@ -190,14 +191,15 @@ impl<P: Protocol> Txn<P> {
         let now = self.db.clock.now();
         let writes = &mut worker.writes;
         if committed {
+            // In front of the absent records, which cannot go before them.
+            for version in worker.superseded.drain(..) {
+                worker.garbage.superseded(now, version);
+            }
             for write in writes.writes() {
                 if !write.present {
                     let head = write.record.word(heads_base::<P>(write.layout));
                     worker.garbage.absent(now, write.relation, writes.key(write), write.record, head);
                 }
-            }
-            for version in worker.superseded.drain(..) {
-                worker.garbage.superseded(now, version);
             }
         } else {
             for at in 0..worker.placeholders.len() {
@@ -214,7 +216,8 @@ impl<P: Protocol> Txn<P> {
     #[inline]
     fn end(&mut self) {
         let worker = &mut *self.worker;
-        worker.garbage.collect(&self.db.clock, &self.db.boundaries, &self.db.stores, &mut worker.arena);
+        let Inner { clock, boundaries, stores, .. } = &*self.db;
+        worker.garbage.collect(Means { clock, boundaries, stores, arena: &mut worker.arena });
         let memory = Memory {
             record_bytes: worker.arena.bytes(),
             version_bytes: worker.arena.version_bytes(),

@@ -1,0 +1,162 @@
+//! Memory is given back: what sessions, batches and snapshots leave behind does not pile up.
+
+use heddledb::protocol::{Kind, Visitor};
+use heddledb::{Database, Protocol, ReadTransaction, Session, Table, Transaction};
+use std::time::Duration;
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+struct Item {
+    #[key]
+    id: u64,
+    #[group(value)]
+    value: u64,
+}
+
+fn open<P: Protocol>(options: P::Options) -> Database<P> {
+    let builder = Database::builder().protocol::<P>().options(options).sessions(P::SESSIONS_MAX.min(4));
+    builder.snapshot_interval(Duration::ZERO).manual_epochs().open().unwrap()
+}
+
+/// Lets epochs pass, with attempts between that work the queues off.
+fn settle<P: Protocol>(db: &Database<P>, sessions: &mut [&mut Session<P>], rounds: usize) {
+    for _ in 0..rounds {
+        db.advance_epoch();
+        sessions.iter_mut().for_each(|session| session.run(|_| Ok(())).unwrap());
+    }
+}
+
+fn insert<P: Protocol>(session: &mut Session<P>, ids: std::ops::Range<u64>) {
+    session.run(|tx| ids.clone().try_for_each(|id| tx.insert(Item { id, value: id }))).unwrap();
+}
+
+fn delete<P: Protocol>(session: &mut Session<P>, ids: std::ops::Range<u64>) {
+    session.run(|tx| ids.clone().try_for_each(|id| tx.delete::<Item>(id).map(|_| ()))).unwrap();
+}
+
+macro_rules! under_every_protocol {
+    ($($(#[$attribute:meta])* $name:ident, $sessions:literal;)*) => {
+        mod visitors {
+            $(#[allow(non_camel_case_types)] pub struct $name;)*
+        }
+        $(
+            impl Visitor for visitors::$name {
+                type Output = ();
+                fn visit<P: Protocol>(self, options: P::Options) {
+                    bodies::$name::<P>(options);
+                }
+            }
+            $(#[$attribute])*
+            #[test]
+            fn $name() {
+                let able = Kind::ALL.iter().filter(|kind| kind.sessions_max() >= $sessions);
+                able.for_each(|kind| kind.visit(visitors::$name));
+            }
+        )*
+    };
+}
+
+under_every_protocol! {
+    /// Blocks that one worker frees are taken by another.
+    one_adds_and_another_takes_away, 2;
+    /// A worker keeps up with transactions that leave much behind.
+    large_deletes_are_worked_off, 1;
+    /// What a long snapshot holds waits without being looked at, and goes when it ends.
+    a_long_snapshot_holds_versions_and_deleted_rows_until_it_ends, 2;
+    /// A snapshot that began after a row was deleted does not hold it.
+    a_later_snapshot_holds_nothing_of_what_was_gone, 2;
+}
+
+mod bodies {
+    use super::*;
+
+    pub fn one_adds_and_another_takes_away<P: Protocol>(options: P::Options) {
+        const ROWS: u64 = 2_000;
+        let db = open::<P>(options);
+        let (mut adding, mut taking) = (db.session().unwrap(), db.session().unwrap());
+        let mut bytes = Vec::new();
+        for round in 0..12 {
+            for first in (round * ROWS..(round + 1) * ROWS).step_by(50) {
+                insert(&mut adding, first..first + 50);
+            }
+            for first in (round * ROWS..(round + 1) * ROWS).step_by(50) {
+                delete(&mut taking, first..first + 50);
+            }
+            settle(&db, &mut [&mut adding, &mut taking], 300);
+            bytes.push(db.metrics().record_bytes);
+        }
+        // Twelve times as much, if none came back; and some are with the taker.
+        assert!(bytes[11] <= bytes[1] + bytes[0] / 2, "{}: {bytes:?}", P::NAME);
+    }
+
+    pub fn large_deletes_are_worked_off<P: Protocol>(options: P::Options) {
+        let db = open::<P>(options);
+        let mut session = db.session().unwrap();
+        let mut waiting = Vec::new();
+        for round in 0..40 {
+            insert(&mut session, round * 500..(round + 1) * 500);
+            delete(&mut session, round * 500..(round + 1) * 500);
+            db.advance_epoch();
+            waiting.push(db.metrics().garbage);
+        }
+        assert!(waiting[39] <= waiting[10] + 500, "{}: {waiting:?}", P::NAME);
+    }
+
+    pub fn a_long_snapshot_holds_versions_and_deleted_rows_until_it_ends<P: Protocol>(options: P::Options) {
+        const ROWS: u64 = 400;
+        let db = open::<P>(options);
+        let (mut session, mut reader) = (db.session().unwrap(), db.session().unwrap());
+        insert(&mut session, 0..ROWS);
+        let mut snapshot = reader.snapshot().unwrap();
+        for id in 0..ROWS {
+            session
+                .run(|tx| {
+                    if id % 2 == 0 {
+                        tx.update_columns(id, Item::value, |value| *value += 1)
+                    } else {
+                        tx.delete::<Item>(id).map(|_| ())
+                    }
+                })
+                .unwrap();
+        }
+        settle(&db, &mut [&mut session], 100);
+        let held = db.metrics();
+        assert!(held.version_bytes > 0, "{}", P::NAME);
+        // One version a row changed, two a row deleted, which waits itself.
+        assert_eq!(held.garbage as u64, ROWS / 2 + ROWS / 2 * 3, "{}", P::NAME);
+        // Shorter ones beside it come and go, and the row comes back.
+        for round in 0..20 {
+            insert(&mut session, 1..2);
+            assert_eq!(db.snapshot().unwrap().get::<Item>(1).unwrap(), Some(Item { id: 1, value: 1 }));
+            session.run(|tx| tx.update_columns(0, Item::value, |value| *value += 1)).unwrap();
+            delete(&mut session, 1..2);
+            settle(&db, &mut [&mut session], 8);
+            let more = db.metrics().garbage.saturating_sub(held.garbage);
+            assert!(more < 20, "{}: {more} more in round {round}", P::NAME);
+        }
+        for id in 0..ROWS {
+            assert_eq!(snapshot.get::<Item>(id).unwrap(), Some(Item { id, value: id }), "{}", P::NAME);
+        }
+        drop(snapshot);
+        settle(&db, &mut [&mut session], 100);
+        let after = db.metrics();
+        assert_eq!((after.version_bytes, after.garbage), (0, 0), "{}", P::NAME);
+        // The blocks of the deleted rows serve again.
+        insert(&mut session, ROWS..ROWS + ROWS / 2);
+        assert_eq!(db.metrics().record_bytes, after.record_bytes, "{}", P::NAME);
+    }
+
+    pub fn a_later_snapshot_holds_nothing_of_what_was_gone<P: Protocol>(options: P::Options) {
+        let db = open::<P>(options);
+        let (mut session, mut reader) = (db.session().unwrap(), db.session().unwrap());
+        insert(&mut session, 0..100);
+        let earlier = reader.snapshot().unwrap();
+        delete(&mut session, 0..100);
+        let later = db.snapshot().unwrap();
+        settle(&db, &mut [&mut session], 20);
+        assert!(db.metrics().garbage >= 100, "{}", P::NAME);
+        drop(earlier);
+        settle(&db, &mut [&mut session], 40);
+        assert_eq!((db.metrics().garbage, db.metrics().version_bytes), (0, 0), "{}", P::NAME);
+        drop(later);
+    }
+}
