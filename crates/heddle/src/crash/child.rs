@@ -459,3 +459,35 @@ fn take(tx: &mut impl Transaction, step: &Step, id: Id) -> Result<Ledger> {
     tx.insert(row)?;
     if step.doomed { Err(Error::user(DOOMED)) } else { Ok(row) }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use heddledb::protocol::TicToc;
+
+    fn run(seed: u64, transactions: u64) -> (Database<TicToc>, Vec<(u64, u64, u64)>) {
+        let db = Database::builder().protocol::<TicToc>().open().unwrap();
+        let mut session = db.session().unwrap();
+        let mut done = Vec::new();
+        for number in 0..transactions {
+            let id = Id { cycle: 0, session: 0, number };
+            let step = Step::of(seed, id);
+            match session.run(|tx| take(tx, &step, id)) {
+                Ok(row) => done.push((0, number, digest(&row.words()))),
+                Err(error) => assert!(step.doomed && error.to_string() == DOOMED, "{error}"),
+            }
+        }
+        drop(session);
+        (db, done)
+    }
+
+    /// The commits of so many transactions of one session: session, number, digest.
+    pub fn after(seed: u64, transactions: u64) -> Vec<(u64, u64, u64)> {
+        run(seed, transactions).1
+    }
+
+    /// All rows after so many transactions of one session.
+    pub fn everything_after(seed: u64, transactions: u64) -> Vec<Message> {
+        everything(&run(seed, transactions).0).unwrap()
+    }
+}

@@ -194,3 +194,91 @@ fn chains(seed: u64, ledger: &BTreeMap<Id, Row>, found: &[Message]) -> Result<()
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::child::tests::{after, everything_after};
+    use super::*;
+
+    const SEED: u64 = 7;
+
+    /// What is said of a database after so many transactions, with one change to it.
+    fn complaint(change: impl FnOnce(&mut Vec<Message>)) -> String {
+        let mut found = everything_after(SEED, 60);
+        change(&mut found);
+        let said = Said { opened: true, durable: after(SEED, 60), ended: Some(vec![60]), ..Said::default() };
+        Expected::default()
+            .compare(SEED, 0, &said, &found)
+            .map_or_else(|what| what, |count| count.to_string())
+    }
+
+    fn nth(found: &[Message], number: usize, is_it: impl Fn(&Message) -> bool) -> usize {
+        found.iter().enumerate().filter(|(_, message)| is_it(message)).nth(number).expect("there is one").0
+    }
+
+    fn words(message: &mut Message) -> &mut Vec<u64> {
+        match message {
+            Message::Ledger(words) | Message::Slot(words) | Message::Twin(words) => words,
+            _ => panic!("no row"),
+        }
+    }
+
+    #[test]
+    fn what_is_right_is_found_right() {
+        let commits = after(SEED, 60).len();
+        assert_eq!(complaint(|_| {}), commits.to_string());
+        let mut expected = Expected::default();
+        let said = Said { opened: true, durable: after(SEED, 30), ..Said::default() };
+        // More than was acknowledged is fine, and stays.
+        expected.compare(SEED, 0, &said, &everything_after(SEED, 60)).unwrap();
+        let gone = expected.compare(SEED, 1, &Said::default(), &everything_after(SEED, 30)).unwrap_err();
+        assert!(gone.contains("was there before and is gone"), "{gone}");
+    }
+
+    #[test]
+    fn every_kind_of_loss_is_found() {
+        let is_ledger = |message: &Message| matches!(message, Message::Ledger(_));
+        let is_slot = |message: &Message| matches!(message, Message::Slot(_));
+        let is_twin = |message: &Message| matches!(message, Message::Twin(_));
+        let is_entry = |message: &Message| matches!(message, Message::Entry(..));
+        let last = after(SEED, 60).len() - 1;
+        let remove = |number: usize, is_it: &dyn Fn(&Message) -> bool| {
+            complaint(|found| drop(found.remove(nth(found, number, is_it))))
+        };
+        let change = |number: usize, is_it: &dyn Fn(&Message) -> bool, word: usize| {
+            complaint(|found| {
+                let at = nth(found, number, is_it);
+                words(&mut found[at])[word] ^= 64;
+            })
+        };
+        let cases = [
+            (remove(last, &is_ledger), "was acknowledged and is missing"),
+            (remove(5, &is_ledger), "is missing, and"),
+            (change(5, &is_ledger, 3), "has other keys than it was given"),
+            (change(5, &is_ledger, 9), "acknowledged as another one"),
+            (change(last, &is_ledger, 2), "is missing, and"),
+            (change(last, &is_ledger, 0), "out of nowhere"),
+            (change(2, &is_slot, 4), "the slot of key"),
+            (change(2, &is_slot, 5), "the slot of key"),
+            (change(2, &is_twin, 1), "the twin of key"),
+            (remove(2, &is_entry), "the index has"),
+            (remove(2, &is_twin), "the twin of key"),
+        ];
+        for (said, due) in cases {
+            assert!(said.contains(due), "{due}: {said}");
+        }
+        // A row that was deleted.
+        let said = complaint(|found| {
+            let key = (0..KEYS)
+                .find(|key| {
+                    found
+                        .iter()
+                        .any(|m| matches!(m, Message::Twin(words) if words[0] == *key && words[3] == 0))
+                })
+                .expect("some row is deleted");
+            found.push(Message::Slot(vec![key, 1, 1, 1, 0, 1]));
+            found.push(Message::Entry(1, key));
+        });
+        assert!(said.contains("was deleted by"), "{said}");
+    }
+}
