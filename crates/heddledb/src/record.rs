@@ -7,7 +7,7 @@
 //!   +-----------------------+-------+--------------------------------------------+
 //! ```
 //!
-//! A head leads to the old versions of its group; see [`crate::version`].
+//! A head leads to the old versions of its group; see `crate::version`.
 //!
 //! Each *column group* has its own concurrency words, whose meaning belongs to the protocol
 //! (`GROUP_WORDS` of them). Data words are read and written only as relaxed atomics, under

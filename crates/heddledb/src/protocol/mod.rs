@@ -130,7 +130,7 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// along every dependency, anti-dependencies included, epochs of times do not fall. The time of
     /// an attempt without writes is of no earlier epoch than anything that it read.
     ///
-    /// Once it has decided to commit it calls [`Commit::install`] for each write.
+    /// Once it has decided to commit it calls `Commit::install` for each write.
     fn commit(local: &mut Self::Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict>;
 
     /// Whether everything read so far still stands, so that a decision based on it is sound.
