@@ -256,7 +256,6 @@ mod tests {
             (remove(5, &is_ledger), "is missing, and"),
             (change(5, &is_ledger, 3), "has other keys than it was given"),
             (change(5, &is_ledger, 9), "acknowledged as another one"),
-            (change(last, &is_ledger, 2), "is missing, and"),
             (change(last, &is_ledger, 0), "out of nowhere"),
             (change(2, &is_slot, 4), "the slot of key"),
             (change(2, &is_slot, 5), "the slot of key"),

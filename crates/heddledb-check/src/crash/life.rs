@@ -289,8 +289,8 @@ impl<P: Protocol> Alive<'_, P> {
     fn step(&mut self) -> Result<Result<(), Failure>, String> {
         let random = &mut self.life.random;
         match random.below(32) {
-            0..20 => self.transaction(),
-            20..22 if !self.tickets.is_empty() => {
+            0..18 => self.transaction(),
+            18..22 if !self.tickets.is_empty() => {
                 let (ticket, count) =
                     self.tickets.swap_remove(random.below(self.tickets.len() as u64) as usize);
                 let outcome = ticket.wait();
@@ -303,13 +303,13 @@ impl<P: Protocol> Alive<'_, P> {
                 let outcome = self.db.flush();
                 self.acknowledge(outcome)
             }
-            24..29 => {
+            24..28 => {
                 for _ in 0..=random.below(2) {
                     self.db.advance_epoch();
                 }
                 Ok(Ok(()))
             }
-            29 => {
+            28 | 29 => {
                 let outcome = self.db.checkpoint().map(|_| ());
                 self.acknowledge(outcome)
             }

@@ -249,6 +249,8 @@ struct Family {
 const CUTS: u64 = 3;
 /// In one of so many spots every operation of the recovery is a point too.
 const RECOVERIES: u64 = 12;
+/// Crashes after the first, with some work before each.
+const MORE_CRASHES: u64 = 3;
 /// Damages drawn at each spot.
 const DAMAGES: u64 = 4;
 
@@ -346,23 +348,30 @@ impl Family {
         Ok(())
     }
 
-    /// Works on a recovered disk for a while and crashes again: nothing that was dropped may come back.
+    /// Works on a recovered disk for a while and crashes again, several times: nothing that was dropped may
+    /// come back.
     fn go_on(&mut self, disk: &Simulated, mut ledger: Ledger) -> Result<(), String> {
-        let at = 20 + self.random.below(60);
-        disk.fail(at, Fault::PowerCut);
-        let settings = Settings::draw(&mut self.random);
-        let random = Random::new(self.random.next_u64());
-        let (steps, ledger) = (4 + self.random.below(12), &mut ledger);
-        let life = Life { disk, settings, random, steps, fails_at: at, ledger };
-        match life.live().map_err(|what| format!("with more work: {what}"))? {
-            End::Refused(error) if disk.operations() <= at => {
-                return Err(format!("for more work, it was not opened again: {error}"));
+        let (mut disk, ledger) = (disk.clone(), &mut ledger);
+        for crash in 1..=MORE_CRASHES {
+            let at = 30 + self.random.below(150);
+            disk.fail(at, Fault::PowerCut);
+            let settings = Settings::draw(&mut self.random);
+            let random = Random::new(self.random.next_u64());
+            let steps = 4 + self.random.below(24);
+            let life = Life { disk: &disk, settings, random, steps, fails_at: at, ledger };
+            match life.live().map_err(|what| format!("more work, {crash}: {what}"))? {
+                End::Refused(error) if disk.operations() <= at => {
+                    return Err(format!("more work, {crash}: it was not opened again: {error}"));
+                }
+                _ => {}
             }
-            _ => {}
+            disk = disk.after_power_cut(self.random.next_u64());
+            // The next life recovers it; the last is only looked at.
+            if crash == MORE_CRASHES {
+                self.recover(&disk, ledger).map_err(|what| format!("{crash} more crashes: {what}"))?;
+            }
+            self.counts.again += 1;
         }
-        let left = disk.after_power_cut(self.random.next_u64());
-        self.recover(&left, ledger).map_err(|what| format!("more work, and a crash at {at}: {what}"))?;
-        self.counts.again += 1;
         Ok(())
     }
 
