@@ -65,14 +65,16 @@ pub(super) fn take<P: Protocol>(db: &Inner<P>) -> Result<CheckpointReport> {
     drop(held);
     let sum = |(rows, bytes), part: &Part| (rows + part.rows, bytes + part.bytes);
     let (rows, bytes) = parts.iter().fold((0, 0), sum);
-    log.between_rounds(|files| {
+    let manifest = log.between_rounds(|files| {
         let mut manifest = files.manifest().clone();
         manifest.checkpoint = Some(Checkpoint { number, epoch, parts });
         // Those before the rotation hold no later epoch than the checkpoint.
         manifest.generations.retain(|generation| generation.end.is_none());
         files.replace_manifest(manifest)?;
-        remove_unlisted(&*storage, [Some(files.manifest()), None])
+        Ok(files.manifest().clone())
     })?;
+    // The checkpoint counts. What cannot be removed now, the next one or the next opening removes.
+    let _ = remove_unlisted(&*storage, [Some(&manifest), None]);
     Ok(CheckpointReport { epoch, rows, bytes, elapsed: Duration::from_nanos(now_ns() - begun) })
 }
 
