@@ -249,6 +249,8 @@ struct Family {
 const CUTS: u64 = 3;
 /// In one of so many spots every operation of the recovery is a point too.
 const RECOVERIES: u64 = 12;
+/// The same after a kill.
+const KILL_RECOVERIES: u64 = 2;
 /// Crashes after the first, with some work before each.
 const MORE_CRASHES: u64 = 3;
 /// Damages drawn at each spot.
@@ -278,7 +280,9 @@ impl Family {
         if spot.failure == Failure::Damage {
             return self.damage(&disk, &ledger);
         }
-        let is_thorough = spot.at % RECOVERIES == spot.workload % RECOVERIES;
+        // Recovery trusts more after a kill, when the system's memory is there, than it may after a cut.
+        let odds = if spot.failure == Failure::Kill { KILL_RECOVERIES } else { RECOVERIES };
+        let is_thorough = spot.at % odds == spot.workload % odds;
         let killed = !matches!(spot.failure, Failure::Cut) && !spot.failure.is_harmless();
         if killed {
             self.first(spot, &disk.after_kill(), ledger.clone(), "after a kill", is_thorough)?;
