@@ -1,6 +1,11 @@
 //! The real disk: a directory of the file system.
+//!
+//! Long writes go past the page cache (`O_DIRECT`) where the file system can do that: nobody reads a log
+//! while it is written, and filling fresh pages of the cache with it costs more than all else that
+//! is done for durability. What is not a whole block, and all short writes, go through the cache.
 
 use super::{File, Guard, LOCK, Storage, plain};
+use crate::sync::{Mutex, lock};
 use std::fs::{self, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -69,13 +74,15 @@ impl Storage for Disk {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let file = fs::File::options().read(true).write(true).create_new(true).open(self.path(name)?)?;
-        Ok(Box::new(DiskFile(file)))
+        let path = self.path(name)?;
+        let file = fs::File::options().read(true).write(true).create_new(true).open(&path)?;
+        Ok(Box::new(DiskFile::new(file, &path)))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let file = fs::File::options().read(true).write(true).open(self.path(name)?)?;
-        Ok(Box::new(DiskFile(file)))
+        let path = self.path(name)?;
+        let file = fs::File::options().read(true).write(true).open(&path)?;
+        Ok(Box::new(DiskFile::new(file, &path)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -94,7 +101,7 @@ impl Storage for Disk {
         let file = fs::File::options().write(true).create(true).truncate(false).open(self.path.join(LOCK))?;
         // Belongs to this opening of the file, so it keeps others in this process out as well.
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(DiskGuard { _file: file })),
+            Ok(()) => Ok(Box::new(DiskGuard { file })),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -105,30 +112,103 @@ impl Storage for Disk {
     }
 }
 
-/// Holds the lock as long as it is open.
+/// Holds the lock.
 struct DiskGuard {
-    _file: fs::File,
+    file: fs::File,
 }
 
 impl Guard for DiskGuard {}
 
-struct DiskFile(fs::File);
+impl Drop for DiskGuard {
+    fn drop(&mut self) {
+        // Closing alone would not do while a child process that was just forked has a copy of the file.
+        // If this fails, the lock ends with the last copy.
+        let _ = self.file.unlock();
+    }
+}
+
+struct DiskFile {
+    file: fs::File,
+    /// Nothing where the file system has no such thing.
+    direct: Mutex<Option<Direct>>,
+}
+
+impl DiskFile {
+    fn new(file: fs::File, path: &Path) -> Self {
+        Self { file, direct: Mutex::new(Direct::open(path).ok()) }
+    }
+}
+
+/// A file opened for writes past the page cache, of whole blocks from an aligned buffer.
+struct Direct {
+    file: fs::File,
+    /// Has the bytes of a write, from its first address that is a multiple of [`BLOCK`].
+    buffer: Vec<u8>,
+}
+
+/// What offsets, lengths and addresses of direct writes are multiples of; no device asks for more.
+const BLOCK: usize = 4096;
+/// Shorter writes are not worth a turn of the device each.
+const DIRECT_MIN: usize = 64 << 10;
+/// Longer writes are done in part.
+const DIRECT_MAX: usize = 4 << 20;
+
+impl Direct {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn open(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::OpenOptionsExt;
+
+        let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+        let file = fs::File::options().write(true).custom_flags(flags).open(path)?;
+        Ok(Self { file, buffer: Vec::new() })
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn open(_: &Path) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Writes the whole blocks that `bytes` begin with, or some of them.
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let length = (bytes.len() / BLOCK * BLOCK).min(DIRECT_MAX);
+        self.buffer.resize(self.buffer.len().max(length + BLOCK), 0);
+        let address = self.buffer.as_ptr().addr();
+        let skip = address.next_multiple_of(BLOCK) - address;
+        let aligned = &mut self.buffer[skip..skip + length];
+        aligned.copy_from_slice(&bytes[..length]);
+        self.file.write_at(aligned, offset)
+    }
+}
 
 impl File for DiskFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(buffer, offset)
+        self.file.read_at(buffer, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.0.write_at(bytes, offset)
+        if bytes.len() >= DIRECT_MIN {
+            let mut direct = lock(&self.direct);
+            if let Some(way) = &mut *direct {
+                let into = (offset % BLOCK as u64) as usize;
+                if into != 0 {
+                    return self.file.write_at(&bytes[..BLOCK - into], offset);
+                }
+                match way.write_at(bytes, offset) {
+                    // The file system asks for more than it says when a file is opened. Nothing was done.
+                    Err(error) if error.kind() == io::ErrorKind::InvalidInput => *direct = None,
+                    written => return written,
+                }
+            }
+        }
+        self.file.write_at(bytes, offset)
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.file.set_len(bytes)
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -140,7 +220,7 @@ impl File for DiskFile {
         if bytes == 0 {
             return Ok(());
         }
-        match fallocate(&self.0, FallocateFlags::KEEP_SIZE, 0, bytes) {
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, bytes) {
             // The hint is not understood here.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             outcome => Ok(outcome?),
@@ -153,6 +233,6 @@ impl File for DiskFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sync::Random;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -77,6 +78,32 @@ fn a_directory_keeps_the_contract() {
 }
 
 #[test]
+fn long_and_short_writes_of_any_place_mix() {
+    let place = tempfile::tempdir().unwrap();
+    let disk = Disk::open(place.path()).unwrap();
+    let file = disk.create("a").unwrap();
+    let (mut expected, mut random) = (vec![0; 1 << 20], Random::new(7));
+    let (mut end, bytes) = (0, (0..9 << 20).map(|n: u32| (n / 7) as u8).collect::<Vec<_>>());
+    for round in 0..60 {
+        // Around the sizes from which a write goes past the page cache, and to which it goes at once.
+        let most = [100, 66_000, 80_000, 500_000, 5 << 20][round % 5];
+        let length = random.below(most) as usize + 1;
+        let from = random.below(1 << 20) as usize;
+        // Mostly at the end, as logs are written.
+        let at = if round % 4 == 0 { random.below(end as u64 + 1) as usize } else { end };
+        write_all(&*file, &bytes[from..from + length], at as u64).unwrap();
+        end = end.max(at + length);
+        expected.resize(end, 0);
+        expected[at..at + length].copy_from_slice(&bytes[from..from + length]);
+        if round % 7 == 0 {
+            file.sync().unwrap();
+        }
+    }
+    assert!(read_all(&*file).unwrap() == expected);
+    assert!(read_all(&*disk.open("a").unwrap()).unwrap() == expected);
+}
+
+#[test]
 fn a_simulated_disk_keeps_the_contract() {
     contract(&Simulated::new());
 }
@@ -96,6 +123,23 @@ fn opening_makes_the_directory_and_finds_it_again() {
     assert_eq!(read_all(&*second.open("a").unwrap()).unwrap(), b"kept");
     // A file in its place.
     assert!(Disk::open(path.join("a")).is_err());
+}
+
+/// A child that was just forked has a copy of every open file until it runs its program.
+#[test]
+fn a_lock_ends_while_processes_are_started() {
+    let place = tempfile::tempdir().unwrap();
+    let disk = Disk::open(place.path()).unwrap();
+    std::thread::scope(|scope| {
+        let starter = scope.spawn(|| {
+            for _ in 0..100 {
+                std::process::Command::new("true").status().unwrap();
+            }
+        });
+        while !starter.is_finished() {
+            drop(disk.lock().unwrap());
+        }
+    });
 }
 
 #[test]
