@@ -209,7 +209,11 @@ impl<W: Workload> Job<'_, W> {
     /// A folder for the files of this run, removed when it goes out of scope.
     fn folder(&self) -> Result<tempfile::TempDir, Error> {
         let parent = &self.settings.log.directory;
-        tempfile::Builder::new().prefix("heddle-bench-").tempdir_in(parent).map_err(|error| {
+        let make = || {
+            std::fs::create_dir_all(parent)?;
+            tempfile::Builder::new().prefix("heddle-bench-").tempdir_in(parent)
+        };
+        make().map_err(|error| {
             misfortune(format!("no folder for the log can be made in {}: {error}", parent.display()))
         })
     }

@@ -407,7 +407,8 @@ struct Sum {
 impl Examiner<'_, '_> {
     /// Surveys a generation; what salvage would give up is a problem here.
     fn survey(&mut self, generation: &Generation) -> Option<Survey> {
-        match survey(self.storage, self.directory, generation, true) {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        match survey(self.storage, self.directory, generation, true, threads) {
             Ok(survey) => {
                 if let Some(lost) = survey.lost.clone() {
                     let (file, offset, what) = (lost.file, lost.offset, lost.what);

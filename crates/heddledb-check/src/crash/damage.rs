@@ -75,7 +75,7 @@ impl Map {
             }
         }
         for generation in &manifest.generations {
-            let survey = survey(disk, manifest.directory, generation, false)?;
+            let survey = survey(disk, manifest.directory, generation, false, 1)?;
             for file in 0..generation.files {
                 let mut frames = Vec::new();
                 let mut at = SEGMENT_HEADER_BYTES as u64;

@@ -213,7 +213,7 @@ impl Visitor for Life<'_> {
 fn highest_epoch(disk: &Simulated) -> u64 {
     let copy = disk.after_kill();
     let Ok(Some(manifest)) = Manifest::read(&copy) else { return 0 };
-    let one = |generation| survey(&copy, manifest.directory, generation, true).map_or(0, |s| s.highest);
+    let one = |generation| survey(&copy, manifest.directory, generation, true, 1).map_or(0, |s| s.highest);
     manifest.generations.iter().map(one).max().unwrap_or(0)
 }
 

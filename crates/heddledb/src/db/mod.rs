@@ -5,6 +5,7 @@ mod counters;
 mod garbage;
 mod reading;
 mod recovery;
+mod replay;
 mod session;
 pub(crate) mod snapshot;
 pub(crate) mod store;

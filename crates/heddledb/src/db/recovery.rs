@@ -2,10 +2,8 @@
 //!
 //! **Mechanism.** The manifest says which checkpoint and which generations of the log count. The
 //! generations are surveyed first: how far each is whole, and so which epoch `D` is the last durable one.
-//! Then the checkpoint's rows are loaded, each thread taking parts of its own, and the log's entries
-//! replayed, each thread taking the keys that are its own by their hash. An entry says what column groups
-//! hold after it, and carries its commit's time; the latest time wins, so the order of replay does not
-//! matter and a replay twice changes nothing (PITFALLS X7). Commits of epochs above `D` are dropped, whole.
+//! Then the checkpoint's rows are loaded, each thread taking parts of its own, and the log's entries are
+//! replayed ([`Replay`]). Commits of epochs above `D` are dropped, whole.
 //!
 //! Nothing is written until all is read. Then what was read is made durable, since the process that wrote
 //! it may have been killed before it was: the last round and the manifest are written again. Last, a new
@@ -14,23 +12,21 @@
 //! tail included (X13).
 
 use super::garbage::Garbage;
+use super::replay::{BATCH, OTHER_SHAPE, Replay, UNKNOWN};
 use super::store::{AnyStore, Restore, Stores};
-use crate::access::Groups;
 use crate::arena::Arena;
 use crate::durability::{Files, LogOptions, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
-    self, Checkpoint, End, Entries, Frames, Generation, LogError, Lost, Malformed, Manifest, Name,
-    RelationEntry, Rows, SegmentHeader, Survey, Torn, again, survey,
+    self, Checkpoint, End, Frames, Generation, LogError, Lost, Malformed, Manifest, Name, RelationEntry,
+    Rows, SegmentHeader, Survey, Torn, again, survey,
 };
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
-use crate::record::heads_base;
 use crate::stamp;
 use crate::storage::{Guard, Storage, write_all};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, now_ns};
 use std::hash::{BuildHasher, RandomState};
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,7 +90,7 @@ pub(crate) struct Opened {
 }
 
 /// Relations by their number in the files.
-struct Relations<'a> {
+pub(super) struct Relations<'a> {
     stores: Vec<Option<&'a dyn AnyStore>>,
     entries: Vec<RelationEntry>,
 }
@@ -134,13 +130,17 @@ impl<P: Protocol> Opening<'_, P> {
             self.load(&manifest, checkpoint, &relations, &mut shares, &read)?;
         }
         let replay = Replay {
-            manifest: &manifest,
+            storage,
+            directory: manifest.directory,
+            generations: &manifest.generations,
             surveys: &surveys,
             relations: &relations,
             durable,
             checkpoint_epoch,
+            epoch,
+            read: &read,
         };
-        self.replay(&replay, epoch, &mut shares, &read)?;
+        replay.run::<P>(&mut shares)?;
         for share in &shares {
             recovery.rows += share.rows;
             recovery.writes += share.writes;
@@ -206,7 +206,8 @@ impl<P: Protocol> Opening<'_, P> {
         for generation in &manifest.generations {
             if !recovery.lost.is_empty() {
                 // Its commits may depend on what was lost. How far it went matters for the next epoch.
-                let highest = match survey(&*self.storage, manifest.directory, generation, true) {
+                let highest = match survey(&*self.storage, manifest.directory, generation, true, self.threads)
+                {
                     Ok(survey) => survey.highest,
                     Err(_) => 0,
                 };
@@ -214,7 +215,7 @@ impl<P: Protocol> Opening<'_, P> {
                 surveys.push(Survey { rounds: 0, closed: 0, highest, files, torn: None, lost: None });
                 continue;
             }
-            let survey = survey(&*self.storage, manifest.directory, generation, self.salvage)?;
+            let survey = survey(&*self.storage, manifest.directory, generation, self.salvage, self.threads)?;
             read.add(survey.files.iter().map(|file| file.bytes).sum());
             recovery.torn.extend(survey.torn.clone());
             recovery.lost.extend(survey.lost.clone());
@@ -235,7 +236,7 @@ impl<P: Protocol> Opening<'_, P> {
         // Below every later commit's.
         let time = stamp::floor(checkpoint.epoch + 1) - 1;
         let next = AtomicU64::new(0);
-        in_parallel(shares, |_, share| {
+        in_parallel(shares.iter_mut().collect(), |_, share: &mut Share| {
             let mut words = Vec::new();
             loop {
                 // Relaxed: a number of its own for each.
@@ -254,50 +255,18 @@ impl<P: Protocol> Opening<'_, P> {
                     if (rows.key_words, rows.data_words) != (store.key_words(), layout.words) {
                         return Err(malformed(OTHER_SHAPE));
                     }
-                    for (key, data) in rows.iter() {
-                        let change = Restore { groups: layout.all_groups(), present: true, time, data };
-                        store.restore(key, &change, &mut share.arena);
-                        share.rows += 1;
+                    let (relation, groups) = (rows.relation, layout.all_groups());
+                    let change = |(key, data)| {
+                        let write = log::Write { relation, groups, present: true, key, data };
+                        Restore { write, time }
+                    };
+                    let changes: Vec<Restore<'_>> = rows.iter().map(change).collect();
+                    for batch in changes.chunks(BATCH) {
+                        store.restore(batch, &mut share.arena, &mut |_, _| {});
                     }
+                    share.rows += changes.len() as u64;
                 }
             }
-        })
-    }
-
-    /// Replays the log.
-    fn replay(&self, replay: &Replay<'_>, epoch: u64, shares: &mut [Share], read: &Progress) -> Result<()> {
-        let threads = shares.len() as u64;
-        in_parallel(shares, |number, share| {
-            let mut words = Vec::new();
-            for (generation, survey) in replay.manifest.generations.iter().zip(replay.surveys) {
-                let last = match planted(Mutant::RecoveryOpenEpochsReplayed) {
-                    false => replay.durable.min(generation.end.map_or(u64::MAX, |end| end.epoch)),
-                    true => u64::MAX,
-                };
-                for file in 0..generation.files {
-                    if survey.files[usize::from(file)].frames == 0 {
-                        continue;
-                    }
-                    let directory = replay.manifest.directory;
-                    let mut frames = Frames::of_log(&*self.storage, directory, generation, survey, file)?;
-                    while let Some(header) = frames.next_frame(&mut words)? {
-                        if number == 0 {
-                            read.add(header.bytes());
-                        }
-                        let mut share = Applying::<P> {
-                            share,
-                            replay,
-                            last,
-                            epoch,
-                            number,
-                            threads,
-                            protocol: PhantomData,
-                        };
-                        share.frame(&words).map_err(|malformed| frames.malformed(malformed))?;
-                    }
-                }
-            }
-            Ok(())
         })
     }
 
@@ -378,8 +347,6 @@ impl<P: Protocol> Opening<'_, P> {
 
 /// Bytes that are written again at once.
 const COPY_BYTES: usize = 1 << 20;
-const UNKNOWN: &str = "a relation that the manifest does not list";
-const OTHER_SHAPE: &str = "a row of another shape than its relation's";
 
 impl<'a> Relations<'a> {
     fn put(&mut self, id: u16, store: &'a dyn AnyStore) {
@@ -390,145 +357,51 @@ impl<'a> Relations<'a> {
         self.stores[at] = Some(store);
     }
 
-    fn store(&self, id: u16) -> Option<&'a dyn AnyStore> {
+    /// How many numbers there are, used or not.
+    pub fn count(&self) -> usize {
+        self.stores.len()
+    }
+
+    /// The store of the relation with a number.
+    #[inline(always)]
+    pub fn store(&self, id: u16) -> Option<&'a dyn AnyStore> {
         self.stores.get(usize::from(id)).copied().flatten()
     }
 }
 
 /// What one thread of recovery has.
 #[derive(Default)]
-struct Share {
-    arena: Arena,
-    garbage: Garbage,
-    rows: u64,
-    transactions: u64,
-    writes: u64,
+pub(super) struct Share {
+    pub arena: Arena,
+    pub garbage: Garbage,
+    pub rows: u64,
+    pub transactions: u64,
+    pub writes: u64,
 }
 
-struct Replay<'a> {
-    manifest: &'a Manifest,
-    surveys: &'a [Survey],
-    relations: &'a Relations<'a>,
-    durable: u64,
-    checkpoint_epoch: u64,
-}
-
-/// One thread at one frame.
-struct Applying<'a, P: Protocol> {
-    share: &'a mut Share,
-    replay: &'a Replay<'a>,
-    /// The last epoch of the generation that counts.
-    last: u64,
-    /// The first epoch of the new life.
-    epoch: u64,
-    number: u64,
-    threads: u64,
-    protocol: PhantomData<fn() -> P>,
-}
-
-/// Writes that are restored together, so that their cache misses overlap.
-const BATCH: usize = 32;
-
-/// A write of this thread's, checked.
-#[derive(Clone, Copy)]
-struct Due<'w> {
-    store: &'w dyn AnyStore,
-    write: log::Write<'w>,
-    time: u64,
-}
-
-impl<P: Protocol> Applying<'_, P> {
-    fn frame(&mut self, words: &[u64]) -> Result<(), Malformed> {
-        let mut batch = Vec::with_capacity(BATCH);
-        for entry in Entries::new(words) {
-            let entry = entry?;
-            if entry.epoch() <= self.replay.checkpoint_epoch || entry.epoch() > self.last {
-                continue;
-            }
-            if self.number == 0 {
-                self.share.transactions += 1;
-                self.share.writes += entry.len() as u64;
-            }
-            for write in entry.writes() {
-                if part_of(write.relation, write.key) % self.threads != self.number {
-                    continue;
-                }
-                batch.push(self.check(write, entry.time())?);
-                if batch.len() == BATCH {
-                    self.restore(&mut batch);
-                }
-            }
-        }
-        self.restore(&mut batch);
-        Ok(())
-    }
-
-    /// Compares a write with its relation's shape.
-    fn check<'w>(&self, write: log::Write<'w>, time: u64) -> Result<Due<'w>, Malformed>
-    where
-        Self: 'w,
-    {
-        let malformed = |what| Malformed { at: 0, what };
-        let store = self.replay.relations.store(write.relation).ok_or(malformed(UNKNOWN))?;
-        let layout = store.layout();
-        let groups = write.groups & layout.all_groups();
-        let due: usize = match write.present {
-            true => Groups(groups).map(|group| layout.groups[group].span.len()).sum(),
-            false => 0,
-        };
-        if (groups, write.key.len(), write.data.len()) != (write.groups, store.key_words(), due) {
-            return Err(malformed(OTHER_SHAPE));
-        }
-        Ok(Due { store, write, time })
-    }
-
-    fn restore(&mut self, batch: &mut Vec<Due<'_>>) {
-        batch.iter().for_each(|due| due.store.prefetch_index(due.write.key));
-        for Due { store, write, .. } in batch.iter() {
-            if write.groups != store.layout().all_groups() {
-                store.prefetch_record(write.key, write.groups);
-            }
-        }
-        for Due { store, write, time } in batch.drain(..) {
-            let log::Write { groups, present, data, .. } = write;
-            let change = Restore { groups, present, time, data };
-            if let Some(record) = store.restore(write.key, &change, &mut self.share.arena) {
-                let head = record.word(heads_base::<P>(store.layout()));
-                self.share.garbage.absent(self.epoch, store.number() as u32, write.key, record, head);
-            }
-        }
-    }
-}
-
-/// Which thread a key belongs to, before the remainder.
-fn part_of(relation: u16, key: &[u64]) -> u64 {
-    let mix = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
-    key.iter().fold(u64::from(relation), mix) >> 16
-}
-
-/// Runs `work` on all shares at once, each on a thread of its own, and returns the first error.
-fn in_parallel(
-    shares: &mut [Share],
-    work: impl Fn(u64, &mut Share) -> Result<(), LogError> + Sync,
+/// Runs `work` on all items at once, each on a thread of its own, and returns the first error.
+pub(super) fn in_parallel<T: Send>(
+    items: Vec<T>,
+    work: impl Fn(usize, T) -> Result<(), LogError> + Sync,
 ) -> Result<()> {
+    if items.len() == 1 {
+        return Ok(items.into_iter().try_for_each(|one| work(0, one))?);
+    }
     let work = &work;
-    let outcome = match shares {
-        [one] => work(0, one),
-        shares => std::thread::scope(|scope| {
-            let spawn = |(number, share)| scope.spawn(move || work(number as u64, share));
-            let threads: Vec<_> = shares.iter_mut().enumerate().map(spawn).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-                Ok(outcome) => outcome,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            threads.into_iter().map(join).fold(Ok(()), Result::and)
-        }),
-    };
+    let outcome = std::thread::scope(|scope| {
+        let spawn = |(number, item)| scope.spawn(move || work(number, item));
+        let threads: Vec<_> = items.into_iter().enumerate().map(spawn).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).fold(Ok(()), Result::and)
+    });
     Ok(outcome?)
 }
 
 /// Bytes read, of all that there are to read.
-struct Progress {
+pub(super) struct Progress {
     done: AtomicU64,
     total: u64,
     tell: Option<Tell>,
@@ -552,7 +425,7 @@ impl Progress {
         Ok(Self { done: AtomicU64::new(0), total, tell, told: Mutex::new(0) })
     }
 
-    fn add(&self, bytes: u64) {
+    pub fn add(&self, bytes: u64) {
         const STEP: u64 = 4 << 20;
         let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if let Some(tell) = &self.tell {

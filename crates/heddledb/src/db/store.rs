@@ -6,11 +6,12 @@ use crate::arena::Arena;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::index::{AnyIndex, Gap, Inserted, Lookup, Retired, Walk};
+use crate::log;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Protocol, Seal};
 use crate::record::{RecordRef, data_base, heads_base};
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::{GroupSet, IndexWords, Layout, Relation, Span, Structure};
+use crate::table::{IndexWords, Layout, Relation, Span, Structure};
 use crate::{stamp, version};
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -49,26 +50,19 @@ pub(crate) trait AnyStore: Send + Sync {
     fn schema(&self) -> &'static str;
     /// Words of its keys.
     fn key_words(&self) -> usize;
-    /// Asks for the memory in which a key will be looked up.
-    fn prefetch_index(&self, key: &[u64]);
-    /// Asks for the memory of a key's record, as far as `restore` of these groups will use it.
-    fn prefetch_record(&self, key: &[u64], groups: GroupSet);
-    /// Brings column groups of a row to what they were at `time`, unless they are known to have been
-    /// something else later. Returns the record where the row does not exist by that. For recovery: no
-    /// other thread has this key, and no transaction runs.
-    fn restore(&self, key: &[u64], change: &Restore<'_>, arena: &mut Arena) -> Option<RecordRef>;
+    /// Makes changes, one after the other. Calls `absent` with the key and record of each row that does
+    /// not exist by that. For recovery: no other thread has these keys, and no transaction runs.
+    fn restore(&self, changes: &[Restore<'_>], arena: &mut Arena, absent: &mut dyn FnMut(&[u64], RecordRef));
     /// The rows of one leaf or bucket as of the end of an epoch, at which a snapshot stands: key words and
     /// data words of each. The caller is pinned.
     fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64]));
 }
 
-/// A change that recovery found.
+/// A change that recovery found: brings column groups of a row to what they were at `time`, unless they are
+/// known to have been something else later.
 pub(crate) struct Restore<'a> {
-    pub groups: GroupSet,
-    pub present: bool,
+    pub write: log::Write<'a>,
     pub time: u64,
-    /// The words of the groups, ascending; none if the row does not exist.
-    pub data: &'a [u64],
 }
 
 impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
@@ -120,58 +114,37 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
         W::MIN.words().len()
     }
 
-    fn prefetch_index(&self, key: &[u64]) {
-        self.index.prefetch(&self.words(key));
-    }
-
-    fn prefetch_record(&self, key: &[u64], groups: GroupSet) {
-        if let Lookup::Found(record) = self.index.get(&self.words(key)) {
-            let base = data_base::<P>(self.layout);
-            record.prefetch(Span { start: 0, end: base });
-            for group in Groups(groups) {
-                let span = self.layout.groups[group].span;
-                record.prefetch(Span { start: base + span.start, end: base + span.end });
+    fn restore(&self, changes: &[Restore<'_>], arena: &mut Arena, absent: &mut dyn FnMut(&[u64], RecordRef)) {
+        // In steps, so that cache misses overlap.
+        for Restore { write, .. } in changes {
+            self.index.prefetch(&self.words(write.key));
+        }
+        let mut near = Default::default();
+        let found: Vec<Option<RecordRef>> = changes
+            .iter()
+            .map(|Restore { write, .. }| {
+                // A write of all groups is an insert more often than not.
+                let is_update = write.groups != self.layout.all_groups();
+                if is_update { self.find(write, &mut near) } else { None }
+            })
+            .collect();
+        for (Restore { write, time }, found) in changes.iter().zip(found) {
+            let record = found.unwrap_or_else(|| {
+                let block = arena.allocate(self.number, self.block_words);
+                let place = |gap: &Gap| place::<P>(block, self.layout, gap);
+                match self.index.insert_near(&self.words(write.key), &mut near, place) {
+                    Inserted::Added { record, .. } => record,
+                    Inserted::Exists(record) => {
+                        arena.release(self.number, block);
+                        record
+                    }
+                }
+            });
+            self.change(record, write, *time);
+            if !write.present {
+                absent(write.key, record);
             }
         }
-    }
-
-    fn restore(&self, key: &[u64], change: &Restore<'_>, arena: &mut Arena) -> Option<RecordRef> {
-        let words = self.words(key);
-        // A write of all groups is an insert more often than not.
-        let found = match change.groups == self.layout.all_groups() {
-            true => None,
-            false => match self.index.get(&words) {
-                Lookup::Found(record) => Some(record),
-                Lookup::Missing(_) => None,
-            },
-        };
-        let record = found.unwrap_or_else(|| {
-            let block = arena.allocate(self.number, self.block_words);
-            match self.index.insert(&words, |gap| place::<P>(block, self.layout, gap)) {
-                Inserted::Added { record, .. } => record,
-                Inserted::Exists(record) => {
-                    arena.release(self.number, block);
-                    record
-                }
-            }
-        });
-        let mut data = change.data;
-        for group in Groups(change.groups) {
-            let span = self.layout.groups[group].span;
-            let (words, rest) = if change.present { data.split_at(span.len()) } else { (&[][..], data) };
-            data = rest;
-            // Relaxed throughout: this thread alone has the record, and whoever comes later was started by
-            // one that has joined it.
-            let known = stamp::time(record.word(P::stamp_word(group)).load(Ordering::Relaxed));
-            if known < change.time || planted(Mutant::RecoveryOrderByFile) {
-                let base = data_base::<P>(self.layout) + span.start;
-                for (index, word) in words.iter().enumerate() {
-                    record.word(base + index).store(*word, Ordering::Relaxed);
-                }
-                P::restore(record, group, stamp::of(change.time, change.present));
-            }
-        }
-        (!change.present).then_some(record)
     }
 
     fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
@@ -190,6 +163,42 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
 }
 
 impl<W: IndexWords, P: Protocol> Store<W, P> {
+    /// The record that a write changes; asks for its memory.
+    fn find<'a>(
+        &'a self,
+        write: &log::Write<'_>,
+        near: &mut <W::Index as AnyIndex<W>>::Near<'a>,
+    ) -> Option<RecordRef> {
+        let Lookup::Found(record) = self.index.get_near(&self.words(write.key), near) else { return None };
+        let base = data_base::<P>(self.layout);
+        record.prefetch(Span { start: 0, end: base });
+        for group in Groups(write.groups) {
+            let span = self.layout.groups[group].span;
+            record.prefetch(Span { start: base + span.start, end: base + span.end });
+        }
+        Some(record)
+    }
+
+    /// Puts a write of `time` into a record where it is the newest of its groups.
+    fn change(&self, record: RecordRef, write: &log::Write<'_>, time: u64) {
+        let mut data = write.data;
+        for group in Groups(write.groups) {
+            let span = self.layout.groups[group].span;
+            let (words, rest) = if write.present { data.split_at(span.len()) } else { (&[][..], data) };
+            data = rest;
+            // Relaxed throughout: this thread alone has the record, and whoever comes later was started by
+            // one that has joined it.
+            let known = stamp::time(record.word(P::stamp_word(group)).load(Ordering::Relaxed));
+            if known < time || planted(Mutant::RecoveryOrderByFile) {
+                let base = data_base::<P>(self.layout) + span.start;
+                for (index, word) in words.iter().enumerate() {
+                    record.word(base + index).store(*word, Ordering::Relaxed);
+                }
+                P::restore(record, group, stamp::of(time, write.present));
+            }
+        }
+    }
+
     /// A key of this relation from its words.
     fn words(&self, key: &[u64]) -> W {
         let mut words = W::MIN;

@@ -136,10 +136,38 @@ impl<const N: usize, const CAP: usize> Drop for Spare<'_, N, CAP> {
     }
 }
 
+/// The leaf that was visited last, so that a visit of one of its neighbours need not begin at the root.
+pub struct Near<'a, const N: usize, const CAP: usize = CAPACITY> {
+    leaf: Option<(&'a Node<N, CAP>, u64)>,
+    /// Its range at that version, and so also later while the version stands (invariant 1).
+    low: Option<[u64; N]>,
+    high: Option<[u64; N]>,
+}
+
+impl<const N: usize, const CAP: usize> Default for Near<'_, N, CAP> {
+    fn default() -> Self {
+        Self { leaf: None, low: None, high: None }
+    }
+}
+
+impl<'a, const N: usize, const CAP: usize> Near<'a, N, CAP> {
+    /// The leaf and its version, if the key's place is in its range.
+    #[inline(always)]
+    fn leaf_of(&self, key: &[u64; N]) -> Option<(&'a Node<N, CAP>, u64)> {
+        let above = self.low.is_none_or(|low| !less(key, &low));
+        let below = self.high.is_none_or(|high| less(key, &high));
+        self.leaf.filter(|(leaf, version)| above && below && leaf.gap.stands(*version))
+    }
+}
+
 enum Prepared<'a, const N: usize, const CAP: usize> {
     Exists(RecordRef),
     Ready(Spot<'a, N, CAP>),
 }
+
+/// A leaf, its version, and its range.
+type Fenced<'a, const N: usize, const CAP: usize> =
+    (&'a Node<N, CAP>, u64, Option<[u64; N]>, Option<[u64; N]>);
 
 /// A version moved or a latch was taken: start again at the root.
 struct Interrupted;
@@ -168,6 +196,57 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
                 return Lookup::Missing(Seen { gap: GapRef::new(&leaf.gap), version });
             }
         }
+    }
+
+    /// As `get`, from where the last visit was.
+    #[inline]
+    pub(crate) fn get_near<'a>(&'a self, key: &[u64; N], near: &mut Near<'a, N, CAP>) -> Lookup {
+        loop {
+            let Ok((leaf, version)) = self.approach(key, near) else { continue };
+            let position = leaf.lower(key, leaf.count());
+            let record = if leaf.holds(position, key) { leaf.record(position) } else { None };
+            if leaf.gap.stands(version) {
+                return match record {
+                    Some(record) => Lookup::Found(record),
+                    None => Lookup::Missing(Seen { gap: GapRef::new(&leaf.gap), version }),
+                };
+            }
+        }
+    }
+
+    /// As `insert`, from where the last visit was.
+    pub(crate) fn insert_near<'a>(
+        &'a self,
+        key: &[u64; N],
+        near: &mut Near<'a, N, CAP>,
+        make: impl FnOnce(&Gap) -> RecordRef,
+    ) -> Inserted {
+        let spot = loop {
+            let Ok((leaf, version)) = self.approach(key, near) else { continue };
+            let count = leaf.count();
+            let position = leaf.lower(key, count);
+            if leaf.holds(position, key) {
+                match leaf.record(position) {
+                    Some(record) if leaf.gap.stands(version) => return Inserted::Exists(record),
+                    _ => continue,
+                }
+            }
+            // A split begins at the parent.
+            if count == CAP {
+                break None;
+            }
+            if let Some(latch) = leaf.gap.try_latch(version) {
+                break Some(Spot { leaf, latch, position, spare: None, parent: None });
+            }
+        };
+        let Some(spot) = spot else {
+            near.leaf = None;
+            return self.insert(key, make);
+        };
+        let (leaf, record) = (spot.leaf, make(&spot.leaf.gap));
+        let change = self.fill(spot, key, record);
+        near.leaf = Some((leaf, change.after));
+        Inserted::Added { record, change }
     }
 
     /// Adds an entry unless the key has one. `make` runs at most once, under the latch of the leaf,
@@ -261,7 +340,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let kept = out.len();
         out.reserve(CAP);
         loop {
-            let Ok((leaf, version, fence)) = self.descend_fenced(direction, start) else { continue };
+            let Ok((leaf, version, below, above)) = self.descend_fenced(start) else { continue };
             let count = leaf.count();
             let from = leaf.lower(low, count);
             let entry = |i| leaf.record(i).map(|record| (leaf.key(i), record));
@@ -276,9 +355,9 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             }
             if leaf.gap.stands(version) {
                 let next = match direction {
-                    Direction::Forward => fence.filter(|fence| fence <= high),
+                    Direction::Forward => above.filter(|fence| fence <= high),
                     // A low fence has keys below it, so that it is no zero.
-                    Direction::Reverse => fence.filter(|fence| fence > low).map(predecessor),
+                    Direction::Reverse => below.filter(|fence| fence > low).map(predecessor),
                 };
                 return (Seen { gap: GapRef::new(&leaf.gap), version }, next);
             }
@@ -343,26 +422,40 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         Ok((node, version))
     }
 
-    /// As `descend`, with the end of the leaf's range in the given direction: the first key beyond
-    /// it (forward), or its first key (reverse). `None` at the end of the tree.
-    fn descend_fenced(
-        &self,
-        direction: Direction,
-        key: &[u64; N],
-    ) -> Result<(&Node<N, CAP>, u64, Option<[u64; N]>), Interrupted> {
+    /// As `descend`, with the range of the leaf: its first key, and the first key beyond it; `None` at an
+    /// end of the tree.
+    #[inline(always)]
+    fn descend_fenced(&self, key: &[u64; N]) -> Result<Fenced<'_, N, CAP>, Interrupted> {
         let (mut node, mut version) = self.root()?;
-        let mut fence = None;
+        let (mut low, mut high) = (None, None);
         while !node.leaf {
             let count = node.count();
             let position = node.child(key, count);
-            match direction {
-                Direction::Forward if position + 1 < count => fence = Some(node.key(position)),
-                Direction::Reverse if position > 0 => fence = Some(node.key(position - 1)),
-                _ => {}
+            if position + 1 < count {
+                high = Some(node.key(position));
+            }
+            if position > 0 {
+                low = Some(node.key(position - 1));
             }
             (node, version) = self.step(node, version, position)?;
         }
-        Ok((node, version, fence))
+        Ok((node, version, low, high))
+    }
+
+    /// The leaf that holds the place of `key`, and its version: the leaf of `near`, or else one that
+    /// `near` then has.
+    #[inline(always)]
+    fn approach<'a>(
+        &'a self,
+        key: &[u64; N],
+        near: &mut Near<'a, N, CAP>,
+    ) -> Result<(&'a Node<N, CAP>, u64), Interrupted> {
+        if let Some(found) = near.leaf_of(key) {
+            return Ok(found);
+        }
+        let (leaf, version, low, high) = self.descend_fenced(key)?;
+        *near = Near { leaf: Some((leaf, version)), low, high };
+        Ok((leaf, version))
     }
 
     // ---- Insert --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@
 mod btree;
 mod hash;
 
-pub use btree::{BTree, Retired};
+pub use btree::{BTree, Near, Retired};
 pub use hash::Hash;
 
 use crate::record::RecordRef;
@@ -277,14 +277,27 @@ pub enum Direction {
 /// What both indexes can do; the relation's declaration chooses one.
 #[doc(hidden)]
 pub trait AnyIndex<W>: Send + Sync {
+    /// Where the last visit was, for a run of visits of which many are neighbours.
+    type Near<'a>: Default
+    where
+        Self: 'a;
     /// A new index, sized for `rows` where that matters.
     fn new(structure: Structure, rows: usize) -> Self;
     /// The record of a key, or the gap where the key would be.
     fn get(&self, key: &W) -> Lookup;
+    /// As `get`, from where the last visit was.
+    fn get_near<'a>(&'a self, key: &W, near: &mut Self::Near<'a>) -> Lookup;
     /// Asks the processor for the memory in which `get` will look first.
     fn prefetch(&self, key: &W);
     /// Adds an entry unless the key has one; `make` runs under the latch of the key's gap.
     fn insert(&self, key: &W, make: impl FnOnce(&Gap) -> RecordRef) -> Inserted;
+    /// As `insert`, from where the last visit was.
+    fn insert_near<'a>(
+        &'a self,
+        key: &W,
+        near: &mut Self::Near<'a>,
+        make: impl FnOnce(&Gap) -> RecordRef,
+    ) -> Inserted;
     /// Removes the key's entry if it leads to `record` and `seal`, run under the gap's latch, agrees.
     fn remove(
         &self,
@@ -346,6 +359,8 @@ macro_rules! either {
 }
 
 impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
+    type Near<'a> = Near<'a, N>;
+
     fn new(structure: Structure, rows: usize) -> Self {
         match structure {
             Structure::Ordered => Self::Ordered(BTree::new()),
@@ -356,6 +371,14 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
     #[inline(always)]
     fn get(&self, key: &[u64; N]) -> Lookup {
         either!(self, get(key))
+    }
+
+    #[inline]
+    fn get_near<'a>(&'a self, key: &[u64; N], near: &mut Near<'a, N>) -> Lookup {
+        match self {
+            Self::Ordered(index) => index.get_near(key, near),
+            Self::Hash(index) => index.get(key),
+        }
     }
 
     #[inline(always)]
@@ -369,6 +392,19 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
     #[inline]
     fn insert(&self, key: &[u64; N], make: impl FnOnce(&Gap) -> RecordRef) -> Inserted {
         either!(self, insert(key, make))
+    }
+
+    #[inline]
+    fn insert_near<'a>(
+        &'a self,
+        key: &[u64; N],
+        near: &mut Near<'a, N>,
+        make: impl FnOnce(&Gap) -> RecordRef,
+    ) -> Inserted {
+        match self {
+            Self::Ordered(index) => index.insert_near(key, near, make),
+            Self::Hash(index) => index.insert(key, make),
+        }
     }
 
     fn remove(

@@ -112,7 +112,7 @@ impl<'a> Entries<'a> {
         if !body.is_empty() {
             return Err("an entry has words behind its last write");
         }
-        Ok((Entry { time, count: writes, body: &entry[2..] }, rest))
+        Ok((Entry { time, count: writes, body: &entry[2..], at: 0 }, rest))
     }
 }
 
@@ -125,7 +125,8 @@ impl<'a> Iterator for Entries<'a> {
             return None;
         }
         Some(match Self::split(self.rest) {
-            Ok((entry, rest)) => {
+            Ok((mut entry, rest)) => {
+                entry.at = self.at;
                 self.at += self.rest.len() - rest.len();
                 self.rest = rest;
                 Ok(entry)
@@ -144,6 +145,8 @@ pub struct Entry<'a> {
     time: u64,
     count: u32,
     body: &'a [u64],
+    /// Where it begins in the payload.
+    at: usize,
 }
 
 impl<'a> Entry<'a> {
@@ -174,7 +177,7 @@ impl<'a> Entry<'a> {
     /// The writes, in the order in which they were logged.
     #[inline(always)]
     pub fn writes(&self) -> Writes<'a> {
-        Writes { rest: self.body }
+        Writes { rest: self.body, at: self.at + 2 }
     }
 }
 
@@ -182,6 +185,15 @@ impl<'a> Entry<'a> {
 #[derive(Clone, Debug)]
 pub struct Writes<'a> {
     rest: &'a [u64],
+    at: usize,
+}
+
+impl Writes<'_> {
+    /// The word of the payload where the next write begins, for [`Write::at`].
+    #[inline(always)]
+    pub fn at(&self) -> usize {
+        self.at
+    }
 }
 
 impl<'a> Iterator for Writes<'a> {
@@ -191,6 +203,7 @@ impl<'a> Iterator for Writes<'a> {
     fn next(&mut self) -> Option<Write<'a>> {
         // `Entries` has been through these words: this ends where they end.
         let (write, rest) = Write::split(self.rest).ok()?;
+        self.at += self.rest.len() - rest.len();
         self.rest = rest;
         Some(write)
     }
@@ -212,6 +225,12 @@ pub struct Write<'a> {
 }
 
 impl<'a> Write<'a> {
+    /// The write that begins at word `at` of a payload, if there may be one.
+    #[inline]
+    pub fn at(payload: &'a [u64], at: usize) -> Option<Self> {
+        Self::split(payload.get(at..)?).ok().map(|(write, _)| write)
+    }
+
     #[inline]
     fn split(words: &'a [u64]) -> Result<(Self, &'a [u64]), &'static str> {
         let (&head, rest) = words.split_first().ok_or("an entry has fewer writes than it says")?;

@@ -53,7 +53,7 @@ pub fn segments(input: &[u8]) {
     }
     let end = End { rounds: rounds.into(), epoch: epoch.into() };
     let generation = Generation { number, files, end: (flags & CLOSED != 0).then_some(end) };
-    let Ok(found) = survey(&storage, directory, &generation, flags & SALVAGE != 0) else { return };
+    let Ok(found) = survey(&storage, directory, &generation, flags & SALVAGE != 0, 1) else { return };
     assert!(flags & SALVAGE != 0 || found.lost.is_none(), "salvage without being asked");
     assert!(found.torn.is_none() || found.lost.is_none(), "both torn and damaged");
 
@@ -80,7 +80,7 @@ pub fn segments(input: &[u8]) {
     }
     // Closed where it was found to end, it is the same, and whole.
     let closed = Generation { end: Some(End { rounds: found.rounds, epoch: found.closed }), ..generation };
-    if let Ok(again) = survey(&storage, directory, &closed, true) {
+    if let Ok(again) = survey(&storage, directory, &closed, true, 1) {
         assert_eq!((again.rounds, again.closed), (found.rounds, found.closed));
         assert_eq!(again.files, found.files);
         assert!(again.torn.is_none() && again.lost.is_none_or(|Lost { rounds, .. }| rounds == 0));

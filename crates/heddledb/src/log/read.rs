@@ -12,6 +12,7 @@ use super::segment::{HeaderFlaw, Name, SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::survey::Survey;
 use super::{LogError, Malformed, Rows, again, path};
 use crate::storage::{File, Storage};
+use crate::sync::{AtomicU64, Ordering};
 use std::io;
 
 /// Bytes that are held of a file while it is checked.
@@ -27,7 +28,12 @@ pub(super) struct Segment {
     /// The bytes of the file from `start`.
     window: Vec<u8>,
     start: u64,
+    /// Frames whose checksums are known to be right, by their offset.
+    checked: Vec<(u64, Header)>,
 }
+
+/// A file of so many bytes is worth several threads; in tests, any is.
+const LONG: u64 = if cfg!(test) { 1 } else { 16 << 20 };
 
 /// What stands where a frame may begin.
 #[derive(Clone, Copy)]
@@ -70,7 +76,15 @@ impl Segment {
             None => 0,
         };
         let place = Place { directory, generation, file };
-        Ok(Self { file: opened, path: path(storage, &name), place, length, window: Vec::new(), start: 0 })
+        Ok(Self {
+            file: opened,
+            path: path(storage, &name),
+            place,
+            length,
+            window: Vec::new(),
+            start: 0,
+            checked: Vec::new(),
+        })
     }
 
     pub(super) fn is_missing(&self) -> bool {
@@ -143,8 +157,50 @@ impl Segment {
         }
     }
 
+    /// Checks the frames of a long file on several threads, so that `step` finds them checked. `open` opens
+    /// the segment once more. What is wrong is left for `step` to find.
+    pub(super) fn check_ahead(
+        &mut self,
+        threads: usize,
+        open: impl Fn() -> Result<Self, LogError> + Sync,
+    ) -> Result<(), LogError> {
+        if threads < 2 || self.length < LONG {
+            return Ok(());
+        }
+        let (mut chain, mut at) = (Vec::new(), SEGMENT_HEADER_BYTES as u64);
+        while let Ok((header, _)) = self.lone_head(at)? {
+            chain.push(at);
+            at += header.bytes();
+        }
+        let (chain, next) = (&chain, AtomicU64::new(0));
+        let work = || {
+            let (mut segment, mut checked) = (open()?, Vec::new());
+            // Relaxed: a number of its own for each.
+            while let Some(at) = chain.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+                if let Step::Frame(header) = segment.step(*at)? {
+                    checked.push((*at, header));
+                }
+            }
+            Ok(checked)
+        };
+        let checked = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            threads.into_iter().map(join).collect::<Result<Vec<Vec<_>>, LogError>>()
+        })?;
+        self.checked = checked.concat();
+        self.checked.sort_unstable_by_key(|(at, _)| *at);
+        Ok(())
+    }
+
     /// Checks what stands at `offset`, checksums included.
     pub(super) fn step(&mut self, offset: u64) -> Result<Step, LogError> {
+        if let Ok(found) = self.checked.binary_search_by_key(&offset, |(at, _)| *at) {
+            return Ok(Step::Frame(self.checked[found].1));
+        }
         let (header, mut check) = match self.head(offset)? {
             Ok(found) => found,
             Err(step) => return Ok(step),
@@ -171,23 +227,33 @@ impl Segment {
     /// The header of the frame at `offset`, whose payload lies within the file, or why there is none.
     fn head(&mut self, offset: u64) -> Result<Result<(Header, Check), Step>, LogError> {
         let (place, length) = (self.place, self.length);
-        let bytes = self.bytes(offset, FRAME_HEADER_BYTES)?;
+        Ok(Self::judge(place, length, offset, self.bytes(offset, FRAME_HEADER_BYTES)?))
+    }
+
+    /// As `head`, where nothing else near is of interest.
+    fn lone_head(&self, offset: u64) -> Result<Result<(Header, Check), Step>, LogError> {
+        let mut bytes = [0; FRAME_HEADER_BYTES];
+        let read = self.read(&mut bytes, offset)?;
+        Ok(Self::judge(self.place, self.length, offset, &bytes[..read]))
+    }
+
+    fn judge(place: Place, length: u64, offset: u64, bytes: &[u8]) -> Result<(Header, Check), Step> {
         let Some(first) = bytes.first_chunk() else {
             let zero = bytes.iter().all(|byte| *byte == 0);
-            return Ok(Err(if zero {
+            return Err(if zero {
                 Step::End
             } else {
                 Step::Flawed(Flaw::Bad("a frame's header is cut off"))
-            }));
+            });
         };
-        Ok(match head(first, place, offset) {
+        match head(first, place, offset) {
             Head::Nothing => Err(Step::End),
             Head::Flawed(flaw) => Err(Step::Flawed(flaw)),
             Head::Frame(header, _) if header.bytes() > length - offset => {
                 Err(Step::Flawed(Flaw::Bad("a frame is cut off")))
             }
             Head::Frame(header, check) => Ok((header, check)),
-        })
+        }
     }
 
     /// Looks at everything from `from` on for bytes that are not zero, and at every word for the
@@ -337,11 +403,7 @@ impl Frames {
             };
         }
         self.last = self.at;
-        let (header, mut check) = match self.segment.head(self.at)? {
-            Ok(found) => found,
-            Err(Step::Flawed(flaw)) => return Err(self.segment.flawed(self.at, flaw)),
-            Err(_) => return Err(self.segment.damaged(self.at, "there is no frame where one is due")),
-        };
+        let (header, mut check) = self.header()?;
         self.stored.resize(header.padded(), 0);
         let read = self.segment.read(&mut self.stored, self.at + FRAME_HEADER_BYTES as u64)?;
         check.add(&self.stored[..read]);
@@ -352,6 +414,28 @@ impl Frames {
         self.expect(&header, words).map_err(|what| self.segment.damaged(self.at, what))?;
         self.at += header.bytes();
         Ok(Some(header))
+    }
+
+    /// Passes over the next frame of a log without a look at its payload. False after the last.
+    ///
+    /// # Errors
+    /// As for [`Frames::next_frame`].
+    pub fn skip_frame(&mut self) -> Result<bool, LogError> {
+        if self.at >= self.end {
+            return Ok(false);
+        }
+        self.last = self.at;
+        let (header, _) = self.header()?;
+        self.at += header.bytes();
+        Ok(true)
+    }
+
+    fn header(&self) -> Result<(Header, Check), LogError> {
+        match self.segment.lone_head(self.at)? {
+            Ok(found) => Ok(found),
+            Err(Step::Flawed(flaw)) => Err(self.segment.flawed(self.at, flaw)),
+            Err(_) => Err(self.segment.damaged(self.at, "there is no frame where one is due")),
+        }
     }
 
     fn expect(&mut self, header: &Header, words: &[u64]) -> Result<(), &'static str> {

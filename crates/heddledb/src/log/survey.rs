@@ -89,7 +89,7 @@ pub struct Lost {
     pub highest: u64,
 }
 
-/// Checks every frame of a generation, and says how far it goes.
+/// Checks every frame of a generation, on up to `threads` threads, and says how far it goes.
 ///
 /// With `salvage`, damage ends what counts, as a torn tail does, and [`Survey::lost`] says what is
 /// given up; every later generation is then to be given up too.
@@ -101,8 +101,13 @@ pub fn survey(
     directory: u64,
     generation: &Generation,
     salvage: bool,
+    threads: usize,
 ) -> Result<Survey, LogError> {
     let mut walk = Walk::new(storage, directory, generation)?;
+    for (file, walked) in (0..).zip(&mut walk.files) {
+        let name = Name::Log { generation: generation.number, file };
+        walked.segment.check_ahead(threads, || Segment::open(storage, name, directory))?;
+    }
     let mut damage = None;
     let bad_header = walk.headers().or_else(|error| note(&mut damage, error))?;
     let due = generation.end.map(|end| end.rounds);

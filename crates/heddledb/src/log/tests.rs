@@ -1,6 +1,7 @@
 use super::*;
 use crate::stamp;
 use crate::storage::{Simulated, write_all};
+use crate::sync::Random;
 use proptest::prelude::*;
 
 // ---------------------------------------------------------------------------------------------
@@ -109,11 +110,11 @@ impl Built {
     }
 
     fn survey(&self) -> Result<Survey, LogError> {
-        survey(&self.put(), DIRECTORY, &self.generation(), false)
+        survey(&self.put(), DIRECTORY, &self.generation(), false, 1)
     }
 
     fn salvage(&self) -> Result<Survey, LogError> {
-        survey(&self.put(), DIRECTORY, &self.generation(), true)
+        survey(&self.put(), DIRECTORY, &self.generation(), true, 1)
     }
 
     /// What recovery takes.
@@ -217,6 +218,30 @@ fn empty_generations() {
     // The same with a bad header: then it was not the first round that was torn.
     built.files[1].truncate(63);
     damaged(built.survey());
+}
+
+/// Whatever is damaged, many threads find what one finds.
+#[test]
+fn a_survey_on_several_threads() {
+    let (whole, mut random) = (build(PLAN, Compression::Lz4), Random::new(11));
+    for attempt in 0..300 {
+        let mut built = whole.clone();
+        let file = &mut built.files[attempt % 3];
+        let at = random.below(file.len() as u64) as usize;
+        match attempt % 4 {
+            0 => {}
+            1 => file[at] ^= 1 << random.below(8),
+            2 => file.truncate(at),
+            _ => file[at..].iter_mut().take(50).for_each(|byte| *byte = 0),
+        }
+        let (storage, generation) = (built.put(), built.generation());
+        for salvage in [false, true] {
+            let found = |threads| {
+                survey(&storage, DIRECTORY, &generation, salvage, threads).map_err(|error| error.to_string())
+            };
+            assert_eq!(found(3), found(1), "attempt {attempt}");
+        }
+    }
 }
 
 /// Every bit of every file, flipped.
@@ -349,14 +374,14 @@ fn a_missing_file_is_damage() {
     for file in 0..3u8 {
         let storage = whole.put();
         storage.remove(&Name::Log { generation: NUMBER, file }.to_string()).unwrap();
-        let result = survey(&storage, DIRECTORY, &whole.generation(), false);
+        let result = survey(&storage, DIRECTORY, &whole.generation(), false, 1);
         let (name, ..) = damaged(result);
         assert!(name.ends_with(&format!("-0{file}")), "{name}");
         // Round 2 is file 1's alone, but file 1 has nothing of round 1.
-        assert_eq!(survey(&storage, DIRECTORY, &whole.generation(), true).unwrap().rounds, 0);
+        assert_eq!(survey(&storage, DIRECTORY, &whole.generation(), true, 1).unwrap().rounds, 0);
     }
     let storage = Simulated::new();
-    let (_, _, what) = damaged(survey(&storage, DIRECTORY, &whole.generation(), false));
+    let (_, _, what) = damaged(survey(&storage, DIRECTORY, &whole.generation(), false, 1));
     assert!(what.contains("missing"), "{what}");
 }
 
@@ -378,8 +403,8 @@ fn files_of_another_place_are_refused() {
     for (file, bytes) in (0..).zip(&whole.files) {
         put(&storage, Name::Log { generation: NUMBER + 1, file }, bytes);
     }
-    damaged(survey(&storage, DIRECTORY, &Generation { number: NUMBER + 1, ..whole.generation() }, false));
-    damaged(survey(&whole.put(), DIRECTORY + 1, &whole.generation(), false));
+    damaged(survey(&storage, DIRECTORY, &Generation { number: NUMBER + 1, ..whole.generation() }, false, 1));
+    damaged(survey(&whole.put(), DIRECTORY + 1, &whole.generation(), false, 1));
     // A whole round repeated behind the last: frames know their offsets.
     let mut built = whole.clone();
     for file in 0..3 {
@@ -470,7 +495,7 @@ fn other_versions() {
     bytes[12..16].copy_from_slice(&check.to_le_bytes());
     let file = storage.open("log-0000000007-01").unwrap();
     write_all(&*file, &bytes, 0).unwrap();
-    let error = survey(&storage, DIRECTORY, &built.generation(), true).unwrap_err();
+    let error = survey(&storage, DIRECTORY, &built.generation(), true, 1).unwrap_err();
     assert!(matches!(error, LogError::Version { found: 2, .. }), "{error}");
     assert_eq!(
         error.to_string(),
