@@ -1,6 +1,6 @@
 //! The files of the generation that is being written.
 
-use super::LogOptions;
+use super::{LogOptions, empty};
 use crate::log::{
     Encoder, End, Generation, Kind, Label, LogError, Manifest, Name, PAYLOAD_WORDS_MAX, Place,
     SEGMENT_HEADER_BYTES, SegmentHeader, again,
@@ -148,7 +148,7 @@ impl Files {
         let round = self.rounds + 1;
         let count = self.files.len();
         for file in &mut self.files {
-            file.bytes.clear();
+            empty(&mut file.bytes);
             file.parts.clear();
         }
         for (number, (worker, _, payload)) in payloads.clone().enumerate() {

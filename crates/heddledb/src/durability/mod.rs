@@ -319,7 +319,7 @@ impl RedoLog {
         };
         for (_, mut buffer) in taken.drain(..) {
             *highest = buffer.highest.max(*highest);
-            buffer.words.clear();
+            empty(&mut buffer.words);
             buffer.highest = 0;
             spares.push(buffer);
         }
@@ -362,6 +362,15 @@ impl RedoLog {
             io_time: Duration::from_nanos(load(&self.figures.sync_ns)),
         }
     }
+}
+
+/// Empties a buffer for the next round. What a stall of the device made large gets smaller again.
+fn empty<T>(buffer: &mut Vec<T>) {
+    const KEPT: usize = 1 << 16;
+    if buffer.capacity() > KEPT && buffer.len() < buffer.capacity() / 8 {
+        buffer.shrink_to(buffer.capacity() / 2);
+    }
+    buffer.clear();
 }
 
 /// The entry of one commit, being written.

@@ -25,12 +25,17 @@
 //!   anchor, and marks its nodes obsolete. The neighbouring leaf, latched for that moment, takes
 //!   over the range and the stamp (by maximum). It repeats until the leaf is gone or has entries
 //!   again, so that no empty leaf is left behind, save a tree's only one.
+//! - *Merge*: the remove that leaves few entries in a leaf tries to put them into a neighbour below the
+//!   same parent, so that random removes do not leave ever more leaves behind. Parent and both leaves
+//!   are latched; range and stamp go over as above.
 //! - *Root*: `root` changes only under the latch of the node that is the root, before that latch
 //!   is released; who finds it unchanged after taking a node's version has the root.
 //!
 //! **Invariants.**
 //! 1. A leaf's range shrinks only by a split of that leaf, which changes its version. It grows by
-//!    the unlinking of a neighbour, without a change: a reader's older range is then a part of it.
+//!    the unlinking of an empty neighbour, without a change: a reader's older range is then a part of
+//!    it. It grows by a merge too, under the latch of the parent: who has the leaf's version after it has
+//!    come through the parent after it, and so knows the new range.
 //! 2. An entry moves between leaves only under both latches. Whoever held `Seen` of the old leaf
 //!    is told by its version, and the one who caused it by [`Change::split`].
 //! 3. A stamp raised before a leaf was latched for split or unlink reaches the leaf that takes over
@@ -300,8 +305,11 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
                 leaf.next.store(next - 1, Ordering::Relaxed);
             }
             latch.release();
-            if count == 1 {
-                self.unlink(key, retired);
+            match count - 1 {
+                0 => self.unlink(key, retired),
+                // A few times in its life, and at once or not at all: nothing depends on it.
+                few if few <= Self::SPARSE && few.is_power_of_two() => _ = self.try_merge(key, retired),
+                _ => {}
             }
             return true;
         }
@@ -609,7 +617,10 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
     }
 
-    // ---- Unlink --------------------------------------------------------------------------------
+    // ---- Unlink and merge ----------------------------------------------------------------------
+
+    /// A leaf with no more entries may be put into its neighbour, if both together are half full at most.
+    const SPARSE: usize = CAP / 4;
 
     /// Takes the leaf at the place of `key` out of the tree if it is empty. Ends because the
     /// latches in its way are held by threads that wait for none.
@@ -668,21 +679,64 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         // an insert of this range reach it.
         heir.gap.stamp().fetch_max(node.gap.stamp().load(Ordering::SeqCst), Ordering::SeqCst);
         drop(heir_latch);
-        // Without the branch, and the separator between it and its heir.
-        let separator = if after { place } else { place - 1 };
-        for i in separator..count.saturating_sub(2) {
-            anchor.set_key(i, &anchor.key(i + 1));
-        }
-        for i in place..count - 1 {
-            anchor.set_pointer(i, anchor.pointer(i + 1));
-        }
-        anchor.set_count(count - 1);
+        anchor.cut(place, if after { place } else { place - 1 }, count);
         anchor_latch.release();
         for (node, latch) in branch.into_iter().flatten() {
             latch.retire();
             retired.push(self.retire(node));
         }
         Ok(())
+    }
+
+    /// Puts the leaf at the place of `key` into its neighbour if both have few entries.
+    fn try_merge(&self, key: &[u64; N], retired: &mut Vec<Retired>) -> Result<(), Interrupted> {
+        let (mut node, mut version) = self.root()?;
+        let mut parent = None;
+        while !node.leaf {
+            let count = node.count();
+            let place = node.child(key, count);
+            parent = Some((node, version, place, count));
+            (node, version) = self.step(node, version, place)?;
+        }
+        let Some((parent, parent_version, place, children @ 2..)) = parent else { return Ok(()) };
+        let few = node.count();
+        if few == 0 || few > Self::SPARSE {
+            return Ok(());
+        }
+        let mut heir = None;
+        for at in [place + 1, place.wrapping_sub(1)].into_iter().filter(|at| *at < children) {
+            let (neighbour, version) = self.step(parent, parent_version, at)?;
+            if heir.is_none() && few + neighbour.count() <= CAP / 2 {
+                heir = Some((neighbour, version, at));
+            }
+        }
+        let Some((heir, heir_version, heir_place)) = heir else { return Ok(()) };
+        let (after, there) = (heir_place > place, heir.count());
+        let parent_latch = parent.gap.try_latch(parent_version).ok_or(Interrupted)?;
+        let latch = node.gap.try_latch(version).ok_or(Interrupted)?;
+        let heir_latch = heir.gap.try_latch(heir_version).ok_or(Interrupted)?;
+        // All that was read is of these versions.
+        if after {
+            for i in (0..there).rev() {
+                heir.put(i + few, &heir.key(i), heir.pointer(i));
+            }
+        }
+        let to = if after { 0 } else { there };
+        for i in 0..few {
+            heir.put(to + i, &node.key(i), node.pointer(i));
+        }
+        heir.set_count(few + there);
+        // Relaxed: under the latch.
+        heir.next.store(NOWHERE, Ordering::Relaxed);
+        // SeqCst, after the latches: as in `fill`.
+        heir.gap.stamp().fetch_max(node.gap.stamp().load(Ordering::SeqCst), Ordering::SeqCst);
+        parent.cut(place, place.min(heir_place), children);
+        heir_latch.release();
+        parent_latch.release();
+        latch.retire();
+        retired.push(self.retire(node));
+        // Again: if not now, at the next time.
+        self.collapse(retired)
     }
 
     /// The first (or last) leaf below `top`, latched. `top` must stay in place: the caller has
@@ -857,6 +911,17 @@ impl<const N: usize, const CAP: usize> Node<N, CAP> {
         self.put(position, key, pointer);
         self.set_count(count + 1);
         self.next.store(position as u32 + 1, Ordering::Relaxed);
+    }
+
+    /// Takes the child at `place` out of `count`, with the separator between it and its heir.
+    fn cut(&self, place: usize, separator: usize, count: usize) {
+        for i in separator..count.saturating_sub(2) {
+            self.set_key(i, &self.key(i + 1));
+        }
+        for i in place..count - 1 {
+            self.set_pointer(i, self.pointer(i + 1));
+        }
+        self.set_count(count - 1);
     }
 
     /// Moves the entries behind `position` over it.

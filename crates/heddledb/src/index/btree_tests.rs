@@ -261,6 +261,89 @@ fn ascending_streams_leave_full_leaves() {
     assert!(tree.nodes() as u64 <= rows / 26 + 30, "{} nodes for ten streams", tree.nodes());
 }
 
+/// Visits from where the last one was find what visits from the root find, whatever happens in between.
+#[test]
+fn visits_from_near_match_the_model() {
+    let tree = BTree::<2, 6>::new();
+    let (mut model, mut random) = (BTreeMap::new(), Random::new(5));
+    let mut nears = [(Near::default(), 0), (Near::default(), 500)];
+    for step in 0..if cfg!(miri) { 300 } else { 50_000 } {
+        let (near, at) = &mut nears[step % 2];
+        *at = if random.below(10) == 0 { random.below(1000) } else { *at + random.below(4) };
+        let found = match tree.get_near(&key(*at), near) {
+            Found(record) => Some(record),
+            Missing(_) => None,
+        };
+        assert_eq!(found, model.get(at).copied(), "step {step}");
+        match random.below(5) {
+            0 | 1 => match tree.insert_near(&key(*at), near, |_| record(*at)) {
+                Exists(there) => assert_eq!(Some(there), found),
+                Added { .. } => assert!(model.insert(*at, record(*at)).is_none()),
+            },
+            2 => assert_eq!(insert(&tree, key(*at), record(*at)), model.insert(*at, record(*at)).is_none()),
+            _ => {
+                // Elsewhere too, so that leaves merge and go away.
+                let gone = if step % 3 == 0 { *at } else { random.below(1000) };
+                assert_eq!(remove(&tree, key(gone), record(gone)), model.remove(&gone).is_some());
+            }
+        }
+    }
+    let (all, _) = scan(&tree, Forward, [0; 2], [u64::MAX; 2]);
+    assert!(all.iter().map(|(key, record)| (&key[1], record)).eq(&model));
+}
+
+/// Random keys that come and go, few of many: leaves must not get ever sparser.
+#[test]
+fn churn_at_random_keys_takes_bounded_memory() {
+    let tree = BTree::<2, 30>::new();
+    let mut random = Random::new(3);
+    let (live, rounds) = if cfg!(miri) { (50, 300) } else { (3000, 400_000) };
+    let mut keys = Vec::new();
+    for round in 0..rounds {
+        if keys.len() >= live {
+            let gone = keys.swap_remove(random.below(keys.len() as u64) as usize);
+            assert!(remove(&tree, key(gone), record(gone)), "{gone} was there");
+        }
+        let new = random.below(1 << 40);
+        if insert(&tree, key(new), record(new)) {
+            keys.push(new);
+        }
+        // Without merges it is one for ten.
+        assert!(tree.nodes() <= live / 12 + 4, "{} nodes for {live} keys in round {round}", tree.nodes());
+    }
+    keys.sort_unstable();
+    let (all, _) = scan(&tree, Forward, [0; 2], [u64::MAX; 2]);
+    assert!(all.iter().map(|(key, _)| key[1]).eq(keys));
+}
+
+/// Whoever has seen a leaf that was merged, or the one that it was merged into, is told.
+#[test]
+fn a_merge_is_seen_and_keeps_the_stamp() {
+    let tree = BTree::<1, 8>::new();
+    (0..64).for_each(|i| assert!(insert(&tree, [i], record(i))));
+    let middle = |tree: &BTree<1, 8>| match tree.get(&[30]) {
+        Missing(seen) => seen,
+        found => panic!("{found:?}"),
+    };
+    assert!(remove(&tree, [30], record(30)));
+    let before = tree.nodes();
+    middle(&tree).gap.stamp().fetch_max(77, Ordering::SeqCst);
+    let mut changed = 0;
+    for i in (0..64).filter(|i| i % 8 > 1 && *i != 30) {
+        let seen = middle(&tree);
+        let (entries, _) = scan(&tree, Forward, [0], [63]);
+        assert!(remove(&tree, [i], record(i)));
+        let (rest, _) = scan(&tree, Reverse, [0], [63]);
+        assert_eq!(rest.len() + 1, entries.len());
+        let now = middle(&tree);
+        changed += u64::from(now.gap != seen.gap);
+        assert!(now.gap == seen.gap || seen.gap.version() != seen.version, "a leaf is gone unseen");
+        assert!(now.gap.stamp().load(Ordering::SeqCst) >= 77, "the stamp is lost");
+    }
+    let after = tree.nodes();
+    assert!(changed > 0 && after + 3 <= before, "{after} of {before} nodes, {changed} merges at 30");
+}
+
 #[test]
 fn a_moving_window_takes_bounded_memory() {
     let (steps, window) = if cfg!(miri) { (300, 20) } else { (300_000, 1000) };
