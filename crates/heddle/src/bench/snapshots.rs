@@ -46,7 +46,7 @@ pub struct SnapshotsArguments {
     #[arg(long, short, value_name = "NAME,..", value_delimiter = ',', default_value = "silo,tictoc")]
     pub protocol: Vec<String>,
     /// How old a snapshot's moment may be, in milliseconds, by commas
-    #[arg(long, value_name = "MS,..", value_delimiter = ',', default_value = "100")]
+    #[arg(long, value_name = "MS,..", value_delimiter = ',', default_value = "1000")]
     pub interval: Vec<u64>,
     /// Who is beside the writer, by commas
     #[arg(long, value_enum, value_name = "READER,..", value_delimiter = ',', default_values_t = Reader::ALL)]

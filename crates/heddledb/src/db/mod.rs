@@ -344,7 +344,7 @@ enum Place {
 /// Sessions of a database unless it is told otherwise.
 const SESSIONS: usize = 128;
 /// For how long a moment is recent enough for [`Session::read`].
-const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(100);
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the epoch advances.
 const EPOCH_INTERVAL: Duration = Duration::from_millis(10);
 /// The log's length after which a checkpoint is taken.
@@ -412,7 +412,7 @@ impl<P: Protocol> Builder<P> {
         self
     }
 
-    /// How old the moment may be that [`Session::read`] sees; 100 ms unless told. The longer, the fewer
+    /// How old the moment may be that [`Session::read`] sees; 1 s unless told. The longer, the fewer
     /// old versions are kept beside readers. At zero each reader has a moment of his own.
     pub fn snapshot_interval(mut self, interval: Duration) -> Self {
         self.settings.snapshot_interval = interval;

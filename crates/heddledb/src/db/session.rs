@@ -181,7 +181,7 @@ impl<P: Protocol> Session<P> {
         Snapshot::now(self)
     }
 
-    /// Runs `body` on a snapshot of a recent moment: at most [`Builder::snapshot_interval`] ago, 100 ms
+    /// Runs `body` on a snapshot of a recent moment: at most [`Builder::snapshot_interval`] ago, 1 s
     /// unless told, and not before that of this session's last `read`. It sees all that was committed by
     /// then and nothing later, so not always this session's own last commit; for the present moment, use
     /// [`Session::snapshot`]. It never conflicts, runs once, and nobody waits for it.

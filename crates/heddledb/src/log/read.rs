@@ -67,9 +67,16 @@ impl Segment {
             _ => (0, 0),
         };
         let name = name.to_string();
+        let io = |doing| LogError::io(storage, doing, &name);
         let opened = match again(|| storage.open(&name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            opened => Some(opened.map_err(LogError::io(storage, "opening", &name))?),
+            // Whether it is missing is for the directory to say.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && !again(|| storage.list()).map_err(io("looking for"))?.contains(&name) =>
+            {
+                None
+            }
+            opened => Some(opened.map_err(io("opening"))?),
         };
         let length = match &opened {
             Some(file) => again(|| file.len()).map_err(LogError::io(storage, "reading", &name))?,
