@@ -350,7 +350,7 @@ fn an_acknowledged_commit_is_on_the_disk() {
         let thread = thread::spawn(move || commit(&their_clock, &their_log, 0));
         let time = commit(&clock, &log, 1);
         let cut = disk.after_power_cut(1);
-        let found = survey(&cut, 7, &generation, false).expect("it is whole");
+        let found = survey(&cut, 7, &generation, false, 1).expect("it is whole");
         assert!(found.closed >= stamp::epoch(time), "acknowledged, but not closed");
         let mut frames = Frames::of_log(&cut, 7, &generation, &found, 0).expect("it is whole");
         let (mut words, mut there) = (Vec::new(), false);
