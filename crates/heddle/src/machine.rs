@@ -1,11 +1,25 @@
 //! What a figure was measured on, and how workers are kept on one core each.
 
 use crate::report::model::Machine;
+use heddledb::{Error, Misuse};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
+use tempfile::TempDir;
+
+/// A folder of its own below `parent`, which is made if it is not there; removed when it goes out of scope.
+pub fn folder(parent: &Path, prefix: &str) -> Result<TempDir, Error> {
+    let make = || {
+        fs::create_dir_all(parent)?;
+        tempfile::Builder::new().prefix(prefix).tempdir_in(parent)
+    };
+    make().map_err(|error| {
+        Misuse::System(format!("no folder for the log can be made in {}: {error}", parent.display())).into()
+    })
+}
 
 /// Describes this machine. What cannot be learnt is `unknown` or zero; nothing names the host or
 /// its paths.

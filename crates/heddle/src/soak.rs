@@ -18,6 +18,7 @@
 //! Each snapshot is checked: the window of `moving` is whole, and rows agree with their index entries.
 
 use crate::failure::Failure;
+use crate::machine;
 use crate::report::bytes;
 use clap::Args;
 use heddledb::protocol::{Kind, Visitor};
@@ -265,11 +266,6 @@ const PACE: u64 = 20_000;
 /// What one thread does with its session.
 type Body<P> = fn(&Churn, Session<P>) -> Result<(), Error>;
 
-fn folder(parent: &Path) -> Result<tempfile::TempDir, Error> {
-    let folder = tempfile::Builder::new().prefix("heddle-soak-").tempdir_in(parent);
-    folder.map_err(|error| Error::user(format!("no folder can be made in {}: {error}", parent.display())))
-}
-
 struct Soak<'a>(&'a SoakArguments);
 
 impl Visitor for Soak<'_> {
@@ -282,7 +278,10 @@ impl Visitor for Soak<'_> {
         let builder = builder.table::<Moving>(0).table::<Ordered>(0).table::<Hashed>(0).table::<Handed>(0);
         let folder = match arguments.in_memory {
             true => None,
-            false => Some(folder(arguments.dir.as_deref().unwrap_or(&std::env::temp_dir()))?),
+            false => {
+                let parent = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
+                Some(machine::folder(&parent, "heddle-soak-")?)
+            }
         };
         let folder = folder.as_ref().map(tempfile::TempDir::path);
         let db = match folder {

@@ -477,8 +477,7 @@ pub(crate) fn absences(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::Header;
-    use crate::history::Status;
+    use crate::history::{Header, Status};
 
     /// A history of committed transactions: (begin, end, stamp, operations).
     fn history(transactions: &[(u64, u64, u64, &[Op])]) -> History {

@@ -146,7 +146,7 @@ impl<W: Workload> Job<'_, W> {
         let sessions = self.threads.max(settings.cores.len()).clamp(1, P::SESSIONS_MAX);
         let folder = match self.durability {
             Durability::None => None,
-            _ => Some(self.folder()?),
+            _ => Some(machine::folder(&settings.log.directory, "heddle-bench-")?),
         };
         let open = |path: Option<&Path>| {
             let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(sessions);
@@ -204,18 +204,6 @@ impl<W: Workload> Job<'_, W> {
         }
         drop(bar);
         Ok(run)
-    }
-
-    /// A folder for the files of this run, removed when it goes out of scope.
-    fn folder(&self) -> Result<tempfile::TempDir, Error> {
-        let parent = &self.settings.log.directory;
-        let make = || {
-            std::fs::create_dir_all(parent)?;
-            tempfile::Builder::new().prefix("heddle-bench-").tempdir_in(parent)
-        };
-        make().map_err(|error| {
-            misfortune(format!("no folder for the log can be made in {}: {error}", parent.display()))
-        })
     }
 
     /// What the log did from the start of the workers to their end. Warm-up included, so per second of

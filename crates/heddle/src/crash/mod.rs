@@ -136,11 +136,14 @@ pub fn crash(arguments: &CrashArguments) -> Result<bool, Failure> {
 }
 
 fn clear(place: &Path) -> Result<(), Failure> {
+    remove(place).map_err(|error| Failure::run(format!("{} cannot be removed: {error}", place.display())))
+}
+
+/// Removes a folder if it is there.
+fn remove(place: &Path) -> std::io::Result<()> {
     match fs::remove_dir_all(place) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::run(format!("{} cannot be removed: {error}", place.display())))
-        }
-        _ => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
     }
 }
 
@@ -314,10 +317,7 @@ impl Parent<'_> {
     /// Keeps the files as they are now. Nothing writes to them any more: an opening makes new ones.
     fn link(&self) -> std::io::Result<()> {
         let kept = as_left(self.place);
-        match fs::remove_dir_all(&kept) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove(&kept)?;
         fs::create_dir(&kept)?;
         let files = match fs::read_dir(self.place) {
             // It was killed before it made the directory.

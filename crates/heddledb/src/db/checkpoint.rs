@@ -25,7 +25,7 @@ use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
 use crate::snapshot::Boundary;
 use crate::storage::{File, Storage, write_all};
-use crate::sync::{AtomicU64, Ordering, lock, now_ns};
+use crate::sync::{AtomicU64, Ordering, in_parallel, lock, now_ns};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ fn write_parts<P: Protocol>(
     let relations: Vec<(&dyn AnyStore, u16)> =
         db.stores.all().filter_map(|store| Some((store, listed(store)?))).collect();
     let next = AtomicU64::new(0);
-    let work = |part: usize| -> Result<Part, LogError> {
+    let parts = in_parallel(0..db.checkpoint_threads, |_, part| -> Result<Part, LogError> {
         let place = Place { directory: manifest.directory, generation: number, file: part as u8 };
         let mut out = PartFile::create(storage, place, db.checkpoint_threads as u8, epoch)?;
         loop {
@@ -116,16 +116,7 @@ fn write_parts<P: Protocol>(
             // Behind those of the sessions.
             out.relation(&db.clock, db.sessions_max + part, *store, *id)?;
         }
-    };
-    let work = &work;
-    let written: Vec<Result<Part, LogError>> = match db.checkpoint_threads {
-        1 => vec![work(0)],
-        threads => std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|part| scope.spawn(move || work(part))).collect();
-            threads.into_iter().map(|thread| thread.join().expect("writing a part does not panic")).collect()
-        }),
-    };
-    let parts = written.into_iter().collect::<Result<Vec<_>, _>>()?;
+    })?;
     again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
     Ok(parts)
 }

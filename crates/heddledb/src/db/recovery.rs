@@ -25,7 +25,7 @@ use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
 use crate::stamp;
 use crate::storage::{Guard, Storage, write_all};
-use crate::sync::{AtomicU64, Mutex, Ordering, lock, now_ns};
+use crate::sync::{AtomicU64, Mutex, Ordering, in_parallel, lock, now_ns};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -206,11 +206,8 @@ impl<P: Protocol> Opening<'_, P> {
         for generation in &manifest.generations {
             if !recovery.lost.is_empty() {
                 // Its commits may depend on what was lost. How far it went matters for the next epoch.
-                let highest = match survey(&*self.storage, manifest.directory, generation, true, self.threads)
-                {
-                    Ok(survey) => survey.highest,
-                    Err(_) => 0,
-                };
+                let highest = survey(&*self.storage, manifest.directory, generation, true, self.threads)
+                    .map_or(0, |survey| survey.highest);
                 let files = vec![Default::default(); usize::from(generation.files)];
                 surveys.push(Survey { rounds: 0, closed: 0, highest, files, torn: None, lost: None });
                 continue;
@@ -236,7 +233,7 @@ impl<P: Protocol> Opening<'_, P> {
         // Below every later commit's.
         let time = stamp::floor(checkpoint.epoch + 1) - 1;
         let next = AtomicU64::new(0);
-        in_parallel(shares.iter_mut().collect(), |_, share: &mut Share| {
+        in_parallel(shares, |_, share: &mut Share| -> Result<(), LogError> {
             let mut words = Vec::new();
             loop {
                 // Relaxed: a number of its own for each.
@@ -267,7 +264,8 @@ impl<P: Protocol> Opening<'_, P> {
                     share.rows += changes.len() as u64;
                 }
             }
-        })
+        })?;
+        Ok(())
     }
 
     /// Makes the last round of each generation that has no end durable. It may have been read from the
@@ -377,27 +375,6 @@ pub(super) struct Share {
     pub rows: u64,
     pub transactions: u64,
     pub writes: u64,
-}
-
-/// Runs `work` on all items at once, each on a thread of its own, and returns the first error.
-pub(super) fn in_parallel<T: Send>(
-    items: Vec<T>,
-    work: impl Fn(usize, T) -> Result<(), LogError> + Sync,
-) -> Result<()> {
-    if items.len() == 1 {
-        return Ok(items.into_iter().try_for_each(|one| work(0, one))?);
-    }
-    let work = &work;
-    let outcome = std::thread::scope(|scope| {
-        let spawn = |(number, item)| scope.spawn(move || work(number, item));
-        let threads: Vec<_> = items.into_iter().enumerate().map(spawn).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        threads.into_iter().map(join).fold(Ok(()), Result::and)
-    });
-    Ok(outcome?)
 }
 
 /// Bytes read, of all that there are to read.

@@ -13,15 +13,16 @@
 //! An entry says what column groups hold after it, and carries its commit's time; the latest time wins. So the
 //! order of replay does not matter, and a replay twice changes nothing (PITFALLS X7).
 
-use super::recovery::{Progress, Relations, Share, in_parallel};
+use super::recovery::{Progress, Relations, Share};
 use super::store::Restore;
 use crate::access::Groups;
 use crate::error::Result;
 use crate::log::{Entries, Frames, Generation, LogError, Malformed, Survey, Write};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
-use crate::record::heads_base;
+use crate::record::{RecordRef, heads_base};
 use crate::storage::Storage;
+use crate::sync::in_parallel;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -73,8 +74,9 @@ impl Replay<'_> {
     /// [`LogError`]; what is in the rows then is good for nothing.
     pub fn run<P: Protocol>(&self, shares: &mut [Share]) -> Result<()> {
         let ends = ends(shares.len());
-        let threads: Vec<(&mut Share, Ends)> = shares.iter_mut().zip(ends).collect();
-        in_parallel(threads, |number, (share, ends)| self.thread::<P>(number, share, &ends))
+        let thread = |number, (share, ends): (&mut Share, Ends)| self.thread::<P>(number, share, &ends);
+        in_parallel(shares.iter_mut().zip(ends), thread)?;
+        Ok(())
     }
 
     fn thread<P: Protocol>(&self, number: usize, share: &mut Share, ends: &Ends) -> Result<(), LogError> {
@@ -165,7 +167,7 @@ impl Replay<'_> {
         let due = &sorted.due[number * relations..][..relations];
         for (relation, due) in due.iter().enumerate() {
             let Some(store) = self.relations.store(relation as u16) else { continue };
-            let mut absent = |key: &[u64], record: crate::record::RecordRef| {
+            let mut absent = |key: &[u64], record: RecordRef| {
                 let head = record.word(heads_base::<P>(store.layout()));
                 garbage.absent(self.epoch, store.number() as u32, key, record, head);
             };

@@ -191,14 +191,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     pub(crate) fn get(&self, key: &[u64; N]) -> Lookup {
         loop {
             let Ok((leaf, version)) = self.descend(key) else { continue };
-            let position = leaf.lower(key, leaf.count());
-            if leaf.holds(position, key) {
-                let record = leaf.record(position);
-                if leaf.gap.stands(version) {
-                    return Lookup::Found(record.expect("an entry below the count leads to a record"));
-                }
-            } else if leaf.gap.stands(version) {
-                return Lookup::Missing(Seen { gap: GapRef::new(&leaf.gap), version });
+            if let Some(lookup) = leaf.look(key, version) {
+                return lookup;
             }
         }
     }
@@ -208,13 +202,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     pub(crate) fn get_near<'a>(&'a self, key: &[u64; N], near: &mut Near<'a, N, CAP>) -> Lookup {
         loop {
             let Ok((leaf, version)) = self.approach(key, near) else { continue };
-            let position = leaf.lower(key, leaf.count());
-            let record = if leaf.holds(position, key) { leaf.record(position) } else { None };
-            if leaf.gap.stands(version) {
-                return match record {
-                    Some(record) => Lookup::Found(record),
-                    None => Lookup::Missing(Seen { gap: GapRef::new(&leaf.gap), version }),
-                };
+            if let Some(lookup) = leaf.look(key, version) {
+                return lookup;
             }
         }
     }
@@ -886,6 +875,17 @@ impl<const N: usize, const CAP: usize> Node<N, CAP> {
     #[inline(always)]
     fn holds(&self, i: usize, key: &[u64; N]) -> bool {
         i < self.count() && self.key(i) == *key
+    }
+
+    /// What a leaf says of `key`, if it still stands at `version` after that.
+    #[inline(always)]
+    fn look(&self, key: &[u64; N], version: u64) -> Option<Lookup> {
+        let position = self.lower(key, self.count());
+        let found = self.holds(position, key).then(|| self.record(position));
+        self.gap.stands(version).then(|| match found {
+            Some(record) => Lookup::Found(record.expect("an entry below the count leads to a record")),
+            None => Lookup::Missing(Seen { gap: GapRef::new(&self.gap), version }),
+        })
     }
 
     /// The number of leading slots among `count` of which `below` is true: counted among the last

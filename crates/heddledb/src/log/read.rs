@@ -12,7 +12,7 @@ use super::segment::{HeaderFlaw, Name, SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::survey::Survey;
 use super::{LogError, Malformed, Rows, again, path};
 use crate::storage::{File, Storage};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, in_parallel};
 use std::io;
 
 /// Bytes that are held of a file while it is checked.
@@ -179,8 +179,8 @@ impl Segment {
             chain.push(at);
             at += header.bytes();
         }
-        let (chain, next) = (&chain, AtomicU64::new(0));
-        let work = || {
+        let next = AtomicU64::new(0);
+        let checked = in_parallel(0..threads, |_, _| -> Result<_, LogError> {
             let (mut segment, mut checked) = (open()?, Vec::new());
             // Relaxed: a number of its own for each.
             while let Some(at) = chain.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
@@ -189,14 +189,6 @@ impl Segment {
                 }
             }
             Ok(checked)
-        };
-        let checked = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-                Ok(outcome) => outcome,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            threads.into_iter().map(join).collect::<Result<Vec<Vec<_>>, LogError>>()
         })?;
         self.checked = checked.concat();
         self.checked.sort_unstable_by_key(|(at, _)| *at);

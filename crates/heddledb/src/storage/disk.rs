@@ -76,13 +76,13 @@ impl Storage for Disk {
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         let path = self.path(name)?;
         let file = fs::File::options().read(true).write(true).create_new(true).open(&path)?;
-        Ok(Box::new(DiskFile::new(file, &path)))
+        // Long writes go to files that were just made.
+        Ok(Box::new(DiskFile { file, direct: Mutex::new(Direct::open(&path).ok()) }))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let path = self.path(name)?;
-        let file = fs::File::options().read(true).write(true).open(&path)?;
-        Ok(Box::new(DiskFile::new(file, &path)))
+        let file = fs::File::options().read(true).write(true).open(self.path(name)?)?;
+        Ok(Box::new(DiskFile { file, direct: Mutex::new(None) }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -129,14 +129,8 @@ impl Drop for DiskGuard {
 
 struct DiskFile {
     file: fs::File,
-    /// Nothing where the file system has no such thing.
+    /// Nothing where the file was not made by this opening, or the file system has no such thing.
     direct: Mutex<Option<Direct>>,
-}
-
-impl DiskFile {
-    fn new(file: fs::File, path: &Path) -> Self {
-        Self { file, direct: Mutex::new(Direct::open(path).ok()) }
-    }
 }
 
 /// A file opened for writes past the page cache, of whole blocks from an aligned buffer.

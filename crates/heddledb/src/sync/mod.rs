@@ -30,6 +30,7 @@ mod backend;
 #[path = "shuttle.rs"]
 mod backend;
 
+mod parallel;
 mod random;
 mod wait;
 
@@ -37,6 +38,7 @@ pub use backend::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, fence, now_ns,
     spin_loop, thread, yield_now,
 };
+pub use parallel::in_parallel;
 pub use random::Random;
 pub use std::sync::atomic::Ordering;
 pub use wait::Wait;
