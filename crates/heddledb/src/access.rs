@@ -8,7 +8,7 @@
 //! Everything is cleared by truncation, so a worker that has run for a while allocates nothing.
 
 use crate::record::RecordRef;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
 
 /// Finds the entry of a record among those of one transaction: open addressing over record
@@ -372,6 +372,7 @@ impl WriteSet {
             let patch = self.patches[next as usize];
             next = patch.next;
             let words = &self.scratch[patch.words as usize..][..patch.len as usize];
+            work(Work::Words(words.len()));
             let target = |offset: usize| write.record.word(base + patch.start as usize + offset);
             // Relaxed throughout: optimistic readers discard what they copied while the caller's
             // lock bit was set, and the caller's release store publishes the rest.

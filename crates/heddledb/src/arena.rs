@@ -8,7 +8,7 @@
 //! arenas of a database are dropped with it.
 
 use crate::record::RecordRef;
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock, shared_memory};
 use crate::version::HEADER;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -127,7 +127,9 @@ impl Arena {
         let words = words.next_multiple_of(BLOCK_ALIGN);
         if self.chunks.last().is_none_or(|chunk| chunk.len() - self.used < words) {
             let size = if self.chunks.is_empty() { FIRST_WORDS } else { CHUNK_WORDS };
-            self.chunks.push(Chunk::new(size.max(words)));
+            let chunk = Chunk::new(size.max(words));
+            shared_memory(chunk.word(0).as_ptr().cast(), chunk.len() * size_of::<AtomicU64>());
+            self.chunks.push(chunk);
             self.used = 0;
         }
         let chunk = self.chunks.last().expect("a chunk was just ensured");

@@ -37,6 +37,8 @@ pub use error::{Conflict, Error, Misuse, Result};
 pub use heddledb_macros::Table;
 pub use log::{Compression, LogError};
 pub use protocol::Protocol;
+#[cfg(feature = "simulation")]
+pub use sync::simulation;
 pub use table::{Column, Row, Scan, Table, Text};
 pub use transaction::{ReadTransaction, Transaction};
 

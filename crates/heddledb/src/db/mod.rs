@@ -392,7 +392,7 @@ impl<P: Protocol> Builder<P> {
         self
     }
 
-    /// How many sessions may exist at once, 1 to 256; 128 unless told (1 under `unprotected`).
+    /// How many sessions may exist at once, 1 to 1024; 128 unless told (1 under `unprotected`).
     pub fn sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
         self

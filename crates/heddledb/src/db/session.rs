@@ -8,7 +8,7 @@ use crate::durability::{Durability, Ticket};
 use crate::error::{Error, Misuse, Result};
 use crate::protocol::Protocol;
 use crate::stamp;
-use crate::sync::{spin_loop, yield_now};
+use crate::sync::{spin, yield_now};
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -169,7 +169,7 @@ impl<P: Protocol> Session<P> {
             yield_now();
         }
         if !crate::sync::MODEL {
-            (0..hints).for_each(|_| spin_loop());
+            spin(hints);
         }
     }
 

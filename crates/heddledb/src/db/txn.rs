@@ -20,7 +20,7 @@ use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Env, Intent, Protocol};
 use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base};
-use crate::sync::Random;
+use crate::sync::{Random, Work, name, note, point, work};
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
     LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
@@ -123,6 +123,7 @@ impl<P: Protocol> Txn<P> {
     #[inline]
     pub(super) fn begin(&mut self, retry: u32) {
         let worker = &mut *self.worker;
+        work(Work::Attempt);
         self.db.clock.pin(worker.number);
         self.failed = false;
         P::begin(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number }, retry);
@@ -148,11 +149,13 @@ impl<P: Protocol> Txn<P> {
         }
         let log = log.map(|log| (&**log, env.worker));
         let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, log);
+        point("commit");
         let outcome = P::commit(local, env, &mut commit);
         let log_is_long = commit.log_is_long();
         drop(commit);
         match outcome {
             Ok(stamp) => {
+                note(|| format!("committed at {stamp:#x}"));
                 self.worker.last_commit = stamp;
                 self.leave_behind(true);
                 self.db.counters.commit(self.worker.number);
@@ -163,6 +166,7 @@ impl<P: Protocol> Txn<P> {
                 Ok(())
             }
             Err(conflict) => {
+                note(|| format!("{conflict}"));
                 self.abort();
                 self.db.counters.conflict(self.worker.number, conflict);
                 Err(conflict.into())
@@ -309,6 +313,7 @@ impl<P: Protocol> Txn<P> {
         let worker = &mut *self.worker;
         let env = Env { clock: &self.db.clock, worker: worker.number };
         let target = worker.writes.scratch(at, span.end.saturating_sub(span.start));
+        work(Work::Words(target.len()));
         let copy = |data: RecordData| {
             for group in Groups(projection.groups()) {
                 let words = projection.span(group);
@@ -346,6 +351,8 @@ impl<P: Protocol> Txn<P> {
     /// The record of a key, or the absence of one, which is then remembered.
     #[inline(always)]
     fn find<R: Relation>(db: &Inner<P>, worker: &mut Worker<P>, key: &R::Words) -> Result<Option<RecordRef>> {
+        work(Work::Operation);
+        note(|| format!("looks for {}{:?}", R::LAYOUT.name, key.words()));
         match db.stores.get::<R>()?.index.get(key) {
             Lookup::Found(record) => Ok(Some(record)),
             Lookup::Missing(seen) => {
@@ -377,6 +384,9 @@ impl<P: Protocol> Txn<P> {
         let worker = &mut *self.worker;
         let store: &Store<R::Words, P> = self.db.stores.get::<R>()?;
         let (arena, layout) = (&mut worker.arena, R::LAYOUT);
+        work(Work::Operation);
+        work(Work::Words(layout.words));
+        note(|| format!("inserts {}{:?}", layout.name, key.words()));
         // Before the latch: see `Arena::allocate`.
         let block = arena.allocate(store.number, store.block_words);
         let inserted = store.index.insert(key, |gap| place::<P>(block, layout, gap));
@@ -387,6 +397,8 @@ impl<P: Protocol> Txn<P> {
                 record
             }
             Inserted::Added { record, change } => {
+                let bytes = store.block_words * size_of::<u64>();
+                name(record.as_ptr().cast(), bytes, || format!("{}{:?}", layout.name, key.words()));
                 P::changed(&mut worker.local, change);
                 let key_at = worker.writes.reserve(key.words().len());
                 worker.writes.scratch(key_at, key.words().len()).copy_from_slice(key.words());
@@ -556,6 +568,8 @@ impl<P: Protocol> Txn<P> {
             return Err(Misuse::NotOrdered { table: R::LAYOUT.name }.into());
         }
         let Some((mut low, mut high)) = scan.bounds else { return Ok(()) };
+        work(Work::Operation);
+        note(|| format!("scans {} from {:?} to {:?}", R::LAYOUT.name, low.words(), high.words()));
         let mut left = scan.limit;
         // The buffer is put back at the end; a nested scan cannot happen, `visit` has no transaction.
         let mut leaf = std::mem::take(R::Words::leaf(&mut self.worker.leaves));
@@ -597,6 +611,7 @@ impl<P: Protocol> Txn<P> {
             if planted(Mutant::ScanSkipsFirstOfLeaf) && at == 0 && leaf.len() > 2 {
                 continue;
             }
+            work(Work::Row);
             if let Some(value) = self.read(*record, R::LAYOUT, Intent::Read, projection)? {
                 *left -= 1;
                 if visit(key, value).is_break() || *left == 0 {

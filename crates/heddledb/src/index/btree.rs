@@ -46,7 +46,7 @@
 use self::memory::Pool;
 use super::{Change, Direction, Gap, GapRef, Inserted, Latch, Lookup, Seen};
 use crate::record::RecordRef;
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Wait, prefetch};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Wait, Work, prefetch, work};
 use std::ptr::NonNull;
 
 /// Entries of a leaf and children of an inner: 512 bytes for one-word keys (32 + 30 * 16), and few
@@ -398,6 +398,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     ) -> Result<(&'a Node<N, CAP>, u64), Interrupted> {
         // Relaxed: the check below orders it.
         let pointer = node.pointers[position].load(Ordering::Relaxed);
+        work(Work::Node);
         prefetch(pointer, 4);
         // Once before following the pointer, and once so that the child's version is of a moment
         // when it was this child.
@@ -952,7 +953,7 @@ fn predecessor<const N: usize>(mut key: [u64; N]) -> [u64; N] {
 
 /// Type-stable memory for both indexes: regions that never move, and a pool of nodes over them.
 pub(super) mod memory {
-    use crate::sync::{Mutex, Ordering, fence, lock};
+    use crate::sync::{Mutex, Ordering, fence, lock, name, shared_memory};
     use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
     use std::ptr::NonNull;
 
@@ -985,11 +986,13 @@ pub(super) mod memory {
             if layout.size() > HUGE / 2
                 && let Some((base, mapping)) = map(layout.size().next_multiple_of(HUGE))
             {
+                shared_memory(base.as_ptr(), layout.size());
                 return Self { base, layout, mapping: Some(mapping) };
             }
             // SAFETY: the layout has a size, asserted above.
             let base = unsafe { alloc(layout) };
             let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+            shared_memory(base.as_ptr(), layout.size());
             Self { base, layout, mapping: None }
         }
 
@@ -1134,6 +1137,7 @@ pub(super) mod memory {
             let node = unsafe { chunk.base.add(chunk.used) };
             // SAFETY: as above.
             unsafe { node.write(make()) };
+            name(node.as_ptr().cast(), size_of::<T>(), || format!("index node {}", self.taken));
             chunk.used += 1;
             node
         }

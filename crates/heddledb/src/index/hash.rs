@@ -36,7 +36,9 @@ use super::btree::Retired;
 use super::btree::memory::{Pool, Region};
 use super::{Change, Gap, GapRef, Inserted, Lookup, Seen};
 use crate::record::RecordRef;
-use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, MODEL, Mutex, Ordering, Wait, lock, prefetch};
+use crate::sync::{
+    AtomicPtr, AtomicU64, AtomicUsize, MODEL, Mutex, Ordering, Wait, Work, lock, prefetch, work,
+};
 use crossbeam_utils::CachePadded;
 use std::ptr::NonNull;
 
@@ -307,6 +309,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
     fn search<'a>(head: &'a Bucket<N, SLOT>, version: u64, key: &[u64; N]) -> Option<Search<'a, N, SLOT>> {
         let mut bucket = head;
         loop {
+            work(Work::Node);
             for slot in 0..SLOT {
                 let record = bucket.record(slot);
                 let Some(record) = record else { return Some(Search::End(Cursor { bucket, slot })) };

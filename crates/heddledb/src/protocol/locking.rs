@@ -18,8 +18,8 @@
 //! The lock word of a group:
 //!
 //! ```text
-//!   63         62      61 .. 52        51 ............ 0
-//!   exclusive  absent  readers (10)    smallest timestamp of the holders (52)
+//!   63         62      61 .. 51        50 ............ 0
+//!   exclusive  absent  readers (11)    smallest timestamp of the holders (51)
 //! ```
 //!
 //! The timestamp is packed into the word so that both change in one step. It may be that of a reader
@@ -38,7 +38,7 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Wait, fence};
+use crate::sync::{AtomicU64, Ordering, Wait, Work, fence, point, work};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. Two words per column group: the lock and the last writer's stamp.
@@ -73,12 +73,12 @@ impl Options {
 
 const EXCLUSIVE: u64 = 1 << 63;
 const ABSENT: u64 = 1 << 62;
-const READER: u64 = 1 << 52;
-const READERS: u64 = ((1 << 10) - 1) << 52;
+const READER: u64 = 1 << 51;
+const READERS: u64 = ((1 << 11) - 1) << 51;
 const TIMESTAMP: u64 = READER - 1;
 const SEALED: u64 = u64::MAX;
 
-/// Timestamps: epoch (32 bits), sequence within the epoch (10, saturating), worker (10). Unique
+/// Timestamps: epoch (31 bits), sequence within the epoch (10, saturating), worker (10). Unique
 /// among live transactions because the worker is, roughly in order of first start.
 fn timestamp(epoch: u64, sequence: u64, worker: usize) -> u64 {
     ((epoch << 20) | (sequence.min(1023) << 10) | worker as u64) & TIMESTAMP
@@ -264,7 +264,7 @@ impl ConcurrencyWords for Locking {
 impl Protocol for Locking {
     const NAME: &'static str = "locking";
     const STRICT: bool = true;
-    const SESSIONS_MAX: usize = 256;
+    const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
 
@@ -343,11 +343,14 @@ impl Protocol for Locking {
     #[inline]
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
+        work(Work::Checks(local.held.len() + writes.writes().len()));
+        point("locked");
         // Before the gaps are validated: whoever changes one later reads no earlier epoch.
         let epoch = env.clock.commit_epoch();
         if !planted(Mutant::LockingGapsNotValidated) {
             local.gaps.validate()?;
         }
+        point("validated");
         let mut time = 0;
         if writes.is_empty() {
             time = local.newest_read(epoch);

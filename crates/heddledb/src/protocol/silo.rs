@@ -35,7 +35,7 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, Wait, fence};
+use crate::sync::{Ordering, Wait, Work, fence, point, work};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. One word per column group: its stamp.
@@ -186,7 +186,7 @@ impl ConcurrencyWords for Silo {
 impl Protocol for Silo {
     const NAME: &'static str = "silo";
     const STRICT: bool = true;
-    const SESSIONS_MAX: usize = 256;
+    const SESSIONS_MAX: usize = 1024;
     type Options = ();
     type Local = Local;
 
@@ -270,6 +270,7 @@ impl Protocol for Silo {
     #[inline]
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
+        work(Work::Checks(local.reads.len() + writes.writes().len()));
         if !planted(Mutant::SiloWritesNotLocked) {
             for write in writes.writes() {
                 for group in write.group_numbers() {
@@ -284,10 +285,12 @@ impl Protocol for Silo {
             local.validate_gaps()?;
             return Ok(local.newest_read(env.clock));
         }
+        point("locked");
         let epoch = env.clock.commit_epoch();
         local.validate_reads(|record, group| writes.covers(record, group))?;
         local.validate_gaps()?;
 
+        point("validated");
         let newest_read = local.newest_stamp_read();
         let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
         let time = newest_read.max(newest_write).max(local.last).max(stamp::floor(epoch)) + 1;

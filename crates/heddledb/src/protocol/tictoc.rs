@@ -46,7 +46,7 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Wait, fence, spin_loop};
+use crate::sync::{AtomicU64, Ordering, Wait, Work, fence, point, spin, work};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. Two words per column group: `tid` and `rts`.
@@ -101,7 +101,7 @@ const READ_PAUSES: u32 = 10;
 /// Restarts of the validation phase under no-wait before the attempt gives up (TT15).
 const RESTARTS: u32 = 8;
 /// Spin hints between restarts, about the microsecond of §5.1.
-const RESTART_SPINS: u32 = 32;
+const RESTART_SPINS: u64 = 32;
 
 /// The `tid` word of a group.
 macro_rules! tid {
@@ -227,9 +227,7 @@ impl Local {
             if self.lock_no_wait(writes)? {
                 return Ok(());
             }
-            for _ in 0..RESTART_SPINS {
-                spin_loop();
-            }
+            spin(RESTART_SPINS);
             crate::sync::model_yield();
         }
         Err(Conflict::Locked)
@@ -314,7 +312,7 @@ impl ConcurrencyWords for TicToc {
 impl Protocol for TicToc {
     const NAME: &'static str = "tictoc";
     const STRICT: bool = false;
-    const SESSIONS_MAX: usize = 256;
+    const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
 
@@ -400,9 +398,12 @@ impl Protocol for TicToc {
     #[inline]
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
+        work(Work::Checks(local.reads.len() + writes.writes().len()));
         local.lock_writes(env, writes)?;
+        point("locked");
         let time = local.commit_time(env, writes);
         local.validate_at(time, writes)?;
+        point("validated");
 
         // Release fence, then relaxed data stores; pairs with the acquire fence in `read`.
         fence(Ordering::Release);

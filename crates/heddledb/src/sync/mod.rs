@@ -8,36 +8,50 @@
 //!   the weak memory model (feature `loom`),
 //! - under [shuttle](https://docs.rs/shuttle), which explores whole transactions by seeded random
 //!   schedules (feature `shuttle`),
-//! - and, in a later backend, on virtual cores with a cache-coherence cost model. That backend is
-//!   one more file beside `native.rs` exporting the same names; it sees every access because the
-//!   engine uses nothing else. To keep the door fit for it, the engine holds no
-//!   [`Mutex`] across an atomic access, has no `thread_local!`, and lets no decision
-//!   or iteration order depend on an address.
+//! - and on virtual cores (`simulation`, feature `simulation`), where a model of the caches charges each
+//!   access and a schedule decides who is next, so that a thousand cores run on one, from a seed.
+//!
+//! To keep the door fit for these, the engine has no `thread_local!`, starts no thread elsewhere, and lets no
+//! decision or iteration order depend on an address.
 //!
 //! **Exceptions, on purpose.** Process-wide immutable identities ([`crate::table::Slot`]) and
 //! reference counts (`Arc`) use the standard library: they carry no data of a database.
 
-#[cfg(all(feature = "loom", feature = "shuttle"))]
-compile_error!("choose one backend of heddledb::sync: feature `loom` or feature `shuttle`, not both");
+#[cfg(any(
+    all(feature = "loom", feature = "shuttle"),
+    all(feature = "loom", feature = "simulation"),
+    all(feature = "shuttle", feature = "simulation"),
+))]
+compile_error!("choose one backend of heddledb::sync: feature `loom`, `shuttle` or `simulation`");
 
 #[cfg(feature = "loom")]
 #[path = "loom.rs"]
 mod backend;
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "simulation")))]
 #[path = "native.rs"]
 mod backend;
 #[cfg(all(feature = "shuttle", not(feature = "loom")))]
 #[path = "shuttle.rs"]
 mod backend;
+#[cfg(all(feature = "simulation", not(any(feature = "loom", feature = "shuttle"))))]
+pub mod simulation;
+#[cfg(all(feature = "simulation", not(any(feature = "loom", feature = "shuttle"))))]
+use simulation as backend;
 
+mod annotate;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod clock;
 mod parallel;
 mod random;
 mod wait;
 
+pub use annotate::*;
 pub use backend::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, fence, now_ns,
-    spin_loop, thread, yield_now,
+    sleep, spin, spin_loop, spin_until, thread, yield_now,
 };
+#[cfg(feature = "simulation")]
+pub use backend::{name, note, point, shared_memory, work};
 pub use parallel::in_parallel;
 pub use random::Random;
 pub use std::sync::atomic::Ordering;

@@ -1,14 +1,14 @@
 //! The plain backend: the standard library and the processor.
 
+pub use super::clock::real_ns as now_ns;
+pub use super::wait::until as spin_until;
 pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};
 pub use std::sync::{Condvar, Mutex, MutexGuard};
-pub use std::thread::{self, yield_now};
+pub use std::thread::{self, sleep, yield_now};
 
-/// Nanoseconds since the first call in this process; monotone.
-pub fn now_ns() -> u64 {
-    use std::sync::OnceLock;
-    use std::time::Instant;
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+/// So many spin hints.
+#[inline(always)]
+pub fn spin(hints: u64) {
+    (0..hints).for_each(|_| spin_loop());
 }

@@ -3,7 +3,8 @@
 //! An application has more threads than cores, so a wait must give the processor to the one that
 //! it waits for. What is waited for, and why the wait ends, is said at each use.
 
-use super::{MODEL, spin_loop, yield_now};
+use super::{MODEL, sleep, spin, yield_now};
+use std::time::Duration;
 
 /// One wait in progress. Each [`Wait::pause`] waits a little longer than the one before.
 #[derive(Debug, Default)]
@@ -33,13 +34,20 @@ impl Wait {
         if MODEL {
             yield_now();
         } else if self.rounds <= SPIN_ROUNDS {
-            for _ in 0..1u32 << (self.rounds - 1) {
-                spin_loop();
-            }
+            spin(1 << (self.rounds - 1));
         } else if self.rounds <= YIELD_ROUNDS {
             yield_now();
         } else {
-            std::thread::sleep(std::time::Duration::from_micros(50));
+            sleep(Duration::from_micros(50));
         }
+    }
+}
+
+/// Waits until `condition` holds, whose only reason to change is a write by another thread to a word that it
+/// reads.
+pub fn until(mut condition: impl FnMut() -> bool) {
+    let mut wait = Wait::new();
+    while !condition() {
+        wait.pause();
     }
 }

@@ -1,0 +1,3 @@
+//! Workloads, and searches for bugs, on virtual cores.
+
+pub mod point;

@@ -1,0 +1,219 @@
+//! One point of a curve: a workload under a protocol on so many virtual cores.
+//!
+//! The database is opened and loaded for nothing, the workers run on a core each from the same moment on,
+//! warm up, and are measured for a window of virtual time; then the results are checked, for nothing again.
+//! A transaction counts when it ends in the window. What it cost is taken from a worker's first transaction
+//! that begins in the window to the end of its last, so that it covers whole transactions.
+
+use heddledb::protocol::Visitor;
+use heddledb::simulation::{Counts, Failure, Settings, clock, costs, counts, free, simulate, steps};
+use heddledb::sync::thread;
+use heddledb::{Conflict, Database, Error, Protocol};
+use heddledb_workloads::{Check, ReadOnly, Workload};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Workers: virtual cores.
+    pub cores: usize,
+    /// The seed of loading and drawing.
+    pub seed: u64,
+    /// How long workers run before the window.
+    pub warmup: Duration,
+    /// How long the window is.
+    pub window: Duration,
+    /// How often the epoch advances.
+    pub epoch_interval: Duration,
+    /// How transactions that only read are run.
+    pub read_only: ReadOnly,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Point {
+    /// Length of the window, in seconds of virtual time.
+    pub seconds: f64,
+    /// Commits in the window.
+    pub committed: u64,
+    /// Transactions that decided to abort, in the window.
+    pub user_aborts: u64,
+    /// Attempts in whole transactions of the window that conflicted, by reason as in [`Conflict::ALL`].
+    pub conflicts: [u64; Conflict::ALL.len()],
+    /// Commits and user aborts in the window by kind of transaction.
+    pub kinds: Vec<[u64; 2]>,
+    /// Whole transactions of the window, and what they cost.
+    pub transactions: u64,
+    /// Cycles that they took.
+    pub cycles: u64,
+    /// What the workers did in them.
+    pub counts: Counts,
+    /// Nanoseconds from the first start of each committed transaction to its end, rising.
+    pub latencies_ns: Vec<u64>,
+    /// Accesses of all cores, warm-up included.
+    pub steps: u64,
+    /// Bytes of records at the end.
+    pub record_bytes: u64,
+    /// Bytes of old versions at the end.
+    pub version_bytes: u64,
+    /// The workload's checks.
+    pub checks: Vec<Check>,
+}
+
+/// Why there is no point.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// The engine refused something.
+    #[error(transparent)]
+    Engine(#[from] Error),
+    /// The simulation did not end.
+    #[error(transparent)]
+    Simulation(#[from] Failure),
+}
+
+/// A point that is about to be run: a visitor of the protocol.
+pub struct Run<W> {
+    /// What runs.
+    pub workload: Arc<W>,
+    /// How.
+    pub load: Load,
+    /// On what.
+    pub settings: Settings,
+}
+
+impl<W: Workload> Visitor for Run<W> {
+    type Output = Result<Point, Broken>;
+
+    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
+        let Self { workload, load, settings } = self;
+        Ok(simulate(settings, move || body::<W, P>(&workload, &load, options))??)
+    }
+}
+
+/// What one worker counted.
+struct Tally<L> {
+    ledger: L,
+    committed: u64,
+    user_aborts: u64,
+    kinds: Vec<[u64; 2]>,
+    transactions: u64,
+    cycles: u64,
+    counts: Counts,
+    conflicts: [u64; Conflict::ALL.len()],
+    latencies: Vec<u64>,
+}
+
+fn body<W: Workload, P: Protocol>(
+    workload: &Arc<W>,
+    load: &Load,
+    options: P::Options,
+) -> Result<Point, Error> {
+    let builder = Database::builder().protocol::<P>().options(options).sessions(load.cores);
+    let builder = workload.tables(builder).epoch_interval(load.epoch_interval);
+    let db = builder.open()?;
+    workload.load(&db, load.seed, &|_| {})?;
+    let start = clock();
+    let workers: Vec<_> = (0..load.cores)
+        .map(|number| {
+            let (workload, load, db) = (Arc::clone(workload), load.clone(), db.clone());
+            thread::spawn_worker(number, move || worker::<W, P>(&*workload, &load, &db, number, start))
+        })
+        .collect();
+    let mut tallies = Vec::with_capacity(workers.len());
+    for worker in workers {
+        tallies.push(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+    }
+    let mut point = Point {
+        seconds: load.window.as_secs_f64(),
+        kinds: vec![[0; 2]; workload.kinds().len()],
+        steps: steps(),
+        ..Point::default()
+    };
+    let costs = costs();
+    let mut ledgers = Vec::with_capacity(tallies.len());
+    for tally in tallies {
+        point.committed += tally.committed;
+        point.user_aborts += tally.user_aborts;
+        point.transactions += tally.transactions;
+        point.cycles += tally.cycles;
+        point.counts += tally.counts;
+        point.conflicts.iter_mut().zip(tally.conflicts).for_each(|(sum, more)| *sum += more);
+        for (sum, more) in point.kinds.iter_mut().zip(tally.kinds) {
+            sum[0] += more[0];
+            sum[1] += more[1];
+        }
+        point.latencies_ns.extend(tally.latencies.into_iter().map(|cycles| costs.nanoseconds(cycles)));
+        ledgers.push(tally.ledger);
+    }
+    point.latencies_ns.sort_unstable();
+    let metrics = db.metrics();
+    point.record_bytes = metrics.record_bytes as u64;
+    point.version_bytes = metrics.version_bytes as u64;
+    point.checks = workload.check(&db, &ledgers)?;
+    Ok(point)
+}
+
+fn worker<W: Workload, P: Protocol>(
+    workload: &W,
+    load: &Load,
+    db: &Database<P>,
+    number: usize,
+    start: u64,
+) -> Result<Tally<W::Ledger>, Error> {
+    let mut session = free(|| db.session())?;
+    let cycles = |length: Duration| costs().cycles(length.as_nanos() as u64);
+    let begin = start + cycles(load.warmup);
+    let end = begin + cycles(load.window);
+    let mut generator = workload.generator(number, load.cores, load.seed);
+    let mut input = W::Input::default();
+    let mut tally = Tally {
+        ledger: W::Ledger::default(),
+        committed: 0,
+        user_aborts: 0,
+        kinds: vec![[0; 2]; workload.kinds().len()],
+        transactions: 0,
+        cycles: 0,
+        counts: Counts::default(),
+        conflicts: [0; Conflict::ALL.len()],
+        latencies: Vec::new(),
+    };
+    let mut measured = None;
+    loop {
+        let from = clock();
+        if from >= end {
+            break;
+        }
+        if from >= begin && measured.is_none() {
+            measured = Some((from, counts(), free(|| session.stats())));
+        }
+        workload.draw(&mut generator, &mut input);
+        let outcome = load.read_only.run(workload, &mut session, &input);
+        let to = clock();
+        let counted = (begin..end).contains(&to);
+        let kind = workload.kind(&input);
+        match outcome {
+            Ok(output) => {
+                workload.record(&mut tally.ledger, &input, output);
+                if counted {
+                    tally.committed += 1;
+                    tally.kinds[kind][0] += 1;
+                    tally.latencies.push(to - from);
+                }
+            }
+            Err(Error::User(_)) if counted => {
+                tally.user_aborts += 1;
+                tally.kinds[kind][1] += 1;
+            }
+            Err(Error::User(_)) => {}
+            Err(error) => return Err(error),
+        }
+        tally.transactions += u64::from(measured.is_some());
+    }
+    if let Some((from, before, stats)) = measured {
+        tally.cycles = clock() - from;
+        tally.counts = counts() - before;
+        tally.conflicts = (free(|| session.stats()) - stats).conflicts;
+    }
+    Ok(tally)
+}

@@ -1,0 +1,50 @@
+//! What the code tells a simulation and nobody else: work that is no access, places, names.
+//!
+//! In all other builds these are nothing.
+
+/// Work of a core that is no access to shared memory, charged where it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Beginning and ending an attempt of a transaction.
+    Attempt,
+    /// An operation of a transaction.
+    Operation,
+    /// A visit of an index node.
+    Node,
+    /// A row that a scan goes by.
+    Row,
+    /// Checks of column groups.
+    Checks(usize),
+    /// Words copied privately.
+    Words(usize),
+    /// Cycles, of whoever knows them.
+    Cycles(u64),
+}
+
+#[cfg(not(feature = "simulation"))]
+mod silent {
+    use super::Work;
+
+    /// Charges work.
+    #[inline(always)]
+    pub fn work(_: Work) {}
+
+    /// A place in the code that a delay or fault can be ordered for.
+    #[inline(always)]
+    pub fn point(_: &'static str) {}
+
+    /// Tells an observer something.
+    #[inline(always)]
+    pub fn note(_: impl FnOnce() -> String) {}
+
+    /// Names memory for an observer.
+    #[inline(always)]
+    pub fn name(_: *const u8, _: usize, _: impl FnOnce() -> String) {}
+
+    /// Tells the model of memory that holds an array of shared words.
+    #[inline(always)]
+    pub fn shared_memory(_: *const u8, _: usize) {}
+}
+
+#[cfg(not(feature = "simulation"))]
+pub use silent::{name, note, point, shared_memory, work};

@@ -1,0 +1,253 @@
+//! What things cost on a virtual machine: its shape, and a table of cycles.
+//!
+//! The table is data: it is calibrated against a real machine by `heddle sim calibrate`, kept in a file, and
+//! printed with every result, since no result means anything without it.
+
+use crate::sync::Work;
+
+/// How the cores of the machine lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Sockets, 1 to 8. Each has a shared cache.
+    pub sockets: usize,
+    /// Cores of a socket. Workers fill one socket after the other, and begin again at the first.
+    pub cores_per_socket: usize,
+}
+
+impl Default for Topology {
+    fn default() -> Self {
+        Self { sockets: 1, cores_per_socket: 1024 }
+    }
+}
+
+impl Topology {
+    /// The socket of a core.
+    pub fn socket(&self, core: usize) -> usize {
+        core / self.cores_per_socket.max(1) % self.sockets.clamp(1, 8)
+    }
+}
+
+macro_rules! costs {
+    ($($(#[doc = $about:literal])+ $name:ident = $value:literal;)*) => {
+        /// A table of costs; in cycles of a core unless said otherwise.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Costs {
+            $($(#[doc = $about])+ pub $name: u64,)*
+        }
+
+        impl Default for Costs {
+            fn default() -> Self {
+                Self { $($name: $value,)* }
+            }
+        }
+
+        impl Costs {
+            /// Every entry: its name, what it is, its value.
+            pub fn entries(&self) -> Vec<(&'static str, &'static str, u64)> {
+                vec![$((stringify!($name), concat!($($about),+).trim_ascii(), self.$name)),*]
+            }
+
+            /// Sets an entry by its name; false if there is none of that name.
+            #[must_use]
+            pub fn set(&mut self, name: &str, value: u64) -> bool {
+                match name {
+                    $(stringify!($name) => self.$name = value,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+costs! {
+    /// Cycles in a microsecond.
+    mhz = 2600;
+    /// Lines of a core's own cache.
+    cache_lines = 32768;
+    /// Lines of a socket's shared cache.
+    shared_cache_lines = 1048576;
+    /// An access to the line of the access before.
+    same = 1;
+    /// An access to another line in the own cache.
+    hit = 4;
+    /// A clean line from the socket's shared cache.
+    fetch = 60;
+    /// A clean line from another socket.
+    fetch_far = 260;
+    /// A line from memory; an effective figure, for processors overlap what they can.
+    memory = 120;
+    /// A line that another core of the socket has written; the line is busy meanwhile.
+    transfer = 120;
+    /// The same from another socket.
+    transfer_far = 300;
+    /// A write to a line of which other cores of the socket have copies; busy meanwhile.
+    upgrade = 80;
+    /// The same with copies in other sockets.
+    upgrade_far = 260;
+    /// What an atomic read-modify-write adds.
+    rmw = 16;
+    /// A full fence.
+    fence = 16;
+    /// One spin hint.
+    spin = 40;
+    /// A yield where nobody else wants the core.
+    yield_now = 800;
+    /// From the wake of a parked core to its going on.
+    wake = 5000;
+    /// Beginning and ending an attempt of a transaction, reclamation included.
+    attempt = 250;
+    /// An operation of a transaction: its key, its bookkeeping, the body that called it.
+    operation = 60;
+    /// A visit of an index node: comparing keys.
+    node = 20;
+    /// A row that a scan goes by.
+    row = 20;
+    /// A column group's check in a validation, a lock or an install.
+    check = 10;
+    /// A word that is copied, decoded or encoded privately.
+    word = 1;
+    /// Beginning a hardware transaction.
+    htm_begin = 40;
+    /// Committing one.
+    htm_commit = 40;
+    /// What an abort of one costs.
+    htm_abort = 150;
+}
+
+impl Costs {
+    /// The entries that [`Costs::scaled`] leaves alone: they are no times.
+    const SIZES: [&'static str; 3] = ["mhz", "cache_lines", "shared_cache_lines"];
+    /// What cores cost each other: the entries on which scalability rests, and of which the real values
+    /// differ most between machines.
+    const COHERENCE: [&'static str; 6] =
+        ["fetch", "fetch_far", "transfer", "transfer_far", "upgrade", "upgrade_far"];
+
+    /// The same table with what cores cost each other times `numerator / denominator`: how much a
+    /// conclusion depends on it.
+    #[must_use]
+    pub fn scaled(mut self, numerator: u64, denominator: u64) -> Self {
+        for (name, _, value) in self.entries() {
+            if Self::COHERENCE.contains(&name) {
+                let _ = self.set(name, value * numerator / denominator.max(1));
+            }
+        }
+        self
+    }
+
+    /// Whether an entry is a time, and may be fitted.
+    pub fn is_time(name: &str) -> bool {
+        !Self::SIZES.contains(&name)
+    }
+
+    /// Cycles in so many nanoseconds.
+    #[must_use]
+    pub fn cycles(&self, nanoseconds: u64) -> u64 {
+        (u128::from(nanoseconds) * u128::from(self.mhz) / 1000) as u64
+    }
+
+    /// Nanoseconds of so many cycles.
+    #[must_use]
+    pub fn nanoseconds(&self, cycles: u64) -> u64 {
+        (u128::from(cycles) * 1000 / u128::from(self.mhz.max(1))) as u64
+    }
+}
+
+impl Costs {
+    /// What work costs.
+    #[inline]
+    pub(super) fn of(&self, work: Work) -> u64 {
+        match work {
+            Work::Attempt => self.attempt,
+            Work::Operation => self.operation,
+            Work::Node => self.node,
+            Work::Row => self.row,
+            Work::Checks(count) => self.check * count as u64,
+            Work::Words(count) => self.word * count as u64,
+            Work::Cycles(cycles) => cycles,
+        }
+    }
+}
+
+/// What a core did and what it waited for. Cycles where not said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Accesses to shared memory.
+    pub accesses: u64,
+    /// Of them, read-modify-writes.
+    pub rmws: u64,
+    /// Accesses to the line of the access before.
+    pub same: u64,
+    /// Accesses to other lines in the own cache.
+    pub hits: u64,
+    /// Clean lines fetched from shared caches.
+    pub fetches: u64,
+    /// Lines fetched from memory.
+    pub memory: u64,
+    /// Lines that another core had written.
+    pub transfers: u64,
+    /// Writes to lines of which others had copies.
+    pub upgrades: u64,
+    /// Of fetches, transfers and upgrades, those between sockets.
+    pub far: u64,
+    /// Waiting for lines that were busy.
+    pub queueing_cycles: u64,
+    /// Spinning, yielding, sleeping, and being parked.
+    pub waiting_cycles: u64,
+    /// Work that was charged explicitly.
+    pub work_cycles: u64,
+    /// Explicit work by kind: attempts, operations, nodes, rows, checks, words.
+    pub work: [u64; 6],
+}
+
+impl Counts {
+    /// Names of [`Counts::work`], as in [`Costs`].
+    pub const WORK: [&'static str; 6] = ["attempt", "operation", "node", "row", "check", "word"];
+
+    pub(super) fn add_work(&mut self, work: Work) {
+        match work {
+            Work::Attempt => self.work[0] += 1,
+            Work::Operation => self.work[1] += 1,
+            Work::Node => self.work[2] += 1,
+            Work::Row => self.work[3] += 1,
+            Work::Checks(count) => self.work[4] += count as u64,
+            Work::Words(count) => self.work[5] += count as u64,
+            Work::Cycles(_) => {}
+        }
+    }
+
+    fn each(&mut self) -> [&mut u64; 12] {
+        let Self { accesses, rmws, same, hits, fetches, memory, transfers, upgrades, far, .. } = self;
+        let Self { queueing_cycles, waiting_cycles, work_cycles, .. } = self;
+        [
+            accesses,
+            rmws,
+            same,
+            hits,
+            fetches,
+            memory,
+            transfers,
+            upgrades,
+            far,
+            queueing_cycles,
+            waiting_cycles,
+            work_cycles,
+        ]
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, mut other: Self) {
+        self.each().into_iter().zip(other.each()).for_each(|(sum, more)| *sum += *more);
+        self.work.iter_mut().zip(other.work).for_each(|(sum, more)| *sum += more);
+    }
+}
+
+impl std::ops::Sub for Counts {
+    type Output = Self;
+    fn sub(mut self, mut other: Self) -> Self {
+        self.each().into_iter().zip(other.each()).for_each(|(rest, less)| *rest -= *less);
+        self.work.iter_mut().zip(other.work).for_each(|(rest, less)| *rest -= less);
+        self
+    }
+}

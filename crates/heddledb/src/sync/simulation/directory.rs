@@ -1,0 +1,516 @@
+//! Who has which cache line: the coherence model.
+//!
+//! **Lines.** Memory that holds arrays of shared words (chunks of an arena, index nodes) is *registered*: its
+//! lines are numbered from its start on, so nothing depends on where the system has put it. Any other shared
+//! word has a line of its own, numbered when it is first touched: such words stand alone on padded lines
+//! already, or are touched seldom.
+//!
+//! **States** (MESI, seen from the line). A line has a *version*, which rises when a core writes it that did
+//! not have it to itself. A core has a valid copy where its cache holds the line's number with the line's
+//! version, so that one write takes all other copies away without a list of them. The *owner* has the only
+//! copy while `EXCLUSIVE`; `DIRTY` says that nobody else could have it from elsewhere.
+//!
+//! ```text
+//!   a read that misses          line dirty at another core: transfer, the line is busy meanwhile
+//!                               otherwise: fetch from a shared cache, or memory
+//!   a write to an own copy      exclusive: a hit; otherwise: upgrade, the line is busy meanwhile
+//!   a write that misses         as a read, but at least an upgrade where there are copies
+//! ```
+//!
+//! A busy line makes whoever needs it wait: that is what makes one contended word a bottleneck.
+//!
+//! **Left out**: bandwidth, prefetching, translation, false sharing between words that are not
+//! registered, the order in which a real processor lets competing cores have a line (here: by their clocks).
+
+use super::costs::{Costs, Counts, Topology};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What is done to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It is read.
+    Load,
+    /// It is written.
+    Store,
+    /// It is read and written in one step; failed compare-exchanges too.
+    Update,
+}
+
+/// A hasher for keys that are good numbers already.
+#[derive(Default)]
+pub(super) struct Multiply(u64);
+
+impl Hasher for Multiply {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_right(29);
+    }
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+}
+
+/// A map whose iteration order nobody asks for.
+pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Multiply>>;
+
+const LINE_SHIFT: u32 = 6;
+
+/// Memory whose lines are numbered from its start.
+struct Region {
+    start: usize,
+    end: usize,
+    first: u32,
+    /// Two words for each line: see [`Line`]. From the allocator zeroed, so that lines never touched cost
+    /// nothing.
+    words: Vec<u64>,
+}
+
+/// The state of a line, packed into two words: `busy_until`, and version (32 bits), owner + 1 (16),
+/// sockets that have it (8), flags (8).
+#[derive(Clone, Copy)]
+struct Line {
+    busy_until: u64,
+    version: u32,
+    owner: u16,
+    sockets: u8,
+    flags: u8,
+}
+
+const EXCLUSIVE: u8 = 1;
+const DIRTY: u8 = 2;
+const WATCHED: u8 = 4;
+const SPECULATIVE: u8 = 8;
+
+impl Line {
+    #[inline(always)]
+    fn unpack(words: &[u64]) -> Self {
+        let state = words[1];
+        Self {
+            busy_until: words[0],
+            version: state as u32,
+            owner: (state >> 32) as u16,
+            sockets: (state >> 48) as u8,
+            flags: (state >> 56) as u8,
+        }
+    }
+
+    #[inline(always)]
+    fn pack(self, words: &mut [u64]) {
+        words[0] = self.busy_until;
+        words[1] = u64::from(self.version)
+            | u64::from(self.owner) << 32
+            | u64::from(self.sockets) << 48
+            | u64::from(self.flags) << 56;
+    }
+
+    fn has(self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// A core's own cache: pairs of line number and version, in sets of two, the newer first.
+pub(super) struct Cache {
+    tags: Vec<u64>,
+    shift: u32,
+    /// The line of the access before, and its version then.
+    last: u64,
+}
+
+impl Cache {
+    pub fn new(lines: u64) -> Self {
+        let lines = lines.next_power_of_two().clamp(16, 1 << 24) as usize;
+        Self { tags: vec![0; lines], shift: 64 - (lines / 2).trailing_zeros(), last: 0 }
+    }
+
+    #[inline(always)]
+    fn set(&self, number: u32) -> usize {
+        // The number's hash: strided records must not all meet in one set.
+        (((u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize) * 2
+    }
+
+    #[inline(always)]
+    fn tag(number: u32, version: u32) -> u64 {
+        u64::from(number) << 32 | u64::from(version)
+    }
+
+    #[inline(always)]
+    fn has(&mut self, number: u32, version: u32) -> bool {
+        let (at, tag) = (self.set(number), Self::tag(number, version));
+        if self.tags[at] == tag {
+            return true;
+        }
+        if self.tags[at + 1] == tag {
+            self.tags.swap(at, at + 1);
+            return true;
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn put(&mut self, number: u32, version: u32) {
+        let at = self.set(number);
+        if self.tags[at] >> 32 != u64::from(number) {
+            self.tags[at + 1] = self.tags[at];
+        }
+        self.tags[at] = Self::tag(number, version);
+    }
+}
+
+/// What an access came to.
+pub(super) struct Outcome {
+    /// When it is done.
+    pub done: u64,
+    /// Whether cores sleep until this line is written, and it was.
+    pub wakes: bool,
+    /// Whether a hardware transaction has the line in one of its sets.
+    pub speculative: bool,
+    /// The line.
+    pub number: u32,
+}
+
+/// All lines.
+pub(super) struct Directory {
+    regions: Vec<Region>,
+    /// The region that was found last.
+    nearest: usize,
+    /// Lines of words outside of regions: number and state.
+    alone: Map<usize, (u32, [u64; 2])>,
+    next: u32,
+    /// What each socket's shared cache holds.
+    shared: Vec<Vec<u32>>,
+}
+
+impl Directory {
+    pub fn new(costs: &Costs, topology: &Topology) -> Self {
+        let lines = costs.shared_cache_lines.next_power_of_two().clamp(16, 1 << 28) as usize;
+        let shared = (0..topology.sockets.clamp(1, 8)).map(|_| vec![0; lines]).collect();
+        // Number 0 is nobody's, so that an empty cache holds nothing.
+        Self { regions: Vec::new(), nearest: 0, alone: Map::default(), next: 1, shared }
+    }
+
+    /// Numbers the lines of new memory. What is known of memory that was there before is forgotten.
+    pub fn register(&mut self, start: usize, bytes: usize) {
+        let end = start + bytes;
+        self.regions.retain(|region| region.end <= start || region.start >= end);
+        let lines = (bytes >> LINE_SHIFT) + 2;
+        let at = self.regions.partition_point(|region| region.start < start);
+        self.regions.insert(at, Region { start, end, first: self.next, words: vec![0; lines * 2] });
+        self.next += lines as u32;
+    }
+
+    /// The region of an address.
+    #[inline(always)]
+    fn region(&mut self, address: usize) -> Option<usize> {
+        let holds = |region: &Region| region.start <= address && address < region.end;
+        if self.regions.get(self.nearest).is_some_and(holds) {
+            return Some(self.nearest);
+        }
+        let at = self.regions.partition_point(|region| region.start <= address).checked_sub(1)?;
+        holds(&self.regions[at]).then(|| {
+            self.nearest = at;
+            at
+        })
+    }
+
+    /// The number and state of an address's line.
+    #[inline(always)]
+    fn line(&mut self, address: usize) -> (u32, &mut [u64]) {
+        match self.region(address) {
+            Some(at) => {
+                let region = &mut self.regions[at];
+                let offset = (address - region.start) >> LINE_SHIFT;
+                (region.first + offset as u32, &mut region.words[offset * 2..offset * 2 + 2])
+            }
+            None => {
+                let next = &mut self.next;
+                let (number, words) = self.alone.entry(address).or_insert_with(|| {
+                    *next += 1;
+                    (*next - 1, [0; 2])
+                });
+                (*number, words)
+            }
+        }
+    }
+
+    /// The number of an address's line.
+    pub fn number(&mut self, address: usize) -> u32 {
+        self.line(address).0
+    }
+
+    /// Marks the line of an address: its next write wakes whoever sleeps for it.
+    pub fn watch(&mut self, address: usize) -> u32 {
+        self.mark(address, WATCHED)
+    }
+
+    /// Marks the line of an address: a hardware transaction has it.
+    pub fn speculate(&mut self, address: usize) -> u32 {
+        self.mark(address, SPECULATIVE)
+    }
+
+    /// Takes the mark of hardware transactions away.
+    pub fn settle(&mut self, address: usize) {
+        let (_, words) = self.line(address);
+        let mut line = Line::unpack(words);
+        line.flags &= !SPECULATIVE;
+        line.pack(words);
+    }
+
+    fn mark(&mut self, address: usize, flag: u8) -> u32 {
+        let (number, words) = self.line(address);
+        let mut line = Line::unpack(words);
+        line.flags |= flag;
+        line.pack(words);
+        number
+    }
+
+    #[inline(always)]
+    fn shared_slot(lines: usize, number: u32) -> usize {
+        ((u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & (lines - 1)
+    }
+
+    /// Lets core `me`, at `clock`, access the word at `address`.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "the parts of one core, which lie apart")]
+    pub fn access(
+        &mut self,
+        costs: &Costs,
+        sockets: &[u8],
+        caches: &mut [Cache],
+        me: usize,
+        clock: u64,
+        address: usize,
+        kind: Kind,
+        counts: &mut Counts,
+    ) -> Outcome {
+        let shared_lines = self.shared[0].len();
+        let (number, words) = self.line(address);
+        let mut line = Line::unpack(words);
+        let writes = kind != Kind::Load;
+        let own = me as u16 + 1;
+        counts.accesses += 1;
+        let mut cost = 0;
+        if kind == Kind::Update {
+            counts.rmws += 1;
+            cost += costs.rmw;
+        }
+        let wakes = writes && line.has(WATCHED);
+        let speculative = line.has(SPECULATIVE);
+        let tag = Cache::tag(number, line.version);
+        let same = caches[me].last == tag;
+        let exclusive = line.owner == own && line.has(EXCLUSIVE);
+        if (same || caches[me].has(number, line.version)) && (!writes || exclusive) {
+            if same {
+                counts.same += 1;
+                cost += costs.same;
+            } else {
+                counts.hits += 1;
+                cost += costs.hit;
+                caches[me].last = tag;
+            }
+            if writes && (!line.has(DIRTY) || wakes) {
+                line.flags = (line.flags | DIRTY) & !WATCHED;
+                line.pack(words);
+            }
+            return Outcome { done: clock + cost, wakes, speculative, number };
+        }
+        let socket = usize::from(sockets[me]);
+        let my_socket = 1 << socket;
+        let others = line.sockets & !my_socket != 0;
+        let copy = caches[me].has(number, line.version);
+        let elsewhere = line.owner != 0 && line.owner != own && line.has(EXCLUSIVE) && line.has(DIRTY);
+        let dirty = elsewhere && caches[line.owner as usize - 1].has(number, line.version);
+        let start = clock.max(line.busy_until);
+        counts.queueing_cycles += start - clock;
+        let occupies;
+        if copy {
+            // A write to a copy that others may have too.
+            occupies = true;
+            counts.upgrades += 1;
+            counts.far += u64::from(others);
+            cost += if others { costs.upgrade_far } else { costs.upgrade };
+        } else if dirty {
+            occupies = true;
+            let far = usize::from(sockets[line.owner as usize - 1]) != socket;
+            counts.transfers += 1;
+            counts.far += u64::from(far);
+            cost += if far { costs.transfer_far } else { costs.transfer };
+        } else {
+            let slot = Self::shared_slot(shared_lines, number);
+            let here = self.shared[socket][slot] == number;
+            let far = !here && others && self.shared.iter().any(|cache| cache[slot] == number);
+            let shared_by_others = writes && line.sockets != 0;
+            occupies = shared_by_others;
+            let mut price = match (here, far) {
+                (true, _) => {
+                    counts.fetches += 1;
+                    costs.fetch
+                }
+                (_, true) => {
+                    counts.fetches += 1;
+                    counts.far += 1;
+                    costs.fetch_far
+                }
+                _ => {
+                    counts.memory += 1;
+                    costs.memory
+                }
+            };
+            if shared_by_others {
+                price = price.max(if others { costs.upgrade_far } else { costs.upgrade });
+            }
+            cost += price;
+        }
+        let done = start + cost;
+        if writes {
+            line.version = line.version.wrapping_add(1);
+            line.owner = own;
+            line.sockets = my_socket;
+            line.flags = (line.flags | EXCLUSIVE | DIRTY) & !WATCHED;
+        } else if line.sockets == 0 {
+            // Nobody has it: a first write will be silent.
+            line.owner = own;
+            line.sockets = my_socket;
+            line.flags = (line.flags | EXCLUSIVE) & !DIRTY;
+        } else {
+            line.sockets |= my_socket;
+            if line.owner != own {
+                line.flags &= !(EXCLUSIVE | DIRTY);
+            }
+        }
+        if occupies {
+            line.busy_until = done;
+        }
+        let version = line.version;
+        let (_, words) = self.line(address);
+        line.pack(words);
+        caches[me].put(number, version);
+        caches[me].last = Cache::tag(number, version);
+        self.shared[socket][Self::shared_slot(shared_lines, number)] = number;
+        Outcome { done, wakes, speculative, number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench {
+        directory: Directory,
+        caches: Vec<Cache>,
+        clocks: Vec<u64>,
+        counts: Vec<Counts>,
+        sockets: Vec<u8>,
+    }
+
+    const COSTS: fn() -> Costs = Costs::default;
+
+    impl Bench {
+        fn new(cores: usize, topology: Topology) -> Self {
+            let costs = COSTS();
+            Self {
+                directory: Directory::new(&costs, &topology),
+                caches: (0..cores).map(|_| Cache::new(64)).collect(),
+                clocks: vec![0; cores],
+                counts: vec![Counts::default(); cores],
+                sockets: (0..cores).map(|core| topology.socket(core) as u8).collect(),
+            }
+        }
+
+        /// What an access costs core `me`.
+        fn cost(&mut self, me: usize, address: usize, kind: Kind) -> u64 {
+            let before = self.clocks[me];
+            let outcome = self.directory.access(
+                &COSTS(),
+                &self.sockets,
+                &mut self.caches,
+                me,
+                before,
+                address,
+                kind,
+                &mut self.counts[me],
+            );
+            self.clocks[me] = outcome.done;
+            outcome.done - before
+        }
+    }
+
+    #[test]
+    fn every_state_has_its_price() {
+        let costs = COSTS();
+        let mut bench = Bench::new(4, Topology { sockets: 2, cores_per_socket: 2 });
+        bench.directory.register(0x1000, 4096);
+        assert_eq!(bench.cost(0, 0x1000, Kind::Load), costs.memory, "nobody has it");
+        assert_eq!(bench.cost(0, 0x1008, Kind::Load), costs.same, "the same line");
+        assert_eq!(bench.cost(0, 0x1000, Kind::Store), costs.same, "exclusive: a silent write");
+        assert_eq!(bench.cost(0, 0x1040, Kind::Load), costs.memory, "another line");
+        assert_eq!(bench.cost(0, 0x1000, Kind::Load), costs.hit);
+        bench.clocks = vec![1_000; 4];
+        assert_eq!(bench.cost(1, 0x1000, Kind::Load), costs.transfer, "dirty at a neighbour");
+        bench.clocks = vec![2_000; 4];
+        assert_eq!(bench.cost(2, 0x1000, Kind::Load), costs.fetch_far, "clean in the other socket");
+        bench.clocks = vec![3_000; 4];
+        assert_eq!(bench.cost(3, 0x1000, Kind::Load), costs.fetch, "clean in this socket");
+        bench.clocks = vec![4_000; 4];
+        assert_eq!(bench.cost(0, 0x1000, Kind::Update), costs.upgrade_far + costs.rmw, "copies everywhere");
+        bench.clocks = vec![5_000; 4];
+        assert_eq!(bench.cost(3, 0x1000, Kind::Store), costs.transfer_far, "dirty in the other socket");
+        bench.clocks = vec![6_000; 4];
+        assert_eq!(bench.cost(3, 0x1000, Kind::Store), costs.same, "all its own");
+        assert_eq!(bench.cost(0, 0x1040, Kind::Store), costs.hit, "nobody else has touched that one");
+    }
+
+    #[test]
+    fn a_busy_line_makes_wait() {
+        let costs = COSTS();
+        let mut bench = Bench::new(3, Topology::default());
+        bench.directory.register(0x1000, 64);
+        bench.cost(0, 0x1000, Kind::Update);
+        bench.clocks = vec![1_000; 3];
+        assert_eq!(bench.cost(1, 0x1000, Kind::Update), costs.transfer + costs.rmw);
+        assert_eq!(bench.cost(2, 0x1000, Kind::Update), 2 * (costs.transfer + costs.rmw), "after core 1");
+        assert_eq!(bench.counts[2].queueing_cycles, costs.transfer + costs.rmw);
+    }
+
+    #[test]
+    fn a_small_cache_forgets() {
+        let mut bench = Bench::new(1, Topology::default());
+        bench.directory.register(0x10000, 1 << 20);
+        for line in 0..1024 {
+            bench.cost(0, 0x10000 + line * 64, Kind::Load);
+        }
+        assert_eq!(bench.counts[0].memory, 1024);
+        for line in 0..1024 {
+            bench.cost(0, 0x10000 + line * 64, Kind::Load);
+        }
+        assert!(bench.counts[0].fetches > 900, "{:?}", bench.counts[0]);
+    }
+
+    #[test]
+    fn numbers_do_not_depend_on_addresses() {
+        let numbers = |base: usize| {
+            let mut bench = Bench::new(1, Topology::default());
+            bench.directory.register(base, 4096);
+            let alone = [base + (1 << 30), base + (1 << 29)];
+            [base, base + 64, alone[0], alone[1], base + 4095].map(|a| bench.directory.number(a))
+        };
+        assert_eq!(numbers(0x7f00_0000_1000), numbers(0x5500_0040_0000));
+    }
+
+    #[test]
+    fn a_region_that_comes_anew_has_new_lines() {
+        let mut bench = Bench::new(1, Topology::default());
+        bench.directory.register(0x1000, 4096);
+        let before = bench.directory.number(0x1040);
+        bench.directory.register(0x1000, 4096);
+        assert_ne!(bench.directory.number(0x1040), before);
+    }
+}
