@@ -1,3 +1,9 @@
-//! Workloads, and searches for bugs, on virtual cores.
+//! HeddleDB on virtual cores: workloads, known shapes, searches for bugs.
+//!
+//! The engine is the same source, compiled behind the simulation backend of its `sync` door; see
+//! `heddledb::simulation` for the machine, and `docs/simulation.md` for what it leaves out.
+
+#![forbid(unsafe_code)]
 
 pub mod point;
+pub mod shapes;

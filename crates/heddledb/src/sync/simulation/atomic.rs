@@ -1,7 +1,9 @@
 //! Atomics whose accesses are charged to the core that makes them.
 
+#![allow(unsafe_code)]
+
 use super::directory::Kind;
-use super::machine::{access, machine};
+use super::machine::{Machine, access, machine};
 use super::trace::What;
 use std::sync::atomic::Ordering;
 
@@ -17,9 +19,15 @@ fn told(address: usize, kind: Kind, before: impl FnOnce() -> u64, after: impl Fn
     }
 }
 
-/// The operations that all atomics have.
+/// The machine, for an access that goes through the buffer of a hardware transaction.
+fn region<'a>() -> &'a Machine {
+    machine().expect("only inside a simulation are accesses buffered")
+}
+
+/// The operations that all atomics have. `$word` is what an observer sees of a value; `$to` and `$from` turn
+/// it into a word and back.
 macro_rules! atomic {
-    ($name:ident $(<$t:ident>)?, $inner:ty, $value:ty, $word:expr) => {
+    ($name:ident $(<$t:ident>)?, $inner:ty, $value:ty, $word:expr, $to:expr, $from:expr) => {
         impl$(<$t>)? $name$(<$t>)? {
             /// As in the standard library.
             #[inline(always)]
@@ -29,14 +37,31 @@ macro_rules! atomic {
 
             #[inline(always)]
             fn address(&self) -> usize {
-                std::ptr::from_ref(self) as usize
+                std::ptr::from_ref(self).expose_provenance()
+            }
+
+            /// The value that a hardware transaction sees.
+            #[cold]
+            fn speculated(&self, order: Ordering) -> $value {
+                region().buffered(self.address()).map_or_else(|| self.0.load(order), $from)
+            }
+
+            /// Stores in a hardware transaction.
+            #[cold]
+            fn speculate(&self, value: $value) {
+                region().buffer(self.address(), $to(value), |address, word| {
+                    let place = std::ptr::with_exposed_provenance::<$inner>(address);
+                    // SAFETY: `address` is that of a word of this type, which by the contract of
+                    // `htm::attempt` lives until its region has ended; this is called by that end.
+                    unsafe { &*place }.store($from(word), Ordering::SeqCst);
+                });
             }
 
             /// As in the standard library.
             #[inline(always)]
             pub fn load(&self, order: Ordering) -> $value {
-                access(self.address(), Kind::Load);
-                let value = self.0.load(order);
+                let buffered = access(self.address(), Kind::Load);
+                let value = if buffered { self.speculated(order) } else { self.0.load(order) };
                 told(self.address(), Kind::Load, || $word(value), || $word(value));
                 value
             }
@@ -44,16 +69,21 @@ macro_rules! atomic {
             /// As in the standard library.
             #[inline(always)]
             pub fn store(&self, value: $value, order: Ordering) {
-                access(self.address(), Kind::Store);
+                let buffered = access(self.address(), Kind::Store);
                 told(self.address(), Kind::Store, || $word(self.0.load(Ordering::Relaxed)), || $word(value));
-                self.0.store(value, order);
+                if buffered { self.speculate(value) } else { self.0.store(value, order) }
             }
 
             /// As in the standard library.
             #[inline(always)]
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                access(self.address(), Kind::Update);
-                let before = self.0.swap(value, order);
+                let before = if access(self.address(), Kind::Update) {
+                    let before = self.speculated(Ordering::Relaxed);
+                    self.speculate(value);
+                    before
+                } else {
+                    self.0.swap(value, order)
+                };
                 told(self.address(), Kind::Update, || $word(before), || $word(value));
                 before
             }
@@ -70,8 +100,17 @@ macro_rules! atomic {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                access(self.address(), Kind::Update);
-                let outcome = self.0.compare_exchange(current, new, success, failure);
+                let outcome = if access(self.address(), Kind::Update) {
+                    let before = self.speculated(Ordering::Relaxed);
+                    if before == current {
+                        self.speculate(new);
+                        Ok(before)
+                    } else {
+                        Err(before)
+                    }
+                } else {
+                    self.0.compare_exchange(current, new, success, failure)
+                };
                 let before = match outcome { Ok(value) | Err(value) => value };
                 told(
                     self.address(),
@@ -120,20 +159,21 @@ macro_rules! atomic {
 
 /// The operations of numbers.
 macro_rules! arithmetic {
-    ($name:ident, $value:ty, $($operation:ident)*) => {
+    ($name:ident, $value:ty, $($operation:ident = $change:expr;)*) => {
         impl $name {
             $(
                 /// As in the standard library.
                 #[inline(always)]
                 pub fn $operation(&self, value: $value, order: Ordering) -> $value {
-                    access(self.address(), Kind::Update);
-                    let before = self.0.$operation(value, order);
-                    told(
-                        self.address(),
-                        Kind::Update,
-                        || before as u64,
-                        || self.0.load(Ordering::Relaxed) as u64,
-                    );
+                    let change: fn($value, $value) -> $value = $change;
+                    let before = if access(self.address(), Kind::Update) {
+                        let before = self.speculated(Ordering::Relaxed);
+                        self.speculate(change(before, value));
+                        before
+                    } else {
+                        self.0.$operation(value, order)
+                    };
+                    told(self.address(), Kind::Update, || before as u64, || change(before, value) as u64);
                     before
                 }
             )*
@@ -152,8 +192,17 @@ macro_rules! number {
         /// As in the standard library; its accesses are charged inside a simulation.
         #[repr(transparent)]
         pub struct $name($inner);
-        atomic!($name, $inner, $value, |value| value as u64);
-        arithmetic!($name, $value, fetch_add fetch_sub fetch_and fetch_or fetch_xor fetch_max fetch_min);
+        atomic!($name, $inner, $value, |value| value as u64, |value| value as u64, |word| word as $value);
+        arithmetic!(
+            $name, $value,
+            fetch_add = |old, with| old.wrapping_add(with);
+            fetch_sub = |old, with| old.wrapping_sub(with);
+            fetch_and = |old, with| old & with;
+            fetch_or = |old, with| old | with;
+            fetch_xor = |old, with| old ^ with;
+            fetch_max = |old, with| old.max(with);
+            fetch_min = |old, with| old.min(with);
+        );
     };
 }
 
@@ -164,7 +213,7 @@ number!(AtomicUsize, std::sync::atomic::AtomicUsize, usize);
 /// As in the standard library; its accesses are charged inside a simulation.
 #[repr(transparent)]
 pub struct AtomicBool(std::sync::atomic::AtomicBool);
-atomic!(AtomicBool, std::sync::atomic::AtomicBool, bool, u64::from);
+atomic!(AtomicBool, std::sync::atomic::AtomicBool, bool, u64::from, u64::from, |word| word != 0);
 
 impl Default for AtomicBool {
     fn default() -> Self {
@@ -175,4 +224,12 @@ impl Default for AtomicBool {
 /// As in the standard library; its accesses are charged inside a simulation.
 #[repr(transparent)]
 pub struct AtomicPtr<T>(std::sync::atomic::AtomicPtr<T>);
-atomic!(AtomicPtr<T>, std::sync::atomic::AtomicPtr<T>, *mut T, |value: *mut T| u64::from(!value.is_null()));
+atomic!(
+    AtomicPtr<T>,
+    std::sync::atomic::AtomicPtr<T>,
+    *mut T,
+    // Not the address, which no two runs share.
+    |value: *mut T| u64::from(!value.is_null()),
+    |value: *mut T| value.expose_provenance() as u64,
+    |word| std::ptr::with_exposed_provenance_mut(word as usize)
+);

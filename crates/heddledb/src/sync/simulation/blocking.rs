@@ -43,6 +43,14 @@ impl<T: ?Sized> Mutex<T> {
         std::ptr::from_ref(&self.data).cast::<()>() as usize
     }
 
+    /// An access to the mutex's word, which no hardware transaction can make.
+    fn touch(&self, kind: Kind) {
+        if let Some(machine) = machine() {
+            machine.no_region();
+        }
+        access(self.key(), kind);
+    }
+
     fn held<'a>(&'a self, guard: std::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard { guard: ManuallyDrop::new(guard), mutex: self }
     }
@@ -72,7 +80,7 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     /// As there.
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        access(self.key(), Kind::Update);
+        self.touch(Kind::Update);
         match self.data.try_lock() {
             Ok(guard) => Ok(self.held(guard)),
             Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
@@ -105,7 +113,7 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         // The turn first: nobody else runs between the release and the wake.
-        access(self.mutex.key(), Kind::Store);
+        self.mutex.touch(Kind::Store);
         // SAFETY: the guard is not used again: this is its only drop, and `release` forgets `self`.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
         if let Some(machine) = machine() {

@@ -107,6 +107,16 @@ costs! {
     check = 10;
     /// A word that is copied, decoded or encoded privately.
     word = 1;
+    /// Sets of lines that a hardware transaction's stores may fill.
+    htm_write_sets = 64;
+    /// Lines in each.
+    htm_write_ways = 8;
+    /// Sets of lines that its loads may fill.
+    htm_read_sets = 1024;
+    /// Lines in each.
+    htm_read_ways = 16;
+    /// Cycles from its begin after which an interrupt comes.
+    htm_interrupt = 2600000;
     /// Beginning a hardware transaction.
     htm_begin = 40;
     /// Committing one.
@@ -117,7 +127,16 @@ costs! {
 
 impl Costs {
     /// The entries that [`Costs::scaled`] leaves alone: they are no times.
-    const SIZES: [&'static str; 3] = ["mhz", "cache_lines", "shared_cache_lines"];
+    const SIZES: [&'static str; 8] = [
+        "mhz",
+        "cache_lines",
+        "shared_cache_lines",
+        "htm_write_sets",
+        "htm_write_ways",
+        "htm_read_sets",
+        "htm_read_ways",
+        "htm_interrupt",
+    ];
     /// What cores cost each other: the entries on which scalability rests, and of which the real values
     /// differ most between machines.
     const COHERENCE: [&'static str; 6] =

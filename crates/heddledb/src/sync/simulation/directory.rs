@@ -242,6 +242,7 @@ impl Directory {
     }
 
     /// The number of an address's line.
+    #[cfg(test)]
     pub fn number(&mut self, address: usize) -> u32 {
         self.line(address).0
     }

@@ -21,12 +21,13 @@
 
 use super::costs::{Costs, Counts, Topology};
 use super::directory::{Cache, Directory, Kind, Map};
+use super::htm::{self, Mode};
 use super::schedule::{Event, Fate, Schedule, Scheduler, When, Who};
 use super::trace::{Names, Observed, Observer, What};
 use crate::sync::Work;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -158,6 +159,8 @@ pub(super) struct Inside {
     steps: u64,
     steps_max: u64,
     services: usize,
+    /// Hardware transactions.
+    pub htm: htm::Model,
     /// The core that was preempted or paused just now: others go first.
     resting: Option<usize>,
     /// Scratch.
@@ -196,21 +199,34 @@ pub fn simulated() -> bool {
     !MACHINE.get().is_null()
 }
 
-/// One access of the running core to the word at `address`.
+/// One access of the running core to the word at `address`. True where it must go through the buffer of a
+/// hardware transaction.
 #[inline(always)]
-pub(super) fn access(address: usize, kind: Kind) {
-    if let Some(machine) = machine()
-        && machine.charged.get()
-    {
-        machine.access(address, kind);
+pub(super) fn access(address: usize, kind: Kind) -> bool {
+    match machine() {
+        Some(machine) if machine.charged.get() => machine.access(address, kind),
+        _ => false,
     }
 }
 
 impl Inside {
+    /// A core's clock.
+    pub fn clock_of(&self, core: usize) -> u64 {
+        self.cores[core].clock
+    }
+
+    /// No hardware transaction has these lines any more.
+    pub fn settle(&mut self, addresses: &[usize]) {
+        addresses.iter().for_each(|address| self.directory.settle(*address));
+    }
+
     /// Whether core `me` may make its next access before all others.
     #[inline(always)]
     fn has_turn(&mut self, me: usize) -> bool {
-        if self.by_clock {
+        if self.steps > self.steps_max {
+            // It ends in `choose`.
+            false
+        } else if self.by_clock {
             (self.cores[me].clock, me) <= self.horizon
         } else {
             !self.scheduler.preempts(me, self.steps)
@@ -406,6 +422,7 @@ impl Machine {
                 steps: 0,
                 steps_max,
                 services: 0,
+                htm: htm::Model::default(),
                 resting: None,
                 ready: Vec::new(),
             }),
@@ -432,32 +449,65 @@ impl Machine {
         }
     }
 
+    /// Waits until the next access is the running core's.
     #[inline]
-    fn access(&self, address: usize, kind: Kind) {
-        let me = self.current.get();
+    fn turn(&self, me: usize) -> RefMut<'_, Inside> {
         let mut inside = self.inside.borrow_mut();
         if inside.cores[me].eventful {
             drop(inside);
             self.befall_access(me);
             inside = self.inside.borrow_mut();
         }
-        if !inside.has_turn(me) {
-            inside.cores[me].state = State::Ready;
-            inside.resting = Some(me);
-            let clock = inside.cores[me].clock;
-            inside.enqueue(me, clock);
-            drop(inside);
-            self.suspend(me);
-            inside = self.inside.borrow_mut();
+        if inside.has_turn(me) {
+            return inside;
+        }
+        inside.cores[me].state = State::Ready;
+        inside.resting = Some(me);
+        let clock = inside.cores[me].clock;
+        inside.enqueue(me, clock);
+        drop(inside);
+        self.suspend(me);
+        self.inside.borrow_mut()
+    }
+
+    /// Waits for the running core's turn without an access.
+    pub fn take_turn(&self) {
+        drop(self.turn(self.current.get()));
+    }
+
+    /// The running core.
+    pub fn running(&self) -> usize {
+        self.current.get()
+    }
+
+    /// True where the access must go through the buffer of a hardware transaction.
+    #[inline]
+    fn access(&self, address: usize, kind: Kind) -> bool {
+        let me = self.current.get();
+        let mut inside = self.turn(me);
+        let mode = if inside.htm.any() { inside.htm.mode(me) } else { Mode::Plain };
+        match mode {
+            Mode::Plain | Mode::Buffered => {}
+            Mode::Unwinding => return true,
+            Mode::Raise => {
+                drop(inside);
+                self.raise(None);
+            }
         }
         let inside_now = &mut *inside;
         inside_now.steps += 1;
-        let Inside { cores, caches, sockets, directory, costs, .. } = inside_now;
+        let Inside { cores, caches, sockets, directory, costs, htm, .. } = inside_now;
         let core = &mut cores[me];
         core.accesses += 1;
         let clock = core.clock;
         let outcome = directory.access(costs, sockets, caches, me, clock, address, kind, &mut core.counts);
         core.clock = outcome.done;
+        if outcome.speculative || mode == Mode::Buffered {
+            if mode == Mode::Buffered {
+                directory.speculate(address);
+            }
+            htm.touched(me, outcome.number, address, kind != Kind::Load, clock, costs);
+        }
         if core.watching {
             let line = directory.watch(address);
             core.watched.push(line);
@@ -466,6 +516,11 @@ impl Machine {
         if outcome.wakes {
             inside_now.wake_watchers(outcome.number, me, outcome.done);
         }
+        if mode == Mode::Buffered && inside.htm.mode(me) == Mode::Raise {
+            drop(inside);
+            self.raise(None);
+        }
+        mode == Mode::Buffered
     }
 
     /// Lets the scheduler go on; returns when this core is chosen again.
@@ -550,6 +605,7 @@ impl Machine {
     /// Parks the running core. True if it was woken, false if time was up.
     pub fn park(&self, what: Awaited, cycles_max: Option<u64>) -> bool {
         let me = self.current.get();
+        self.no_region();
         if cycles_max.is_some() {
             self.befall_wait(me);
         }

@@ -15,6 +15,7 @@ mod atomic;
 mod blocking;
 mod costs;
 mod directory;
+pub mod htm;
 mod machine;
 mod schedule;
 mod trace;
