@@ -5,5 +5,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod point;
 pub mod shapes;
