@@ -5,7 +5,6 @@
 
 use super::runner::{LogSettings, Settings};
 use super::snapshots::SnapshotsArguments;
-use super::workloads::{TpccArguments, YcsbArguments};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
@@ -13,6 +12,7 @@ use clap::{Args, Subcommand};
 use heddledb::protocol::Kind;
 use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
+use heddledb_workloads::arguments::{TpccArguments, WorkloadArguments as OfWorkload, YcsbArguments};
 use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,13 +39,13 @@ pub struct BenchArguments {
 pub enum WorkloadArguments {
     /// TPC-C: order entry in warehouses
     #[command(after_help = TPCC_EXAMPLES)]
-    Tpcc(TpccArguments),
+    Tpcc(Benchmark<TpccArguments>),
     /// How fast a log is replayed: TPC-C with `--durability epoch --recover`
     #[command(after_help = RECOVERY_EXAMPLES)]
-    Recovery(TpccArguments),
+    Recovery(Benchmark<TpccArguments>),
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
-    Ycsb(YcsbArguments),
+    Ycsb(Benchmark<YcsbArguments>),
     /// What readers on snapshots cost a writer
     #[command(after_help = super::snapshots::EXAMPLES)]
     Snapshots(SnapshotsArguments),
@@ -74,6 +74,24 @@ Examples:
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all --threads 1,2
   heddle bench ycsb --preset b --protocol tictoc --json -
   heddle bench ycsb --preset b --threads 2 --read-only snapshot";
+
+/// A workload, and how it is run.
+#[derive(Args, Clone, Debug)]
+pub struct Benchmark<W: Args> {
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+    /// The workload.
+    #[command(flatten)]
+    pub workload: W,
+}
+
+impl<W: OfWorkload> Benchmark<W> {
+    /// The workload.
+    pub fn workload(&self) -> Result<W::Workload, Failure> {
+        self.workload.workload().map_err(|error| Failure::usage(error.to_string()))
+    }
+}
 
 /// Arguments that all workloads share.
 #[derive(Args, Clone, Debug)]

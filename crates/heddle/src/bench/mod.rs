@@ -5,7 +5,6 @@ pub mod runner;
 pub mod snapshots;
 #[cfg(test)]
 pub mod toy;
-pub mod workloads;
 
 use crate::failure::Failure;
 use crate::machine;
