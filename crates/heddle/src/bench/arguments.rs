@@ -13,8 +13,10 @@ use heddledb::protocol::Kind;
 use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{TpccArguments, WorkloadArguments as OfWorkload, YcsbArguments};
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The workloads with a line each.
@@ -283,7 +285,7 @@ impl Common {
 
     /// The plan, or why there can be none.
     pub fn plan(&self) -> Result<Plan, Failure> {
-        let (kinds, all) = self.kinds()?;
+        let (kinds, all) = protocols(&self.protocol, Kind::ALL)?;
         let mut counts = self.threads.clone();
         counts.sort_unstable();
         counts.dedup();
@@ -349,26 +351,29 @@ impl Common {
             notes,
         })
     }
+}
 
-    /// The protocols in the order given, and whether `all` was among them.
-    fn kinds(&self) -> Result<(Vec<Kind>, bool), Failure> {
-        let mut kinds = Vec::new();
-        let mut all = false;
-        for name in self.protocol.iter().map(|name| name.trim()) {
-            let named: Vec<Kind> = if name == "all" {
-                all = true;
-                Kind::ALL.to_vec()
-            } else {
-                vec![name.parse().map_err(|error| Failure::usage(format!("{error}, all")))?]
-            };
-            for kind in named {
-                if !kinds.contains(&kind) {
-                    kinds.push(kind);
-                }
+/// The protocols of these names in the order given, each once, and whether `all` was among them.
+pub fn protocols<K>(names: &[String], every: &[K]) -> Result<(Vec<K>, bool), Failure>
+where
+    K: Copy + PartialEq + FromStr<Err: Display>,
+{
+    let mut kinds = Vec::new();
+    let mut all = false;
+    for name in names.iter().map(|name| name.trim()) {
+        let named = if name == "all" {
+            all = true;
+            every.to_vec()
+        } else {
+            vec![name.parse().map_err(|error| Failure::usage(format!("{error}, all")))?]
+        };
+        for kind in named {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
             }
         }
-        Ok((kinds, all))
     }
+    Ok((kinds, all))
 }
 
 fn at_most(sessions: usize) -> String {

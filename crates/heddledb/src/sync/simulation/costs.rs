@@ -64,9 +64,9 @@ costs! {
     /// Cycles in a microsecond.
     mhz = 2600;
     /// Lines of a core's own cache.
-    cache_lines = 32768;
+    cache_lines = 16384;
     /// Lines of a socket's shared cache.
-    shared_cache_lines = 1048576;
+    shared_cache_lines = 524288;
     /// An access to the line of the access before.
     same = 1;
     /// An access to another line in the own cache.

@@ -199,10 +199,12 @@ pub fn simulated() -> bool {
 /// One access of the running core to the word at `address`.
 #[inline(always)]
 pub(super) fn access(address: usize, kind: Kind) {
-    if let Some(machine) = machine()
-        && machine.charged.get()
-    {
-        machine.access(address, kind);
+    if let Some(machine) = machine() {
+        if machine.charged.get() {
+            machine.access(address, kind);
+        } else {
+            machine.inside.borrow_mut().directory.touch(address);
+        }
     }
 }
 
