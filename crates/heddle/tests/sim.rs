@@ -25,9 +25,15 @@ fn a_sweep_prints_a_table_and_writes_both_files() {
     ));
     let (table, log) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{table}{log}");
-    for word in
-        ["silo x0.5", "no-wait x2", "speed-up", "transfers/tx", "calibrated", "order of silo", "checks held"]
-    {
+    for word in [
+        "silo x0.5",
+        "no-wait x2",
+        "speed-up",
+        "transfers/tx",
+        "costs, in cycles",
+        "order of silo",
+        "checks held",
+    ] {
         assert!(table.contains(word), "{word} is missing in\n{table}");
     }
     assert!(!table.contains('\x1b'), "colours without a terminal");
@@ -88,7 +94,7 @@ fn a_calibration_compares_and_fits() {
     let folder = tempfile::tempdir().unwrap();
     let (costs, table) = (folder.path().join("fitted.costs"), folder.path().join("table.txt"));
     let output = heddle(&format!(
-        "sim calibrate --quick --protocol silo --fit --out {} --table {}",
+        "sim calibrate --quick --protocol silo --load tpcc-np,ycsb-small --fit --out {} --table {}",
         costs.display(),
         table.display()
     ));
@@ -97,6 +103,9 @@ fn a_calibration_compares_and_fits() {
     assert!(told.contains("ycsb-small") && told.contains("with the fitted costs"), "{told}");
     let fitted = fs::read_to_string(&costs).unwrap();
     assert!(fitted.starts_with("# calibrated on one core of "), "{fitted}");
-    assert_eq!(fs::read_to_string(&table).unwrap().lines().filter(|line| !line.starts_with('#')).count(), 7);
+    assert_eq!(fs::read_to_string(&table).unwrap().lines().filter(|line| !line.starts_with('#')).count(), 2);
     assert!(heddle(&format!("sim costs --costs {}", costs.display())).status.success());
+    let output = heddle("sim calibrate --load tpcd");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("give some of tpcc, tpcc-np"), "{}", text(&output.stderr));
 }

@@ -25,6 +25,7 @@ use arguments::Simulated;
 use calibrate::CalibrateArguments;
 use clap::{Args, Subcommand};
 use costs::CostsArguments;
+use heddledb_simulator::point::Subject;
 use heddledb_simulator::workloads::arguments::{TpccArguments, WorkloadArguments, YcsbArguments};
 
 /// Arguments of `heddle sim`.
@@ -85,10 +86,13 @@ pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
     }
 }
 
-fn run<W: WorkloadArguments>(simulated: &Simulated<W>, command: String) -> Result<bool, Failure> {
+fn run<W: WorkloadArguments>(simulated: &Simulated<W>, command: String) -> Result<bool, Failure>
+where
+    Subject: From<W::Workload>,
+{
     let (workload, plan) = (simulated.workload()?, simulated.common.plan()?);
     plan.outputs.probe()?;
-    let report = points::measure(workload, &plan, unhurried(&command));
+    let report = points::measure(&workload.into(), &plan, unhurried(&command));
     publish(&report, &plan.outputs)?;
     Ok(!report.failed())
 }
@@ -120,12 +124,16 @@ mod tests {
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         let Command::Sim(sim) = cli.command else { panic!("not a simulation") };
         let report = match &sim.command {
-            SimCommand::Tpcc(tpcc) => {
-                points::measure(tpcc.workload().unwrap(), &tpcc.common.plan().unwrap(), unhurried(&line))
-            }
-            SimCommand::Ycsb(ycsb) => {
-                points::measure(ycsb.workload().unwrap(), &ycsb.common.plan().unwrap(), unhurried(&line))
-            }
+            SimCommand::Tpcc(tpcc) => points::measure(
+                &tpcc.workload().unwrap().into(),
+                &tpcc.common.plan().unwrap(),
+                unhurried(&line),
+            ),
+            SimCommand::Ycsb(ycsb) => points::measure(
+                &ycsb.workload().unwrap().into(),
+                &ycsb.common.plan().unwrap(),
+                unhurried(&line),
+            ),
             _ => panic!("no workload"),
         };
         assert!(!report.failed(), "{}", table::render(&report, false));

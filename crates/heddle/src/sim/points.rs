@@ -11,10 +11,9 @@ use crate::report::{percent, rate, table};
 use heddledb_simulator::calibration;
 use heddledb_simulator::engine::Conflict;
 use heddledb_simulator::engine::simulation::{Costs, Counts, Settings, Topology};
-use heddledb_simulator::point::{self, Broken, Load, Point};
-use heddledb_simulator::workloads::Workload;
+use heddledb_simulator::point::{Broken, Load, Point, Subject};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,20 +21,19 @@ use std::time::{Duration, Instant};
 const LOADING: Duration = Duration::from_millis(10);
 
 /// Simulates all points.
-pub fn measure<W: Workload>(workload: W, plan: &Plan, command: String) -> Report {
-    let workload = Arc::new(workload);
+pub fn measure(workload: &Subject, plan: &Plan, command: String) -> Report {
     let weight = |point: &Configuration| {
         let time = plan.window(point.cores) + plan.warmup(point.cores);
         time.as_micros() as u64 * point.cores as u64 + LOADING.as_micros() as u64
     };
     let progress = Progress::weighed(plan.points.iter().map(weight).sum());
     let mut results: Vec<Measurement> =
-        plan.points.iter().map(|point| empty(&*workload, plan, *point)).collect();
+        plan.points.iter().map(|point| empty(workload, plan, *point)).collect();
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (told, outcomes) = mpsc::channel();
         for _ in 0..plan.jobs.min(plan.points.len()) {
-            let (told, next, workload) = (told.clone(), &next, &workload);
+            let (told, next) = (told.clone(), &next);
             scope.spawn(move || {
                 while let Some((at, point)) = claim(next, &plan.points) {
                     let begun = Instant::now();
@@ -51,7 +49,7 @@ pub fn measure<W: Workload>(workload: W, plan: &Plan, command: String) -> Report
             let (measurement, point) = (&mut results[at], &plan.points[at]);
             let figures = match outcome {
                 Ok(figures) => {
-                    fill(measurement, &*workload, &figures);
+                    fill(measurement, workload, &figures);
                     let pace = figures.steps as f64 / elapsed.as_secs_f64().max(1e-9);
                     format!(
                         "{} tx/s, {} aborts, {} steps/s",
@@ -109,7 +107,7 @@ fn costs(plan: &Plan, point: Configuration) -> Costs {
     plan.costs.scaled(point.factor.0, point.factor.1)
 }
 
-fn simulate<W: Workload>(workload: &Arc<W>, plan: &Plan, point: Configuration) -> Result<Point, Broken> {
+fn simulate(workload: &Subject, plan: &Plan, point: Configuration) -> Result<Point, Broken> {
     let load = Load {
         cores: point.cores,
         seed: plan.seed,
@@ -117,13 +115,14 @@ fn simulate<W: Workload>(workload: &Arc<W>, plan: &Plan, point: Configuration) -
         window: plan.window(point.cores),
         epoch_interval: plan.epoch_interval,
         read_only: plan.read_only,
+        pool: 0,
     };
     let settings = Settings { topology: plan.topology, costs: costs(plan, point), ..Settings::default() };
-    point.kind.visit(point::Run { workload: Arc::clone(workload), load, settings })
+    workload.simulate(point.kind, load, settings)
 }
 
 /// A measurement without a run.
-fn empty<W: Workload>(workload: &W, plan: &Plan, point: Configuration) -> Measurement {
+fn empty(workload: &Subject, plan: &Plan, point: Configuration) -> Measurement {
     let settings = [
         ("seconds", plan.window(point.cores)),
         ("warmup", plan.warmup(point.cores)),
@@ -155,7 +154,7 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, point: Configuration) -> Measur
 }
 
 /// Puts the figures of a point into its measurement.
-fn fill<W: Workload>(measurement: &mut Measurement, workload: &W, point: &Point) {
+fn fill(measurement: &mut Measurement, workload: &Subject, point: &Point) {
     measurement.runs.push(run(workload, point));
     measurement.summarise();
     let Some(simulation) = &mut measurement.simulation else { return };
@@ -188,7 +187,7 @@ fn fill<W: Workload>(measurement: &mut Measurement, workload: &W, point: &Point)
 const FEW: u64 = 2;
 
 /// The figures of a point as those of a run.
-fn run<W: Workload>(workload: &W, point: &Point) -> Run {
+fn run(workload: &Subject, point: &Point) -> Run {
     let kinds = workload.kinds().iter().zip(&point.kinds);
     let mut run = Run {
         run: 1,
