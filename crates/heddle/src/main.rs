@@ -12,6 +12,7 @@ mod log;
 mod machine;
 mod progress;
 mod report;
+mod sim;
 mod soak;
 
 use bench::arguments::BenchArguments;
@@ -23,6 +24,7 @@ use crash::child::ChildArguments;
 use failure::{FOUND, Failure};
 use history::HistoryArguments;
 use log::LogArguments;
+use sim::SimArguments;
 use soak::SoakArguments;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -43,6 +45,8 @@ Examples:
   heddle bench tpcc --protocol silo,tictoc --threads 1,2 --seed 7 --json out.json --html out.html
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all
   heddle bench snapshots --interval 10,100,1000
+  heddle sim tpcc --quick
+  heddle sim tpcc --protocol all --cores 1,2,4,8,16,32,64,128,256,1024 --html sim.html
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
   heddle soak --seconds 60
@@ -55,6 +59,9 @@ Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arg
 enum Command {
     /// Run a workload under several protocols and numbers of threads, and check the results
     Bench(Box<BenchArguments>),
+    /// Run a workload on virtual cores: up to a thousand of them, the same result on any machine
+    #[command(after_help = sim::EXAMPLES)]
+    Sim(SimArguments),
     /// Record what random transactions saw and did under a protocol
     #[command(after_help = history::EXAMPLES)]
     History(HistoryArguments),
@@ -85,6 +92,7 @@ fn main() -> ExitCode {
     };
     let outcome = match &cli.command {
         Command::Bench(bench) => bench::bench(bench, command(&arguments)),
+        Command::Sim(simulated) => sim::sim(simulated, command(&arguments)),
         Command::History(history) => history::history(history).map(|()| true),
         Command::Check(check) => check::check(check),
         Command::Soak(arguments) => soak::soak(arguments),
@@ -145,6 +153,7 @@ mod tests {
     use bench::arguments::{Plan, WorkloadArguments};
     use clap::CommandFactory;
     use heddledb::protocol::Kind;
+    use sim::SimCommand;
 
     /// The plan of a benchmark, or the message of the refusal.
     fn plan(line: &str) -> Result<Plan, String> {
@@ -157,6 +166,18 @@ mod tests {
             }
             Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
             Some(WorkloadArguments::Snapshots(_)) | None => return Err("no workload".into()),
+        };
+        plan.map_err(|failure| failure.message)
+    }
+
+    /// The plan of a simulation, or the message of the refusal.
+    fn simulation(line: &str) -> Result<sim::arguments::Plan, String> {
+        let cli = Cli::try_parse_from(line.split(' ')).map_err(|error| one_line(&error))?;
+        let Command::Sim(sim) = cli.command else { return Err("not a simulation".into()) };
+        let plan = match &sim.command {
+            SimCommand::Tpcc(tpcc) => tpcc.workload().and_then(|_| tpcc.common.plan()),
+            SimCommand::Ycsb(ycsb) => ycsb.workload().and_then(|_| ycsb.common.plan()),
+            SimCommand::Costs(_) | SimCommand::Calibrate(_) => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
     }
@@ -228,6 +249,68 @@ mod tests {
         ];
         for (line, expected) in cases {
             let message = plan(&format!("heddle {line}")).map(|plan| plan.notes).unwrap_err();
+            assert!(message.contains(expected), "{line}: {message}");
+            assert!(!message.contains('\n'), "{line}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_simulation_has_its_points_and_windows() {
+        let points = |line: &str| -> Vec<String> {
+            let plan = simulation(line).unwrap();
+            let told = |point: &sim::arguments::Configuration| {
+                format!("{} {} x{}", point.kind, point.cores, point.factor.value())
+            };
+            plan.points.iter().map(told).collect()
+        };
+        let line = "heddle sim tpcc --protocol tictoc,silo --cores 16,1";
+        assert_eq!(points(line), ["tictoc 1 x1", "tictoc 16 x1", "silo 1 x1", "silo 16 x1"]);
+        let line = "heddle sim ycsb --records 100 --protocol silo --cores 8 --sweep";
+        assert_eq!(points(line), ["silo 8 x1", "silo 8 x0.5", "silo 8 x2"]);
+        assert_eq!(
+            points("heddle sim tpcc --protocol silo --quick"),
+            ["silo 1 x1", "silo 4 x1", "silo 16 x1"]
+        );
+
+        let all = simulation("heddle sim tpcc --protocol all --cores 1,8,64 --sweep").unwrap();
+        assert_eq!(all.points.len(), 3 * (3 * (Kind::ALL.len() - 1) + 1));
+        assert_eq!(all.notes, ["unprotected on 8, 64 cores was passed over: it can use 1 core only"]);
+
+        let plan = simulation("heddle sim tpcc").unwrap();
+        let windows =
+            [1, 16, 1024].map(|cores| (plan.window(cores).as_micros(), plan.warmup(cores).as_micros()));
+        assert_eq!(windows, [(20_000, 5_000), (20_000, 5_000), (10_000, 2_500)]);
+        let plan = simulation("heddle sim tpcc --window 3ms --warmup 0ms --quick").unwrap();
+        assert_eq!((plan.window(64).as_micros(), plan.warmup(64).as_micros()), (3_000, 0));
+    }
+
+    #[test]
+    fn refusals_of_simulations_say_what_is_allowed() {
+        let cases = [
+            ("sim tpcc --protocol foo", "no protocol is called `foo`; choose from unprotected, silo"),
+            ("sim tpcc --protocol unprotected --cores 1,2", "unprotected on 2 cores: it can use 1 core only"),
+            ("sim tpcc --cores 0", "whole numbers from 1 to 1024"),
+            ("sim tpcc --cores 1025", "whole numbers from 1 to 1024"),
+            ("sim tpcc --window 2", "a number with its unit ns, us, ms or s"),
+            ("sim tpcc --window 0ms", "give 1us or more"),
+            ("sim tpcc --warmup 3h", "a number with its unit ns, us, ms or s"),
+            ("sim tpcc --sockets 9", "a whole number from 1 to 8"),
+            ("sim tpcc --sockets 2", "--sockets 2 needs --cores-per-socket"),
+            (
+                "sim tpcc --sockets 2 --cores-per-socket 4 --cores 9",
+                "9 cores are more than the machine has: 2 sockets of 4 are 8",
+            ),
+            ("sim tpcc --jobs 0", "0 is not in 1..=64"),
+            ("sim tpcc --costs /nowhere/at.all", "cannot be read"),
+            ("sim tpcc --warehouses 0", "0 is not in 1..=65535"),
+            ("sim ycsb --theta 1", "a number from 0 to below 1"),
+            ("sim ycsb --records 3 --ops 2", "at least one access, and twice as many records"),
+            ("sim ycsb --read-only never", "give serializable or snapshot"),
+            ("sim tpcc --seconds 3", "unexpected argument '--seconds'"),
+            ("sim tpcd", "unrecognized subcommand 'tpcd'"),
+        ];
+        for (line, expected) in cases {
+            let message = simulation(&format!("heddle {line}")).map(|plan| plan.notes).unwrap_err();
             assert!(message.contains(expected), "{line}: {message}");
             assert!(!message.contains('\n'), "{line}: {message}");
         }

@@ -2,10 +2,14 @@
 //!
 //! On a terminal there is one bar for the phase at hand and one for the whole; elsewhere one line
 //! for each finished run, so that a log stays readable.
+//!
+//! Where runs are of very different length, each has a weight ([`Progress::weighed`]): the time left is
+//! estimated from the weight that is done.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, stderr};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Steps of a phase's bar.
 const STEPS: u64 = 1000;
@@ -13,20 +17,32 @@ const STEPS: u64 = 1000;
 /// The bars of one benchmark.
 pub struct Progress {
     bars: Option<(MultiProgress, ProgressBar)>,
+    begun: Instant,
+    weight: u64,
+    done: AtomicU64,
 }
 
 impl Progress {
     /// Bars for `runs` runs, drawn only if the standard error stream is a terminal.
     pub fn new(runs: usize) -> Self {
-        if !stderr().is_terminal() {
-            return Self { bars: None };
-        }
-        let all = MultiProgress::new();
-        let total = all.add(ProgressBar::new(runs as u64));
-        total.set_style(style("{prefix:>32}  [{bar:40}] {pos}/{len}  {elapsed_precise}"));
-        total.set_prefix("runs");
-        total.enable_steady_tick(Duration::from_secs(1));
-        Self { bars: Some((all, total)) }
+        Self::of(runs as u64, "runs", "{prefix:>32}  [{bar:40}] {pos}/{len}  {elapsed_precise}")
+    }
+
+    /// A bar for work of a total weight, with an estimate of the time left.
+    pub fn weighed(weight: u64) -> Self {
+        Self::of(weight, "all", "{prefix:>32}  [{bar:40}] {percent:>3} %  {elapsed_precise}  {msg}")
+    }
+
+    fn of(weight: u64, prefix: &'static str, template: &'static str) -> Self {
+        let bars = stderr().is_terminal().then(|| {
+            let all = MultiProgress::new();
+            let total = all.add(ProgressBar::new(weight));
+            total.set_style(style(template));
+            total.set_prefix(prefix);
+            total.enable_steady_tick(Duration::from_secs(1));
+            (all, total)
+        });
+        Self { bars, begun: Instant::now(), weight, done: AtomicU64::new(0) }
     }
 
     /// Opens the bar of a phase, such as `silo, 2 threads: loading`.
@@ -49,6 +65,35 @@ impl Progress {
             }
             None => eprintln!("{line}"),
         }
+    }
+
+    /// Notes that work of a weight has ended, with its figures in a line.
+    pub fn weight_done(&self, line: &str, weight: u64) {
+        // Relaxed: a sum for one reader's eye.
+        let done = self.done.fetch_add(weight, Ordering::Relaxed) + weight;
+        let left = left(self.begun.elapsed(), done, self.weight);
+        match &self.bars {
+            Some((all, total)) => {
+                let _ = all.println(line);
+                total.inc(weight);
+                total.set_message(left);
+            }
+            None if left.is_empty() => eprintln!("{line}"),
+            None => eprintln!("{line} ({left})"),
+        }
+    }
+}
+
+/// The time left in words, if weight `done` of `all` took so long; nothing at the end.
+fn left(elapsed: Duration, done: u64, all: u64) -> String {
+    if done == 0 || done >= all {
+        return String::new();
+    }
+    let seconds = (elapsed.as_secs_f64() * (all - done) as f64 / done as f64).ceil();
+    if seconds < 100.0 {
+        format!("about {seconds} s left")
+    } else {
+        format!("about {:.0} min left", seconds / 60.0)
     }
 }
 
@@ -99,4 +144,17 @@ impl Drop for Phase {
 fn style(template: &'static str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     style.progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_the_weight() {
+        let after = |seconds, done| left(Duration::from_secs(seconds), done, 100);
+        assert_eq!(after(10, 25), "about 30 s left");
+        assert_eq!(after(600, 50), "about 10 min left");
+        assert_eq!([after(1, 0), after(1, 100)], ["", ""]);
+    }
 }

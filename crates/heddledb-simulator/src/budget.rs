@@ -4,13 +4,12 @@
 //! machine, the build or the day, so cycles, line transfers and aborts of a transaction are numbers to be
 //! kept in a file (`budget.txt`), compared to the last digit, and changed on purpose.
 
-use crate::point::{Broken, Load, Point, Run};
+use crate::point::{Broken, Load, Point, Subject};
 use heddledb::protocol::Kind;
 use heddledb::simulation::Settings;
+use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{self, Tpcc};
 use heddledb_workloads::ycsb::{self, Ycsb};
-use heddledb_workloads::{ReadOnly, Workload};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Virtual cores; protocols that cannot have so many run on as many as they can.
@@ -30,19 +29,19 @@ const HEADER: &str = "\
 /// A point that broke, or of which a check failed.
 pub fn measure(mut told: impl FnMut(&str)) -> Result<String, String> {
     let tpcc = Tpcc::new(tpcc::Parameters { scale: tpcc::Scale::TINY, ..Default::default() });
-    let tpcc = Arc::new(tpcc.map_err(|error| error.to_string())?);
+    let tpcc = tpcc.map_err(|error| error.to_string())?.into();
     let ycsb = |name: &str| {
         let preset = ycsb::Parameters::preset(name).ok_or_else(|| format!("no preset {name}"))?;
         let parameters = ycsb::Parameters { records: 2_000, ..preset };
-        Ycsb::new(parameters).map(Arc::new).map_err(|error| error.to_string())
+        Ycsb::new(parameters).map(Subject::from).map_err(|error| error.to_string())
     };
     let (high, scans) = (ycsb("high")?, ycsb("e")?);
     let mut text = String::from(HEADER);
     for kind in Kind::ALL {
         for line in [
-            line("tpcc", *kind, Arc::clone(&tpcc), 600),
-            line("ycsb-high", *kind, Arc::clone(&high), 400),
-            line("ycsb-e", *kind, Arc::clone(&scans), 300),
+            line("tpcc", *kind, &tpcc, 600),
+            line("ycsb-high", *kind, &high, 400),
+            line("ycsb-e", *kind, &scans, 300),
         ] {
             let line = line?;
             told(&line);
@@ -53,7 +52,7 @@ pub fn measure(mut told: impl FnMut(&str)) -> Result<String, String> {
     Ok(text)
 }
 
-fn line<W: Workload>(name: &str, kind: Kind, workload: Arc<W>, window_us: u64) -> Result<String, String> {
+fn line(name: &str, kind: Kind, workload: &Subject, window_us: u64) -> Result<String, String> {
     let load = Load {
         cores: CORES.min(kind.sessions_max()),
         seed: 1,
@@ -61,8 +60,9 @@ fn line<W: Workload>(name: &str, kind: Kind, workload: Arc<W>, window_us: u64) -
         window: Duration::from_micros(window_us),
         epoch_interval: Duration::from_micros(20),
         read_only: ReadOnly::Serializable,
+        pool: 0,
     };
-    let point = kind.visit(Run { workload, load, settings: Settings::default() });
+    let point = workload.simulate(kind, load, Settings::default());
     let broken = |error: Broken| format!("{name} under {kind}: {error}");
     let point: Point = point.map_err(broken)?;
     if let Some(check) = point.checks.iter().find(|check| !check.ok) {

@@ -5,10 +5,12 @@
 //! A transaction counts when it ends in the window. What it cost is taken from a worker's first transaction
 //! that begins in the window to the end of its last, so that it covers whole transactions.
 
-use heddledb::protocol::Visitor;
+use heddledb::protocol::{Kind, Visitor};
 use heddledb::simulation::{Counts, Failure, Settings, clock, costs, counts, free, simulate, steps};
 use heddledb::sync::thread;
 use heddledb::{Conflict, Database, Error, Protocol};
+use heddledb_workloads::tpcc::Tpcc;
+use heddledb_workloads::ycsb::Ycsb;
 use heddledb_workloads::{Check, ReadOnly, Workload};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +30,9 @@ pub struct Load {
     pub epoch_interval: Duration,
     /// How transactions that only read are run.
     pub read_only: ReadOnly,
+    /// Inputs drawn ahead by each worker and used in turn, as a benchmark on a real machine does it; 0 draws
+    /// each when it is needed.
+    pub pool: usize,
 }
 
 /// What came of it.
@@ -72,14 +77,77 @@ pub enum Broken {
     Simulation(#[from] Failure),
 }
 
+/// A workload that is chosen at run time. It is compiled for every protocol here, once, rather than in each
+/// program that simulates.
+#[derive(Clone)]
+pub enum Subject {
+    /// TPC-C.
+    Tpcc(Arc<Tpcc>),
+    /// YCSB.
+    Ycsb(Arc<Ycsb>),
+}
+
+impl From<Tpcc> for Subject {
+    fn from(workload: Tpcc) -> Self {
+        Self::Tpcc(Arc::new(workload))
+    }
+}
+
+impl From<Ycsb> for Subject {
+    fn from(workload: Ycsb) -> Self {
+        Self::Ycsb(Arc::new(workload))
+    }
+}
+
+impl Subject {
+    /// Its name on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Tpcc(workload) => workload.name(),
+            Self::Ycsb(workload) => workload.name(),
+        }
+    }
+
+    /// Every parameter and its value.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        match self {
+            Self::Tpcc(workload) => Workload::parameters(&**workload),
+            Self::Ycsb(workload) => Workload::parameters(&**workload),
+        }
+    }
+
+    /// The kinds of transactions.
+    pub fn kinds(&self) -> &'static [&'static str] {
+        match self {
+            Self::Tpcc(workload) => workload.kinds(),
+            Self::Ycsb(workload) => workload.kinds(),
+        }
+    }
+
+    /// Simulates a point under a protocol. Each point has a workload of its own: they remember things, such as
+    /// where Delivery went on, which are no other database's.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn simulate(&self, kind: Kind, load: Load, settings: Settings) -> Result<Point, Broken> {
+        match self {
+            Self::Tpcc(like) => {
+                let workload = Arc::new(Tpcc::new(*like.parameters())?);
+                kind.visit(Run { workload, load, settings })
+            }
+            Self::Ycsb(like) => {
+                let workload = Arc::new(Ycsb::new(*like.parameters())?);
+                kind.visit(Run { workload, load, settings })
+            }
+        }
+    }
+}
+
 /// A point that is about to be run: a visitor of the protocol.
-pub struct Run<W> {
-    /// What runs.
-    pub workload: Arc<W>,
-    /// How.
-    pub load: Load,
-    /// On what.
-    pub settings: Settings,
+struct Run<W> {
+    workload: Arc<W>,
+    load: Load,
+    settings: Settings,
 }
 
 impl<W: Workload> Visitor for Run<W> {
@@ -166,7 +234,11 @@ fn worker<W: Workload, P: Protocol>(
     let begin = start + cycles(load.warmup);
     let end = begin + cycles(load.window);
     let mut generator = workload.generator(number, load.cores, load.seed);
-    let mut input = W::Input::default();
+    let mut pool = vec![W::Input::default(); load.pool.max(1)];
+    if load.pool > 0 {
+        pool.iter_mut().for_each(|input| free(|| workload.draw(&mut generator, input)));
+    }
+    let mut next = 0;
     let mut tally = Tally {
         ledger: W::Ledger::default(),
         committed: 0,
@@ -187,14 +259,20 @@ fn worker<W: Workload, P: Protocol>(
         if from >= begin && measured.is_none() {
             measured = Some((from, counts(), free(|| session.stats())));
         }
-        workload.draw(&mut generator, &mut input);
-        let outcome = load.read_only.run(workload, &mut session, &input);
+        let input = &mut pool[next];
+        next = if next + 1 == load.pool.max(1) { 0 } else { next + 1 };
+        if load.pool > 0 {
+            workload.refresh(&mut generator, input);
+        } else {
+            workload.draw(&mut generator, input);
+        }
+        let outcome = load.read_only.run(workload, &mut session, input);
         let to = clock();
         let counted = (begin..end).contains(&to);
-        let kind = workload.kind(&input);
+        let kind = workload.kind(input);
         match outcome {
             Ok(output) => {
-                workload.record(&mut tally.ledger, &input, output);
+                workload.record(&mut tally.ledger, input, output);
                 if counted {
                     tally.committed += 1;
                     tally.kinds[kind][0] += 1;

@@ -7,6 +7,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arguments")]
+pub mod arguments;
 pub mod tpcc;
 pub mod ycsb;
 

@@ -8,7 +8,7 @@
 //! arenas of a database are dropped with it.
 
 use crate::record::RecordRef;
-use crate::sync::{AtomicU64, Mutex, Ordering, lock, shared_memory};
+use crate::sync::{AtomicU64, Mutex, Ordering, Work, lock, shared_memory, work};
 use crate::version::HEADER;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -136,6 +136,7 @@ impl Arena {
         let start = self.used;
         self.used += words;
         self.bytes += words * size_of::<AtomicU64>();
+        work(Work::Fresh(words));
         // SAFETY: `start..used` lies within the chunk, no earlier block overlaps it, its words are
         // initialised (zero), and the chunk lives as long as the arena, which the database keeps
         // until no transaction is left.

@@ -5,7 +5,6 @@
 
 use super::runner::{LogSettings, Settings};
 use super::snapshots::SnapshotsArguments;
-use super::workloads::{TpccArguments, YcsbArguments};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
@@ -13,8 +12,11 @@ use clap::{Args, Subcommand};
 use heddledb::protocol::Kind;
 use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
+use heddledb_workloads::arguments::{TpccArguments, WorkloadArguments as OfWorkload, YcsbArguments};
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The workloads with a line each.
@@ -39,13 +41,13 @@ pub struct BenchArguments {
 pub enum WorkloadArguments {
     /// TPC-C: order entry in warehouses
     #[command(after_help = TPCC_EXAMPLES)]
-    Tpcc(TpccArguments),
+    Tpcc(Benchmark<TpccArguments>),
     /// How fast a log is replayed: TPC-C with `--durability epoch --recover`
     #[command(after_help = RECOVERY_EXAMPLES)]
-    Recovery(TpccArguments),
+    Recovery(Benchmark<TpccArguments>),
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
-    Ycsb(YcsbArguments),
+    Ycsb(Benchmark<YcsbArguments>),
     /// What readers on snapshots cost a writer
     #[command(after_help = super::snapshots::EXAMPLES)]
     Snapshots(SnapshotsArguments),
@@ -74,6 +76,24 @@ Examples:
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all --threads 1,2
   heddle bench ycsb --preset b --protocol tictoc --json -
   heddle bench ycsb --preset b --threads 2 --read-only snapshot";
+
+/// A workload, and how it is run.
+#[derive(Args, Clone, Debug)]
+pub struct Benchmark<W: Args> {
+    /// What all workloads share.
+    #[command(flatten)]
+    pub common: Common,
+    /// The workload.
+    #[command(flatten)]
+    pub workload: W,
+}
+
+impl<W: OfWorkload> Benchmark<W> {
+    /// The workload.
+    pub fn workload(&self) -> Result<W::Workload, Failure> {
+        self.workload.workload().map_err(|error| Failure::usage(error.to_string()))
+    }
+}
 
 /// Arguments that all workloads share.
 #[derive(Args, Clone, Debug)]
@@ -265,7 +285,7 @@ impl Common {
 
     /// The plan, or why there can be none.
     pub fn plan(&self) -> Result<Plan, Failure> {
-        let (kinds, all) = self.kinds()?;
+        let (kinds, all) = protocols(&self.protocol, Kind::ALL)?;
         let mut counts = self.threads.clone();
         counts.sort_unstable();
         counts.dedup();
@@ -331,26 +351,29 @@ impl Common {
             notes,
         })
     }
+}
 
-    /// The protocols in the order given, and whether `all` was among them.
-    fn kinds(&self) -> Result<(Vec<Kind>, bool), Failure> {
-        let mut kinds = Vec::new();
-        let mut all = false;
-        for name in self.protocol.iter().map(|name| name.trim()) {
-            let named: Vec<Kind> = if name == "all" {
-                all = true;
-                Kind::ALL.to_vec()
-            } else {
-                vec![name.parse().map_err(|error| Failure::usage(format!("{error}, all")))?]
-            };
-            for kind in named {
-                if !kinds.contains(&kind) {
-                    kinds.push(kind);
-                }
+/// The protocols of these names in the order given, each once, and whether `all` was among them.
+pub fn protocols<K>(names: &[String], every: &[K]) -> Result<(Vec<K>, bool), Failure>
+where
+    K: Copy + PartialEq + FromStr<Err: Display>,
+{
+    let mut kinds = Vec::new();
+    let mut all = false;
+    for name in names.iter().map(|name| name.trim()) {
+        let named = if name == "all" {
+            all = true;
+            every.to_vec()
+        } else {
+            vec![name.parse().map_err(|error| Failure::usage(format!("{error}, all")))?]
+        };
+        for kind in named {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
             }
         }
-        Ok((kinds, all))
     }
+    Ok((kinds, all))
 }
 
 fn at_most(sessions: usize) -> String {

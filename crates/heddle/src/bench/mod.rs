@@ -5,7 +5,6 @@ pub mod runner;
 pub mod snapshots;
 #[cfg(test)]
 pub mod toy;
-pub mod workloads;
 
 use crate::failure::Failure;
 use crate::machine;
@@ -142,7 +141,7 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
 }
 
 /// Prints the table and writes the files.
-fn publish(report: &Report, outputs: &Outputs) -> Result<(), Failure> {
+pub fn publish(report: &Report, outputs: &Outputs) -> Result<(), Failure> {
     if outputs.json_to_stdout() {
         eprint!("{}", table::render(report, terminal_with_colours(&std::io::stderr())));
     } else {

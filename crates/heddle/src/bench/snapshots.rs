@@ -64,16 +64,16 @@ pub struct SnapshotsArguments {
     #[arg(long, short, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
     pub warehouses: u16,
     /// Rows: full or tiny (tpcc)
-    #[arg(long, value_name = "SIZE", default_value = "full", value_parser = super::workloads::scale)]
+    #[arg(long, value_name = "SIZE", default_value = "full", value_parser = heddledb_workloads::arguments::scale)]
     pub scale: Scale,
     /// Records (ycsb)
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(32..=1_000_000_000))]
     pub records: u64,
     /// Skew of the keys (ycsb)
-    #[arg(long, value_name = "T", default_value = "0.9", value_parser = super::workloads::theta)]
+    #[arg(long, value_name = "T", default_value = "0.9", value_parser = heddledb_workloads::arguments::theta)]
     pub theta: f64,
     /// Bytes of each of a record's ten columns, which share a column group: 100 or 10 (ycsb)
-    #[arg(long, value_name = "N", default_value = "10", value_parser = super::workloads::field_bytes)]
+    #[arg(long, value_name = "N", default_value = "10", value_parser = heddledb_workloads::arguments::field_bytes)]
     pub field_bytes: usize,
     /// Write the report as JSON; `-` is the standard output
     #[arg(long, value_name = "FILE")]

@@ -4,6 +4,8 @@
 //! variables of the style sheet, so the page is readable on light and on dark. The script only
 //! shows the figures of what is pointed at; every figure also stands in a table.
 
+mod simulation;
+
 use super::model::{CheckResult, Measurement, Report};
 use super::{microseconds, percent, rate};
 use std::fmt::Write;
@@ -21,7 +23,11 @@ pub fn page(report: &Report) -> String {
     let workload = report.all().next().map_or("", |result| &result.workload);
     let mut body = String::new();
     header(&mut body, report, workload);
-    section(&mut body, "Throughput", throughput_note(report), &throughput(report));
+    if report.simulated() {
+        simulation::curves(&mut body, report);
+    } else {
+        section(&mut body, "Throughput", throughput_note(report), &throughput(report));
+    }
     section(
         &mut body,
         "Aborts by reason",
@@ -34,14 +40,14 @@ pub fn page(report: &Report) -> String {
         "From the first start of a transaction to its commit, retries included; logarithmic.",
         &latency(report),
     );
-    section(
-        &mut body,
-        "Figures",
-        "Each is the median over the runs. Ratio: the throughput as a share of that of <code>unprotected</code> on one thread.",
-        &figures(report),
-    );
+    section(&mut body, "Figures", figures_note(report), &figures(report));
+    if report.simulated() {
+        simulation::costs(&mut body, report);
+    }
     section(&mut body, "Checks", "", &checks(report));
-    section(&mut body, "Runs", "", &runs(report));
+    if !report.simulated() {
+        section(&mut body, "Runs", "", &runs(report));
+    }
     section(&mut body, "Set-up", "", &setup(report));
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -88,6 +94,14 @@ fn legend(names: &[impl AsRef<str>], first: usize, baseline: bool) -> String {
         text.push_str("<span><i class=\"dash\"></i>unprotected, 1 thread</span>");
     }
     text + "</div>\n"
+}
+
+fn figures_note(report: &Report) -> &'static str {
+    if report.simulated() {
+        "Ratio: the throughput as a share of that of <code>unprotected</code> on one core."
+    } else {
+        "Each is the median over the runs. Ratio: the throughput as a share of that of <code>unprotected</code> on one thread."
+    }
 }
 
 fn throughput_note(report: &Report) -> &'static str {
@@ -245,7 +259,8 @@ fn latency(report: &Report) -> String {
         let plot = Plot { width: 490.0, height: 320.0, left: 64.0, right: 16.0, bottom: 28.0 };
         let y = |value: f64| plot.y(scale.share(value));
         let x = |at: usize| plot.x(at as f64 / 3.0 * 0.9 + 0.05);
-        let title = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+        let (one, many) = (report.unit().trim_end_matches('s'), report.unit());
+        let title = if threads == 1 { format!("1 {one}") } else { format!("{threads} {many}") };
         let _ = writeln!(text, "<div><h3>{title}</h3>");
         text.push_str(&plot.open(&format!("latency with {title}")));
         for tick in scale.ticks() {
@@ -455,7 +470,7 @@ impl Logarithmic {
 // Tables
 
 fn figures(report: &Report) -> String {
-    let mut titles = vec!["protocol", "threads", "tx/s"];
+    let mut titles = vec!["protocol", report.unit(), "tx/s"];
     let new_order = report.all().any(|result| result.new_order_tps().is_some());
     if new_order {
         titles.push("new-order/s");
@@ -479,7 +494,7 @@ fn figures(report: &Report) -> String {
 
 fn aborts_table(report: &Report) -> String {
     let reasons = report.reasons();
-    let mut titles = vec!["protocol", "threads", "aborts"];
+    let mut titles = vec!["protocol", report.unit(), "aborts"];
     titles.extend(&reasons);
     titles.push("user aborts");
     let rows = report.all().map(|result| {
@@ -494,7 +509,7 @@ fn aborts_table(report: &Report) -> String {
 
 /// The checks that failed, and behind a fold those that held.
 fn checks(report: &Report) -> String {
-    let titles = ["protocol", "threads", "check", "result", "detail"];
+    let titles = ["protocol", report.unit(), "check", "result", "detail"];
     let rows = |ok: bool| -> Vec<Vec<String>> {
         let checks = report.all().flat_map(|result| result.checks.iter().map(move |check| (result, check)));
         let chosen = checks.filter(|(_, check)| check.ok == ok);
@@ -556,18 +571,23 @@ fn runs(report: &Report) -> String {
 
 fn setup(report: &Report) -> String {
     let machine = &report.machine;
+    let memory = if machine.memory_gib > 0.0 { format!("{} GiB", machine.memory_gib) } else { String::new() };
+    let compiler = [machine.rustc.as_str(), &machine.target, &machine.profile];
+    let compiler: Vec<&str> = compiler.into_iter().filter(|word| !word.is_empty()).collect();
     let mut rows: Vec<[String; 2]> = vec![
         ["processor".into(), machine.cpu.clone()],
         [
             "cores".into(),
             format!("{}{}", machine.cores, if machine.virtual_machine { ", virtual" } else { "" }),
         ],
-        ["memory".into(), format!("{} GiB", machine.memory_gib)],
+        ["memory".into(), memory],
         ["system".into(), machine.os.clone()],
         ["huge pages".into(), machine.huge_pages.clone()],
-        ["compiler".into(), format!("{}, {}, {}", machine.rustc, machine.target, machine.profile)],
+        ["compiler".into(), compiler.join(", ")],
         ["heddle".into(), machine.heddle.clone()],
     ];
+    // A virtual machine has not all of them.
+    rows.retain(|[_, value]| !value.is_empty());
     if let Some(result) = report.all().next() {
         rows.push(["seed".into(), result.seed.to_string()]);
         rows.extend(result.settings.iter().map(|(name, value)| [name.clone(), value.to_string()]));

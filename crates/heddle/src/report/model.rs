@@ -94,6 +94,9 @@ pub struct Measurement {
     /// What the log did, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogFigures>,
+    /// What it cost and on what machine, where the cores were virtual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<Simulation>,
     /// One entry for each check, over all runs.
     pub checks: Vec<CheckResult>,
     /// The runs in the order in which they were made.
@@ -162,6 +165,66 @@ pub struct LogFigures {
     pub recovery_writes_per_second: f64,
     /// How many times faster the log was replayed than it had been written.
     pub recovery_to_production: f64,
+}
+
+/// What a point on virtual cores cost, and on what machine. `cycles` and all that follows it are means per
+/// transaction, user aborts included, over the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Simulation {
+    /// Sockets of the machine.
+    pub sockets: usize,
+    /// Cores of a socket.
+    pub cores_per_socket: usize,
+    /// Times what the table has for what cores cost each other (1, but for a sweep).
+    pub coherence: f64,
+    /// The table of costs, as it was used.
+    pub costs: BTreeMap<String, u64>,
+    /// What the table was calibrated on, and how well it fits.
+    pub calibration: String,
+    /// Throughput in relation to that of the same protocol on one core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed_up: Option<f64>,
+    /// Accesses to shared memory by all cores, warm-up included.
+    pub steps: u64,
+    /// Transactions that the means are over.
+    pub transactions: u64,
+    /// Cycles.
+    pub cycles: f64,
+    /// Conflicts.
+    pub conflicts: f64,
+    /// Accesses to shared memory.
+    pub accesses: f64,
+    /// Of them, read-modify-writes.
+    pub rmws: f64,
+    /// Accesses to the line of the access before.
+    pub same: f64,
+    /// Accesses to other lines in the own cache.
+    pub hits: f64,
+    /// Clean lines from shared caches.
+    pub fetches: f64,
+    /// Lines from memory.
+    pub memory: f64,
+    /// Lines that another core had written.
+    pub transfers: f64,
+    /// Writes to lines of which others had copies.
+    pub upgrades: f64,
+    /// Of fetches, transfers and upgrades, those between sockets.
+    pub far: f64,
+    /// Cycles of waiting for lines that were busy.
+    pub queueing_cycles: f64,
+    /// Cycles of spinning, yielding, sleeping and being parked.
+    pub waiting_cycles: f64,
+    /// Cycles of work that is no access to shared memory.
+    pub work_cycles: f64,
+    /// That work by kind: how often.
+    pub work: BTreeMap<String, f64>,
+}
+
+impl Simulation {
+    /// Waiting, of either kind, as a share of the cycles.
+    pub fn waiting_share(&self) -> f64 {
+        if self.cycles > 0.0 { (self.queueing_cycles + self.waiting_cycles) / self.cycles } else { 0.0 }
+    }
 }
 
 fn none() -> String {
@@ -235,6 +298,89 @@ impl Report {
         }
     }
 
+    /// Whether the cores were virtual.
+    pub fn simulated(&self) -> bool {
+        self.all().any(|result| result.simulation.is_some())
+    }
+
+    /// What `threads` are.
+    pub fn unit(&self) -> &'static str {
+        if self.simulated() { "cores" } else { "threads" }
+    }
+
+    /// For each pair of protocols, whether their order at the largest number of cores depends on what cores
+    /// cost each other: a line each, if that was varied.
+    pub fn orders(&self) -> Vec<String> {
+        let mut factors: Vec<f64> = self.results.iter().map(Measurement::coherence).collect();
+        factors.sort_by(f64::total_cmp);
+        factors.dedup();
+        let mut protocols: Vec<&str> = Vec::new();
+        for result in &self.results {
+            if !protocols.contains(&result.protocol.as_str()) {
+                protocols.push(&result.protocol);
+            }
+        }
+        let mut lines = Vec::new();
+        if factors.len() < 2 {
+            return lines;
+        }
+        for (at, first) in protocols.iter().enumerate() {
+            for second in &protocols[at + 1..] {
+                lines.extend(self.order(first, second, &factors));
+            }
+        }
+        lines
+    }
+
+    /// The order of two protocols at the largest number of cores that both ran on.
+    fn order(&self, first: &str, second: &str, factors: &[f64]) -> Option<String> {
+        let throughput = |protocol: &str, cores: usize, factor: f64| {
+            let same = |result: &&Measurement| {
+                (result.protocol == protocol && result.threads == cores && result.coherence() == factor)
+                    && result.throughput_tps > 0.0
+            };
+            self.results.iter().find(same).map(|result| result.throughput_tps)
+        };
+        let ratios_at = |cores: usize| -> Option<Vec<f64>> {
+            factors
+                .iter()
+                .map(|&factor| Some(throughput(first, cores, factor)? / throughput(second, cores, factor)?))
+                .collect()
+        };
+        let threads = self.threads();
+        let (cores, ratios) = threads.into_iter().rev().find_map(|cores| Some((cores, ratios_at(cores)?)))?;
+        let list: Vec<String> =
+            ratios.iter().zip(factors).map(|(ratio, factor)| format!("{ratio:.2} with x{factor}")).collect();
+        let clear = |sign: f64| ratios.iter().all(|ratio| (ratio - 1.0) * sign > ORDER_MARGIN);
+        let near = ratios.iter().all(|ratio| (ratio - 1.0).abs() <= ORDER_MARGIN);
+        let outcome = match () {
+            () if clear(1.0) => format!("{first} is ahead whatever cores cost each other"),
+            () if clear(-1.0) => format!("{second} is ahead whatever cores cost each other"),
+            () if near => "no difference whatever cores cost each other".to_owned(),
+            () => "depends on what cores cost each other".to_owned(),
+        };
+        Some(format!(
+            "order of {first} and {second} on {cores} cores: {outcome}; {first} by {second} is {}",
+            list.join(", ")
+        ))
+    }
+
+    /// Sets every result's throughput in relation to that of the same protocol on one core, where that ran.
+    pub fn fill_speed_ups(&mut self) {
+        let singles: BTreeMap<String, f64> = self
+            .results
+            .iter()
+            .filter(|result| result.threads == 1 && result.throughput_tps > 0.0)
+            .map(|result| (result.label(), result.throughput_tps))
+            .collect();
+        for result in &mut self.results {
+            let (single, throughput) = (singles.get(&result.label()).copied(), result.throughput_tps);
+            if let Some(simulation) = &mut result.simulation {
+                simulation.speed_up = single.map(|single| throughput / single);
+            }
+        }
+    }
+
     /// The numbers of threads, rising.
     pub fn threads(&self) -> Vec<usize> {
         let mut threads: Vec<usize> = self.results.iter().map(|result| result.threads).collect();
@@ -280,6 +426,9 @@ impl Report {
     }
 }
 
+/// Throughputs that differ by less are in no order.
+const ORDER_MARGIN: f64 = 0.02;
+
 /// A lower share of the cores is worth a note.
 const CORE_SHARE_GOOD: f64 = 0.97;
 
@@ -289,12 +438,22 @@ impl Measurement {
         self.checks.iter().any(|check| !check.ok)
     }
 
-    /// The protocol, with its durability where there is a log: `silo`, `silo+epoch`.
+    /// The protocol, with its durability where there is a log, and in a sweep of costs with what they were
+    /// multiplied by: `silo`, `silo+epoch`, `silo x0.5`.
     pub fn label(&self) -> String {
-        match self.durability.as_str() {
+        let mut label = match self.durability.as_str() {
             "none" | "" => self.protocol.clone(),
             durability => format!("{}+{durability}", self.protocol),
+        };
+        if self.coherence() != 1.0 {
+            label += &format!(" x{}", self.coherence());
         }
+        label
+    }
+
+    /// What the costs between cores were multiplied by.
+    pub fn coherence(&self) -> f64 {
+        self.simulation.as_ref().map_or(1.0, |simulation| simulation.coherence)
     }
 
     /// How far the runs lie apart, as a share of the median.
@@ -437,6 +596,57 @@ pub(crate) mod tests {
         report
     }
 
+    /// A report as of a simulation with a sweep of costs.
+    pub fn simulated() -> Report {
+        let mut results = Vec::new();
+        for (coherence, ahead) in [(1.0, 1.2), (0.5, 1.5), (2.0, 0.7)] {
+            for (protocol, times) in [("silo", ahead), ("tictoc", 1.0)] {
+                for cores in [1, 8, 64] {
+                    let tps = 90_000.0 * (cores as f64).sqrt() * if cores == 1 { 1.0 } else { times };
+                    let mut result = measurement(protocol, cores, tps);
+                    result.settings =
+                        [("seconds".to_owned(), 0.002), ("epoch_interval".to_owned(), 0.01)].into();
+                    result.runs.truncate(1);
+                    result.summarise();
+                    result.simulation = Some(Simulation {
+                        sockets: 1,
+                        cores_per_socket: 1024,
+                        coherence,
+                        costs: [("transfer".to_owned(), 120), ("memory".to_owned(), 200)].into(),
+                        calibration: "calibrated on a machine".into(),
+                        transactions: 1000,
+                        cycles: 20_000.0,
+                        transfers: 3.25,
+                        waiting_cycles: 5_000.0,
+                        ..Simulation::default()
+                    });
+                    results.push(result);
+                }
+            }
+        }
+        let mut report = Report {
+            command: "heddle sim tpcc --sweep".into(),
+            machine: Machine {
+                cpu: "virtual cores of 2600 MHz, 1 socket of 1024".into(),
+                cores: 1024,
+                memory_gib: 0.0,
+                os: "simulated".into(),
+                virtual_machine: true,
+                huge_pages: String::new(),
+                rustc: String::new(),
+                target: String::new(),
+                profile: String::new(),
+                heddle: "0.1.0".into(),
+            },
+            results,
+            baseline: None,
+            notes: Vec::new(),
+        };
+        report.fill_speed_ups();
+        report.notes = report.orders();
+        report
+    }
+
     fn measurement(protocol: &str, threads: usize, tps: f64) -> Measurement {
         let mut result = Measurement {
             workload: "tpcc".into(),
@@ -488,6 +698,29 @@ pub(crate) mod tests {
             checks: vec![CheckResult { name: "orders add up".into(), ok: true, detail: "3 = 3".into() }],
             ..Run::default()
         }
+    }
+
+    #[test]
+    fn a_sweep_tells_what_depends_on_the_costs() {
+        let report = simulated();
+        assert_eq!(report.notes.len(), 1);
+        let expected = "order of silo and tictoc on 64 cores: depends on what cores cost each other; \
+                        silo by tictoc is 1.50 with x0.5, 1.20 with x1, 0.70 with x2";
+        assert_eq!(report.notes[0], expected);
+        let speed_up = |at: usize| report.results[at].simulation.as_ref().unwrap().speed_up.unwrap();
+        assert_eq!(speed_up(0), 1.0);
+        assert!((speed_up(2) - 9.6).abs() < 0.01, "64 cores of silo: {}", speed_up(2));
+        let protocols = report.protocols();
+        assert_eq!(protocols, ["silo", "tictoc", "silo x0.5", "tictoc x0.5", "silo x2", "tictoc x2"]);
+        let mut one = simulated();
+        one.results.retain(|result| result.coherence() == 1.0);
+        assert!(one.orders().is_empty());
+        one.results.extend(simulated().results);
+        one.results
+            .iter_mut()
+            .filter(|result| result.protocol == "silo")
+            .for_each(|result| result.throughput_tps = 1e9);
+        assert!(one.orders()[0].contains("silo is ahead whatever"), "{:?}", one.orders());
     }
 
     #[test]

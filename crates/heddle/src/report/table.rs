@@ -1,9 +1,12 @@
 //! The table at the end of a benchmark.
 
+mod simulation;
+
 use super::model::{Machine, Measurement, Report};
 use super::{bytes, microseconds, percent, rate};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
-use std::fmt::Write;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
 
 /// A rule under the titles and nothing else.
 const RULES: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -11,17 +14,17 @@ const RULES: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 /// The report as text: what it was measured on, the figures, aborts by reason, failed checks,
 /// notes. `colours` asks for escape sequences.
 pub fn render(report: &Report, colours: bool) -> String {
+    if report.simulated() {
+        return simulation::render(report, colours);
+    }
     let mut text = machine(&report.machine);
     if let Some(result) = report.all().next() {
-        let join = |pairs: Vec<String>| pairs.join(", ");
-        let parameters = result.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        let settings = result.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        let _ = writeln!(text, "{}: {}", result.workload, join(parameters));
+        let _ = writeln!(text, "{}: {}", result.workload, join(&result.parameters));
         let runs = match result.runs.len() {
             1 => "one run".to_owned(),
             count => format!("medians of {count} runs"),
         };
-        let _ = writeln!(text, "{runs}, seed {}, {}", result.seed, join(settings));
+        let _ = writeln!(text, "{runs}, seed {}, {}", result.seed, join(&result.settings));
     }
     text.push('\n');
     text.push_str(&lines(&figures(report, colours)));
@@ -34,6 +37,18 @@ pub fn render(report: &Report, colours: bool) -> String {
         text.push_str(&lines(&reasons(report, colours)));
     }
     text.push('\n');
+    text + &verdict(report, colours)
+}
+
+/// Names and values in a line.
+fn join(pairs: &BTreeMap<String, impl Display>) -> String {
+    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    pairs.join(", ")
+}
+
+/// The checks that failed, or that none did, and the notes.
+fn verdict(report: &Report, colours: bool) -> String {
+    let mut text = String::new();
     for result in report.all().filter(|result| result.failed()) {
         for check in result.checks.iter().filter(|check| !check.ok) {
             let head = paint("FAILED", "31;1", colours);
@@ -75,8 +90,9 @@ pub fn paint(text: &str, code: &str, colours: bool) -> String {
 
 /// A result in words.
 pub fn name(result: &Measurement) -> String {
-    let threads = if result.threads == 1 { "thread" } else { "threads" };
-    format!("{}, {} {threads}", result.label(), result.threads)
+    let unit = if result.simulation.is_some() { "core" } else { "thread" };
+    let many = if result.threads == 1 { "" } else { "s" };
+    format!("{}, {} {unit}{many}", result.label(), result.threads)
 }
 
 fn figures(report: &Report, colours: bool) -> Table {
@@ -166,8 +182,8 @@ fn logs(report: &Report, colours: bool) -> Table {
 fn reasons(report: &Report, colours: bool) -> Table {
     let mut table = empty(colours);
     let reasons = report.reasons();
-    let titles =
-        ["protocol", "threads", "aborts"].into_iter().chain(reasons.iter().copied()).chain(["user aborts"]);
+    let titles = ["protocol", report.unit(), "aborts"];
+    let titles = titles.into_iter().chain(reasons.iter().copied()).chain(["user aborts"]);
     table.set_header(titles.map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
     for result in report.all() {
         let by_reason = |reason: &&str| result.abort_rate_by_reason.get(*reason).copied().unwrap_or(0.0);

@@ -17,6 +17,8 @@ pub enum Work {
     Checks(usize),
     /// Words copied privately.
     Words(usize),
+    /// Words of memory that was never used: the system clears its pages.
+    Fresh(usize),
     /// Cycles, of whoever knows them.
     Cycles(u64),
 }

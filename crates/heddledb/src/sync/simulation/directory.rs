@@ -247,6 +247,18 @@ impl Directory {
         self.line(address).0
     }
 
+    /// Lets the line of an address be in a shared cache, at no cost: of who loads tables. With several
+    /// sockets the lines are dealt out. Words that stand alone are left out: there are few.
+    #[inline]
+    pub fn touch(&mut self, address: usize) {
+        let Some(at) = self.region(address) else { return };
+        let region = &self.regions[at];
+        let number = region.first + ((address - region.start) >> LINE_SHIFT) as u32;
+        let socket = number as usize % self.shared.len();
+        let slot = Self::shared_slot(self.shared[socket].len(), number);
+        self.shared[socket][slot] = number;
+    }
+
     /// Marks the line of an address: its next write wakes whoever sleeps for it.
     pub fn watch(&mut self, address: usize) -> u32 {
         self.mark(address, WATCHED)

@@ -204,8 +204,13 @@ pub fn simulated() -> bool {
 #[inline(always)]
 pub(super) fn access(address: usize, kind: Kind) -> bool {
     match machine() {
+        None => false,
         Some(machine) if machine.charged.get() => machine.access(address, kind),
-        _ => false,
+        Some(machine) => {
+            // What the body loads, the shared cache then has.
+            machine.inside.borrow_mut().directory.touch(address);
+            false
+        }
     }
 }
 

@@ -1,20 +1,32 @@
-//! The parameters of the workloads as arguments.
+//! The parameters of the workloads as arguments of a command line (feature `arguments`).
+//!
+//! They stand here, beside the workloads, because commands run these on the plain engine and on virtual
+//! cores: each has the workloads' types for its own engine, and both read the same arguments.
 //!
 //! What is not given stays as the workload has it by default, or as its preset has it, so that the
 //! defaults stand in one place.
 
-use super::arguments::Common;
-use crate::failure::Failure;
+use crate::Workload;
+use crate::tpcc::{self, Binding, Mix, Mode, Scale, Tpcc};
+use crate::ycsb::{self, KeyOrder, Write, Ycsb};
 use clap::Args;
-use heddledb_workloads::tpcc::{self, Binding, Mix, Mode, Scale, Tpcc};
-use heddledb_workloads::ycsb::{self, KeyOrder, Write, Ycsb};
+use heddledb::Result;
 
-/// Arguments of `heddle bench tpcc`.
-#[derive(Args, Clone, Debug)]
+/// Arguments that make a workload.
+pub trait WorkloadArguments: Args + Clone + std::fmt::Debug {
+    /// What they make.
+    type Workload: Workload;
+
+    /// The workload.
+    ///
+    /// # Errors
+    /// What does not go together.
+    fn workload(&self) -> Result<Self::Workload>;
+}
+
+/// Arguments of TPC-C.
+#[derive(Args, Clone, Debug, Default)]
 pub struct TpccArguments {
-    /// What all workloads share.
-    #[command(flatten)]
-    pub common: Common,
     /// Warehouses; few make it contended [default: 1]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = TPCC)]
     pub warehouses: Option<u16>,
@@ -50,9 +62,10 @@ pub struct TpccArguments {
 
 const TPCC: &str = "TPC-C";
 
-impl TpccArguments {
-    /// The workload.
-    pub fn workload(&self) -> Result<Tpcc, Failure> {
+impl WorkloadArguments for TpccArguments {
+    type Workload = Tpcc;
+
+    fn workload(&self) -> Result<Tpcc> {
         let default = tpcc::Parameters::default();
         Tpcc::new(tpcc::Parameters {
             warehouses: self.warehouses.unwrap_or(default.warehouses),
@@ -66,16 +79,12 @@ impl TpccArguments {
             commutative: default.commutative && !self.read_sums,
             delivery_hint: default.delivery_hint && !self.full_delivery_scan,
         })
-        .map_err(|error| Failure::usage(error.to_string()))
     }
 }
 
-/// Arguments of `heddle bench ycsb`.
-#[derive(Args, Clone, Debug)]
+/// Arguments of YCSB.
+#[derive(Args, Clone, Debug, Default)]
 pub struct YcsbArguments {
-    /// What all workloads share.
-    #[command(flatten)]
-    pub common: Common,
     /// A named workload, which the arguments below alter: a to f, read-only, medium, high
     /// [default: high]
     #[arg(long, value_name = "NAME", value_parser = preset, help_heading = YCSB)]
@@ -108,9 +117,10 @@ pub struct YcsbArguments {
 
 const YCSB: &str = "YCSB";
 
-impl YcsbArguments {
-    /// The workload.
-    pub fn workload(&self) -> Result<Ycsb, Failure> {
+impl WorkloadArguments for YcsbArguments {
+    type Workload = Ycsb;
+
+    fn workload(&self) -> Result<Ycsb> {
         let preset = self.preset.unwrap_or_default();
         Ycsb::new(ycsb::Parameters {
             records: self.records.unwrap_or(preset.records),
@@ -123,7 +133,6 @@ impl YcsbArguments {
             write: if self.blind_writes { Write::Blind } else { preset.write },
             ..preset
         })
-        .map_err(|error| Failure::usage(error.to_string()))
     }
 }
 
@@ -135,6 +144,9 @@ fn preset(name: &str) -> Result<ycsb::Parameters, String> {
 }
 
 /// Parses a skew.
+///
+/// # Errors
+/// What is allowed.
 pub fn theta(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(theta) if (0.0..1.0).contains(&theta) => Ok(theta),
@@ -143,6 +155,9 @@ pub fn theta(text: &str) -> Result<f64, String> {
 }
 
 /// Parses the size of a column.
+///
+/// # Errors
+/// What is allowed.
 pub fn field_bytes(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(bytes @ (10 | 100)) => Ok(bytes),
@@ -155,6 +170,9 @@ fn percentage() -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 /// Parses a scale.
+///
+/// # Errors
+/// What is allowed.
 pub fn scale(text: &str) -> Result<Scale, String> {
     match text {
         "full" => Ok(Scale::FULL),

@@ -1,0 +1,166 @@
+//! `heddle sim`: workloads on virtual cores.
+//!
+//! `bench` shows what this machine does; it has as many cores as it has, and its figures vary. Here the same
+//! engine runs on up to a thousand virtual cores of one real one: every access to shared memory is charged to
+//! its core's clock by a model of the caches. The outcome follows from the seed and the table of costs alone,
+//! to the last count, on any machine.
+//!
+//! | room | what |
+//! |---|---|
+//! | `arguments` | what is to be simulated |
+//! | `points` | the simulations, and their report |
+//! | `costs` | tables of costs as files |
+//! | `calibrate` | one virtual core against a real one |
+//! | `fit` | costs that fit what was measured |
+
+pub mod arguments;
+mod calibrate;
+mod costs;
+mod fit;
+mod points;
+
+use crate::bench::publish;
+use crate::failure::Failure;
+use arguments::Simulated;
+use calibrate::CalibrateArguments;
+use clap::{Args, Subcommand};
+use costs::CostsArguments;
+use heddledb_simulator::point::Subject;
+use heddledb_simulator::workloads::arguments::{TpccArguments, WorkloadArguments, YcsbArguments};
+
+/// Arguments of `heddle sim`.
+#[derive(Args, Debug)]
+pub struct SimArguments {
+    /// What is done.
+    #[command(subcommand)]
+    pub command: SimCommand,
+}
+
+/// What is simulated.
+#[derive(Subcommand, Debug)]
+pub enum SimCommand {
+    /// TPC-C: order entry in warehouses
+    #[command(after_help = TPCC_EXAMPLES)]
+    Tpcc(Box<Simulated<TpccArguments>>),
+    /// YCSB: reads and writes of records drawn from a zipfian distribution
+    #[command(after_help = YCSB_EXAMPLES)]
+    Ycsb(Box<Simulated<YcsbArguments>>),
+    /// Print the table of costs, as a file for `--costs`
+    #[command(after_help = costs::EXAMPLES)]
+    Costs(CostsArguments),
+    /// Compare one virtual core with one real one, and fit the table of costs
+    #[command(after_help = calibrate::EXAMPLES)]
+    Calibrate(CalibrateArguments),
+}
+
+/// Examples for `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  heddle sim tpcc --quick
+  heddle sim tpcc --protocol all --cores 1,2,4,8,16,32,64,128,256,1024 --html sim.html --json sim.json
+  heddle sim ycsb --preset high --records 100000 --cores 1,16,256
+  heddle sim costs > machine.costs
+  heddle sim calibrate";
+
+const TPCC_EXAMPLES: &str = "\
+Examples:
+  heddle sim tpcc --quick
+  heddle sim tpcc --protocol all --cores 1,2,4,8,16,32,64,128,256,1024 --html sim.html --json sim.json
+  heddle sim tpcc --cores 1,16,64 --sweep           # how much do conclusions depend on the costs?
+  heddle sim tpcc --cores 1,48,96 --sockets 2 --cores-per-socket 48
+  heddle sim tpcc --mix np --warehouses 4 --mode dbx1000 --cores 64,80 --jobs 2";
+
+const YCSB_EXAMPLES: &str = "\
+Examples:
+  heddle sim ycsb --quick --records 100000
+  heddle sim ycsb --preset high --records 100000 --cores 1,16,256 --protocol all
+  heddle sim ycsb --preset b --records 100000 --costs machine.costs --json -";
+
+/// Runs the command. True if every check held.
+pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
+    match &arguments.command {
+        SimCommand::Tpcc(tpcc) => run(tpcc, command),
+        SimCommand::Ycsb(ycsb) => run(ycsb, command),
+        SimCommand::Costs(arguments) => costs::print(arguments).map(|()| true),
+        SimCommand::Calibrate(arguments) => calibrate::calibrate(arguments),
+    }
+}
+
+fn run<W: WorkloadArguments>(simulated: &Simulated<W>, command: String) -> Result<bool, Failure>
+where
+    Subject: From<W::Workload>,
+{
+    let (workload, plan) = (simulated.workload()?, simulated.common.plan()?);
+    plan.outputs.probe()?;
+    let report = points::measure(&workload.into(), &plan, unhurried(&command));
+    publish(&report, &plan.outputs)?;
+    Ok(!report.failed())
+}
+
+/// The command without `--jobs`, on which nothing depends.
+fn unhurried(command: &str) -> String {
+    let mut words = Vec::new();
+    let mut rest = command.split(' ');
+    while let Some(word) = rest.next() {
+        match word {
+            "--jobs" | "-j" => drop(rest.next()),
+            word if word.starts_with("--jobs=") || word.starts_with("-j") => {}
+            word => words.push(word),
+        }
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{html, table};
+    use crate::{Cli, Command};
+    use clap::Parser;
+
+    /// JSON and page of a small simulation.
+    fn files(arguments: &str) -> [String; 3] {
+        let line = format!("heddle sim {arguments}");
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Command::Sim(sim) = cli.command else { panic!("not a simulation") };
+        let report = match &sim.command {
+            SimCommand::Tpcc(tpcc) => points::measure(
+                &tpcc.workload().unwrap().into(),
+                &tpcc.common.plan().unwrap(),
+                unhurried(&line),
+            ),
+            SimCommand::Ycsb(ycsb) => points::measure(
+                &ycsb.workload().unwrap().into(),
+                &ycsb.common.plan().unwrap(),
+                unhurried(&line),
+            ),
+            _ => panic!("no workload"),
+        };
+        assert!(!report.failed(), "{}", table::render(&report, false));
+        let json = serde_json::to_string_pretty(&report).unwrap();
+        [json, html::page(&report), table::render(&report, false)]
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_bytes_whatever_the_jobs() {
+        let line = "tpcc --scale tiny --protocol silo,wait-die --cores 1,5 --window 200us --seed 3";
+        let first = files(line);
+        assert_eq!(files(line), first);
+        assert_eq!(files(&format!("{line} --jobs 2")), first);
+        assert_eq!(files(&format!("{line} -j4")), first);
+        let other = files(&line.replace("seed 3", "seed 4"));
+        assert_ne!(other[0], first[0]);
+    }
+
+    #[test]
+    fn nothing_of_this_machine_is_in_the_files() {
+        let here = crate::machine::describe();
+        let files = files("ycsb --records 500 --protocol tictoc --cores 2 --window 50us");
+        for file in &files[..2] {
+            for word in [&here.os, &here.rustc, &here.target] {
+                assert!(!file.contains(word), "{word}");
+            }
+        }
+        assert!(files[0].contains("\"os\": \"simulated\""));
+    }
+}
