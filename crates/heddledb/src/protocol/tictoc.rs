@@ -46,7 +46,7 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Wait, Work, fence, point, spin, work};
+use crate::sync::{AtomicU64, Ordering, Wait, Work, decided, fence, point, spin, work};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. Two words per column group: `tid` and `rts`.
@@ -285,7 +285,9 @@ impl Local {
             // A foreign lock is harmless if the version was valid beyond `time` before (TT1). Equal
             // is not enough here: the locker stores its new rts before its new tid, so an rts equal
             // to `time` may already be that of a version which begins at `time`.
-            let safe = rts > time || planted(Mutant::TicTocForeignLockIgnored);
+            let safe = rts > time
+                || planted(Mutant::TicTocForeignLockIgnored)
+                || (rts == time && planted(Mutant::TicTocSafeAtEqual));
             if stamp::is_locked(tid) && !own && !safe {
                 return Err(Conflict::Locked);
             }
@@ -302,6 +304,7 @@ impl Local {
 
 impl ConcurrencyWords for TicToc {
     const GROUP_WORDS: usize = 2;
+    const NAMES: &'static [&'static str] = &["stamp", "rts"];
 
     #[inline(always)]
     fn stamp_word(group: usize) -> usize {
@@ -404,14 +407,19 @@ impl Protocol for TicToc {
         let time = local.commit_time(env, writes);
         local.validate_at(time, writes)?;
         point("validated");
+        if !writes.is_empty() {
+            decided(time);
+        }
 
         // Release fence, then relaxed data stores; pairs with the acquire fence in `read`.
         fence(Ordering::Release);
         for write in writes.writes() {
+            point("install");
             commit.install::<Self>(write, time);
             for group in write.group_numbers() {
                 // TT16: rts first, so that no one sees a version whose rts lies below its wts.
                 rts!(write.record, group).store(time, Ordering::SeqCst);
+                point("between rts and tid");
                 tid!(write.record, group).store(stamp::of(time, write.present), Ordering::Release);
             }
         }

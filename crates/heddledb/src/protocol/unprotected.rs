@@ -37,6 +37,7 @@ fn set_all(record: RecordRef, layout: &Layout, word: u64) {
 
 impl ConcurrencyWords for Unprotected {
     const GROUP_WORDS: usize = 1;
+    const NAMES: &'static [&'static str] = &["stamp"];
 
     #[inline(always)]
     fn stamp_word(group: usize) -> usize {

@@ -49,7 +49,12 @@ pub struct Settings {
     pub stack_bytes: usize,
     /// Is told every step.
     pub observer: Option<Observer>,
+    /// Is told of every transaction that cannot fail any more.
+    pub decided: Option<Decided>,
 }
+
+/// Is told by whom a transaction was decided to commit, and at which time.
+pub type Decided = Box<dyn FnMut(Option<Who>, u64)>;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -61,6 +66,7 @@ impl Default for Settings {
             steps_max: u64::MAX,
             stack_bytes: 256 << 10,
             observer: None,
+            decided: None,
         }
     }
 }
@@ -172,6 +178,7 @@ pub(super) struct Machine {
     coroutines: RefCell<Vec<Option<Coroutine<(), (), ()>>>>,
     stack_bytes: usize,
     observer: RefCell<Option<Observer>>,
+    decided: RefCell<Option<Decided>>,
     pub observing: Cell<bool>,
     pub names: RefCell<Names>,
 }
@@ -342,6 +349,15 @@ impl Inside {
         of.state = State::Running;
     }
 
+    /// Whether the body has ended and a worker is dead: what it holds stays held, services that serve it
+    /// never end, and there is nothing more to learn.
+    fn is_over(&self) -> bool {
+        let is_worker = |core: &&Core| matches!(core.who, Some(Who::Worker(_)));
+        self.cores[0].state == State::Done
+            && self.cores.iter().any(|core| core.state == State::Killed)
+            && self.cores.iter().filter(is_worker).all(|core| matches!(core.state, State::Done | State::Killed))
+    }
+
     fn nobody(&self) -> Result<Option<usize>, Failure> {
         if self.cores.iter().all(|core| matches!(core.state, State::Done | State::Killed)) {
             return Ok(None);
@@ -356,12 +372,10 @@ impl Inside {
             match core.state {
                 State::Done => {}
                 State::Parked { what: Awaited::Key(key), .. } => {
-                    let others = self.cores.iter().enumerate();
-                    let end = others.filter(|(_, other)| std::ptr::from_ref(*other) as usize == key);
-                    let end: Vec<String> = end.map(|(_, other)| label(other.who)).collect();
-                    lines.push(match end.first() {
-                        Some(other) => format!("{name} waits for the end of {other}"),
-                        None => format!("{name} waits for a mutex, a condition or an end"),
+                    let end = key.checked_sub(1).and_then(|core| self.cores.get(core));
+                    lines.push(match end {
+                        Some(other) => format!("{name} waits for the end of {}", label(other.who)),
+                        None => format!("{name} waits for a mutex or a condition"),
                     });
                 }
                 State::Parked { what: Awaited::Line, .. } => lines.push(format!("{name} spins")),
@@ -386,7 +400,7 @@ pub(super) fn label(who: Option<Who>) -> String {
 
 impl Machine {
     fn new(settings: Settings) -> Self {
-        let Settings { topology, costs, schedule, events, steps_max, stack_bytes, observer } = settings;
+        let Settings { topology, costs, schedule, events, steps_max, stack_bytes, observer, decided } = settings;
         Self {
             inside: RefCell::new(Inside {
                 cores: Vec::new(),
@@ -415,6 +429,7 @@ impl Machine {
             stack_bytes,
             observing: Cell::new(observer.is_some()),
             observer: RefCell::new(observer),
+            decided: RefCell::new(decided),
             names: RefCell::new(Names::default()),
         }
     }
@@ -429,6 +444,14 @@ impl Machine {
         };
         if let Some(observer) = self.observer.borrow_mut().as_mut() {
             observer(&Observed { step, clock, who, what });
+        }
+    }
+
+    /// The running core's transaction commits at `time`.
+    pub fn decided(&self, time: u64) {
+        if let Some(tell) = self.decided.borrow_mut().as_mut() {
+            let who = self.inside.borrow().cores[self.current.get()].who;
+            tell(who, time);
         }
     }
 
@@ -738,6 +761,9 @@ impl Machine {
     /// Runs cores until none is left.
     fn run(&self) -> Result<(), Failure> {
         loop {
+            if self.inside.borrow().is_over() {
+                return Ok(());
+            }
             let Some(next) = self.inside.borrow_mut().choose()? else { return Ok(()) };
             self.current.set(next);
             self.charged.set(self.inside.borrow().cores[next].charged);
@@ -763,7 +789,8 @@ fn end_key(core: usize) -> usize {
 /// Same settings, same body: the same result, to the last count.
 ///
 /// # Errors
-/// [`Failure`]. What the cores had on their stacks is then leaked, since they cannot go on.
+/// [`Failure`]. What the cores had on their stacks is then leaked, since they cannot go on; so is what a
+/// killed core had.
 ///
 /// # Panics
 /// Inside a simulation.
@@ -780,10 +807,13 @@ pub fn simulate<R: 'static>(settings: Settings, body: impl FnOnce() -> R + 'stat
     let ended = machine.run();
     let left: Vec<_> = machine.coroutines.borrow_mut().drain(..).flatten().collect();
     MACHINE.set(std::ptr::null());
-    if !left.is_empty() {
-        // Stacks that cannot be unwound: their owners were killed, or wait for ever.
-        left.into_iter().for_each(std::mem::forget);
-        std::mem::forget(machine);
+    for mut core in left {
+        // It cannot be unwound: it was killed, or waits for ever, and may hold what others wait for. What its
+        // stack owns is leaked; its stack is not.
+        // SAFETY: this skips destructors on a stack that nobody goes on with, as a leak does. Nothing on a
+        // core's stack is borrowed from outside: threads of `sync` take only what they own, and whoever
+        // else would use what they share is another of these cores.
+        unsafe { core.force_reset() };
     }
     let result = outcome.lock().expect("nobody panics with it").take();
     match (ended, result) {
