@@ -12,7 +12,9 @@
 //! §4.1; PITFALLS X5), and stamps carry it in their high bits.
 
 use crate::error::{Misuse, Result};
-use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, Wait, fence, lock, model_fence, name, now_ns, point, thread};
+use crate::sync::{
+    AtomicU64, Condvar, Mutex, Ordering, Wait, fence, lock, model_fence, name, now_ns, point, thread,
+};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +95,9 @@ impl EpochClock {
     #[inline]
     pub fn commit_epoch(&self) -> u64 {
         fence(Ordering::SeqCst);
-        self.now.load(Ordering::SeqCst)
+        let epoch = self.now.load(Ordering::SeqCst);
+        point("epoch read");
+        epoch
     }
 
     /// True when no worker can still hold what became unreachable in `epoch`.

@@ -52,7 +52,9 @@ pub(crate) const fn data_base<C: ConcurrencyWords>(layout: &Layout) -> usize {
 pub(crate) fn name_words<C: ConcurrencyWords>(record: RecordRef, layout: &Layout, key: &[u64]) {
     let row = || format!("{}{key:?}", layout.name);
     let word = |index: usize, what: &dyn Fn() -> String| {
-        name(record.as_ptr().wrapping_add(index).cast(), size_of::<u64>(), || format!("{} {}", row(), what()));
+        name(record.as_ptr().wrapping_add(index).cast(), size_of::<u64>(), || {
+            format!("{} {}", row(), what())
+        });
     };
     let of = |group: usize| match layout.groups.len() {
         1 => String::new(),

@@ -122,7 +122,9 @@ impl fmt::Display for Spec {
 
 /// A text that is no spec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` names no simulation: {why}; write PROTOCOL/SEED or PROTOCOL/FAULTS/SEED, as in silo/4711 or silo/kill/12")]
+#[error(
+    "`{text}` names no simulation: {why}; write PROTOCOL/SEED or PROTOCOL/FAULTS/SEED, as in silo/4711 or silo/kill/12"
+)]
 pub struct BadSpec {
     text: String,
     why: String,
@@ -293,6 +295,9 @@ pub fn hunt(
     budget: Budget,
     progress: &mut dyn FnMut(&Progress),
 ) -> Outcome {
+    // A simulation allocates and frees some hundred kilobytes. An allocator that gives them back to the system
+    // each time takes longer than the simulation; one block that is freed teaches it to keep so much.
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT_BYTES)));
     let (mut done, begun) = (Progress::default(), Instant::now());
     let mut seed = from_seed;
     loop {
@@ -322,6 +327,9 @@ pub fn hunt(
         seed += 1;
     }
 }
+
+/// Memory that the allocator should keep between simulations.
+const KEPT_BYTES: usize = 24 << 20;
 
 /// Orders that are tried for each smaller simulation.
 const SALTS: u64 = 60;

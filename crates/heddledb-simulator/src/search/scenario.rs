@@ -73,15 +73,8 @@ pub(super) enum Invariant {
 }
 
 impl Invariant {
-    const ALL: [Self; 7] = [
-        Self::Transfers,
-        Self::Skew,
-        Self::Unless,
-        Self::Pairs,
-        Self::Ring,
-        Self::Index,
-        Self::Counters,
-    ];
+    const ALL: [Self; 7] =
+        [Self::Transfers, Self::Skew, Self::Unless, Self::Pairs, Self::Ring, Self::Index, Self::Counters];
 }
 
 /// How the epoch advances.
@@ -121,8 +114,9 @@ pub(super) struct Scenario {
 }
 
 /// Named places of the engine at which a delay may be ordered.
-const POINTS: [&str; 10] = [
+const POINTS: [&str; 11] = [
     "commit",
+    "epoch read",
     "locked",
     "validated",
     "install",
@@ -270,13 +264,14 @@ fn draw_history(random: &mut Random, workers: usize, transactions: usize, faults
         }
     };
     let length = 1 + random.below(6);
+    let snapshot_odds = pick(random, &[3, 7, 20]);
     let mut plans = Vec::new();
     for _ in 0..workers {
         let mut plan = Vec::new();
         for _ in 0..transactions {
             let count = 1 + random.below(length);
             plan.push(Steps {
-                is_snapshot: random.below(7) == 0,
+                is_snapshot: random.below(snapshot_odds) == 0,
                 waits: random.below(2) == 0,
                 steps: (0..count).map(|_| step(random)).collect(),
             });
@@ -328,7 +323,10 @@ impl fmt::Display for Scenario {
                 writeln!(f, "program:  {invariant:?}, {} workers", self.workers)?;
             }
             Program::History { rows, passing, plans, .. } => {
-                let rows: Vec<String> = rows.iter().map(|(table, key)| format!("{}{key}", "oh".as_bytes()[*table as usize] as char)).collect();
+                let rows: Vec<String> = rows
+                    .iter()
+                    .map(|(table, key)| format!("{}{key}", "oh".as_bytes()[*table as usize] as char))
+                    .collect();
                 writeln!(f, "rows:     {}", if rows.is_empty() { "none".into() } else { rows.join(" ") })?;
                 if !passing.is_empty() {
                     writeln!(f, "deleted:  {passing:?} of the ordered table")?;

@@ -186,6 +186,8 @@ pub(super) struct Machine {
 thread_local! {
     /// The machine that this thread simulates, if any; see `simulate`.
     static MACHINE: Cell<*const Machine> = const { Cell::new(std::ptr::null()) };
+    /// Stacks of ended cores, for the next of the same size: a search makes many thousands.
+    static STACKS: RefCell<Vec<(usize, DefaultStack)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The machine that this thread simulates.
@@ -196,6 +198,27 @@ pub(super) fn machine<'a>() -> Option<&'a Machine> {
     // that goes; nobody keeps the reference beyond a call, during which `simulate` has not returned (a
     // suspended core that is never resumed is forgotten with its stack, references included).
     (!machine.is_null()).then(|| unsafe { &*machine })
+}
+
+/// Stacks that a thread keeps.
+const STACKS_MAX: usize = 32;
+
+/// A stack of so many bytes.
+fn take_stack(bytes: usize) -> DefaultStack {
+    let kept = STACKS.with_borrow_mut(|stacks| {
+        let at = stacks.iter().rposition(|(size, _)| *size == bytes)?;
+        Some(stacks.swap_remove(at).1)
+    });
+    kept.unwrap_or_else(|| DefaultStack::new(bytes).expect("memory for a stack"))
+}
+
+/// Keeps the stack of a core that has ended.
+fn keep_stack(bytes: usize, stack: DefaultStack) {
+    STACKS.with_borrow_mut(|stacks| {
+        if stacks.len() < STACKS_MAX {
+            stacks.push((bytes, stack));
+        }
+    });
 }
 
 /// Whether this thread simulates.
@@ -355,7 +378,11 @@ impl Inside {
         let is_worker = |core: &&Core| matches!(core.who, Some(Who::Worker(_)));
         self.cores[0].state == State::Done
             && self.cores.iter().any(|core| core.state == State::Killed)
-            && self.cores.iter().filter(is_worker).all(|core| matches!(core.state, State::Done | State::Killed))
+            && self
+                .cores
+                .iter()
+                .filter(is_worker)
+                .all(|core| matches!(core.state, State::Done | State::Killed))
     }
 
     fn nobody(&self) -> Result<Option<usize>, Failure> {
@@ -400,7 +427,8 @@ pub(super) fn label(who: Option<Who>) -> String {
 
 impl Machine {
     fn new(settings: Settings) -> Self {
-        let Settings { topology, costs, schedule, events, steps_max, stack_bytes, observer, decided } = settings;
+        let Settings { topology, costs, schedule, events, steps_max, stack_bytes, observer, decided } =
+            settings;
         Self {
             inside: RefCell::new(Inside {
                 cores: Vec::new(),
@@ -711,7 +739,7 @@ impl Machine {
     /// Starts a core with `body`, at the clock of the running one.
     fn start(&self, who: Option<Who>, charged: bool, body: impl FnOnce() + 'static) -> usize {
         let number = self.coroutines.borrow().len();
-        let stack = DefaultStack::new(self.stack_bytes).expect("memory for a stack");
+        let stack = take_stack(self.stack_bytes);
         let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
             let machine = machine().expect("cores run inside a simulation");
             let me = machine.current.get();
@@ -771,8 +799,7 @@ impl Machine {
                 self.coroutines.borrow_mut()[next].take().expect("a chosen core is suspended");
             match coroutine.resume(()) {
                 CoroutineResult::Yield(()) => self.coroutines.borrow_mut()[next] = Some(coroutine),
-                // Its stack goes now.
-                CoroutineResult::Return(()) => {}
+                CoroutineResult::Return(()) => keep_stack(self.stack_bytes, coroutine.into_stack()),
             }
         }
     }
@@ -814,6 +841,7 @@ pub fn simulate<R: 'static>(settings: Settings, body: impl FnOnce() -> R + 'stat
         // core's stack is borrowed from outside: threads of `sync` take only what they own, and whoever
         // else would use what they share is another of these cores.
         unsafe { core.force_reset() };
+        keep_stack(machine.stack_bytes, core.into_stack());
     }
     let result = outcome.lock().expect("nobody panics with it").take();
     match (ended, result) {
