@@ -40,6 +40,7 @@ pub enum Mutant {
     // Windows of a few instructions: found in simulation, see `is_rare`.
     TreeChildNotRechecked,
     TicTocSafeAtEqual,
+    TicTocFailedRaiseTrusted,
     SiloEpochBeforeLocks,
     // Durability: caught by crashes.
     LogAckedBeforeSync,
@@ -91,6 +92,7 @@ impl Mutant {
         Self::LockingWriteLockNotTaken,
         Self::TreeChildNotRechecked,
         Self::TicTocSafeAtEqual,
+        Self::TicTocFailedRaiseTrusted,
         Self::SiloEpochBeforeLocks,
         Self::LogAckedBeforeSync,
         Self::LogFailureForgotten,
@@ -113,7 +115,13 @@ impl Mutant {
     /// Whether its window is so narrow that only a search in simulation must find it: threads on real cores
     /// run for longer than any test before they meet in it.
     pub const fn is_rare(self) -> bool {
-        matches!(self, Self::TreeChildNotRechecked | Self::TicTocSafeAtEqual | Self::SiloEpochBeforeLocks)
+        matches!(
+            self,
+            Self::TreeChildNotRechecked
+                | Self::TicTocSafeAtEqual
+                | Self::TicTocFailedRaiseTrusted
+                | Self::SiloEpochBeforeLocks
+        )
     }
 }
 

@@ -282,12 +282,13 @@ impl Local {
             if tid & !stamp::LOCK != read.tid && !planted(Mutant::TicTocVersionNotCompared) {
                 return Err(Conflict::ReadChanged);
             }
-            // A foreign lock is harmless if the version was valid beyond `time` before (TT1). Equal
-            // is not enough here: the locker stores its new rts before its new tid, so an rts equal
-            // to `time` may already be that of a version which begins at `time`.
-            let safe = rts > time
-                || planted(Mutant::TicTocForeignLockIgnored)
-                || (rts == time && planted(Mutant::TicTocSafeAtEqual));
+            // The paper lets a foreign lock pass where rts has reached `time` by now (TT1). Here that proves
+            // nothing: with two words, an extension that fails because of this very lock has raised rts all
+            // the same, after the locker took its commit time from it. Only the rts that was read with the
+            // unlocked version counts, and the filter above has let that pass.
+            let safe = planted(Mutant::TicTocForeignLockIgnored)
+                || (rts > time && planted(Mutant::TicTocFailedRaiseTrusted))
+                || (rts >= time && planted(Mutant::TicTocSafeAtEqual));
             if stamp::is_locked(tid) && !own && !safe {
                 return Err(Conflict::Locked);
             }

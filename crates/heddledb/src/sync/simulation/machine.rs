@@ -166,6 +166,8 @@ pub(super) struct Inside {
     services: usize,
     /// The core that was preempted or paused just now: others go first.
     resting: Option<usize>,
+    /// A core has become ready since the running one was chosen: it may outrank it.
+    woken: bool,
     /// Scratch.
     ready: Vec<usize>,
 }
@@ -243,7 +245,11 @@ impl Inside {
         if self.by_clock {
             (self.cores[me].clock, me) <= self.horizon
         } else {
-            !self.scheduler.preempts(me, self.steps)
+            let woken = std::mem::take(&mut self.woken);
+            let is_ready = |core: &usize| self.cores[*core].state == State::Ready;
+            let outranked =
+                woken && (0..self.cores.len()).filter(is_ready).any(|core| self.scheduler.prefers(core, me));
+            !outranked && !self.scheduler.preempts(me, self.steps)
         }
     }
 
@@ -273,6 +279,7 @@ impl Inside {
         }
         of.state = State::Ready;
         of.generation += 1;
+        self.woken = true;
         let clock = of.clock;
         self.enqueue(core, clock);
     }
@@ -449,6 +456,7 @@ impl Machine {
                 steps_max,
                 services: 0,
                 resting: None,
+                woken: false,
                 ready: Vec::new(),
             }),
             current: Cell::new(0),
