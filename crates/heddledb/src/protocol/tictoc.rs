@@ -18,7 +18,8 @@
 //!
 //! **Why extension is sound** (TT5). An extender raises `rts` and then reads `tid`; a writer locks
 //! `tid` and then reads `rts`; all four are SeqCst. Either the extender sees the lock, and gives up
-//! unless `rts` had been high enough before, or the writer sees the extension and commits after it.
+//! unless `rts` was high enough when the version was read, or the writer sees the extension and commits
+//! after it. An `rts` found high under a foreign lock proves nothing: a failed extension raises it as well.
 //! `rts` never decreases while a version stands (TT2): it is changed only by `fetch_max`, and by the
 //! installing writer to a commit time above it.
 //!
