@@ -26,8 +26,8 @@ use std::time::Duration;
 
 /// A row of the programs with invariants.
 #[derive(Table, Clone, Copy, Debug)]
-#[table(name = "cell", index(CellByValue(value)))]
-pub(super) struct Cell0 {
+#[table(name = "account", index(AccountByValue(value)))]
+pub(super) struct Account {
     #[key]
     key: u64,
     value: i64,
@@ -229,7 +229,7 @@ pub(super) fn open<P: Protocol>(
         Epochs::Worker { .. } => builder.manual_epochs(),
     };
     match disk {
-        None => builder.table::<Cell0>(0).table::<Slot>(0).open(),
+        None => builder.table::<Account>(0).table::<Slot>(0).open(),
         Some((disk, latency)) => {
             let storage = Arc::new(Timed { disk, latency });
             builder.storage(storage).recovery_threads(1).checkpoint_after(None).open()
@@ -341,7 +341,7 @@ impl Play {
                 let value = if *invariant == Invariant::Transfers { 10 } else { 0 };
                 session.run(|tx| {
                     for key in keys.clone() {
-                        tx.insert(Cell0 { key, value, visits: 0 })?;
+                        tx.insert(Account { key, value, visits: 0 })?;
                         tx.insert(Slot { key, value })?;
                     }
                     Ok(())
@@ -563,13 +563,13 @@ impl Play {
                 let (from, to, kind) = (random.below(4), random.below(4), random.below(6));
                 if kind < 4 {
                     Self::tries(session, |tx| {
-                        tx.update_columns(from, Cell0::value, |value| *value -= 1)?;
+                        tx.update_columns(from, Account::value, |value| *value -= 1)?;
                         tx.update_columns(to, Slot::value, |value| *value += 1)
                     })?
                     .is_some()
                 } else {
                     let sum = match kind {
-                        4 => Self::tries(session, |tx| sum(tx))?,
+                        4 => Self::tries(session, sum)?,
                         _ => Some(sum(&mut session.snapshot()?)?),
                     };
                     if let Some(other) = sum.filter(|sum| *sum != 80) {
@@ -584,12 +584,12 @@ impl Play {
                 let raised = Self::tries(session, |tx| {
                     let mut others = 0;
                     for key in (0..workers).filter(|key| *key != mine) {
-                        others += tx.get_columns(key, Cell0::value)?.unwrap_or(0);
+                        others += tx.get_columns(key, Account::value)?.unwrap_or(0);
                     }
-                    let own = tx.get_columns(mine, Cell0::value)?.unwrap_or(0);
+                    let own = tx.get_columns(mine, Account::value)?.unwrap_or(0);
                     let new = i64::from(own == 0 && others == 0);
                     if new != own {
-                        tx.update_columns(mine, Cell0::value, |value| *value = new)?;
+                        tx.update_columns(mine, Account::value, |value| *value = new)?;
                     }
                     Ok(new + others)
                 })?;
@@ -599,22 +599,22 @@ impl Play {
                 raised.is_some()
             }
             Invariant::Unless => Self::tries(session, |tx| {
-                let rows = tx.collect(Scan::<Cell0>::range(5..12))?;
+                let rows = tx.collect(Scan::<Account>::range(5..12))?;
                 match rows.is_empty() {
-                    true => tx.insert(Cell0 { key: 5 + mine, value: 1, visits: 0 }),
+                    true => tx.insert(Account { key: 5 + mine, value: 1, visits: 0 }),
                     false => Ok(()),
                 }
             })?
             .is_some(),
-            Invariant::Pairs => Self::tries(session, |tx| match tx.get::<Cell0>(5)? {
+            Invariant::Pairs => Self::tries(session, |tx| match tx.get::<Account>(5)? {
                 // An error, not an assertion: an optimistic body may see half a pair, and is then retried
                 // instead of heard.
-                Some(_) => match tx.delete::<Cell0>(5)? && tx.delete::<Slot>(5)? {
+                Some(_) => match tx.delete::<Account>(5)? && tx.delete::<Slot>(5)? {
                     true => Ok(()),
                     false => Err(Error::user("half a pair")),
                 },
                 None => {
-                    tx.insert(Cell0 { key: 5, value: 0, visits: 0 })?;
+                    tx.insert(Account { key: 5, value: 0, visits: 0 })?;
                     tx.insert(Slot { key: 5, value: 0 })
                 }
             })?
@@ -622,23 +622,23 @@ impl Play {
             Invariant::Ring => {
                 let next = (mine + 1) % self.scenario.workers as u64;
                 Self::tries(session, |tx| {
-                    let value = tx.get_columns(next, Cell0::value)?.unwrap_or(0);
-                    tx.update_columns(mine, Cell0::value, |old| *old = value + 1)?;
-                    tx.get_columns(mine, Cell0::value).map(|_| ())
+                    let value = tx.get_columns(next, Account::value)?.unwrap_or(0);
+                    tx.update_columns(mine, Account::value, |old| *old = value + 1)?;
+                    tx.get_columns(mine, Account::value).map(|_| ())
                 })?
                 .is_some()
             }
             Invariant::Index => {
                 let (key, value) = (random.below(4), random.below(5) as i64);
                 if random.below(2) == 0 {
-                    Self::tries(session, |tx| tx.update_columns(key, Cell0::value, |old| *old = value))?
+                    Self::tries(session, |tx| tx.update_columns(key, Account::value, |old| *old = value))?
                         .is_some()
                 } else {
                     Self::tries(session, |tx| {
-                        let Some(row) = tx.get::<Cell0>(key)? else { return Ok(()) };
+                        let Some(row) = tx.get::<Account>(key)? else { return Ok(()) };
                         let mut found = false;
                         tx.scan_index(
-                            Scan::<CellByValue>::range((row.value, key)..=(row.value, key)),
+                            Scan::<AccountByValue>::range((row.value, key)..=(row.value, key)),
                             |_, _| {
                                 found = true;
                                 ControlFlow::Continue(())
@@ -654,9 +654,9 @@ impl Play {
                 let key = random.below(2);
                 let added = match random.below(3) {
                     0 => Self::tries(session, |tx| {
-                        tx.update_columns(key, Cell0::visits, |visits| *visits += 1)
+                        tx.update_columns(key, Account::visits, |visits| *visits += 1)
                     })?,
-                    _ => Self::tries(session, |tx| tx.add(Cell0::visits, key, 1))?,
+                    _ => Self::tries(session, |tx| tx.add(Account::visits, key, 1))?,
                 };
                 if added.is_some() {
                     record.version.set(record.version.get() + 1);
@@ -672,10 +672,10 @@ impl Play {
     fn check<P: Protocol>(&self, session: &mut Session<P>, invariant: Invariant) -> Result<()> {
         let record = &*self.record;
         let Some((sum, cells, slots, entries)) = Self::tries(session, |tx| {
-            let cells = tx.collect(Scan::<Cell0>::all())?;
+            let cells = tx.collect(Scan::<Account>::all())?;
             let slots: Vec<Option<Slot>> = (0..16).map(|key| tx.get::<Slot>(key)).collect::<Result<_>>()?;
             let mut entries = Vec::new();
-            tx.scan_index(Scan::<CellByValue>::all(), |(value, _), key| {
+            tx.scan_index(Scan::<AccountByValue>::all(), |(value, _), key| {
                 entries.push((value, key));
                 ControlFlow::Continue(())
             })?;
@@ -731,7 +731,7 @@ enum After {
 /// The money in both tables.
 fn sum(tx: &mut impl ReadTransaction) -> Result<i64> {
     let mut sum = 0;
-    tx.scan(Scan::<Cell0>::all(), |row| {
+    tx.scan(Scan::<Account>::all(), |row| {
         sum += row.value;
         ControlFlow::Continue(())
     })?;
