@@ -1,4 +1,10 @@
-//! HeddleDB on virtual cores: workloads, known shapes, searches for bugs.
+//! HeddleDB on virtual cores.
+//!
+//! - [`point`]: one point of a curve: a workload under a protocol on so many virtual cores.
+//! - [`search`]: many small simulations, each from a seed, whose histories and invariants are judged; with
+//!   delays, deaths and disks that lose power.
+//! - [`shapes`]: counters and locks whose curves are known; [`budget`]: exact costs, kept in a file;
+//!   [`calibration`]: how well the table of costs fits a real machine.
 //!
 //! The engine is the same source, compiled behind the simulation backend of its `sync` door, and so are the
 //! workloads: they are other types than those of the plain engine, and a program may have both. See
@@ -9,6 +15,7 @@
 pub mod budget;
 pub mod calibration;
 pub mod point;
+pub mod search;
 pub mod shapes;
 
 pub use heddledb as engine;

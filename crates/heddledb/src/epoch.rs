@@ -12,7 +12,9 @@
 //! §4.1; PITFALLS X5), and stamps carry it in their high bits.
 
 use crate::error::{Misuse, Result};
-use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, Wait, fence, lock, model_fence, now_ns, thread};
+use crate::sync::{
+    AtomicU64, Condvar, Mutex, Ordering, Wait, fence, lock, model_fence, name, now_ns, point, thread,
+};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +42,16 @@ impl EpochClock {
     /// A clock for `workers` workers.
     pub fn new(workers: usize) -> Self {
         Self::starting_at(workers, FIRST)
+    }
+
+    /// Tells whoever observes a simulation what the words are.
+    pub(crate) fn name_words(&self) {
+        let word = std::ptr::from_ref(&*self.now);
+        name(word.cast(), size_of::<AtomicU64>(), || "epoch".to_owned());
+        for (worker, place) in self.places.iter().enumerate() {
+            let word = std::ptr::from_ref(&**place);
+            name(word.cast(), size_of::<AtomicU64>(), || format!("epoch of session {worker}"));
+        }
     }
 
     /// A clock for `workers` workers whose first epoch is `first`.
@@ -83,7 +95,9 @@ impl EpochClock {
     #[inline]
     pub fn commit_epoch(&self) -> u64 {
         fence(Ordering::SeqCst);
-        self.now.load(Ordering::SeqCst)
+        let epoch = self.now.load(Ordering::SeqCst);
+        point("epoch read");
+        epoch
     }
 
     /// True when no worker can still hold what became unreachable in `epoch`.
@@ -103,6 +117,7 @@ impl EpochClock {
         if self.places.iter().any(behind) {
             return false;
         }
+        point("advance");
         self.now.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 }

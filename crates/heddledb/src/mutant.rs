@@ -37,6 +37,11 @@ pub enum Mutant {
     LockingUpgradeNotTaken,
     LockingSharedDespiteWriter,
     LockingWriteLockNotTaken,
+    // Windows of a few instructions: found in simulation, see `is_rare`.
+    TreeChildNotRechecked,
+    TicTocSafeAtEqual,
+    TicTocFailedRaiseTrusted,
+    SiloEpochBeforeLocks,
     // Durability: caught by crashes.
     LogAckedBeforeSync,
     LogFailureForgotten,
@@ -85,6 +90,10 @@ impl Mutant {
         Self::LockingUpgradeNotTaken,
         Self::LockingSharedDespiteWriter,
         Self::LockingWriteLockNotTaken,
+        Self::TreeChildNotRechecked,
+        Self::TicTocSafeAtEqual,
+        Self::TicTocFailedRaiseTrusted,
+        Self::SiloEpochBeforeLocks,
         Self::LogAckedBeforeSync,
         Self::LogFailureForgotten,
         Self::LogEpochClosedEarly,
@@ -102,6 +111,18 @@ impl Mutant {
         Self::CheckpointNotClosed,
         Self::CheckpointPartNotSynced,
     ];
+
+    /// Whether its window is so narrow that only a search in simulation must find it: threads on real cores
+    /// run for longer than any test before they meet in it.
+    pub const fn is_rare(self) -> bool {
+        matches!(
+            self,
+            Self::TreeChildNotRechecked
+                | Self::TicTocSafeAtEqual
+                | Self::TicTocFailedRaiseTrusted
+                | Self::SiloEpochBeforeLocks
+        )
+    }
 }
 
 /// True where `mutant` is switched on.

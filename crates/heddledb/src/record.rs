@@ -19,7 +19,7 @@
 //! is returned only with the arena. A stale [`RecordRef`] therefore reads words of some record of
 //! the same table, which validation rejects; it never reads unmapped memory.
 
-use crate::sync::{AtomicU64, LINE, Ordering, prefetch};
+use crate::sync::{AtomicU64, LINE, Ordering, name, prefetch};
 use crate::table::{Layout, Span};
 use std::ptr::NonNull;
 
@@ -27,6 +27,8 @@ use std::ptr::NonNull;
 pub trait ConcurrencyWords {
     /// How many there are for each column group.
     const GROUP_WORDS: usize;
+    /// What a trace calls them: as many names.
+    const NAMES: &'static [&'static str];
 
     /// The word in which a column group's committed version has its stamp (`crate::stamp`): locked while
     /// its data words change, absent where the row is, all ones for ever once it is sealed. Who only
@@ -44,6 +46,29 @@ pub(crate) const fn heads_base<C: ConcurrencyWords>(layout: &Layout) -> usize {
 #[inline(always)]
 pub(crate) const fn data_base<C: ConcurrencyWords>(layout: &Layout) -> usize {
     (C::GROUP_WORDS + 1) * layout.groups.len()
+}
+
+/// Tells whoever observes a simulation what the words of the record of `key` are.
+pub(crate) fn name_words<C: ConcurrencyWords>(record: RecordRef, layout: &Layout, key: &[u64]) {
+    let row = || format!("{}{key:?}", layout.name);
+    let word = |index: usize, what: &dyn Fn() -> String| {
+        name(record.as_ptr().wrapping_add(index).cast(), size_of::<u64>(), || {
+            format!("{} {}", row(), what())
+        });
+    };
+    let of = |group: usize| match layout.groups.len() {
+        1 => String::new(),
+        _ => format!(" of group {group}"),
+    };
+    for (group, columns) in layout.groups.iter().enumerate() {
+        for (at, part) in C::NAMES.iter().enumerate() {
+            word(C::GROUP_WORDS * group + at, &|| format!("{part}{}", of(group)));
+        }
+        word(heads_base::<C>(layout) + group, &|| format!("old versions{}", of(group)));
+        for at in columns.span.start..columns.span.end {
+            word(data_base::<C>(layout) + at, &|| format!("data {at}"));
+        }
+    }
 }
 
 /// A reference to a record's first word. Copy; valid as long as the arena of its database.

@@ -556,6 +556,7 @@ fn start<P: Protocol>(
         None => EpochClock::new(places),
     };
     let clock = Arc::new(clock);
+    clock.name_words();
     let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));
     let exchange: Arc<Exchange> = Arc::default();
     let mut idle = Vec::new();

@@ -19,8 +19,8 @@ use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Env, Intent, Protocol};
-use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base};
-use crate::sync::{Random, Work, name, note, point, work};
+use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words};
+use crate::sync::{Random, Work, note, point, work};
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
     LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
@@ -124,6 +124,7 @@ impl<P: Protocol> Txn<P> {
     pub(super) fn begin(&mut self, retry: u32) {
         let worker = &mut *self.worker;
         work(Work::Attempt);
+        note(|| format!("begins, attempt {}", retry + 1));
         self.db.clock.pin(worker.number);
         self.failed = false;
         P::begin(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number }, retry);
@@ -176,6 +177,7 @@ impl<P: Protocol> Txn<P> {
 
     /// Ends an attempt without effect.
     pub(super) fn abort(&mut self) {
+        note(|| "aborts".to_owned());
         let worker = &mut *self.worker;
         P::abort(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number }, &worker.writes);
         self.leave_behind(false);
@@ -356,6 +358,7 @@ impl<P: Protocol> Txn<P> {
         match db.stores.get::<R>()?.index.get(key) {
             Lookup::Found(record) => Ok(Some(record)),
             Lookup::Missing(seen) => {
+                note(|| "finds no entry".to_owned());
                 P::seen(&mut worker.local, seen);
                 Ok(None)
             }
@@ -397,8 +400,7 @@ impl<P: Protocol> Txn<P> {
                 record
             }
             Inserted::Added { record, change } => {
-                let bytes = store.block_words * size_of::<u64>();
-                name(record.as_ptr().cast(), bytes, || format!("{}{:?}", layout.name, key.words()));
+                name_words::<P>(record, layout, key.words());
                 P::changed(&mut worker.local, change);
                 let key_at = worker.writes.reserve(key.words().len());
                 worker.writes.scratch(key_at, key.words().len()).copy_from_slice(key.words());

@@ -34,7 +34,7 @@ use crate::log::{Compression, LogError, Writing};
 use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::stamp;
-use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns};
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns, point};
 use crate::table::GroupSet;
 use crossbeam_utils::CachePadded;
 use std::sync::{Arc, OnceLock};
@@ -299,6 +299,7 @@ impl RedoLog {
                 taken.push((worker, taken_now));
             }
         }
+        point("round taken");
         let undecided = *highest > self.durable();
         let written = if taken.is_empty() && !(undecided && closed > self.durable()) {
             // Nothing was committed in the epochs that have closed, or none has.
@@ -324,6 +325,7 @@ impl RedoLog {
             spares.push(buffer);
         }
         written.map_err(|error| self.poison(error))?;
+        point("round durable");
         // Release: pairs with `durable`.
         self.durable.store(closed, Ordering::Release);
         Ok(())

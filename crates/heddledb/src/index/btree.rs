@@ -45,8 +45,9 @@
 
 use self::memory::Pool;
 use super::{Change, Direction, Gap, GapRef, Inserted, Latch, Lookup, Seen};
+use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Wait, Work, prefetch, work};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Wait, Work, point, prefetch, work};
 use std::ptr::NonNull;
 
 /// Entries of a leaf and children of an inner: 512 bytes for one-word keys (32 + 30 * 16), and few
@@ -406,8 +407,13 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             return Err(Interrupted);
         }
         let child = self.node(pointer);
+        point("child");
         let child_version = child.gap.settled().ok_or(Interrupted)?;
-        if node.gap.stands(version) { Ok((child, child_version)) } else { Err(Interrupted) }
+        if node.gap.stands(version) || planted(Mutant::TreeChildNotRechecked) {
+            Ok((child, child_version))
+        } else {
+            Err(Interrupted)
+        }
     }
 
     /// The leaf that holds the place of `key`, and its version.
@@ -510,6 +516,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         };
 
         // Relaxed: under the latch.
+        point("split");
         let streaming = leaf.next.load(Ordering::Relaxed) as usize == position;
         let at = if position == CAP || streaming { position.max(1) } else { CAP / 2 };
         // SeqCst: after the latch, so that a stamp raised by a scanner who will find the version
@@ -665,6 +672,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let after = place + 1 < count;
         let (heir, heir_latch) =
             self.edge(anchor.pointer(if after { place + 1 } else { place - 1 }), after)?;
+        point("unlink");
         // SeqCst, after the latch: as in `fill`. The heir gets it before the anchor's release lets
         // an insert of this range reach it.
         heir.gap.stamp().fetch_max(node.gap.stamp().load(Ordering::SeqCst), Ordering::SeqCst);
@@ -706,6 +714,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let latch = node.gap.try_latch(version).ok_or(Interrupted)?;
         let heir_latch = heir.gap.try_latch(heir_version).ok_or(Interrupted)?;
         // All that was read is of these versions.
+        point("merge");
         if after {
             for i in (0..there).rev() {
                 heir.put(i + few, &heir.key(i), heir.pointer(i));

@@ -38,7 +38,7 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Wait, Work, fence, point, work};
+use crate::sync::{AtomicU64, Ordering, Wait, Work, decided, fence, point, work};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. Two words per column group: the lock and the last writer's stamp.
@@ -254,6 +254,7 @@ impl Local {
 
 impl ConcurrencyWords for Locking {
     const GROUP_WORDS: usize = 2;
+    const NAMES: &'static [&'static str] = &["lock", "stamp"];
 
     #[inline(always)]
     fn stamp_word(group: usize) -> usize {
@@ -369,7 +370,9 @@ impl Protocol for Locking {
             if stamp::epoch(time) > epoch {
                 return Err(Conflict::EpochFull);
             }
+            decided(time);
             for write in writes.writes() {
+                point("install");
                 for group in write.group_numbers() {
                     let word = stamp_word!(write.record, group);
                     word.store(word.load(Ordering::Relaxed) | stamp::LOCK, Ordering::Relaxed);

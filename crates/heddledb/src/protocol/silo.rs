@@ -35,7 +35,7 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, Wait, Work, fence, point, work};
+use crate::sync::{Ordering, Wait, Work, decided, fence, point, work};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. One word per column group: its stamp.
@@ -176,6 +176,7 @@ impl Local {
 
 impl ConcurrencyWords for Silo {
     const GROUP_WORDS: usize = 1;
+    const NAMES: &'static [&'static str] = &["stamp"];
 
     #[inline(always)]
     fn stamp_word(group: usize) -> usize {
@@ -271,6 +272,7 @@ impl Protocol for Silo {
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
         work(Work::Checks(local.reads.len() + writes.writes().len()));
+        let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.clock.commit_epoch());
         if !planted(Mutant::SiloWritesNotLocked) {
             for write in writes.writes() {
                 for group in write.group_numbers() {
@@ -286,7 +288,7 @@ impl Protocol for Silo {
             return Ok(local.newest_read(env.clock));
         }
         point("locked");
-        let epoch = env.clock.commit_epoch();
+        let epoch = early.unwrap_or_else(|| env.clock.commit_epoch());
         local.validate_reads(|record, group| writes.covers(record, group))?;
         local.validate_gaps()?;
 
@@ -298,6 +300,7 @@ impl Protocol for Silo {
             return Err(Conflict::EpochFull);
         }
         local.last = time;
+        decided(time);
 
         // Release fence, then relaxed data stores: a reader that copied one of them also finds the
         // lock bit or a newer stamp when it checks (pairs with the acquire fence in `read`).
@@ -308,6 +311,7 @@ impl Protocol for Silo {
                 write.group_numbers().for_each(|g| write.record.word(g).store(word, Ordering::Release));
                 crate::sync::yield_now();
             }
+            point("install");
             commit.install::<Self>(write, time);
             for group in write.group_numbers() {
                 // Release: publishes the data to whoever reads this stamp (Acquire).

@@ -18,7 +18,8 @@
 //!
 //! **Why extension is sound** (TT5). An extender raises `rts` and then reads `tid`; a writer locks
 //! `tid` and then reads `rts`; all four are SeqCst. Either the extender sees the lock, and gives up
-//! unless `rts` had been high enough before, or the writer sees the extension and commits after it.
+//! unless `rts` was high enough when the version was read, or the writer sees the extension and commits
+//! after it. An `rts` found high under a foreign lock proves nothing: a failed extension raises it as well.
 //! `rts` never decreases while a version stands (TT2): it is changed only by `fetch_max`, and by the
 //! installing writer to a commit time above it.
 //!
@@ -46,7 +47,7 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Wait, Work, fence, point, spin, work};
+use crate::sync::{AtomicU64, Ordering, Wait, Work, decided, fence, point, spin, work};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. Two words per column group: `tid` and `rts`.
@@ -282,10 +283,13 @@ impl Local {
             if tid & !stamp::LOCK != read.tid && !planted(Mutant::TicTocVersionNotCompared) {
                 return Err(Conflict::ReadChanged);
             }
-            // A foreign lock is harmless if the version was valid beyond `time` before (TT1). Equal
-            // is not enough here: the locker stores its new rts before its new tid, so an rts equal
-            // to `time` may already be that of a version which begins at `time`.
-            let safe = rts > time || planted(Mutant::TicTocForeignLockIgnored);
+            // The paper lets a foreign lock pass where rts has reached `time` by now (TT1). Here that proves
+            // nothing: with two words, an extension that fails because of this very lock has raised rts all
+            // the same, after the locker took its commit time from it. Only the rts that was read with the
+            // unlocked version counts, and the filter above has let that pass.
+            let safe = planted(Mutant::TicTocForeignLockIgnored)
+                || (rts > time && planted(Mutant::TicTocFailedRaiseTrusted))
+                || (rts >= time && planted(Mutant::TicTocSafeAtEqual));
             if stamp::is_locked(tid) && !own && !safe {
                 return Err(Conflict::Locked);
             }
@@ -302,6 +306,7 @@ impl Local {
 
 impl ConcurrencyWords for TicToc {
     const GROUP_WORDS: usize = 2;
+    const NAMES: &'static [&'static str] = &["stamp", "rts"];
 
     #[inline(always)]
     fn stamp_word(group: usize) -> usize {
@@ -404,14 +409,19 @@ impl Protocol for TicToc {
         let time = local.commit_time(env, writes);
         local.validate_at(time, writes)?;
         point("validated");
+        if !writes.is_empty() {
+            decided(time);
+        }
 
         // Release fence, then relaxed data stores; pairs with the acquire fence in `read`.
         fence(Ordering::Release);
         for write in writes.writes() {
+            point("install");
             commit.install::<Self>(write, time);
             for group in write.group_numbers() {
                 // TT16: rts first, so that no one sees a version whose rts lies below its wts.
                 rts!(write.record, group).store(time, Ordering::SeqCst);
+                point("between rts and tid");
                 tid!(write.record, group).store(stamp::of(time, write.present), Ordering::Release);
             }
         }

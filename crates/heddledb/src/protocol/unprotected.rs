@@ -11,7 +11,7 @@ use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, fence};
+use crate::sync::{Ordering, decided, fence};
 use crate::table::{GroupSet, Layout};
 
 /// The protocol. Its one word per group holds the stamp of the last writer, for logs and snapshots.
@@ -37,6 +37,7 @@ fn set_all(record: RecordRef, layout: &Layout, word: u64) {
 
 impl ConcurrencyWords for Unprotected {
     const GROUP_WORDS: usize = 1;
+    const NAMES: &'static [&'static str] = &["stamp"];
 
     #[inline(always)]
     fn stamp_word(group: usize) -> usize {
@@ -104,6 +105,7 @@ impl Protocol for Unprotected {
             return Err(Conflict::EpochFull);
         }
         local.last = time;
+        decided(time);
         for write in writes.writes() {
             for group in write.group_numbers() {
                 let word = write.record.word(group);

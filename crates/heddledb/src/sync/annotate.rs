@@ -35,6 +35,10 @@ mod silent {
     #[inline(always)]
     pub fn point(_: &'static str) {}
 
+    /// Tells whoever drives the simulation that this core's transaction cannot fail any more.
+    #[inline(always)]
+    pub fn decided(_: u64) {}
+
     /// Tells an observer something.
     #[inline(always)]
     pub fn note(_: impl FnOnce() -> String) {}
@@ -49,4 +53,4 @@ mod silent {
 }
 
 #[cfg(not(feature = "simulation"))]
-pub use silent::{name, note, point, shared_memory, work};
+pub use silent::{decided, name, note, point, shared_memory, work};

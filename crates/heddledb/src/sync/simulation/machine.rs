@@ -50,7 +50,12 @@ pub struct Settings {
     pub stack_bytes: usize,
     /// Is told every step.
     pub observer: Option<Observer>,
+    /// Is told of every transaction that cannot fail any more.
+    pub decided: Option<Decided>,
 }
+
+/// Is told by whom a transaction was decided to commit, and at which time.
+pub type Decided = Box<dyn FnMut(Option<Who>, u64)>;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -62,6 +67,7 @@ impl Default for Settings {
             steps_max: u64::MAX,
             stack_bytes: 256 << 10,
             observer: None,
+            decided: None,
         }
     }
 }
@@ -163,6 +169,8 @@ pub(super) struct Inside {
     pub htm: htm::Model,
     /// The core that was preempted or paused just now: others go first.
     resting: Option<usize>,
+    /// A core has become ready since the running one was chosen: it may outrank it.
+    woken: bool,
     /// Scratch.
     ready: Vec<usize>,
 }
@@ -175,6 +183,7 @@ pub(super) struct Machine {
     coroutines: RefCell<Vec<Option<Coroutine<(), (), ()>>>>,
     stack_bytes: usize,
     observer: RefCell<Option<Observer>>,
+    decided: RefCell<Option<Decided>>,
     pub observing: Cell<bool>,
     pub names: RefCell<Names>,
 }
@@ -182,6 +191,8 @@ pub(super) struct Machine {
 thread_local! {
     /// The machine that this thread simulates, if any; see `simulate`.
     static MACHINE: Cell<*const Machine> = const { Cell::new(std::ptr::null()) };
+    /// Stacks of ended cores, for the next of the same size: a search makes many thousands.
+    static STACKS: RefCell<Vec<(usize, DefaultStack)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The machine that this thread simulates.
@@ -192,6 +203,27 @@ pub(super) fn machine<'a>() -> Option<&'a Machine> {
     // that goes; nobody keeps the reference beyond a call, during which `simulate` has not returned (a
     // suspended core that is never resumed is forgotten with its stack, references included).
     (!machine.is_null()).then(|| unsafe { &*machine })
+}
+
+/// Stacks that a thread keeps.
+const STACKS_MAX: usize = 32;
+
+/// A stack of so many bytes.
+fn take_stack(bytes: usize) -> DefaultStack {
+    let kept = STACKS.with_borrow_mut(|stacks| {
+        let at = stacks.iter().rposition(|(size, _)| *size == bytes)?;
+        Some(stacks.swap_remove(at).1)
+    });
+    kept.unwrap_or_else(|| DefaultStack::new(bytes).expect("memory for a stack"))
+}
+
+/// Keeps the stack of a core that has ended.
+fn keep_stack(bytes: usize, stack: DefaultStack) {
+    STACKS.with_borrow_mut(|stacks| {
+        if stacks.len() < STACKS_MAX {
+            stacks.push((bytes, stack));
+        }
+    });
 }
 
 /// Whether this thread simulates.
@@ -234,7 +266,11 @@ impl Inside {
         } else if self.by_clock {
             (self.cores[me].clock, me) <= self.horizon
         } else {
-            !self.scheduler.preempts(me, self.steps)
+            let woken = std::mem::take(&mut self.woken);
+            let is_ready = |core: &usize| self.cores[*core].state == State::Ready;
+            let outranked =
+                woken && (0..self.cores.len()).filter(is_ready).any(|core| self.scheduler.prefers(core, me));
+            !outranked && !self.scheduler.preempts(me, self.steps)
         }
     }
 
@@ -264,6 +300,7 @@ impl Inside {
         }
         of.state = State::Ready;
         of.generation += 1;
+        self.woken = true;
         let clock = of.clock;
         self.enqueue(core, clock);
     }
@@ -363,6 +400,19 @@ impl Inside {
         of.state = State::Running;
     }
 
+    /// Whether the body has ended and a worker is dead: what it holds stays held, services that serve it
+    /// never end, and there is nothing more to learn.
+    fn is_over(&self) -> bool {
+        let is_worker = |core: &&Core| matches!(core.who, Some(Who::Worker(_)));
+        self.cores[0].state == State::Done
+            && self.cores.iter().any(|core| core.state == State::Killed)
+            && self
+                .cores
+                .iter()
+                .filter(is_worker)
+                .all(|core| matches!(core.state, State::Done | State::Killed))
+    }
+
     fn nobody(&self) -> Result<Option<usize>, Failure> {
         if self.cores.iter().all(|core| matches!(core.state, State::Done | State::Killed)) {
             return Ok(None);
@@ -377,12 +427,10 @@ impl Inside {
             match core.state {
                 State::Done => {}
                 State::Parked { what: Awaited::Key(key), .. } => {
-                    let others = self.cores.iter().enumerate();
-                    let end = others.filter(|(_, other)| std::ptr::from_ref(*other) as usize == key);
-                    let end: Vec<String> = end.map(|(_, other)| label(other.who)).collect();
-                    lines.push(match end.first() {
-                        Some(other) => format!("{name} waits for the end of {other}"),
-                        None => format!("{name} waits for a mutex, a condition or an end"),
+                    let end = key.checked_sub(1).and_then(|core| self.cores.get(core));
+                    lines.push(match end {
+                        Some(other) => format!("{name} waits for the end of {}", label(other.who)),
+                        None => format!("{name} waits for a mutex or a condition"),
                     });
                 }
                 State::Parked { what: Awaited::Line, .. } => lines.push(format!("{name} spins")),
@@ -407,7 +455,8 @@ pub(super) fn label(who: Option<Who>) -> String {
 
 impl Machine {
     fn new(settings: Settings) -> Self {
-        let Settings { topology, costs, schedule, events, steps_max, stack_bytes, observer } = settings;
+        let Settings { topology, costs, schedule, events, steps_max, stack_bytes, observer, decided } =
+            settings;
         Self {
             inside: RefCell::new(Inside {
                 cores: Vec::new(),
@@ -429,6 +478,7 @@ impl Machine {
                 services: 0,
                 htm: htm::Model::default(),
                 resting: None,
+                woken: false,
                 ready: Vec::new(),
             }),
             current: Cell::new(0),
@@ -437,6 +487,7 @@ impl Machine {
             stack_bytes,
             observing: Cell::new(observer.is_some()),
             observer: RefCell::new(observer),
+            decided: RefCell::new(decided),
             names: RefCell::new(Names::default()),
         }
     }
@@ -451,6 +502,14 @@ impl Machine {
         };
         if let Some(observer) = self.observer.borrow_mut().as_mut() {
             observer(&Observed { step, clock, who, what });
+        }
+    }
+
+    /// The running core's transaction commits at `time`.
+    pub fn decided(&self, time: u64) {
+        if let Some(tell) = self.decided.borrow_mut().as_mut() {
+            let who = self.inside.borrow().cores[self.current.get()].who;
+            tell(who, time);
         }
     }
 
@@ -640,10 +699,11 @@ impl Machine {
         self.suspend(me);
         let mut inside = self.inside.borrow_mut();
         let timed_out = inside.cores[me].timed_out;
-        if timed_out && let Awaited::Key(key) = what {
-            if let Some(waiters) = inside.waiters.get_mut(&key) {
-                waiters.retain(|core| *core != me);
-            }
+        if timed_out
+            && let Awaited::Key(key) = what
+            && let Some(waiters) = inside.waiters.get_mut(&key)
+        {
+            waiters.retain(|core| *core != me);
         }
         !timed_out
     }
@@ -749,7 +809,7 @@ impl Machine {
     /// Starts a core with `body`, at the clock of the running one.
     fn start(&self, who: Option<Who>, charged: bool, body: impl FnOnce() + 'static) -> usize {
         let number = self.coroutines.borrow().len();
-        let stack = DefaultStack::new(self.stack_bytes).expect("memory for a stack");
+        let stack = take_stack(self.stack_bytes);
         let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
             let machine = machine().expect("cores run inside a simulation");
             let me = machine.current.get();
@@ -799,6 +859,9 @@ impl Machine {
     /// Runs cores until none is left.
     fn run(&self) -> Result<(), Failure> {
         loop {
+            if self.inside.borrow().is_over() {
+                return Ok(());
+            }
             let Some(next) = self.inside.borrow_mut().choose()? else { return Ok(()) };
             self.current.set(next);
             self.charged.set(self.inside.borrow().cores[next].charged);
@@ -806,8 +869,7 @@ impl Machine {
                 self.coroutines.borrow_mut()[next].take().expect("a chosen core is suspended");
             match coroutine.resume(()) {
                 CoroutineResult::Yield(()) => self.coroutines.borrow_mut()[next] = Some(coroutine),
-                // Its stack goes now.
-                CoroutineResult::Return(()) => {}
+                CoroutineResult::Return(()) => keep_stack(self.stack_bytes, coroutine.into_stack()),
             }
         }
     }
@@ -824,7 +886,8 @@ fn end_key(core: usize) -> usize {
 /// Same settings, same body: the same result, to the last count.
 ///
 /// # Errors
-/// [`Failure`]. What the cores had on their stacks is then leaked, since they cannot go on.
+/// [`Failure`]. What the cores had on their stacks is then leaked, since they cannot go on; so is what a
+/// killed core had.
 ///
 /// # Panics
 /// Inside a simulation.
@@ -841,10 +904,14 @@ pub fn simulate<R: 'static>(settings: Settings, body: impl FnOnce() -> R + 'stat
     let ended = machine.run();
     let left: Vec<_> = machine.coroutines.borrow_mut().drain(..).flatten().collect();
     MACHINE.set(std::ptr::null());
-    if !left.is_empty() {
-        // Stacks that cannot be unwound: their owners were killed, or wait for ever.
-        left.into_iter().for_each(std::mem::forget);
-        std::mem::forget(machine);
+    for mut core in left {
+        // It cannot be unwound: it was killed, or waits for ever, and may hold what others wait for. What its
+        // stack owns is leaked; its stack is not.
+        // SAFETY: this skips destructors on a stack that nobody goes on with, as a leak does. Nothing on a
+        // core's stack is borrowed from outside: threads of `sync` take only what they own, and whoever
+        // else would use what they share is another of these cores.
+        unsafe { core.force_reset() };
+        keep_stack(machine.stack_bytes, core.into_stack());
     }
     let result = outcome.lock().expect("nobody panics with it").take();
     match (ended, result) {

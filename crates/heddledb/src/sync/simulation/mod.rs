@@ -24,7 +24,7 @@ pub use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 pub use blocking::{Condvar, Mutex, MutexGuard, WaitTimeoutResult, thread};
 pub use costs::{Costs, Counts, Topology};
 pub use directory::Kind;
-pub use machine::{Failure, Settings, clock, costs, counts, free, simulate, simulated, steps};
+pub use machine::{Decided, Failure, Settings, clock, costs, counts, free, simulate, simulated, steps};
 pub use schedule::{Event, Fate, Schedule, When, Who};
 pub use trace::{Observed, Observer, What};
 
@@ -100,6 +100,15 @@ pub fn work(work: Work) {
 pub fn point(name: &'static str) {
     if let Some(machine) = machine() {
         machine.point(name);
+    }
+}
+
+/// Tells whoever drives the simulation that this core's transaction cannot fail any more, and at which time it
+/// commits: so that it is known what became of one whose worker is killed.
+#[inline(always)]
+pub fn decided(time: u64) {
+    if let Some(machine) = machine() {
+        machine.decided(time);
     }
 }
 

@@ -1,0 +1,166 @@
+//! Plants each known bug of concurrency in turn and requires the search in simulation to find it.
+//!
+//! `cargo run --release -p heddledb-simulator --features mutants --bin hunt` runs them all, each in a process of
+//! its own, and exits with 1 if one survives. `... hunt NAME` hunts one; `... hunt PROTOCOL [FAULTS [SEED [STEPS]]]`
+//! searches an engine without a planted bug; `... hunt replay SPEC [NAME]` replays what was found.
+
+#![forbid(unsafe_code)]
+
+use heddledb::protocol::Kind;
+use heddledb::{Mutant, plant};
+use heddledb_simulator::search::{Budget, Faults, Progress, ReplayOptions, Spec, hunt, replay};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// A mutant that is not found within this time has survived.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Steps of a search, unless told.
+const STEPS: u64 = 2_000_000;
+/// Simulations of one protocol and kind of faults before the next has its turn.
+const TURN: u64 = 500;
+
+/// The searches that must find a mutant, in turns: those of its room.
+fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
+    let name = format!("{mutant:?}");
+    let is_of = |rooms: &[&str]| rooms.iter().any(|room| name.starts_with(room));
+    if is_of(&["TicToc"]) {
+        vec![(Kind::TicToc, Faults::None), (Kind::TicTocSorted, Faults::None)]
+    } else if is_of(&["Locking"]) {
+        vec![(Kind::NoWait, Faults::None), (Kind::WaitDie, Faults::None)]
+    } else if is_of(&["Log", "Recovery"]) {
+        vec![(Kind::Silo, Faults::Disk), (Kind::NoWait, Faults::Disk)]
+    } else {
+        vec![(Kind::Silo, Faults::None)]
+    }
+}
+
+/// Whether the search has to find it: what needs a damaged disk, many lives or a checkpoint is for others.
+fn is_required(mutant: Mutant) -> bool {
+    let name = format!("{mutant:?}");
+    !(["Recovery", "Checkpoint"].iter().any(|room| name.starts_with(room))
+        || name.starts_with("Log") && !name.starts_with("Locking"))
+}
+
+/// Searches with one bug until it is found or time is up. What to print.
+fn find(mutant: Mutant) -> Option<String> {
+    plant(Some(mutant));
+    let rooms = rooms(mutant);
+    let (begun, mut simulations, mut steps) = (Instant::now(), 0, 0);
+    for turn in 0.. {
+        for (kind, faults) in &rooms {
+            let outcome = hunt(*kind, *faults, turn * TURN, Budget::simulations(TURN), &mut |_| {});
+            simulations += outcome.progress.simulations;
+            steps += outcome.progress.steps;
+            if let Some(finding) = outcome.finding {
+                let seconds = begun.elapsed().as_secs_f64();
+                return Some(format!(
+                    "{seconds:6.2} s  {simulations:6} simulations {steps:9} steps  {}  {}",
+                    finding.command(),
+                    finding.smallest_violation.lines().next().unwrap_or_default()
+                ));
+            }
+        }
+        if begun.elapsed() > PATIENCE {
+            return None;
+        }
+    }
+    None
+}
+
+fn search(kind: Kind, faults: Faults, from: u64, steps: u64) -> bool {
+    let mut told = Instant::now();
+    let mut tell = |progress: &Progress| {
+        if told.elapsed() > Duration::from_secs(5) {
+            told = Instant::now();
+            eprintln!("{kind} {faults}: {progress:?}");
+        }
+    };
+    let outcome = hunt(kind, faults, from, Budget::steps(steps), &mut tell);
+    let Progress { simulations, steps, commits, stuck, elapsed } = outcome.progress;
+    let seconds = elapsed.as_secs_f64();
+    println!(
+        "{:14} {:6} {simulations:8} simulations {steps:10} steps {commits:8} commits {stuck:6} stuck {seconds:7.2} s \
+         {:7.0} simulations/s {:6.2} M steps/s",
+        kind.name(),
+        faults.name(),
+        simulations as f64 / seconds,
+        steps as f64 / seconds / 1e6
+    );
+    if let Some(finding) = &outcome.finding {
+        println!("{finding}");
+    }
+    outcome.finding.is_none()
+}
+
+fn all() -> std::io::Result<ExitCode> {
+    let mut survivors = 0;
+    let program = std::env::current_exe()?;
+    for mutant in Mutant::ALL {
+        let name = format!("{mutant:?}");
+        let output = Command::new(&program).arg(&name).stderr(Stdio::null()).output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let missed = !output.status.success();
+        survivors += u32::from(missed && is_required(*mutant));
+        let rare = if mutant.is_rare() { " (rare)" } else { "" };
+        match text.lines().last() {
+            Some(line) if !missed => println!("{:32} {line}", name + rare),
+            _ if is_required(*mutant) => println!("{name:32} SURVIVED"),
+            _ => println!("{name:32} not found; the crash tests' to find"),
+        }
+    }
+    println!("{survivors} survived");
+    Ok(ExitCode::from(u8::from(survivors > 0)))
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let by_name = |name: &str| Mutant::ALL.iter().copied().find(|mutant| format!("{mutant:?}") == name);
+    let Some(first) = arguments.first() else {
+        return all().unwrap_or_else(|error| {
+            eprintln!("the hunt cannot start itself again: {error}");
+            ExitCode::from(2)
+        });
+    };
+    if let Some(mutant) = by_name(first) {
+        return match find(mutant) {
+            Some(line) => {
+                println!("{line}");
+                ExitCode::SUCCESS
+            }
+            None => ExitCode::FAILURE,
+        };
+    }
+    if first == "replay" {
+        plant(arguments.get(2).and_then(|name| by_name(name)));
+        return match arguments.get(1).map(|text| text.parse::<Spec>()) {
+            Some(Ok(spec)) => match replay(spec, &ReplayOptions::default(), &mut std::io::stdout().lock()) {
+                Ok(_) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            },
+            Some(Err(error)) => {
+                eprintln!("{error}");
+                ExitCode::from(2)
+            }
+            None => {
+                eprintln!("name what to replay, as in `hunt replay silo/4711`");
+                ExitCode::from(2)
+            }
+        };
+    }
+    let number = |at: usize, or: u64| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(or);
+    let faults = match arguments.get(1).map(|name| name.parse::<Faults>()) {
+        None => Faults::None,
+        Some(Ok(faults)) => faults,
+        Some(Err(error)) => {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    };
+    match first.parse::<Kind>() {
+        Ok(kind) => ExitCode::from(u8::from(!search(kind, faults, number(2, 0), number(3, STEPS)))),
+        Err(error) => {
+            eprintln!("{error}; or name a mutant: {:?}", Mutant::ALL);
+            ExitCode::from(2)
+        }
+    }
+}

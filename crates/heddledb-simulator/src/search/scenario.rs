@@ -1,0 +1,352 @@
+//! What one seed stands for: a program, a schedule, and when the epoch advances.
+//!
+//! Everything is drawn from the seed in one fixed order, so a seed means the same for ever, whatever is cut
+//! away from it later. Programs are small on purpose: a bug of concurrency shows with two or three
+//! transactions on two or three keys, and of small simulations thousands fit into a second. What varies is
+//! what the small size hides: which keys are there, how full a leaf is, who is slow where.
+
+use super::{Cut, Faults};
+use heddledb::simulation::{Event, Fate, Schedule, When, Who};
+use heddledb::sync::Random;
+use std::fmt;
+
+/// One step of a transaction over the recorded tables; table 0 is ordered, table 1 hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Read(u8, u64),
+    Write(u8, u64),
+    Update(u8, u64),
+    Insert(u8, u64),
+    Upsert(u8, u64),
+    Overwrite(u8, u64),
+    Delete(u8, u64),
+    Remove(u8, u64),
+    Scan { low: u64, high: u64, reverse: bool, limit: usize },
+    GiveUp,
+}
+
+/// A transaction of a recorded history.
+#[derive(Clone, Debug)]
+pub(super) struct Steps {
+    /// It looks at a snapshot instead of writing.
+    pub is_snapshot: bool,
+    /// Its commit waits until it is durable; with a disk only.
+    pub waits: bool,
+    pub steps: Vec<Step>,
+}
+
+/// What the workers do.
+#[derive(Clone, Debug)]
+pub(super) enum Program {
+    /// Anything, recorded and judged as a history.
+    History {
+        /// Rows at the start: table and key.
+        rows: Vec<(u8, u64)>,
+        /// Rows that are inserted and deleted before, so that the tree has sparse leaves.
+        passing: Vec<u64>,
+        /// Keys that the last look covers.
+        keys: u64,
+        /// By worker.
+        plans: Vec<Vec<Steps>>,
+    },
+    /// One with an invariant.
+    Invariant(Invariant),
+}
+
+/// Programs of which it is known what must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Invariant {
+    /// Money moves between rows of two tables: the sum stays, also for scans and snapshots.
+    Transfers,
+    /// Of two rows each worker raises his own if the other is not raised: never both.
+    Skew,
+    /// Each inserts his row if the range is empty: one appears.
+    Unless,
+    /// A row of each table come and go together.
+    Pairs,
+    /// Each sets his row to his neighbour's plus one: not all can have seen a zero.
+    Ring,
+    /// Values move, and the index with them.
+    Index,
+    /// Adds commute, and each counts once.
+    Counters,
+}
+
+impl Invariant {
+    const ALL: [Self; 7] =
+        [Self::Transfers, Self::Skew, Self::Unless, Self::Pairs, Self::Ring, Self::Index, Self::Counters];
+}
+
+/// How the epoch advances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Epochs {
+    /// A worker of its own advances it so many times, and lets others run in between or not.
+    Worker { advances: u64, yields: bool },
+    /// The database's own thread, every so many nanoseconds.
+    Service { interval_ns: u64 },
+}
+
+/// What goes wrong with the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Disk {
+    /// From which operation on the power is off, or the device fails.
+    pub fails_at: Option<(u64, bool)>,
+    /// Nanoseconds that an operation takes.
+    pub latency_ns: u64,
+    /// Draws what survives.
+    pub luck: u64,
+    /// The process is killed, but the power stays.
+    pub keeps_power: bool,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(super) struct Scenario {
+    pub program: Program,
+    pub workers: usize,
+    /// Transactions of each worker, at most.
+    pub transactions: usize,
+    pub schedule: Schedule,
+    pub epochs: Epochs,
+    pub events: Vec<Event>,
+    pub disk: Option<Disk>,
+    pub seed: u64,
+}
+
+/// Named places of the engine at which a delay may be ordered.
+const POINTS: [&str; 11] = [
+    "commit",
+    "epoch read",
+    "locked",
+    "validated",
+    "install",
+    "between rts and tid",
+    "child",
+    "split",
+    "merge",
+    "unlink",
+    "advance",
+];
+/// Those of the log.
+const LOG_POINTS: [&str; 2] = ["round taken", "round durable"];
+
+/// Tries of a transaction that conflicts.
+pub(super) const TRIES: u64 = 12;
+
+fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
+    of[random.below(of.len() as u64) as usize]
+}
+
+impl Scenario {
+    /// What a seed stands for, and what is left of it after `cut`.
+    pub fn draw(seed: u64, faults: Faults, workers_max: usize, cut: Option<Cut>) -> Self {
+        let mut random = Random::new(Random::new(seed).next_u64() ^ (faults as u64) << 56);
+        let random = &mut random;
+        let workers = (2 + random.below(5).min(3) as usize).min(workers_max);
+        let transactions = 1 + random.below(4) as usize;
+        let history = faults != Faults::None || random.below(4) != 0;
+        let program = match history {
+            true => draw_history(random, workers, transactions, faults),
+            false => Program::Invariant(pick(random, &Invariant::ALL)),
+        };
+        let schedule = draw_schedule(random);
+        let epochs = match random.below(3) {
+            0 => Epochs::Service { interval_ns: pick(random, &[100, 300, 1_000, 3_000, 10_000]) },
+            _ => Epochs::Worker { advances: random.below(7), yields: random.below(2) == 0 },
+        };
+        let events = draw_events(random, workers, faults);
+        let mut disk = None;
+        let mut epochs = epochs;
+        if faults == Faults::Disk {
+            epochs = Epochs::Service { interval_ns: pick(random, &[300, 1_000, 3_000, 10_000]) };
+            disk = Some(Disk {
+                fails_at: (random.below(2) == 0).then(|| (random.below(60), random.below(3) == 0)),
+                latency_ns: pick(random, &[0, 50, 200, 1_000]),
+                luck: random.next_u64(),
+                keeps_power: random.below(4) == 0,
+            });
+        }
+        let mut all = Self { program, workers, transactions, schedule, epochs, events, disk, seed };
+        if let Some(cut) = cut {
+            all.cut(cut);
+        }
+        all
+    }
+
+    /// Whether a worker may die.
+    pub fn has_deaths(&self) -> bool {
+        self.events.iter().any(|event| event.fate == Fate::Kill)
+    }
+
+    /// Whether anything is ordered to go wrong.
+    pub fn faults(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        self.workers = self.workers.min(cut.workers);
+        self.transactions = self.transactions.min(cut.transactions);
+        if let Program::History { plans, .. } = &mut self.program {
+            plans.truncate(cut.workers);
+            plans.iter_mut().for_each(|plan| plan.truncate(cut.transactions));
+        }
+        self.events.truncate(cut.events);
+        if let Schedule::Random { seed, .. } | Schedule::Pct { seed, .. } = &mut self.schedule {
+            *seed = seed.wrapping_add(cut.salt);
+        }
+    }
+}
+
+fn draw_schedule(random: &mut Random) -> Schedule {
+    let seed = random.next_u64();
+    match random.below(5) {
+        0 | 1 => Schedule::Pct {
+            seed,
+            changes: 1 + random.below(5) as u32,
+            steps: pick(random, &[60, 150, 400, 1_000]),
+        },
+        _ => Schedule::Random { seed, odds: pick(random, &[1, 2, 3, 5, 8, 14, 30, 80]) },
+    }
+}
+
+fn draw_history(random: &mut Random, workers: usize, transactions: usize, faults: Faults) -> Program {
+    let (mut rows, mut passing) = (Vec::new(), Vec::new());
+    // Mostly few keys; sometimes a tree whose leaf is about to split, or to be merged.
+    let (base, keys, ordered_odds) = match random.below(8) {
+        6 if faults != Faults::Disk => {
+            // Full leaves hold 30 entries.
+            let there = 28 + random.below(4);
+            rows.extend((0..there).map(|key| (0, key * 2)));
+            (random.below(2) * 26 + 2, 34, 6)
+        }
+        7 if faults != Faults::Disk => {
+            // A full leaf and the start of another, then most rows go.
+            let (left, right) = (4 + random.below(6), 1 + random.below(5));
+            let stays = |key: &u64| *key < left || (30..30 + right).contains(key);
+            rows.extend((0..36).filter(stays).map(|key| (0, key)));
+            passing.extend((0..36).filter(|key| !stays(key)));
+            (0, 36, 6)
+        }
+        _ => {
+            let keys = 1 + random.below(5);
+            let odds = random.below(4);
+            for table in 0..2 {
+                rows.extend((0..keys).filter(|_| random.below(4) < odds).map(|key| (table, key)));
+            }
+            (0, keys, 4)
+        }
+    };
+    let table = |random: &mut Random| u8::from(random.below(8) >= ordered_odds);
+    let small = keys <= 8;
+    let step = |random: &mut Random| {
+        let key = match small {
+            true => random.below(keys),
+            // Around the place where something will happen.
+            false if random.below(4) != 0 => base + random.below(10),
+            false => random.below(keys),
+        };
+        let table = table(random);
+        match random.below(32) {
+            0..10 => Step::Read(table, key),
+            10..15 => Step::Write(table, key),
+            15..17 => Step::Update(table, key),
+            17..19 => Step::Insert(table, key),
+            19..21 => Step::Upsert(table, key),
+            21..23 => Step::Overwrite(table, key),
+            23..25 => Step::Delete(table, key),
+            25..27 => Step::Remove(table, key),
+            27 if random.below(4) == 0 => Step::GiveUp,
+            _ => {
+                let high = key + random.below(4);
+                let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
+                Step::Scan { low: key, high, reverse: random.below(2) == 0, limit }
+            }
+        }
+    };
+    let length = 1 + random.below(6);
+    let snapshot_odds = pick(random, &[3, 7, 20]);
+    let mut plans = Vec::new();
+    for _ in 0..workers {
+        let mut plan = Vec::new();
+        for _ in 0..transactions {
+            let count = 1 + random.below(length);
+            plan.push(Steps {
+                is_snapshot: random.below(snapshot_odds) == 0,
+                waits: random.below(2) == 0,
+                steps: (0..count).map(|_| step(random)).collect(),
+            });
+        }
+        plans.push(plan);
+    }
+    Program::History { rows, passing, keys: keys.max(base + 10) + 4, plans }
+}
+
+fn draw_events(random: &mut Random, workers: usize, faults: Faults) -> Vec<Event> {
+    // The epoch's worker is the one behind the others.
+    let who = |random: &mut Random| match (faults, random.below(8)) {
+        (Faults::Disk, 0 | 1) => Who::Service(0),
+        (_, 2) => Who::Worker(workers),
+        _ => Who::Worker(random.below(workers as u64) as usize),
+    };
+    let when = |random: &mut Random, who: Who| match (random.below(4), who) {
+        (0, _) => When::Access(random.below(400)),
+        (1, Who::Service(_)) => When::Wait(1 + random.below(8)),
+        (1, _) if faults == Faults::Disk => When::Wait(1 + random.below(8)),
+        (2, _) if faults == Faults::Disk => {
+            When::Point(pick(random, &LOG_POINTS).to_owned(), 1 + random.below(3))
+        }
+        _ => When::Point(pick(random, &POINTS).to_owned(), 1 + random.below(3)),
+    };
+    let count = match faults {
+        Faults::None => random.below(3).saturating_sub(random.below(2)),
+        _ => 1 + random.below(3),
+    };
+    let mut events = Vec::new();
+    for _ in 0..count {
+        let who = who(random);
+        let when = when(random, who);
+        let fate = match faults {
+            Faults::None => Fate::Stall(20 << random.below(6)),
+            Faults::Stall => Fate::Stall(200 << random.below(8)),
+            Faults::Kill | Faults::Disk if random.below(3) != 0 => Fate::Kill,
+            Faults::Kill | Faults::Disk => Fate::Stall(50 << random.below(8)),
+        };
+        events.push(Event { who, when, fate });
+    }
+    events
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.program {
+            Program::Invariant(invariant) => {
+                writeln!(f, "program:  {invariant:?}, {} workers", self.workers)?;
+            }
+            Program::History { rows, passing, plans, .. } => {
+                let rows: Vec<String> = rows
+                    .iter()
+                    .map(|(table, key)| format!("{}{key}", "oh".as_bytes()[*table as usize] as char))
+                    .collect();
+                writeln!(f, "rows:     {}", if rows.is_empty() { "none".into() } else { rows.join(" ") })?;
+                if !passing.is_empty() {
+                    writeln!(f, "deleted:  {passing:?} of the ordered table")?;
+                }
+                for (worker, plan) in plans.iter().enumerate() {
+                    for (number, one) in plan.iter().enumerate() {
+                        let kind = if one.is_snapshot { " (snapshot)" } else { "" };
+                        writeln!(f, "worker {worker}, transaction {number}{kind}: {:?}", one.steps)?;
+                    }
+                }
+            }
+        }
+        writeln!(f, "schedule: {:?}", self.schedule)?;
+        writeln!(f, "epochs:   {:?}", self.epochs)?;
+        for event in &self.events {
+            writeln!(f, "ordered:  {:?} {:?} {:?}", event.who, event.when, event.fate)?;
+        }
+        if let Some(disk) = &self.disk {
+            writeln!(f, "disk:     {disk:?}")?;
+        }
+        Ok(())
+    }
+}

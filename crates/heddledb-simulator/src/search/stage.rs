@@ -1,0 +1,760 @@
+//! One scenario on the virtual machine, and what was recorded of it.
+//!
+//! The record lies outside the simulation, so that it outlives workers that are killed and simulations that
+//! do not end. An attempt is entered when it begins, each of its operations when it has returned, and its
+//! outcome when the worker knows it. What a dead worker's attempt came to is known as well: the engine tells
+//! of every transaction that cannot fail any more, and at which time it commits
+//! ([`heddledb::sync::decided`]).
+
+use super::disk::Timed;
+use super::scenario::{Disk, Epochs, Invariant, Program, Scenario, Step, Steps, TRIES};
+use heddledb::protocol::Visitor;
+use heddledb::simulation::{Costs, Failure, Observer, Settings, Who, free, simulate, steps};
+use heddledb::storage::{Fault, Simulated};
+use heddledb::sync::{Random, thread, yield_now};
+use heddledb::{
+    Database, Durability, Error, Misuse, Protocol, ReadTransaction, Result, Scan, Session, Table,
+    Transaction, Txn,
+};
+use heddledb_check::history::{ABSENT, Attempt, Op, Status};
+use heddledb_check::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
+use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A row of the programs with invariants.
+#[derive(Table, Clone, Copy, Debug)]
+#[table(name = "account", index(AccountByValue(value)))]
+pub(super) struct Account {
+    #[key]
+    key: u64,
+    value: i64,
+    #[group(visits)]
+    visits: i64,
+}
+
+/// Its hashed twin.
+#[derive(Table, Clone, Copy, Debug)]
+#[table(name = "slot", hash)]
+pub(super) struct Slot {
+    #[key]
+    key: u64,
+    value: i64,
+}
+
+/// How an attempt stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It runs, or its worker never came back.
+    Open,
+    /// Its worker was told.
+    Ended,
+    /// Its worker was told that it is durable.
+    Acknowledged,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub attempt: Attempt,
+    pub state: State,
+}
+
+/// What was recorded.
+#[derive(Default)]
+pub(super) struct Record {
+    clock: Cell<u64>,
+    version: Cell<u64>,
+    pub entries: RefCell<Vec<Entry>>,
+    /// By worker: when the attempt that it runs was decided to commit; 0 before.
+    decided: RefCell<Vec<u64>>,
+    /// What is wrong without a judge.
+    pub wrong: RefCell<Vec<String>>,
+    pub commits: Cell<u64>,
+}
+
+/// What came of a scenario.
+pub(super) struct Run {
+    pub record: Rc<Record>,
+    pub failure: Option<Failure>,
+    pub steps: u64,
+    pub disk: Option<Simulated>,
+}
+
+impl Record {
+    fn now(&self) -> u64 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
+    }
+
+    fn begin(&self, worker: usize) -> usize {
+        self.decided.borrow_mut()[worker] = 0;
+        let (session, begin) = (worker as u32, self.now());
+        let attempt =
+            Attempt { session, begin, end: u64::MAX, status: Status::Lost, stamp: 0, ops: Vec::new() };
+        let mut entries = self.entries.borrow_mut();
+        entries.push(Entry { attempt, state: State::Open });
+        entries.len() - 1
+    }
+
+    fn end(&self, at: usize, status: Status, stamp: u64, state: State) {
+        let end = self.now();
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[at];
+        let wrote = writes(&entry.attempt);
+        entry.attempt.end = end;
+        entry.attempt.status = status;
+        entry.state = state;
+        if status == Status::Committed {
+            self.commits.set(self.commits.get() + 1);
+            if wrote {
+                entry.attempt.stamp = stamp;
+                let decided = self.decided.borrow()[entry.attempt.session as usize];
+                if decided != stamp {
+                    drop(entries);
+                    self.say(format!("a commit at {stamp:#x} was announced for {decided:#x}"));
+                }
+            }
+        }
+    }
+
+    pub fn say(&self, what: String) {
+        self.wrong.borrow_mut().push(what);
+    }
+
+    /// Gives the attempts that never ended the outcome that was decided.
+    pub fn settle(&self) {
+        let last = self.now();
+        let decided = self.decided.borrow();
+        for entry in self.entries.borrow_mut().iter_mut().filter(|entry| entry.state == State::Open) {
+            let attempt = &mut entry.attempt;
+            attempt.end = last;
+            let time = decided[attempt.session as usize];
+            if time != 0 && writes(attempt) {
+                attempt.status = Status::Survived;
+                attempt.stamp = time;
+            }
+        }
+    }
+}
+
+/// Whether it did more than read.
+pub(super) fn writes(attempt: &Attempt) -> bool {
+    attempt.ops.iter().any(|op| matches!(op, Op::Write(..) | Op::Delete(..)))
+}
+
+/// Accesses after which a simulation is given up.
+const STEPS_MAX: u64 = 400_000;
+/// The same where a dead worker may keep others waiting for ever.
+const STEPS_MAX_WITH_DEATHS: u64 = 25_000;
+
+/// Runs a scenario: a visitor of the protocol.
+pub(super) struct Stage {
+    pub scenario: Rc<Scenario>,
+    pub observer: Option<Observer>,
+}
+
+impl Visitor for Stage {
+    type Output = Run;
+
+    fn visit<P: Protocol>(self, options: P::Options) -> Run {
+        let Self { scenario, observer } = self;
+        let record = Rc::new(Record::default());
+        // Workers, the epoch's, the last look, the body.
+        record.decided.borrow_mut().resize(scenario.workers + 3, 0);
+        let told = Rc::clone(&record);
+        let decided = move |who: Option<Who>, time: u64| {
+            let mut decided = told.decided.borrow_mut();
+            let last = decided.len() - 1;
+            match who {
+                Some(Who::Worker(worker)) => decided[worker.min(last)] = time,
+                Some(Who::Service(_)) => {}
+                None => decided[last] = time,
+            }
+        };
+        let deaths = scenario.has_deaths();
+        // What caches would do is of no interest here, and they cost time to make.
+        let costs = Costs { cache_lines: 16, shared_cache_lines: 16, ..Costs::default() };
+        let settings = Settings {
+            costs,
+            schedule: scenario.schedule,
+            events: scenario.events.clone(),
+            steps_max: if deaths { STEPS_MAX_WITH_DEATHS } else { STEPS_MAX },
+            observer,
+            decided: Some(Box::new(decided)),
+            ..Settings::default()
+        };
+        let disk = scenario.disk.map(|_| Simulated::new());
+        let play = Play { scenario, record: Rc::clone(&record), disk: disk.clone() };
+        let outcome = simulate(settings, move || play.body::<P>(options));
+        let (failure, steps) = match outcome {
+            Ok(Ok(steps)) => (None, steps),
+            Ok(Err(error)) => {
+                record.say(format!("an operation failed with: {error}"));
+                (None, 0)
+            }
+            Err(failure) => {
+                let steps = match &failure {
+                    Failure::Deadlock { steps, .. } | Failure::Endless { steps, .. } => *steps,
+                    Failure::Panic(_) => 0,
+                };
+                (Some(failure), steps)
+            }
+        };
+        record.settle();
+        Run { record, failure, steps, disk }
+    }
+}
+
+/// What the body and the workers have.
+#[derive(Clone)]
+struct Play {
+    scenario: Rc<Scenario>,
+    record: Rc<Record>,
+    disk: Option<Simulated>,
+}
+
+/// Opens a database over the tables of a scenario.
+pub(super) fn open<P: Protocol>(
+    options: P::Options,
+    sessions: usize,
+    disk: Option<(Simulated, Duration)>,
+    epochs: Epochs,
+) -> Result<Database<P>> {
+    let builder = Database::builder().protocol::<P>().options(options).sessions(sessions);
+    let builder = builder.table::<Ordered>(0).table::<Hashed>(0);
+    let builder = match epochs {
+        Epochs::Service { interval_ns } => builder.epoch_interval(Duration::from_nanos(interval_ns)),
+        Epochs::Worker { .. } => builder.manual_epochs(),
+    };
+    match disk {
+        None => builder.table::<Account>(0).table::<Slot>(0).open(),
+        Some((disk, latency)) => {
+            let storage = Arc::new(Timed { disk, latency });
+            builder.storage(storage).recovery_threads(1).checkpoint_after(None).open()
+        }
+    }
+}
+
+impl Play {
+    fn body<P: Protocol>(self, options: P::Options) -> Result<u64> {
+        let scenario = &*self.scenario;
+        let disk = scenario.disk.map(|settings| {
+            let latency = Duration::from_nanos(settings.latency_ns);
+            (self.disk.clone().expect("made with the scenario"), latency)
+        });
+        let sessions = (scenario.workers + 2).min(P::SESSIONS_MAX);
+        let db = open::<P>(options, sessions, disk, scenario.epochs)?;
+        self.prepare(&db)?;
+        if let Some((Disk { fails_at: Some((after, is_error)), .. }, disk)) =
+            scenario.disk.zip(self.disk.as_ref())
+        {
+            let fault = if is_error { Fault::Error } else { Fault::PowerCut };
+            disk.fail(disk.operations() + after, fault);
+        }
+        let mut workers = Vec::new();
+        for number in 0..scenario.workers {
+            let (play, db) = (self.clone(), db.clone());
+            workers.push(thread::spawn_worker(number, move || play.work(&db, number)));
+        }
+        if let Epochs::Worker { advances, yields } = scenario.epochs {
+            let db = db.clone();
+            let advance = move || {
+                for _ in 0..advances {
+                    db.advance_epoch();
+                    if yields {
+                        yield_now();
+                    }
+                }
+                Ok(())
+            };
+            workers.push(thread::spawn_worker(scenario.workers, advance));
+        }
+        for (number, worker) in workers.into_iter().enumerate() {
+            self.ended(number, worker.join());
+        }
+        // Who may have to wait for the dead looks on a core of his own: there waiting is counted.
+        if scenario.has_deaths() {
+            let (play, last) = (self.clone(), db.clone());
+            let number = scenario.workers + 1;
+            let look = thread::spawn_worker(number, move || play.look(&last, number));
+            self.ended(number, look.join());
+        } else {
+            self.look(&db, scenario.workers + 1)?;
+        }
+        let steps = steps();
+        drop(db);
+        Ok(steps)
+    }
+
+    fn ended(&self, number: usize, outcome: thread::Result<Result<()>>) {
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.record.say(format!("worker {number} failed with: {error}")),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+                let text = text.unwrap_or_else(|| "a panic".to_owned());
+                if text != "killed" {
+                    self.record.say(format!("worker {number} panicked: {text}"));
+                }
+            }
+        }
+    }
+
+    /// Fills the tables.
+    fn prepare<P: Protocol>(&self, db: &Database<P>) -> Result<()> {
+        let mut session = db.session()?;
+        match &self.scenario.program {
+            Program::History { rows, passing, .. } => {
+                let body = self.scenario.workers + 2;
+                if !rows.is_empty() || !passing.is_empty() {
+                    let mut all: Vec<(u8, u64)> = rows.clone();
+                    all.extend(passing.iter().map(|key| (ORDERED, *key)));
+                    all.sort_unstable();
+                    self.attempt(&mut session, body, false, all.len(), |recorder, at| {
+                        recorder.insert(all[at].0, all[at].1)
+                    })?;
+                }
+                if !passing.is_empty() {
+                    self.attempt(&mut session, body, false, passing.len(), |recorder, at| {
+                        recorder.remove(ORDERED, passing[at])
+                    })?;
+                    for _ in 0..4 {
+                        db.advance_epoch();
+                    }
+                    // Ends of transactions reclaim.
+                    for _ in 0..8 {
+                        session.run(|_| Ok(()))?;
+                        db.advance_epoch();
+                    }
+                }
+                Ok(())
+            }
+            Program::Invariant(invariant) => {
+                let keys = match invariant {
+                    Invariant::Unless | Invariant::Pairs => 0..0,
+                    Invariant::Skew | Invariant::Ring => 0..self.scenario.workers as u64,
+                    _ => 0..4,
+                };
+                let value = if *invariant == Invariant::Transfers { 10 } else { 0 };
+                session.run(|tx| {
+                    for key in keys.clone() {
+                        tx.insert(Account { key, value, visits: 0 })?;
+                        tx.insert(Slot { key, value })?;
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    fn work<P: Protocol>(&self, db: &Database<P>, number: usize) -> Result<()> {
+        let mut session = free(|| db.session())?;
+        let scenario = &*self.scenario;
+        match &scenario.program {
+            Program::Invariant(invariant) => {
+                for round in 0..scenario.transactions {
+                    self.round(&mut session, *invariant, number, round)?;
+                }
+                Ok(())
+            }
+            Program::History { plans, .. } => {
+                let plan = plans.get(number).map_or(&[][..], |plan| plan);
+                for steps in plan {
+                    if !self.transaction(&mut session, number, steps)? {
+                        return Ok(());
+                    }
+                }
+                if scenario.disk.is_some() && number == 0 {
+                    self.flush(db);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes everything so far durable.
+    fn flush<P: Protocol>(&self, db: &Database<P>) {
+        // What commits while it waits is not promised.
+        let is_due = |entry: &Entry| entry.state == State::Ended && writes(&entry.attempt);
+        let due: Vec<bool> = self.record.entries.borrow().iter().map(is_due).collect();
+        if db.flush().is_err() {
+            return;
+        }
+        for (entry, _) in self.record.entries.borrow_mut().iter_mut().zip(due).filter(|(_, due)| *due) {
+            entry.state = State::Acknowledged;
+        }
+    }
+
+    /// Runs a transaction until it does not conflict. False if the log has failed.
+    fn transaction<P: Protocol>(
+        &self,
+        session: &mut Session<P>,
+        number: usize,
+        steps: &Steps,
+    ) -> Result<bool> {
+        let waits = steps.waits && self.scenario.disk.is_some();
+        if self.scenario.disk.is_some() {
+            session.set_durability(if waits { Durability::Sync } else { Durability::Epoch })?;
+        }
+        if steps.is_snapshot {
+            return self.snapshot(session, number, steps);
+        }
+        let body = steps.steps.len();
+        for _ in 0..TRIES {
+            match self
+                .attempt(session, number, waits, body, |recorder, at| step(recorder, steps.steps[at]))?
+            {
+                After::Again => yield_now(),
+                After::Done => return Ok(true),
+                After::Stop => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs `count` steps as one attempt, and enters it.
+    fn attempt<P: Protocol>(
+        &self,
+        session: &mut Session<P>,
+        number: usize,
+        waits: bool,
+        count: usize,
+        step: impl Fn(&mut Recorder<'_, Txn<P>>, usize) -> Result<()>,
+    ) -> Result<After> {
+        let record = &*self.record;
+        let at = record.begin(number);
+        let mut version = record.version.get();
+        record.version.set(version + count as u64);
+        let outcome = session.attempt(|tx| {
+            let mut ops = Vec::new();
+            for number in 0..count {
+                let outcome = step(&mut Recorder::new(tx, &mut ops, &mut version), number);
+                record.entries.borrow_mut()[at].attempt.ops.append(&mut ops);
+                outcome?;
+            }
+            Ok(())
+        });
+        let known = if waits { State::Acknowledged } else { State::Ended };
+        match outcome {
+            Ok(()) => record.end(at, Status::Committed, session.last_commit(), known),
+            Err(Error::Conflict(_)) => {
+                record.end(at, Status::Aborted, 0, State::Ended);
+                return Ok(After::Again);
+            }
+            Err(Error::User(_)) => record.end(at, Status::Aborted, 0, State::Ended),
+            // An insert or update that looked for itself and found the row there, or not there.
+            Err(Error::Misuse(misuse))
+                if matches!(*misuse, Misuse::DuplicateKey { .. } | Misuse::NotFound { .. }) =>
+            {
+                record.end(at, Status::Aborted, 0, State::Ended);
+            }
+            // It is in memory, and its stamp is known; that it is durable is not.
+            Err(Error::OutcomeUnknown(_)) if self.disk_may_fail() => return Ok(After::Stop),
+            Err(Error::LogFailed(_)) if self.disk_may_fail() => {
+                record.end(at, Status::Aborted, 0, State::Ended);
+                return Ok(After::Stop);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(After::Done)
+    }
+
+    fn disk_may_fail(&self) -> bool {
+        self.scenario.disk.is_some_and(|disk| disk.fails_at.is_some())
+    }
+
+    /// Looks at what the steps name on a snapshot.
+    fn snapshot<P: Protocol>(&self, session: &mut Session<P>, number: usize, steps: &Steps) -> Result<bool> {
+        let at = self.record.begin(number);
+        let mut snapshot = match session.snapshot() {
+            Ok(snapshot) => snapshot,
+            // Somebody stands still, and keeps the epoch.
+            Err(Error::Misuse(misuse))
+                if matches!(*misuse, Misuse::EpochHeld { .. }) && self.scenario.faults() =>
+            {
+                self.record.end(at, Status::Aborted, 0, State::Ended);
+                return Ok(true);
+            }
+            Err(Error::OutcomeUnknown(_)) if self.disk_may_fail() => {
+                self.record.end(at, Status::Aborted, 0, State::Ended);
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        let (mut ops, mut version) = (Vec::new(), 0);
+        let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
+        for step in &steps.steps {
+            match *step {
+                Step::Scan { low, high, reverse, limit } => recorder.scan(low, high, reverse, limit)?,
+                Step::GiveUp => {}
+                Step::Read(table, key)
+                | Step::Write(table, key)
+                | Step::Update(table, key)
+                | Step::Insert(table, key)
+                | Step::Upsert(table, key)
+                | Step::Overwrite(table, key)
+                | Step::Delete(table, key)
+                | Step::Remove(table, key) => _ = recorder.read(table, key)?,
+            }
+        }
+        drop(snapshot);
+        self.record.entries.borrow_mut()[at].attempt.ops = ops;
+        // Where commits wait to be durable, what a snapshot shows is.
+        let waits = steps.waits && self.scenario.disk.is_some();
+        let known = if waits { State::Acknowledged } else { State::Ended };
+        self.record.end(at, Status::Committed, 0, known);
+        Ok(true)
+    }
+
+    /// The last look: everything, in one transaction.
+    fn look<P: Protocol>(&self, db: &Database<P>, number: usize) -> Result<()> {
+        let mut session = match free(|| db.session()) {
+            // The dead keep theirs.
+            Err(Error::Misuse(misuse))
+                if matches!(*misuse, Misuse::TooManySessions { .. }) && self.scenario.has_deaths() =>
+            {
+                return Ok(());
+            }
+            session => session?,
+        };
+        match &self.scenario.program {
+            Program::History { keys, .. } => {
+                let keys = *keys;
+                self.attempt(&mut session, number, false, 1, |recorder, _| {
+                    recorder.scan(0, keys, false, usize::MAX)?;
+                    (0..keys.min(10)).try_for_each(|key| recorder.read(HASHED, key).map(|_| ()))
+                })?;
+                Ok(())
+            }
+            Program::Invariant(invariant) => self.check(&mut session, *invariant),
+        }
+    }
+
+    /// Runs `body` until it does not conflict; `None` if it always does.
+    fn tries<P: Protocol, R>(
+        session: &mut Session<P>,
+        mut body: impl FnMut(&mut Txn<P>) -> Result<R>,
+    ) -> Result<Option<R>> {
+        for _ in 0..TRIES {
+            match session.attempt(&mut body) {
+                Err(Error::Conflict(_)) => yield_now(),
+                outcome => return outcome.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    /// One transaction of a worker in a program with an invariant.
+    fn round<P: Protocol>(
+        &self,
+        session: &mut Session<P>,
+        invariant: Invariant,
+        number: usize,
+        round: usize,
+    ) -> Result<()> {
+        let record = &*self.record;
+        let mut random = Random::new(self.scenario.seed ^ (number as u64) << 32 ^ (round as u64) << 48);
+        let mine = number as u64;
+        let committed = match invariant {
+            Invariant::Transfers => {
+                let (from, to, kind) = (random.below(4), random.below(4), random.below(6));
+                if kind < 4 {
+                    Self::tries(session, |tx| {
+                        tx.update_columns(from, Account::value, |value| *value -= 1)?;
+                        tx.update_columns(to, Slot::value, |value| *value += 1)
+                    })?
+                    .is_some()
+                } else {
+                    let sum = match kind {
+                        4 => Self::tries(session, sum)?,
+                        _ => Some(sum(&mut session.snapshot()?)?),
+                    };
+                    if let Some(other) = sum.filter(|sum| *sum != 80) {
+                        let how = if kind == 4 { "transaction" } else { "snapshot" };
+                        record.say(format!("a {how} of worker {number} saw the sum {other}, not 80"));
+                    }
+                    sum.is_some()
+                }
+            }
+            Invariant::Skew => {
+                let workers = self.scenario.workers as u64;
+                let raised = Self::tries(session, |tx| {
+                    let mut others = 0;
+                    for key in (0..workers).filter(|key| *key != mine) {
+                        others += tx.get_columns(key, Account::value)?.unwrap_or(0);
+                    }
+                    let own = tx.get_columns(mine, Account::value)?.unwrap_or(0);
+                    let new = i64::from(own == 0 && others == 0);
+                    if new != own {
+                        tx.update_columns(mine, Account::value, |value| *value = new)?;
+                    }
+                    Ok(new + others)
+                })?;
+                if let Some(raised @ 2..) = raised {
+                    record.say(format!("worker {number} committed with {raised} rows raised"));
+                }
+                raised.is_some()
+            }
+            Invariant::Unless => Self::tries(session, |tx| {
+                let rows = tx.collect(Scan::<Account>::range(5..12))?;
+                match rows.is_empty() {
+                    true => tx.insert(Account { key: 5 + mine, value: 1, visits: 0 }),
+                    false => Ok(()),
+                }
+            })?
+            .is_some(),
+            Invariant::Pairs => Self::tries(session, |tx| match tx.get::<Account>(5)? {
+                // An error, not an assertion: an optimistic body may see half a pair, and is then retried
+                // instead of heard.
+                Some(_) => match tx.delete::<Account>(5)? && tx.delete::<Slot>(5)? {
+                    true => Ok(()),
+                    false => Err(Error::user("half a pair")),
+                },
+                None => {
+                    tx.insert(Account { key: 5, value: 0, visits: 0 })?;
+                    tx.insert(Slot { key: 5, value: 0 })
+                }
+            })?
+            .is_some(),
+            Invariant::Ring => {
+                let next = (mine + 1) % self.scenario.workers as u64;
+                Self::tries(session, |tx| {
+                    let value = tx.get_columns(next, Account::value)?.unwrap_or(0);
+                    tx.update_columns(mine, Account::value, |old| *old = value + 1)?;
+                    tx.get_columns(mine, Account::value).map(|_| ())
+                })?
+                .is_some()
+            }
+            Invariant::Index => {
+                let (key, value) = (random.below(4), random.below(5) as i64);
+                if random.below(2) == 0 {
+                    Self::tries(session, |tx| tx.update_columns(key, Account::value, |old| *old = value))?
+                        .is_some()
+                } else {
+                    Self::tries(session, |tx| {
+                        let Some(row) = tx.get::<Account>(key)? else { return Ok(()) };
+                        let mut found = false;
+                        tx.scan_index(
+                            Scan::<AccountByValue>::range((row.value, key)..=(row.value, key)),
+                            |_, _| {
+                                found = true;
+                                ControlFlow::Continue(())
+                            },
+                        )?;
+                        // Only a transaction that commits may complain.
+                        if found { Ok(()) } else { Err(Error::user(format!("no entry for {row:?}"))) }
+                    })?
+                    .is_some()
+                }
+            }
+            Invariant::Counters => {
+                let key = random.below(2);
+                let added = match random.below(3) {
+                    0 => Self::tries(session, |tx| {
+                        tx.update_columns(key, Account::visits, |visits| *visits += 1)
+                    })?,
+                    _ => Self::tries(session, |tx| tx.add(Account::visits, key, 1))?,
+                };
+                if added.is_some() {
+                    record.version.set(record.version.get() + 1);
+                }
+                added.is_some()
+            }
+        };
+        record.commits.set(record.commits.get() + u64::from(committed));
+        Ok(())
+    }
+
+    /// What must hold at the end.
+    fn check<P: Protocol>(&self, session: &mut Session<P>, invariant: Invariant) -> Result<()> {
+        let record = &*self.record;
+        let Some((sum, cells, slots, entries)) = Self::tries(session, |tx| {
+            let cells = tx.collect(Scan::<Account>::all())?;
+            let slots: Vec<Option<Slot>> = (0..16).map(|key| tx.get::<Slot>(key)).collect::<Result<_>>()?;
+            let mut entries = Vec::new();
+            tx.scan_index(Scan::<AccountByValue>::all(), |(value, _), key| {
+                entries.push((value, key));
+                ControlFlow::Continue(())
+            })?;
+            Ok((sum(tx)?, cells, slots, entries))
+        })?
+        else {
+            record.say("the last look always conflicts, though nobody else is there".to_owned());
+            return Ok(());
+        };
+        let mut by_value: Vec<(i64, u64)> = cells.iter().map(|row| (row.value, row.key)).collect();
+        by_value.sort_unstable();
+        if by_value != entries {
+            record.say(format!("the table says {by_value:?}, its index {entries:?}"));
+        }
+        match invariant {
+            Invariant::Transfers if sum != 80 => record.say(format!("the sum is {sum}, not 80")),
+            Invariant::Skew if cells.iter().filter(|row| row.value != 0).count() > 1 => {
+                record.say(format!("more than one row is raised: {cells:?}"));
+            }
+            Invariant::Unless if cells.len() != 1 && record.commits.get() > 0 => {
+                record.say(format!("a phantom: {} rows instead of one: {cells:?}", cells.len()));
+            }
+            Invariant::Pairs if cells.len() != slots.iter().flatten().count() => {
+                record.say(format!("half a pair: {cells:?} and {slots:?}"));
+            }
+            Invariant::Ring
+                if self.scenario.workers > 1
+                    && cells.iter().all(|row| row.value == 1)
+                    && record.commits.get() == self.scenario.workers as u64 =>
+            {
+                record.say("everyone saw his neighbour's row before it was written".to_owned());
+            }
+            Invariant::Counters => {
+                let (count, added) = (cells.iter().map(|row| row.visits).sum::<i64>(), record.version.get());
+                if count != added as i64 {
+                    record.say(format!("{added} were added, and {count} are there"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What an attempt leads to.
+enum After {
+    Done,
+    Again,
+    /// The log has failed.
+    Stop,
+}
+
+/// The money in both tables.
+fn sum(tx: &mut impl ReadTransaction) -> Result<i64> {
+    let mut sum = 0;
+    tx.scan(Scan::<Account>::all(), |row| {
+        sum += row.value;
+        ControlFlow::Continue(())
+    })?;
+    for key in 0..4 {
+        sum += tx.get_columns(key, Slot::value)?.unwrap_or(0);
+    }
+    Ok(sum)
+}
+
+fn step<T: Transaction>(recorder: &mut Recorder<'_, T>, step: Step) -> Result<()> {
+    match step {
+        Step::Read(table, key) => recorder.read(table, key).map(|_| ()),
+        Step::Write(table, key) => recorder.write(table, key),
+        Step::Update(table, key) => recorder.update(table, key),
+        Step::Insert(table, key) => recorder.insert(table, key),
+        Step::Upsert(table, key) => recorder.upsert(table, key),
+        Step::Overwrite(table, key) => match recorder.read(table, key)? {
+            ABSENT => Ok(()),
+            _ => recorder.overwrite(table, key),
+        },
+        Step::Delete(table, key) => recorder.delete(table, key),
+        Step::Remove(table, key) => recorder.remove(table, key),
+        Step::Scan { low, high, reverse, limit } => recorder.scan(low, high, reverse, limit),
+        Step::GiveUp => Err(Error::user("the program gives up")),
+    }
+}
