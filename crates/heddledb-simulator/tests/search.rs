@@ -27,22 +27,22 @@ fn search(faults: Faults, count: u64) {
 
 #[test]
 fn nothing_is_found_without_faults() {
-    search(Faults::None, 1_000);
+    search(Faults::None, 6_000);
 }
 
 #[test]
 fn nothing_is_found_with_stalled_workers() {
-    search(Faults::Stall, 600);
+    search(Faults::Stall, 3_000);
 }
 
 #[test]
 fn nothing_is_found_with_dead_workers() {
-    search(Faults::Kill, 400);
+    search(Faults::Kill, 800);
 }
 
 #[test]
 fn nothing_is_found_with_deaths_and_a_disk_that_loses_power() {
-    search(Faults::Disk, 300);
+    search(Faults::Disk, 800);
 }
 
 fn traced(spec: Spec, options: &ReplayOptions) -> String {

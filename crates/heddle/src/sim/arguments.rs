@@ -85,7 +85,8 @@ pub struct Common {
     pub html: Option<PathBuf>,
 }
 
-fn cores(text: &str) -> Result<usize, String> {
+/// Parses a number of virtual cores.
+pub fn cores(text: &str) -> Result<usize, String> {
     match text.trim().parse() {
         Ok(count @ 1..=CORES_MAX) => Ok(count),
         _ => Err(format!("give whole numbers from 1 to {CORES_MAX}, such as 1,4,16")),

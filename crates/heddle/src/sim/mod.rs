@@ -12,12 +12,16 @@
 //! | `costs` | tables of costs as files |
 //! | `calibrate` | one virtual core against a real one |
 //! | `fit` | costs that fit what was measured |
+//! | `shapes` | counters and locks whose curves are known |
+//! | `search` | searches for bugs, and one of their runs step by step |
 
 pub mod arguments;
 mod calibrate;
 mod costs;
 mod fit;
 mod points;
+mod search;
+mod shapes;
 
 use crate::bench::publish;
 use crate::failure::Failure;
@@ -27,6 +31,8 @@ use clap::{Args, Subcommand};
 use costs::CostsArguments;
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::workloads::arguments::{TpccArguments, WorkloadArguments, YcsbArguments};
+use search::{HuntArguments, ReplayArguments};
+use shapes::ShapesArguments;
 
 /// Arguments of `heddle sim`.
 #[derive(Args, Debug)]
@@ -45,6 +51,15 @@ pub enum SimCommand {
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(Box<Simulated<YcsbArguments>>),
+    /// Search for bugs: small simulations from seeds, judged
+    #[command(after_help = search::HUNT_EXAMPLES)]
+    Hunt(HuntArguments),
+    /// Run one of them again, and tell who did what to which record, step by step
+    #[command(after_help = search::REPLAY_EXAMPLES)]
+    Replay(ReplayArguments),
+    /// Counters and locks whose curves are known: is the virtual machine sane?
+    #[command(after_help = shapes::EXAMPLES)]
+    Shapes(ShapesArguments),
     /// Print the table of costs, as a file for `--costs`
     #[command(after_help = costs::EXAMPLES)]
     Costs(CostsArguments),
@@ -59,6 +74,9 @@ Examples:
   heddle sim tpcc --quick
   heddle sim tpcc --protocol all --cores 1,2,4,8,16,32,64,128,256,1024 --html sim.html --json sim.json
   heddle sim ycsb --preset high --records 100000 --cores 1,16,256
+  heddle sim shapes
+  heddle sim hunt --protocol tictoc
+  heddle sim replay silo/4711
   heddle sim costs > machine.costs
   heddle sim calibrate";
 
@@ -81,6 +99,12 @@ pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
     match &arguments.command {
         SimCommand::Tpcc(tpcc) => run(tpcc, command),
         SimCommand::Ycsb(ycsb) => run(ycsb, command),
+        SimCommand::Hunt(arguments) => search::hunt(arguments),
+        SimCommand::Replay(arguments) => search::replay(arguments),
+        SimCommand::Shapes(arguments) => {
+            shapes::print(arguments);
+            Ok(true)
+        }
         SimCommand::Costs(arguments) => costs::print(arguments).map(|()| true),
         SimCommand::Calibrate(arguments) => calibrate::calibrate(arguments),
     }

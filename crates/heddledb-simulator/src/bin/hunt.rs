@@ -55,7 +55,7 @@ fn find(mutant: Mutant) -> Option<String> {
                 let seconds = begun.elapsed().as_secs_f64();
                 return Some(format!(
                     "{seconds:6.2} s  {simulations:6} simulations {steps:9} steps  {}  {}",
-                    finding.command(),
+                    format_args!("hunt replay {} {mutant:?}", finding.smallest),
                     finding.smallest_violation.lines().next().unwrap_or_default()
                 ));
             }
