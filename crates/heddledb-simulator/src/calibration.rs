@@ -36,10 +36,10 @@ fn range(table: &str) -> (f64, f64) {
     ratios(table).fold((f64::INFINITY, 0.0), |(low, high), ratio| (low.min(ratio), high.max(ratio)))
 }
 
-/// The last column of each line that is no comment.
+/// The fifth column of each line that is no comment.
 fn ratios(table: &str) -> impl Iterator<Item = f64> {
     let lines = table.lines().filter(|line| !line.starts_with('#'));
-    lines.filter_map(|line| line.split_whitespace().last()?.parse().ok())
+    lines.filter_map(|line| line.split_whitespace().nth(4)?.parse().ok())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! | one shared counter | as many increments in all as its line can be handed over: flat |
 //! | test-and-set lock | each try takes the line from the holder: collapses |
 //! | test-and-test-and-set lock | the same at each release, in between quiet: falls |
-//! | ticket lock | all read what one writes: falls slowly |
+//! | ticket lock | all read what one writes, at once: flat here, falling where reads of a line queue up |
 //! | MCS lock | each spins on a line of its own: flat |
 //! | timestamps from one counter | transactions scale until they reach the counter's rate, then flat |
 //! | private counters | perfect |

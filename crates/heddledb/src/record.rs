@@ -50,6 +50,9 @@ pub(crate) const fn data_base<C: ConcurrencyWords>(layout: &Layout) -> usize {
 
 /// Tells whoever observes a simulation what the words of the record of `key` are.
 pub(crate) fn name_words<C: ConcurrencyWords>(record: RecordRef, layout: &Layout, key: &[u64]) {
+    if !cfg!(feature = "simulation") {
+        return;
+    }
     let row = || format!("{}{key:?}", layout.name);
     let word = |index: usize, what: &dyn Fn() -> String| {
         name(record.as_ptr().wrapping_add(index).cast(), size_of::<u64>(), || {

@@ -124,6 +124,8 @@ struct Tally<L> {
     end: Instant,
     /// Time that this thread ran on a core between the two.
     on_core: Duration,
+    /// How much of that in the system.
+    in_system: Duration,
     /// Transactions that committed by the session's own count, and conflicts by reason.
     session_commits: u64,
     /// Bodies that ran on snapshots, which sessions do not count.
@@ -335,6 +337,7 @@ impl<W: Workload> Job<'_, W> {
             begin: now,
             end: now,
             on_core: Duration::ZERO,
+            in_system: Duration::ZERO,
             session_commits: 0,
             looks: 0,
             conflicts: [0; Conflict::ALL.len()],
@@ -345,6 +348,7 @@ impl<W: Workload> Job<'_, W> {
         };
         let mut before = session.stats();
         let mut on_core = machine::thread_time();
+        let mut in_system = machine::thread_time_in_system();
         let mut phase = WARM_UP;
         let mut next = 0;
         let mut start = clock.now();
@@ -361,6 +365,7 @@ impl<W: Workload> Job<'_, W> {
                 tally.looks = 0;
                 before = session.stats();
                 on_core = machine::thread_time();
+                in_system = machine::thread_time_in_system();
                 tally.begin = Instant::now();
                 start = clock.now();
             }
@@ -399,6 +404,7 @@ impl<W: Workload> Job<'_, W> {
         }
         tally.end = Instant::now();
         tally.on_core = machine::thread_time().saturating_sub(on_core);
+        tally.in_system = machine::thread_time_in_system().saturating_sub(in_system);
         if phase == WARM_UP {
             // The whole window passed while this thread had no core, or another worker failed.
             tally.begin = tally.end;
@@ -437,6 +443,8 @@ impl<W: Workload> Job<'_, W> {
         run.latency_us = self.latency(tallies.iter().map(|tally| &tally.latency));
         let windows: Duration = tallies.iter().map(|tally| tally.end - tally.begin).sum();
         let on_core: Duration = tallies.iter().map(|tally| tally.on_core).sum();
+        let in_system: Duration = tallies.iter().map(|tally| tally.in_system).sum();
+        run.system_share = (in_system.as_secs_f64() / on_core.as_secs_f64().max(1e-9)).min(1.0);
         run.core_share = (on_core.as_secs_f64() / windows.as_secs_f64().max(1e-9)).min(1.0);
         let session_commits: u64 = tallies.iter().map(|tally| tally.session_commits).sum();
         let looks: u64 = tallies.iter().map(|tally| tally.looks).sum();

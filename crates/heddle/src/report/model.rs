@@ -129,6 +129,9 @@ pub struct Run {
     pub abort_rate: f64,
     /// The share of the window that the workers ran on a core.
     pub core_share: f64,
+    /// The share of that time that they spent in the system, most of it to get memory for new rows.
+    #[serde(default)]
+    pub system_share: f64,
     /// Bytes of records at the end of the window, those of old versions and of free blocks included.
     #[serde(default)]
     pub record_bytes: u64,

@@ -8,8 +8,12 @@
 //! table has it; `--sweep` tells what depends on that.
 //!
 //! Both use the same few thousand inputs in turn, so that both have them in their caches, or have not, to the
-//! same degree. What other programs do to the caches and the memory makes real runs slower, never faster: so
-//! of the real runs the first quarter counts, from the fastest.
+//! same degree. What other programs do to the caches makes real runs slower, never faster: so of the real runs
+//! the first quarter counts, from the fastest.
+//!
+//! Memory for new rows is apart: it is the system that hands it out and clears it, at a price that changes
+//! several times over from run to run, with what ran before. What is compared is a transaction's own time; the
+//! system's is measured by itself, and the entry `fresh` is what it comes to for a word, over all loads.
 
 use super::costs::{read, render};
 use super::fit::{Sample, fit};
@@ -110,49 +114,57 @@ enum Which {
 struct Pair {
     load: &'static str,
     kind: Kind,
-    /// Nanoseconds of a transaction in each real run.
-    real: Vec<f64>,
+    /// Nanoseconds of a transaction in each real run: its own, and the system's.
+    real: Vec<[f64; 2]>,
     point: Point,
 }
 
 impl Pair {
-    /// The end of the first quarter, from the fastest run.
-    fn real_ns(&self) -> f64 {
-        let mut rising = self.real.clone();
+    /// The value so many parts of four from the lowest.
+    fn quantile(&self, part: usize, quarters: usize) -> f64 {
+        let mut rising: Vec<f64> = self.real.iter().map(|real| real[part]).collect();
         rising.sort_by(f64::total_cmp);
-        rising.get(rising.len().saturating_sub(1) / 4).copied().unwrap_or(0.0)
+        rising.get(rising.len().saturating_sub(1) * quarters / 4).copied().unwrap_or(0.0)
     }
 
+    /// Its own time: the end of the first quarter, from the fastest run.
+    fn own_ns(&self) -> f64 {
+        self.quantile(0, 1)
+    }
+
+    /// The system's: the median.
+    fn system_ns(&self) -> f64 {
+        self.quantile(1, 2)
+    }
+
+    /// Words of fresh memory in a transaction.
+    fn fresh(&self) -> f64 {
+        self.point.counts.work[FRESH] as f64 / self.point.transactions.max(1) as f64
+    }
+
+    /// Own time of a transaction on the virtual core.
     fn virtual_ns(&self, costs: &Costs) -> f64 {
-        self.point.cycles as f64 / self.point.transactions.max(1) as f64 * 1e3 / costs.mhz as f64
+        let cycles = self.point.cycles as f64 / self.point.transactions.max(1) as f64;
+        (cycles - self.fresh() * costs.fresh as f64) * 1e3 / costs.mhz as f64
     }
 
     fn ratio(&self, costs: &Costs) -> f64 {
-        self.virtual_ns(costs) / self.real_ns()
+        self.virtual_ns(costs) / self.own_ns()
     }
 }
 
-/// The entries that one core's times depend on, and that are fitted.
-const FITTED: [&str; 12] = [
-    "same",
-    "hit",
-    "fetch",
-    "memory",
-    "rmw",
-    "attempt",
-    "operation",
-    "node",
-    "row",
-    "check",
-    "word",
-    "fresh",
-];
+/// Where [`Counts::work`](heddledb_simulator::engine::simulation::Counts::work) has fresh memory.
+const FRESH: usize = 6;
+
+/// The entries that one core's own time depends on, and that are fitted.
+const FITTED: [&str; 11] =
+    ["same", "hit", "fetch", "memory", "rmw", "attempt", "operation", "node", "row", "check", "word"];
 
 /// How often a transaction of a point did what the entries of [`FITTED`] cost.
 fn counts(point: &Point) -> Vec<f64> {
     let counts = &point.counts;
     let memory = [counts.same, counts.hits, counts.fetches, counts.memory, counts.rmws];
-    let all = memory.into_iter().chain(counts.work);
+    let all = memory.into_iter().chain(counts.work[..FRESH].iter().copied());
     all.map(|count| count as f64 / point.transactions.max(1) as f64).collect()
 }
 
@@ -222,7 +234,9 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
                 }
             }?;
             pair.real.push(real);
-            progress.weight_done(&format!("run {run} of {runs}: {title}: {real:.0} ns"), 1);
+            let [own, system] = real;
+            let line = format!("run {run} of {runs}: {title}: {own:.0} ns, and {system:.0} ns in the system");
+            progress.weight_done(&line, 1);
         }
     }
     drop(progress);
@@ -241,14 +255,14 @@ fn parsed<A: Args + FromArgMatches>(words: &[String]) -> Result<A, Failure> {
     matches.map_err(|error| Failure::run(format!("a load has wrong arguments: {error}")))
 }
 
-/// Nanoseconds of a transaction on one real core.
+/// Nanoseconds of a transaction on one real core: its own, and the system's.
 fn really<A: real_workload::WorkloadArguments>(
     words: &[String],
     kind: Kind,
     settings: &RealSettings,
     title: &str,
     progress: &Progress,
-) -> Result<f64, Failure> {
+) -> Result<[f64; 2], Failure> {
     let broken = |error: String| Failure::run(format!("{title}: {error}"));
     let workload = parsed::<A>(words)?.workload().map_err(|error| broken(error.to_string()))?;
     let kind: RealKind = kind.name().parse().map_err(|error| broken(format!("{error}")))?;
@@ -262,7 +276,8 @@ fn really<A: real_workload::WorkloadArguments>(
     if transactions == 0 {
         return Err(broken("no transaction ended; give more --seconds".into()));
     }
-    Ok(run.seconds * run.core_share * 1e9 / transactions as f64)
+    let both = run.seconds * run.core_share * 1e9 / transactions as f64;
+    Ok([both * (1.0 - run.system_share), both * run.system_share])
 }
 
 /// One virtual core.
@@ -307,21 +322,25 @@ fn report(arguments: &CalibrateArguments, pairs: &[Pair], costs: &Costs) -> Resu
     };
     let fitted = arguments.fit.then(|| fitted(pairs, costs));
     let after =
-        |pair: &Pair| fitted.as_ref().map_or(0.0, |fitted| predicted(pair, costs, fitted) / pair.real_ns());
+        |pair: &Pair| fitted.as_ref().map_or(0.0, |fitted| predicted(pair, costs, fitted) / pair.own_ns());
     let mut table = empty(colours);
-    let mut titles = vec!["load", "protocol", "real ns", "spread", "virtual ns", "ratio"];
+    let mut titles = vec!["load", "protocol", "real ns", "spread", "virtual ns", "ratio", "and the system"];
     if fitted.is_some() {
         titles.push("ratio when fitted");
     }
     table.set_header(titles.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
     for pair in pairs {
-        let (low, high) =
-            pair.real.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), ns| (low.min(*ns), high.max(*ns)));
+        let (low, high) = pair
+            .real
+            .iter()
+            .map(|[own, _]| *own)
+            .fold((f64::INFINITY, 0.0_f64), |(low, high), ns| (low.min(ns), high.max(ns)));
         let mut row =
-            vec![pair.load.to_owned(), pair.kind.name().to_owned(), format!("{:.0}", pair.real_ns())];
-        row.push(crate::report::percent((high - low) / pair.real_ns()));
+            vec![pair.load.to_owned(), pair.kind.name().to_owned(), format!("{:.0}", pair.own_ns())];
+        row.push(crate::report::percent((high - low) / pair.own_ns()));
         row.push(format!("{:.0}", pair.virtual_ns(costs)));
         row.push(format!("{:.2}", pair.ratio(costs)));
+        row.push(format!("{:.0}", pair.system_ns()));
         if fitted.is_some() {
             row.push(format!("{:.2}", after(pair)));
         }
@@ -334,7 +353,7 @@ fn report(arguments: &CalibrateArguments, pairs: &[Pair], costs: &Costs) -> Resu
     if let Some(fitted) = &fitted {
         let (low, high) = ratios(&after);
         let _ = writeln!(text, "with the fitted costs: from {low:.2} to {high:.2}\n");
-        for (name, value) in FITTED.iter().map(|name| (name, of(fitted, name))) {
+        for (name, value) in FITTED.iter().chain(&["fresh"]).map(|name| (name, of(fitted, name))) {
             let before = of(costs, name);
             let change = if before == value {
                 String::new()
@@ -361,11 +380,22 @@ fn report(arguments: &CalibrateArguments, pairs: &[Pair], costs: &Costs) -> Resu
     }
     if let Some(path) = &arguments.table {
         let mut text = format!("# machine: {about}\n# date: {}\n", today());
-        text += "# workload, protocol, real ns and virtual ns of a transaction, virtual by real\n";
+        let _ = writeln!(
+            text,
+            "# workload, protocol, own ns of a transaction on a real core and on a virtual one, virtual by real; ns in the\n\
+             # system on a real one; how often it did on the virtual one what costs {}, fresh",
+            FITTED.join(", ")
+        );
         for pair in pairs {
-            let (real, ours, ratio) = (pair.real_ns(), pair.virtual_ns(costs), pair.ratio(costs));
+            let (real, ours, ratio) = (pair.own_ns(), pair.virtual_ns(costs), pair.ratio(costs));
+            let did = counts(&pair.point).into_iter().chain([pair.fresh()]);
+            let did: Vec<String> = did.map(|count| format!("{count:.1}")).collect();
             let (load, kind) = (pair.load, pair.kind.name());
-            let _ = writeln!(text, "{load:<16} {kind:<14} {real:>8.0} {ours:>8.0} {ratio:>6.2}");
+            let (system, did) = (pair.system_ns(), did.join(" "));
+            let _ = writeln!(
+                text,
+                "{load:<16} {kind:<14} {real:>6.0} {ours:>6.0} {ratio:>5.2} {system:>5.0}  {did}"
+            );
         }
         write(path, &text)?;
     }
@@ -379,12 +409,13 @@ fn write(path: &std::path::Path, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The samples of all pairs, in cycles.
+/// A pair's own time as a sample, in cycles.
 fn sample(pair: &Pair, costs: &Costs) -> Sample {
     let counts = counts(&pair.point);
     let total = pair.point.cycles as f64 / pair.point.transactions.max(1) as f64;
     let told: f64 = counts.iter().zip(FITTED).map(|(count, name)| count * of(costs, name)).sum();
-    Sample { fixed: total - told, counts, cycles: pair.real_ns() * costs.mhz as f64 / 1e3 }
+    let fixed = total - told - pair.fresh() * costs.fresh as f64;
+    Sample { fixed, counts, cycles: pair.own_ns() * costs.mhz as f64 / 1e3 }
 }
 
 /// The table with the entries that fit best, in whole cycles.
@@ -395,6 +426,12 @@ fn fitted(pairs: &[Pair], costs: &Costs) -> Costs {
     for (name, value) in FITTED.iter().zip(fit(&samples, &present)) {
         let set = fitted.set(name, value.round() as u64);
         debug_assert!(set, "{name} is an entry");
+    }
+    let (system, words) = pairs.iter().fold((0.0, 0.0), |(system, words), pair| {
+        (system + pair.system_ns() * costs.mhz as f64 / 1e3, words + pair.fresh())
+    });
+    if words > 0.0 {
+        fitted.fresh = (system / words).round() as u64;
     }
     fitted
 }
@@ -469,9 +506,10 @@ mod tests {
         point.counts.memory = 4;
         point.counts.rmws = 5;
         point.counts.work = [6, 7, 8, 9, 10, 11, 12];
-        assert_eq!(counts(&point), (1..=12).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(counts(&point), (1..=11).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(Pair { load: "", kind: Kind::Silo, real: Vec::new(), point: point.clone() }.fresh(), 12.0);
         let work = heddledb_simulator::engine::simulation::Counts::WORK;
-        assert_eq!(FITTED[5..], work);
+        assert_eq!((&FITTED[5..], "fresh"), (&work[..FRESH], work[FRESH]));
         assert!(FITTED.iter().all(|name| Costs::is_time(name)));
     }
 }

@@ -362,10 +362,11 @@ impl Directory {
             let far = !here && others && self.shared.iter().any(|cache| cache[slot] == number);
             let shared_by_others = writes && line.sockets != 0;
             occupies = shared_by_others;
+            let foreign = line.version != 0 && line.owner != own;
             let mut price = match (here, far) {
                 (true, _) => {
                     counts.fetches += 1;
-                    costs.fetch
+                    if foreign { costs.refetch } else { costs.fetch }
                 }
                 (_, true) => {
                     counts.fetches += 1;
@@ -471,14 +472,19 @@ mod tests {
         bench.clocks = vec![2_000; 4];
         assert_eq!(bench.cost(2, 0x1000, Kind::Load), costs.fetch_far, "clean in the other socket");
         bench.clocks = vec![3_000; 4];
-        assert_eq!(bench.cost(3, 0x1000, Kind::Load), costs.fetch, "clean in this socket");
+        assert_eq!(
+            bench.cost(3, 0x1000, Kind::Load),
+            costs.refetch,
+            "clean in this socket, written by another"
+        );
+        assert_eq!(bench.cost(1, 0x1040, Kind::Load), costs.fetch, "clean in this socket, written by nobody");
         bench.clocks = vec![4_000; 4];
         assert_eq!(bench.cost(0, 0x1000, Kind::Update), costs.upgrade_far + costs.rmw, "copies everywhere");
         bench.clocks = vec![5_000; 4];
         assert_eq!(bench.cost(3, 0x1000, Kind::Store), costs.transfer_far, "dirty in the other socket");
         bench.clocks = vec![6_000; 4];
         assert_eq!(bench.cost(3, 0x1000, Kind::Store), costs.same, "all its own");
-        assert_eq!(bench.cost(0, 0x1040, Kind::Store), costs.hit, "nobody else has touched that one");
+        assert_eq!(bench.cost(0, 0x1040, Kind::Store), costs.upgrade, "another one has a copy of that");
     }
 
     #[test]
