@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod analyze;
 mod bench;
 mod check;
 mod clock;
@@ -14,6 +15,7 @@ mod progress;
 mod report;
 mod soak;
 
+use analyze::AnalyzeArguments;
 use bench::arguments::BenchArguments;
 use check::CheckArguments;
 use clap::error::ErrorKind;
@@ -43,6 +45,7 @@ Examples:
   heddle bench tpcc --protocol silo,tictoc --threads 1,2 --seed 7 --json out.json --html out.html
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all
   heddle bench snapshots --interval 10,100,1000
+  heddle analyze tpcc --html tpcc.html
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
   heddle soak --seconds 60
@@ -55,6 +58,9 @@ Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arg
 enum Command {
     /// Run a workload under several protocols and numbers of threads, and check the results
     Bench(Box<BenchArguments>),
+    /// Tell which parts of transactions may interleave, and which SC-cycle forces the rest together
+    #[command(after_help = analyze::EXAMPLES)]
+    Analyze(AnalyzeArguments),
     /// Record what random transactions saw and did under a protocol
     #[command(after_help = history::EXAMPLES)]
     History(HistoryArguments),
@@ -85,6 +91,7 @@ fn main() -> ExitCode {
     };
     let outcome = match &cli.command {
         Command::Bench(bench) => bench::bench(bench, command(&arguments)),
+        Command::Analyze(arguments) => analyze::analyze(arguments),
         Command::History(history) => history::history(history).map(|()| true),
         Command::Check(check) => check::check(check),
         Command::Soak(arguments) => soak::soak(arguments),
