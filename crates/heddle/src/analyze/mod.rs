@@ -3,6 +3,7 @@
 //! The analysis itself is the crate `heddledb-analysis`. Here are its forms: words ([`words`]), JSON
 //! ([`model`]), DOT ([`dot`]), a drawing ([`drawing`]) and a page around it ([`page`]).
 
+mod apps;
 mod dot;
 mod drawing;
 mod model;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 pub struct AnalyzeArguments {
     /// A text with transaction types, `-` for the standard input, or the name of one that comes with the
     /// command; a file of such a name is written ./NAME
-    #[arg(value_name = "FILE|NAME", required_unless_present_any = ["list"])]
+    #[arg(value_name = "FILE|NAME", required_unless_present_any = ["list", "apps"])]
     source: Option<String>,
     /// Only these types
     #[arg(long, value_name = "TYPE,..", value_delimiter = ',')]
@@ -55,6 +56,9 @@ pub struct AnalyzeArguments {
     /// List the texts that come with the command
     #[arg(long, exclusive = true)]
     list: bool,
+    /// Redo IC3's study of web applications, as far as their transactions are described
+    #[arg(long, exclusive = true)]
+    apps: bool,
 }
 
 /// What a conflict is about.
@@ -94,6 +98,7 @@ Examples:
   heddle analyze tpce --ignore-causal --dot tpce.dot
   heddle analyze tpcc --chopping
   heddle analyze --list
+  heddle analyze --apps
 
 Exit codes: 0 analysed, 1 a file could not be written, 2 unusable arguments or text.";
 
@@ -101,6 +106,10 @@ Exit codes: 0 analysed, 1 a file could not be written, 2 unusable arguments or t
 pub fn analyze(arguments: &AnalyzeArguments) -> Result<bool, Failure> {
     if arguments.list {
         let _ = stdout().write_all(list().as_bytes());
+        return Ok(true);
+    }
+    if arguments.apps {
+        let _ = stdout().write_all(apps::table()?.as_bytes());
         return Ok(true);
     }
     let Some(source) = &arguments.source else { return Err(Failure::usage("give a FILE or a NAME")) };

@@ -146,8 +146,7 @@ pub struct End {
 pub struct Edge {
     pub from: String,
     pub to: String,
-    /// Tables and their units.
-    pub on: BTreeMap<String, Vec<String>>,
+    pub on: About,
 }
 
 #[derive(Debug, Serialize)]
@@ -197,10 +196,13 @@ impl Document {
     }
 }
 
+/// What a C-edge is about: tables and their units.
+type About = BTreeMap<String, Vec<String>>;
+
 /// C-edges after merging, with what they are about.
 pub fn edges(analysis: &Analysis) -> Vec<Edge> {
     let after = analysis.after();
-    let mut edges: BTreeMap<[(usize, usize); 2], BTreeMap<String, Vec<String>>> = BTreeMap::new();
+    let mut edges: BTreeMap<[(usize, usize); 2], About> = BTreeMap::new();
     for edge in &analysis.graph.edges {
         let mut ends = [after[edge.from], after[edge.to]];
         ends.sort_unstable();
