@@ -166,12 +166,11 @@ impl ScGraph {
         tables
     }
 
-    /// What a C-edge is about, in words: `district (d_next_o_id)`.
-    pub fn about(&self, edge: &CEdge) -> String {
-        let told = edge.on.iter().map(|(table, units)| {
-            format!("{} ({})", self.schema.table(*table), self.schema.names(*table, units).join(", "))
-        });
-        told.collect::<Vec<_>>().join("; ")
+    /// Where two sites meet, in words: `district (d_next_o_id)`.
+    pub fn meeting(&self, one: SiteId, two: SiteId) -> String {
+        let (one, two) = (&self.sites[one].footprint, &self.sites[two].footprint);
+        let names = self.schema.names(one.table, &one.meets(two)).join(", ");
+        format!("{} ({names})", self.schema.table(one.table))
     }
 }
 
@@ -324,7 +323,7 @@ mod tests {
         // The read and the update of two `t`, two updates of two `t`, and the update with `u`'s read.
         assert_eq!(edges, [(0, 1), (1, 1), (1, 3)]);
         assert_eq!(graph.neighbours(1).collect::<Vec<_>>(), [0, 1, 3]);
-        assert_eq!(graph.about(&graph.edges[0]), "a (every column)");
+        assert_eq!(graph.meeting(0, 1), "a (every column)");
         assert_eq!((graph.next(1), graph.next(2)), (Some(2), None));
     }
 }

@@ -497,6 +497,15 @@ impl ScGraph {
     }
 }
 
+impl CycleStep {
+    /// The site where it ends.
+    pub fn to(&self) -> SiteId {
+        match *self {
+            Self::Sibling { to, .. } | Self::Conflict { to, .. } | Self::Merged { to, .. } => to,
+        }
+    }
+}
+
 impl Cycle {
     /// The types that take part, in the graph's order.
     pub fn types(&self, graph: &ScGraph) -> Vec<usize> {
@@ -514,6 +523,8 @@ impl Cycle {
     /// The cycle as a sentence.
     pub fn words(&self, graph: &ScGraph) -> String {
         let mut words = String::new();
+        // Where the step before ended: a cycle begins along an S-edge.
+        let mut arrived = usize::MAX;
         for (at, step) in self.steps.iter().enumerate() {
             let last = at + 1 == self.steps.len();
             match *step {
@@ -523,7 +534,7 @@ impl Cycle {
                     let head = if at == 0 { one } else { format!("there {}", graph.access_in_words(from)) };
                     let _ = write!(words, "{head} {order} {two}");
                 }
-                CycleStep::Conflict { from, to, edge } => {
+                CycleStep::Conflict { from, to, .. } => {
                     let (one, two) = (&graph.sites[from], &graph.sites[to]);
                     let whose = if one.transaction == two.transaction {
                         format!(
@@ -534,14 +545,16 @@ impl Cycle {
                     } else {
                         graph.site_in_words(to)
                     };
-                    let head = if at == 0 { graph.site_in_words(from) } else { "which".into() };
-                    let _ =
-                        write!(words, "{head} conflicts with {whose} on {}", graph.about(&graph.edges[edge]));
+                    if arrived != from {
+                        let _ = write!(words, "which is in one piece with {}, ", graph.access_in_words(from));
+                    }
+                    let _ = write!(words, "which conflicts with {whose} on {}", graph.meeting(from, to));
                 }
                 CycleStep::Merged { from: _, to } => {
                     let _ = write!(words, "which is already one piece with {}", graph.access_in_words(to));
                 }
             }
+            arrived = step.to();
             words.push_str(if last {
                 ""
             } else {

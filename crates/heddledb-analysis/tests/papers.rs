@@ -330,6 +330,29 @@ fn what_lies_between_is_swallowed() {
     );
 }
 
+/// A conflict is told between the accesses that conflict, also where a piece has several.
+#[test]
+fn a_cycle_through_a_loop_names_the_accesses_that_conflict() {
+    let text = "workload w\ntxn t\nloop\nupdate a\nupdate b\nend\nupdate c\nend\n\
+                txn u\nread c\nread b\nend\ntxn v\nread a\nread d\nend\n";
+    let analysis = of_text(text);
+    assert_eq!(
+        analysis.merges[0].cycle.words(&analysis.graph),
+        "t's `update b` (line 5) comes before `update c` (line 7), which conflicts with u's `read c` (line 10) on c (every \
+         column); there `read c` (line 10) comes before `read b` (line 11), which conflicts with t's `update b` (line 5) on \
+         b (every column)"
+    );
+    // From x to z two conflicts in a row, through different accesses of the loop.
+    let text = "workload w\ntxn t\nread x\nread z\nend\ntxn u\nloop\nupdate x\nupdate z\nend\nend\n";
+    let analysis = of_text(text);
+    assert_eq!(
+        analysis.merges[0].cycle.words(&analysis.graph),
+        "t's `read x` (line 3) comes before `read z` (line 4), which conflicts with u's `update z` (line 9) on z (every \
+         column), which is in one piece with `update x` (line 8), which conflicts with t's `read x` (line 3) on x (every \
+         column)"
+    );
+}
+
 #[test]
 fn a_reader_makes_commuting_additions_conflict() {
     let adders = "workload w\ntxn t\nadd a cols n\nadd b cols n\nend\n";

@@ -307,8 +307,8 @@ fn merge(analysis: &Analysis, at: usize) -> Merge {
     let step = |step: &CycleStep| match *step {
         CycleStep::Sibling { from, to } => Step { step: "sibling", from: end(from), to: end(to), on: None },
         CycleStep::Merged { from, to } => Step { step: "merged", from: end(from), to: end(to), on: None },
-        CycleStep::Conflict { from, to, edge } => {
-            Step { step: "conflict", from: end(from), to: end(to), on: Some(graph.about(&graph.edges[edge])) }
+        CycleStep::Conflict { from, to, .. } => {
+            Step { step: "conflict", from: end(from), to: end(to), on: Some(graph.meeting(from, to)) }
         }
     };
     let run = |run: &Range<usize>| MergedRun {
