@@ -48,8 +48,8 @@ pub fn tell(document: &Document, colours: bool) -> String {
     for one in &document.types {
         tell_type(&mut text, document, one, colours);
     }
-    text += "\nC: has C-edges, r: has none and never waits. A piece waits for the transactions that its own depends on,\n\
-             until they have done a piece of its rank or a higher one, or have committed.\n";
+    text += "\nC: has C-edges; r: has none, and never waits; *: in a loop; ?: in a branch. A piece waits for the transactions that\n\
+             its own depends on, until they have done a piece of its rank or a higher one, or have committed.\n";
     text
 }
 
@@ -104,7 +104,7 @@ fn tell_type(text: &mut String, document: &Document, one: &Type, colours: bool) 
 /// Where a user abort is harmless.
 pub fn abort(one: &Type) -> String {
     match one.first_exposed {
-        Some(piece) => format!("a user abort takes nobody along before piece {piece} is done"),
+        Some(piece) => format!("a user abort takes nobody along until piece {piece} is done"),
         None => "a user abort takes nobody along".into(),
     }
 }
