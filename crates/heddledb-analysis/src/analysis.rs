@@ -3,11 +3,12 @@
 //! # Ranks
 //!
 //! After merging, the vertices of the SC-graph have no directed cycle, so each gets a *rank*: one more than
-//! the highest rank from which an S-edge leads to it. All waits of a runtime are then one rule: a piece of rank `k` waits until each
-//! transaction that its own depends on has executed a conflict piece of rank `k` or more, or has
-//! finished. Case 2 and 3 of IC3's algorithm 1 and the rendezvous pieces of §4.2 are what that rule comes
-//! to, and they are listed here to be read; a runtime needs the ranks alone. Within a type ranks rise.
-//! Pieces without C-edges (*raw*) have a rank, which says where they stand; nobody waits for them or before them.
+//! the highest rank from which an S-edge leads to it. All waits of a runtime are then one rule: a piece of
+//! rank `k` waits until each transaction that its own depends on has executed a conflict piece of rank `k`
+//! or more, or has committed. That never waits longer than IC3's algorithm 1 with the rendezvous pieces of
+//! §4.2 (test: `sound` in `tests/naive.rs`). Those waits are listed here to be read; a runtime needs the
+//! ranks alone. Within a type ranks rise. Pieces without C-edges (*raw*) have a rank that says where they
+//! stand; nobody waits for them, and they wait for nobody.
 //!
 //! # Waits
 //!
@@ -195,7 +196,7 @@ pub fn analyse(workload: &Workload, options: &Options) -> Analysis {
     track(&mut types, &vertices);
     wait(&mut types, &graph);
 
-    let snapshots = workload.transactions.iter().filter(|transaction| transaction.readonly);
+    let snapshots = workload.transactions.iter().filter(|transaction| transaction.on_snapshot());
     let snapshots = snapshots.map(|transaction| transaction.name.clone()).collect();
     Analysis { options: *options, graph, merges: merged.merges, types, vertices, snapshots }
 }
@@ -260,9 +261,9 @@ fn ranks(graph: &ScGraph, vertex: &[PieceId], joined: &[bool]) -> Vec<u32> {
     ranks
 }
 
-/// Marks the conflict pieces that are on an SC-cycle. A type with two conflict pieces `p` and `q` has one through
-/// each: `p`, `p`'s neighbour, `p` of another instance, `q` there, `q`'s neighbour, `q`; and it passes through any neighbour
-/// of either.
+/// Marks the conflict pieces that are on an SC-cycle. A type with two conflict pieces `p` and `q` has one
+/// through both: `p`, `p`'s neighbour, `p` of another instance, `q` there, `q`'s neighbour, `q`; and it passes
+/// through any neighbour of either.
 fn track(types: &mut [TypeAnalysis], vertices: &[Vertex]) {
     let several: Vec<bool> = types.iter().map(|one| one.conflict_pieces() > 1).collect();
     for piece in types.iter_mut().flat_map(|one| &mut one.pieces) {

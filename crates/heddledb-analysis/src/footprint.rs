@@ -52,7 +52,7 @@ pub struct Footprint {
 /// The tables of a workload and the units that they have at some granularity.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    tables: Vec<Units_>,
+    tables: Vec<UnitNames>,
     places: BTreeMap<String, usize>,
     commutative: bool,
     causal: bool,
@@ -60,7 +60,7 @@ pub struct Schema {
 
 /// The units of a table, by name.
 #[derive(Clone, Debug)]
-struct Units_ {
+struct UnitNames {
     name: String,
     kind: TableKind,
     /// What each unit is called. The first is existence.
@@ -73,17 +73,23 @@ struct Units_ {
 const EXISTENCE: usize = 0;
 
 impl Schema {
-    /// The tables that a workload's types access, in the order of their names. Without `commutative`, an addition counts as a
-    /// read and a write; without `causal`, that mark is ignored.
+    /// The tables that a workload's types access, in the order of their names. Without `commutative`, an
+    /// addition counts as a read and a write; without `causal`, that mark is ignored.
     pub fn new(workload: &Workload, granularity: Granularity, commutative: bool, causal: bool) -> Self {
-        let mut named: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut named: BTreeMap<&str, (Vec<&str>, bool)> = BTreeMap::new();
         for access in workload.transactions.iter().flat_map(|transaction| transaction.accesses()) {
-            named.entry(&access.table).or_default().extend(access.named());
+            let (columns, written) = named.entry(&access.table).or_default();
+            columns.extend(access.named());
+            *written |= access.mode.writes();
         }
-        let tables: Vec<Units_> = named
-            .into_iter()
-            .map(|(name, columns)| Units_::new(name, workload.table(name), columns, granularity))
-            .collect();
+        let table = |(name, (columns, written))| {
+            let mut table = UnitNames::new(name, workload.table(name), columns, granularity);
+            if written && table.kind == TableKind::Static {
+                table.kind = TableKind::Ordinary;
+            }
+            table
+        };
+        let tables: Vec<UnitNames> = named.into_iter().map(table).collect();
         let places = tables.iter().enumerate().map(|(place, table)| (table.name.clone(), place)).collect();
         Self { tables, places, commutative, causal }
     }
@@ -168,7 +174,7 @@ impl Schema {
     }
 }
 
-impl Units_ {
+impl UnitNames {
     fn new(name: &str, declared: Option<&Table>, named: Vec<&str>, granularity: Granularity) -> Self {
         let plain = Table::new(name);
         let table = declared.unwrap_or(&plain);
@@ -326,6 +332,21 @@ mod tests {
         assert_eq!(meet("table t appendonly", "insert t", "insert t", Granularity::Column), [""; 0]);
         assert_eq!(meet("table t appendonly", "insert t", "delete t", Granularity::Column), ["every column"]);
         assert_eq!(meet("table t static", "read t", "scan t", Granularity::Column), [""; 0]);
+    }
+
+    /// The text format refuses this; a workload from elsewhere must not be analysed wrongly.
+    #[test]
+    fn marks_that_accesses_contradict_are_not_believed() {
+        use crate::workload::{Step, Transaction};
+        let mut workload = parse("workload w\ntable t static\ntxn r readonly\nread t\nend").unwrap();
+        let write = Step::Access(Access::new(Mode::Update, "t"));
+        workload.transactions.push(Transaction::new("w", vec![write.clone()]));
+        let analysis = crate::analyse(&workload, &crate::Options::default());
+        assert_eq!(analysis.snapshots, ["r"]);
+        assert!(analysis.types[0].pieces[0].conflict);
+        workload.transactions[0].body.push(write);
+        let analysis = crate::analyse(&workload, &crate::Options::default());
+        assert!(analysis.snapshots.is_empty() && analysis.types[0].pieces.len() == 1);
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl ScGraph {
     pub fn new(workload: &Workload, granularity: Granularity, commutative: bool, causal: bool) -> Self {
         let schema = Schema::new(workload, granularity, commutative, causal);
         let (mut types, mut sites, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
-        for transaction in workload.transactions.iter().filter(|transaction| !transaction.readonly) {
+        for transaction in workload.transactions.iter().filter(|transaction| !transaction.on_snapshot()) {
             let mut cut = Cut::default();
             cut.steps(&transaction.body, Nest::default());
             let (first_site, first_piece) = (sites.len(), pieces.len());

@@ -11,9 +11,9 @@ pub struct Study {
     pub total: usize,
     /// Those that access more than one table.
     pub multi_table: usize,
-    /// Of these, those on a deadlock-prone SC-cycle that leads over several tables. Without that
-    /// restriction everybody counts who reads a row before it is written back, which the paper did not mean: most of its
-    /// applications have none, and all of them save rows that they read.
+    /// Of these, those on a deadlock-prone SC-cycle that leads over several tables. Without that restriction
+    /// everybody counts who reads a row and then writes it back. The paper cannot have meant that: its
+    /// Publify, which does so, has none (test: `described_applications_are_analysed`).
     pub deadlock_prone: usize,
     /// Those that keep more than one conflict piece after merging, and so are on an SC-cycle that a
     /// runtime enforces.

@@ -49,7 +49,7 @@ pub enum TableKind {
     /// All that meet on a column which one of them writes.
     #[default]
     Ordinary,
-    /// None: nobody writes it.
+    /// None: nobody writes it. If somebody does after all, the table counts as ordinary.
     Static,
     /// As ordinary, but for two inserts: their keys are distinct by construction.
     AppendOnly,
@@ -62,7 +62,8 @@ pub struct Transaction {
     pub name: String,
     /// Its share in the mix, as far as anybody said.
     pub weight: Option<u32>,
-    /// It only reads, and runs on a snapshot: it takes no part in the analysis.
+    /// It only reads, and runs on a snapshot: it takes no part in the analysis (see
+    /// [`on_snapshot`](Self::on_snapshot)).
     pub readonly: bool,
     /// What it does, in order.
     pub body: Vec<Step>,
@@ -191,6 +192,11 @@ impl Transaction {
     /// A transaction type that takes part in the analysis.
     pub fn new(name: impl Into<String>, body: Vec<Step>) -> Self {
         Self { name: name.into(), weight: None, readonly: false, body }
+    }
+
+    /// Whether it runs on a snapshot: it is declared to, and indeed it only reads.
+    pub fn on_snapshot(&self) -> bool {
+        self.readonly && !self.accesses().iter().any(|access| access.mode.writes())
     }
 
     /// Its accesses, in order.

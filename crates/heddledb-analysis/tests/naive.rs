@@ -387,8 +387,16 @@ fn sound(analysis: &Analysis) {
                 assert!(first.rank > piece.rank, "a rendezvous piece stands behind");
             }
             for wait in &piece.waits {
-                if let Until::Piece(other) = wait.until {
-                    assert_eq!(analysis.types[wait.on].pieces[other].vertex, piece.vertex);
+                // The rule by ranks waits for the same piece, or for an earlier one.
+                let others = &analysis.types[wait.on].pieces;
+                let by_rank = others.iter().position(|other| other.conflict && other.rank >= piece.rank);
+                match wait.until {
+                    Until::Piece(other) => {
+                        assert_eq!(others[other].vertex, piece.vertex);
+                        assert_eq!(by_rank, Some(other));
+                    }
+                    Until::Rendezvous(other) => assert!(by_rank.is_some_and(|first| first <= other)),
+                    Until::Commit => {}
                 }
             }
         }

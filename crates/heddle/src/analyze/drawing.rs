@@ -38,20 +38,7 @@ const HEAD: f64 = 44.0;
 /// How many colours tables have; then they begin again.
 const COLOURS: usize = 8;
 
-const STYLE: &str = "\
-svg.sc { --card: #fcfcfb; --ink: #0b0b0b; --soft: #52514e; --line: #e1e0d9; --band: #f1f0ea; --s0: #2a78d6; --s1: #148a5f; \
---s2: #b07800; --s3: #008300; --s4: #4a3aa7; --s5: #d03a39; --s6: #c2497a; --s7: #c9511f; background: var(--card); }
-@media (prefers-color-scheme: dark) { svg.sc { --card: #1a1a19; --ink: #ffffff; --soft: #c3c2b7; --line: #3a3a38; --band: #242422; \
---s0: #5a9df0; --s1: #2dbb86; --s2: #e0a020; --s3: #4db84d; --s4: #a59cf0; --s5: #f08080; --s6: #ec7fa6; --s7: #f08a5c; } }
-svg.sc text { font: 12px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: var(--ink); }
-svg.sc text.type { font-weight: 700; } svg.sc text.soft { fill: var(--soft); }
-svg.sc .band { fill: var(--band); } svg.sc .row { stroke: var(--line); }
-svg.sc .box { fill: var(--card); stroke: var(--ink); stroke-width: 1.4; } svg.sc .raw { stroke: var(--soft); stroke-dasharray: 4 3; stroke-width: 1; }
-svg.sc .merged { stroke-width: 3; } svg.sc .inner { fill: none; stroke: var(--line); stroke-width: 1.2; }
-svg.sc .s { stroke: var(--soft); stroke-width: 1.6; fill: none; } svg.sc .tip { fill: var(--soft); }
-svg.sc .c { stroke: var(--c); stroke-width: 2; fill: none; }
-svg.sc text.c { fill: var(--c); stroke: var(--card); stroke-width: 4; paint-order: stroke; font-weight: 600; }
-";
+const STYLE: &str = include_str!("drawing.css");
 
 /// A piece on its way to a place.
 struct Box {
