@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod analyze;
 mod bench;
 mod check;
 mod clock;
@@ -15,6 +16,7 @@ mod report;
 mod sim;
 mod soak;
 
+use analyze::AnalyzeArguments;
 use bench::arguments::BenchArguments;
 use check::CheckArguments;
 use clap::error::ErrorKind;
@@ -47,6 +49,7 @@ Examples:
   heddle bench snapshots --interval 10,100,1000
   heddle sim tpcc --quick
   heddle sim tpcc --protocol all --cores 1,2,4,8,16,32,64,128,256,1024 --html sim.html
+  heddle analyze tpcc --html tpcc.html
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
   heddle soak --seconds 60
@@ -62,6 +65,9 @@ enum Command {
     /// Run a workload on virtual cores: up to a thousand of them, the same result on any machine
     #[command(after_help = sim::EXAMPLES)]
     Sim(SimArguments),
+    /// Tell which parts of transactions may interleave, and which SC-cycle forces the rest together
+    #[command(after_help = analyze::EXAMPLES)]
+    Analyze(AnalyzeArguments),
     /// Record what random transactions saw and did under a protocol
     #[command(after_help = history::EXAMPLES)]
     History(HistoryArguments),
@@ -93,6 +99,7 @@ fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Bench(bench) => bench::bench(bench, command(&arguments)),
         Command::Sim(simulated) => sim::sim(simulated, command(&arguments)),
+        Command::Analyze(arguments) => analyze::analyze(arguments),
         Command::History(history) => history::history(history).map(|()| true),
         Command::Check(check) => check::check(check),
         Command::Soak(arguments) => soak::soak(arguments),
@@ -177,7 +184,7 @@ mod tests {
         let plan = match &sim.command {
             SimCommand::Tpcc(tpcc) => tpcc.workload().and_then(|_| tpcc.common.plan()),
             SimCommand::Ycsb(ycsb) => ycsb.workload().and_then(|_| ycsb.common.plan()),
-            SimCommand::Costs(_) | SimCommand::Calibrate(_) => return Err("no workload".into()),
+            _ => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
     }

@@ -629,7 +629,7 @@ fn verdict(ok: bool) -> String {
     if ok { OK } else { FAILED }.to_owned()
 }
 
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

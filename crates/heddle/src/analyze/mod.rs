@@ -1,0 +1,229 @@
+//! `heddle analyze`: what of a workload may interleave, and what forced the rest together.
+//!
+//! The analysis itself is the crate `heddledb-analysis`. Here are its forms: words ([`words`]), JSON
+//! ([`model`]), DOT ([`dot`]), a drawing ([`drawing`]) and a page around it ([`page`]).
+
+mod apps;
+mod dot;
+mod drawing;
+mod model;
+mod page;
+mod words;
+
+use crate::failure::Failure;
+use crate::terminal_with_colours;
+use clap::{Args, ValueEnum};
+use heddledb_analysis::text::nearest;
+use heddledb_analysis::{Analysis, Granularity, Method, Options, Workload, analyse, builtin, text};
+use std::fs;
+use std::io::{Read, Write, stderr, stdin, stdout};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `heddle analyze`.
+#[derive(Args, Debug)]
+pub struct AnalyzeArguments {
+    /// A text with transaction types, `-` for the standard input, or the name of one that comes with the
+    /// command; a file of such a name is written ./NAME
+    #[arg(value_name = "FILE|NAME", required_unless_present_any = ["list", "apps"])]
+    source: Option<String>,
+    /// Only these types
+    #[arg(long, value_name = "TYPE,..", value_delimiter = ',')]
+    types: Vec<String>,
+    /// What a conflict is about
+    #[arg(long, value_enum, default_value_t = Unit::Column)]
+    granularity: Unit,
+    /// Merge every SC-cycle, as transaction chopping has to, and not only deadlock-prone ones
+    #[arg(long)]
+    chopping: bool,
+    /// Take an addition for a read and a write
+    #[arg(long)]
+    no_commutative: bool,
+    /// Ignore causal marks
+    #[arg(long)]
+    ignore_causal: bool,
+    /// Write the analysis as JSON; `-` is the standard output, and the words then go to the error output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the SC-graph for Graphviz
+    #[arg(long, value_name = "FILE")]
+    dot: Option<PathBuf>,
+    /// Write a page with the SC-graph drawn
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the drawing alone
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// List the texts that come with the command
+    #[arg(long, exclusive = true)]
+    list: bool,
+    /// Redo IC3's study of web applications, as far as their transactions are described
+    #[arg(long, exclusive = true)]
+    apps: bool,
+}
+
+/// What a conflict is about.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Unit {
+    /// columns
+    Column,
+    /// column groups, as the text declares them
+    Group,
+    /// whole tables
+    Table,
+}
+
+/// Examples for `--help`.
+pub const EXAMPLES: &str = "\
+Each transaction type is cut into pieces. Pieces that may conflict (C-edges) and pieces of one transaction
+(S-edges) make the SC-graph. Where its cycles could let transactions wait for each other, pieces are merged;
+the cycle that forced it is told. All others may interleave, piece by piece, in the order of ranks.
+
+A text:
+  workload shop
+  table item  key i_id  cols price stock
+  table log   appendonly              # inserted keys are distinct
+  txn order weight 45                 # .. readonly: it runs on a snapshot, and takes no part
+    read   item cols price
+    update item cols stock reads stock
+    loop                              # also: if .. else .. end, piece .. end
+      insert log
+    end
+  end
+Steps: read, update, add (commutative), insert, delete, scan; then by idx NAME, cols, reads, causal, piece N.
+
+Examples:
+  heddle analyze tpcc
+  heddle analyze shop.txt --html shop.html
+  heddle analyze tpcc --types new_order,payment,delivery --no-commutative --json -
+  heddle analyze tpce --ignore-causal --dot tpce.dot
+  heddle analyze tpcc --chopping
+  heddle analyze --list
+  heddle analyze --apps
+
+Exit codes: 0 analysed, 1 a file could not be written, 2 unusable arguments or text.";
+
+/// Runs the command.
+pub fn analyze(arguments: &AnalyzeArguments) -> Result<bool, Failure> {
+    if arguments.list {
+        let _ = stdout().write_all(list().as_bytes());
+        return Ok(true);
+    }
+    if arguments.apps {
+        let _ = stdout().write_all(apps::table()?.as_bytes());
+        return Ok(true);
+    }
+    let Some(source) = &arguments.source else { return Err(Failure::usage("give a FILE or a NAME")) };
+    let (label, workload) = load(source)?;
+    let workload = select(workload, &arguments.types)?;
+    let analysis = analyse(&workload, &arguments.options());
+    let document = model::Document::new(&label, &workload.name, &analysis);
+
+    let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    let outputs = [&arguments.json, &arguments.dot, &arguments.html, &arguments.svg];
+    if outputs.into_iter().filter(|path| to_stdout(path)).count() > 1 {
+        return Err(Failure::usage("only one of --json, --dot, --html and --svg can be `-`"));
+    }
+    if outputs.into_iter().any(to_stdout) {
+        let _ = stderr().write_all(words::tell(&document, terminal_with_colours(&stderr())).as_bytes());
+    } else {
+        let _ = stdout().write_all(words::tell(&document, terminal_with_colours(&stdout())).as_bytes());
+    }
+    if let Some(path) = &arguments.json {
+        let text = serde_json::to_string_pretty(&document)
+            .map_err(|error| Failure::run(format!("the analysis cannot be written as JSON: {error}")))?;
+        write(path, &(text + "\n"))?;
+    }
+    if let Some(path) = &arguments.dot {
+        write(path, &dot::graph(&analysis))?;
+    }
+    if let Some(path) = &arguments.svg {
+        write(path, &drawing::drawing(&analysis))?;
+    }
+    if let Some(path) = &arguments.html {
+        write(path, &page::page(&document, &analysis))?;
+    }
+    Ok(true)
+}
+
+impl AnalyzeArguments {
+    fn options(&self) -> Options {
+        Options {
+            granularity: match self.granularity {
+                Unit::Column => Granularity::Column,
+                Unit::Group => Granularity::Group,
+                Unit::Table => Granularity::Table,
+            },
+            method: if self.chopping { Method::Chopping } else { Method::Ic3 },
+            commutative: !self.no_commutative,
+            causal: !self.ignore_causal,
+        }
+    }
+}
+
+/// Reads a workload: its label for messages, and itself.
+fn load(source: &str) -> Result<(String, Workload), Failure> {
+    if let Some(found) = builtin::find(source) {
+        return Ok((source.to_owned(), parse(source, found.text)?));
+    }
+    if source == "-" {
+        let mut text = String::new();
+        let read = stdin().read_to_string(&mut text);
+        read.map_err(|error| Failure::usage(format!("the standard input cannot be read: {error}")))?;
+        return Ok(("standard input".into(), parse("-", &text)?));
+    }
+    let bytes = fs::read(source).map_err(|error| {
+        let names: Vec<&str> = builtin::ALL.iter().map(|one| one.name).collect();
+        let meant = match nearest(source, names.iter().copied()) {
+            Some(name) => format!("; did you mean `{name}`?"),
+            None => String::new(),
+        };
+        let allowed = format!("give a file, or one of {}", names.join(", "));
+        Failure::usage(format!("`{source}` cannot be read ({error}): {allowed}{meant}"))
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let column =
+            String::from_utf8_lossy(valid).chars().rev().take_while(|&letter| letter != '\n').count() + 1;
+        Failure::usage(format!("{source}:{line}:{column}: this is no UTF-8 text"))
+    })?;
+    Ok((source.to_owned(), parse(source, &text)?))
+}
+
+fn parse(label: &str, content: &str) -> Result<Workload, Failure> {
+    let workload = text::parse(content).map_err(|error| Failure::usage(format!("{label}:{error}")))?;
+    if workload.transactions.is_empty() {
+        return Err(Failure::usage(format!("{label}: there is no transaction; `txn NAME` opens one")));
+    }
+    Ok(workload)
+}
+
+/// The types that were asked for.
+fn select(workload: Workload, types: &[String]) -> Result<Workload, Failure> {
+    let wanted: Vec<String> = types.iter().map(|name| name.to_lowercase()).collect();
+    let known: Vec<&str> = workload.transactions.iter().map(|one| one.name.as_str()).collect();
+    if let Some(name) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(Failure::usage(format!("no type is called `{name}`; choose from {}", known.join(", "))));
+    }
+    Ok(if wanted.is_empty() { workload } else { workload.only(&wanted) })
+}
+
+fn list() -> String {
+    let width = builtin::ALL.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    builtin::ALL.iter().map(|one| format!("{:width$}  {}\n", one.name, one.about)).collect()
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        // A reader that went away, such as `head`, is no failure.
+        let _ = stdout().write_all(text.as_bytes());
+        return Ok(());
+    }
+    fs::write(path, text)
+        .map_err(|error| Failure::run(format!("{} cannot be written: {error}", path.display())))
+}
+
+/// A piece after merging, in the form in which all outputs name it: `new_order.3`.
+fn name(analysis: &Analysis, (of_type, piece): (usize, usize)) -> String {
+    format!("{}.{}", analysis.types[of_type].name, piece + 1)
+}

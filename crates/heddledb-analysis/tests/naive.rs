@@ -1,0 +1,599 @@
+//! A second implementation, written to be obvious and slow, against the first on random workload texts.
+//!
+//! It reads the text itself, keeps sets of column names, builds the SC-graph with two instances of every type as
+//! a list of pieces, and enumerates paths: as long as some S-edge can be closed to a cycle by S-edges
+//! forward and C-edges either way, the two pieces that it joins become one, and everything begins again.
+//!
+//! A failure prints the seed and the text. `HEDDLE_SEED=17 cargo test -p heddledb-analysis --test naive` replays one;
+//! `HEDDLE_TEXTS` says how many there are.
+
+use heddledb_analysis::analysis::Until;
+use heddledb_analysis::merge::CycleStep;
+use heddledb_analysis::{Analysis, Method, Options, analyse, text};
+use std::collections::{BTreeMap, BTreeSet};
+
+const TEXTS: u64 = 10_000;
+
+// The naive implementation
+
+#[derive(Clone, Debug, Default)]
+struct NaiveAccess {
+    table: String,
+    insert: bool,
+    causal: bool,
+    reads: BTreeSet<String>,
+    writes: BTreeSet<String>,
+    adds: BTreeSet<String>,
+}
+
+/// A type: its name, and its accesses by piece.
+type NaiveType = (String, Vec<Vec<NaiveAccess>>);
+
+#[derive(Debug, Default)]
+struct Naive {
+    appendonly: BTreeSet<String>,
+    constant: BTreeSet<String>,
+    types: Vec<NaiveType>,
+}
+
+/// The columns that the generator uses. All columns are these and one that nobody names.
+const COLUMNS: [&str; 3] = ["x", "y", "z"];
+
+fn all() -> BTreeSet<String> {
+    COLUMNS.iter().chain(&["rest"]).map(|name| name.to_string()).collect()
+}
+
+/// Reads a text of the generator: one word after the other, no errors expected.
+fn read(text: &str) -> Naive {
+    let mut naive = Naive::default();
+    let mut depth: Vec<&str> = Vec::new();
+    let (mut in_txn, mut skipped, mut new_piece, mut number) = (false, false, true, None);
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["table", name, "appendonly"] => drop(naive.appendonly.insert(name.into())),
+            ["table", name, "static"] => drop(naive.constant.insert(name.into())),
+            ["txn", name, ref rest @ ..] => {
+                in_txn = true;
+                skipped = rest.contains(&"readonly");
+                if !skipped {
+                    naive.types.push((name.into(), Vec::new()));
+                }
+                number = None;
+            }
+            ["end"] if depth.is_empty() => in_txn = false,
+            ["end"] => {
+                depth.pop();
+                number = None;
+            }
+            ["else"] => number = None,
+            [block @ ("loop" | "piece" | "if")] => {
+                if !depth.iter().any(|outer| *outer != "if") {
+                    new_piece = true;
+                }
+                depth.push(block);
+                number = None;
+            }
+            [mode, table, ref rest @ ..] if in_txn && !skipped => {
+                let mut access =
+                    NaiveAccess { table: table.into(), insert: mode == "insert", ..Default::default() };
+                let (mut cols, mut into, mut own_number) = (None, 0, None);
+                for word in rest {
+                    match *word {
+                        "cols" => (cols, into) = (Some(BTreeSet::new()), 1),
+                        "reads" => into = 2,
+                        "causal" => (access.causal, into) = (true, 0),
+                        "piece" => into = 3,
+                        name if into == 1 => drop(cols.as_mut().unwrap().insert(name.to_string())),
+                        name if into == 2 => drop(access.reads.insert(name.into())),
+                        other => own_number = Some(other.to_string()),
+                    }
+                }
+                let cols = cols.unwrap_or_else(all);
+                let existence = "existence".to_string();
+                match mode {
+                    "read" => access.reads.extend(cols),
+                    "scan" => access.reads.extend(cols.into_iter().chain([existence])),
+                    "update" => access.writes = cols,
+                    "add" => access.adds = cols,
+                    _ => access.writes = all().into_iter().chain([existence]).collect(),
+                }
+                let inside = depth.iter().any(|outer| *outer != "if");
+                let goes_on = (inside && !new_piece) || (own_number.is_some() && own_number == number);
+                let pieces = &mut naive.types.last_mut().unwrap().1;
+                if goes_on {
+                    pieces.last_mut().unwrap().push(access);
+                } else {
+                    pieces.push(vec![access]);
+                }
+                new_piece = !inside;
+                number = own_number;
+            }
+            _ => {}
+        }
+    }
+    naive
+}
+
+impl Naive {
+    fn conflict(&self, one: &NaiveAccess, two: &NaiveAccess) -> bool {
+        let appended = one.insert && two.insert && self.appendonly.contains(&one.table);
+        if one.table != two.table
+            || one.causal
+            || two.causal
+            || appended
+            || self.constant.contains(&one.table)
+        {
+            return false;
+        }
+        let meet = |one: &BTreeSet<String>, two: &BTreeSet<String>| one.intersection(two).next().is_some();
+        let half = |one: &NaiveAccess, two: &NaiveAccess| {
+            meet(&one.writes, &two.reads)
+                || meet(&one.writes, &two.writes)
+                || meet(&one.writes, &two.adds)
+                || meet(&one.adds, &two.reads)
+        };
+        half(one, two) || half(two, one)
+    }
+
+    fn edge(&self, one: &[NaiveAccess], two: &[NaiveAccess]) -> bool {
+        one.iter().any(|one| two.iter().any(|two| self.conflict(one, two)))
+    }
+
+    /// All pieces of two instances of each type: type, instance, place.
+    fn nodes(&self) -> Vec<(usize, usize, usize)> {
+        let mut nodes = Vec::new();
+        for (of_type, (_, pieces)) in self.types.iter().enumerate() {
+            for instance in 0..2 {
+                nodes.extend((0..pieces.len()).map(|at| (of_type, instance, at)));
+            }
+        }
+        nodes
+    }
+
+    /// Which node leads to which, by an S-edge forward or a C-edge.
+    fn steps(&self) -> Vec<Vec<bool>> {
+        let nodes = self.nodes();
+        let step = |&(t, i, p): &(usize, usize, usize), &(u, j, q): &(usize, usize, usize)| {
+            let sibling = t == u && i == j && q == p + 1;
+            let conflict = (t, i) != (u, j) && self.edge(&self.types[t].1[p], &self.types[u].1[q]);
+            sibling || conflict
+        };
+        nodes.iter().map(|from| nodes.iter().map(|to| step(from, to)).collect()).collect()
+    }
+
+    /// Whether a simple path leads from one node to another: all of them, one after the other.
+    fn path(steps: &[Vec<bool>], from: usize, to: usize, visited: &mut Vec<usize>) -> bool {
+        if from == to {
+            return true;
+        }
+        visited.push(from);
+        for next in 0..steps.len() {
+            if steps[from][next] && !visited.contains(&next) && Self::path(steps, next, to, visited) {
+                return true;
+            }
+        }
+        visited.pop();
+        false
+    }
+
+    /// The same question for all pairs, for graphs with too many paths: Warshall's closure.
+    fn closure(mut steps: Vec<Vec<bool>>) -> Vec<Vec<bool>> {
+        for middle in 0..steps.len() {
+            for from in 0..steps.len() {
+                if steps[from][middle] {
+                    let onward = steps[middle].clone();
+                    steps[from].iter_mut().zip(onward).for_each(|(step, onward)| *step |= onward);
+                }
+            }
+        }
+        steps
+    }
+
+    /// Merges two neighbours as long as an S-edge closes to a cycle.
+    fn merge(&mut self, enumerate: bool) {
+        'again: loop {
+            let (nodes, steps) = (self.nodes(), self.steps());
+            let closure = (!enumerate).then(|| Self::closure(steps.clone()));
+            for (at, &(of_type, _, piece)) in nodes.iter().enumerate() {
+                if piece + 1 == self.types[of_type].1.len() {
+                    continue;
+                }
+                let closed = match &closure {
+                    Some(closure) => closure[at + 1][at],
+                    None => Self::path(&steps, at + 1, at, &mut Vec::new()),
+                };
+                if closed {
+                    let pieces = &mut self.types[of_type].1;
+                    let next = pieces.remove(piece + 1);
+                    pieces[piece].extend(next);
+                    continue 'again;
+                }
+            }
+            return;
+        }
+    }
+
+    fn conflicts(&self, of_type: usize, at: usize) -> bool {
+        let piece = &self.types[of_type].1[at];
+        self.types.iter().any(|(_, pieces)| pieces.iter().any(|other| self.edge(piece, other)))
+    }
+
+    /// Rule 5: pieces of `with` that have a C-edge with a later piece, if none has one with this.
+    fn rendezvous(&self, of_type: usize, at: usize, with: usize) -> Vec<usize> {
+        let (own, others) = (&self.types[of_type].1, &self.types[with].1);
+        if others.iter().any(|other| self.edge(&own[at], other)) {
+            return Vec::new();
+        }
+        let later = |other: &Vec<NaiveAccess>| own[at + 1..].iter().any(|later| self.edge(later, other));
+        (0..others.len()).filter(|&place| later(&others[place])).collect()
+    }
+}
+
+// Random texts
+
+/// A small generator of numbers (splitmix64), so that a seed gives the same text for ever.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ (word >> 31)) % limit
+    }
+
+    fn columns(&mut self) -> String {
+        let chosen: Vec<&str> = COLUMNS.into_iter().filter(|_| self.below(2) == 0).collect();
+        if chosen.is_empty() { COLUMNS[self.below(3) as usize].into() } else { chosen.join(" ") }
+    }
+}
+
+struct Shape {
+    types: u64,
+    steps: u64,
+    tables: u64,
+    /// Out of ten: how many types keep to the order of tables.
+    ordered: u64,
+}
+
+fn generate(random: &mut Random, shape: &Shape) -> String {
+    let mut text = String::from("workload random\ntable fixed static\ntable log appendonly\n");
+    for name in 0..1 + random.below(shape.types) {
+        let readonly = random.below(12) == 0;
+        text += &format!("txn t{name}{}\n", if readonly { " readonly" } else { "" });
+        let ordered = random.below(10) < shape.ordered;
+        let mut table = 0;
+        let mut number = 0;
+        for _ in 0..1 + random.below(shape.steps) {
+            table = if ordered { table + random.below(2) } else { random.below(shape.tables) };
+            let name = format!("tab{table}");
+            match random.below(12) {
+                0 => block(&mut text, random, "loop", &name, readonly),
+                1 => block(&mut text, random, "piece", &name, readonly),
+                2 => {
+                    text += "if\n";
+                    access(&mut text, random, &name, readonly, None);
+                    text += "else\n";
+                    block(&mut text, random, "loop", &name, readonly);
+                    text += "end\n";
+                }
+                3 => {
+                    number += 1;
+                    for _ in 0..1 + random.below(2) {
+                        access(&mut text, random, &name, readonly, Some(number));
+                    }
+                }
+                _ => access(&mut text, random, &name, readonly, None),
+            }
+        }
+        text += "end\n";
+    }
+    text
+}
+
+fn block(text: &mut String, random: &mut Random, word: &str, table: &str, readonly: bool) {
+    *text += &format!("{word}\n");
+    for _ in 0..1 + random.below(2) {
+        access(text, random, table, readonly, None);
+    }
+    *text += "end\n";
+}
+
+fn access(text: &mut String, random: &mut Random, table: &str, readonly: bool, number: Option<u32>) {
+    let (table, modes): (&str, &[&str]) = match random.below(12) {
+        0 => ("fixed", &["read", "scan"]),
+        1 if readonly => ("log", &["read", "scan"]),
+        1 => ("log", &["insert", "insert", "read", "delete"]),
+        _ if readonly => (table, &["read", "scan"]),
+        _ => (table, &["read", "read", "update", "update", "add", "insert", "delete", "scan"]),
+    };
+    let mode = modes[random.below(modes.len() as u64) as usize];
+    *text += &format!("{mode} {table}");
+    let whole = matches!(mode, "insert" | "delete");
+    if !whole && random.below(3) > 0 {
+        *text += &format!(" cols {}", random.columns());
+    }
+    if matches!(mode, "update" | "add") && random.below(3) == 0 {
+        *text += &format!(" reads {}", random.columns());
+    }
+    if random.below(15) == 0 {
+        *text += " causal";
+    }
+    if let Some(number) = number {
+        *text += &format!(" piece {number}");
+    }
+    *text += "\n";
+}
+
+// The comparison
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// Runs a check on random texts; a panic tells the seed and the text.
+fn on_random_texts(shape: &Shape, texts: u64, check: impl Fn(&str)) {
+    let seeds = match setting("HEDDLE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..setting("HEDDLE_TEXTS").unwrap_or(texts),
+    };
+    for seed in seeds {
+        let text = generate(&mut Random(seed), shape);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&text)));
+        if let Err(panic) = outcome {
+            eprintln!("replay with HEDDLE_SEED={seed}\n{text}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Pieces by number of accesses, and which conflict, and rendezvous pieces.
+fn compare(text: &str, enumerate: bool) -> Analysis {
+    let analysis = analyse(&text::parse(text).unwrap(), &Options::default());
+    let mut naive = read(text);
+    naive.merge(enumerate);
+    assert_eq!(analysis.types.len(), naive.types.len());
+    for (at, (one, (name, pieces))) in analysis.types.iter().zip(&naive.types).enumerate() {
+        assert_eq!(&one.name, name);
+        let sizes: Vec<usize> = one.pieces.iter().map(|piece| piece.sites.len()).collect();
+        assert_eq!(sizes, pieces.iter().map(Vec::len).collect::<Vec<_>>(), "pieces of {name}");
+        for (place, piece) in one.pieces.iter().enumerate() {
+            assert_eq!(piece.conflict, naive.conflicts(at, place), "piece {place} of {name}");
+            for with in 0..naive.types.len() {
+                let found = piece.rendezvous.iter().find(|rendezvous| rendezvous.with == with);
+                let found = found.map_or(Vec::new(), |rendezvous| rendezvous.pieces.clone());
+                let expected = if piece.conflict { naive.rendezvous(at, place, with) } else { Vec::new() };
+                assert_eq!(found, expected, "rendezvous pieces of {name} {place} with {with}");
+            }
+        }
+    }
+    analysis
+}
+
+/// What holds of every result.
+fn sound(analysis: &Analysis) {
+    let graph = &analysis.graph;
+    for one in &analysis.types {
+        for pair in one.pieces.windows(2) {
+            assert!(pair[0].rank < pair[1].rank, "ranks rise within a type");
+            assert_eq!(pair[0].sites.end, pair[1].sites.start);
+        }
+        for piece in &one.pieces {
+            assert_eq!(piece.before.len() > 1, !piece.merges.is_empty(), "every merge has its reason");
+            for rendezvous in &piece.rendezvous {
+                let first = &analysis.types[rendezvous.with].pieces[rendezvous.pieces[0]];
+                assert!(first.rank > piece.rank, "a rendezvous piece stands behind");
+            }
+            for wait in &piece.waits {
+                // The rule by ranks waits for the same piece, or for an earlier one.
+                let others = &analysis.types[wait.on].pieces;
+                let by_rank = others.iter().position(|other| other.conflict && other.rank >= piece.rank);
+                match wait.until {
+                    Until::Piece(other) => {
+                        assert_eq!(others[other].vertex, piece.vertex);
+                        assert_eq!(by_rank, Some(other));
+                    }
+                    Until::Rendezvous(other) => assert!(by_rank.is_some_and(|first| first <= other)),
+                    Until::Commit => {}
+                }
+            }
+        }
+        let first_write =
+            one.pieces.iter().position(|piece| piece.sites.clone().any(|site| graph.sites[site].exposed));
+        assert_eq!(one.first_exposed.map(|(piece, _)| piece), first_write);
+    }
+    for edge in analysis.edges() {
+        let [one, two] = edge.map(|(of_type, piece)| &analysis.types[of_type].pieces[piece]);
+        assert_eq!((one.vertex, one.rank), (two.vertex, two.rank), "C-edges join equal ranks");
+    }
+    for merge in &analysis.merges {
+        assert!(merge.merged.iter().all(|run| run.len() > 1) && !merge.merged.is_empty());
+        cycle_is_one(analysis, &merge.cycle.steps);
+        assert!(!merge.cycle.words(graph).is_empty());
+    }
+}
+
+/// Each step of a told cycle leads where it says, forward along S-edges, and the last to the first.
+fn cycle_is_one(analysis: &Analysis, steps: &[CycleStep]) {
+    let graph = &analysis.graph;
+    let piece = |site: usize| graph.sites[site].piece;
+    let ends = |step: &CycleStep| match *step {
+        CycleStep::Sibling { from, to } | CycleStep::Merged { from, to } => (piece(from), piece(to)),
+        CycleStep::Conflict { from, to, .. } => (piece(from), piece(to)),
+    };
+    for (at, step) in steps.iter().enumerate() {
+        let (from, to) = ends(step);
+        assert_eq!(to, ends(&steps[(at + 1) % steps.len()]).0, "step {at} of {steps:?}");
+        match *step {
+            CycleStep::Sibling { from: one, to: two } => {
+                assert!(from < to, "an S-edge leads forward");
+                assert_eq!(graph.sites[one].transaction, graph.sites[two].transaction);
+            }
+            CycleStep::Merged { from: one, to: two } => {
+                assert_eq!(graph.sites[one].transaction, graph.sites[two].transaction);
+            }
+            CycleStep::Conflict { from: one, to: two, edge } => {
+                assert!(!graph.sites[one].footprint.meets(&graph.sites[two].footprint).is_empty());
+                assert!([(from, to), (to, from)].contains(&(graph.edges[edge].from, graph.edges[edge].to)));
+            }
+        }
+    }
+    assert!(steps.iter().any(|step| matches!(step, CycleStep::Sibling { .. })));
+    assert!(steps.iter().any(|step| matches!(step, CycleStep::Conflict { .. })));
+}
+
+const TINY: Shape = Shape { types: 2, steps: 3, tables: 3, ordered: 5 };
+const MIDDLING: Shape = Shape { types: 4, steps: 7, tables: 6, ordered: 8 };
+
+#[test]
+fn tiny_texts_give_what_enumeration_of_cycles_gives() {
+    let (mut merges, mut kept) = (0, 0);
+    let counts = std::cell::RefCell::new((&mut merges, &mut kept));
+    on_random_texts(&TINY, TEXTS, |text| {
+        let analysis = compare(text, true);
+        sound(&analysis);
+        let mut counts = counts.borrow_mut();
+        *counts.0 += usize::from(!analysis.merges.is_empty());
+        *counts.1 += usize::from(analysis.types.iter().any(|one| one.conflict_pieces() > 1));
+    });
+    // The texts are worth something: many merge, and many keep several conflict pieces.
+    if setting("HEDDLE_SEED").is_none() && setting("HEDDLE_TEXTS").is_none() {
+        assert!(merges > 2_000 && kept > 1_000, "{merges} texts merge, {kept} keep conflict pieces");
+    }
+}
+
+#[test]
+fn larger_texts_give_what_the_closure_gives() {
+    on_random_texts(&MIDDLING, TEXTS, |text| sound(&compare(text, false)));
+}
+
+#[test]
+fn enumeration_and_closure_agree() {
+    on_random_texts(&TINY, 1_000, |text| {
+        let [mut one, mut two] = [read(text), read(text)];
+        one.merge(true);
+        two.merge(false);
+        let sizes = |naive: &Naive| -> Vec<Vec<usize>> {
+            naive.types.iter().map(|(_, pieces)| pieces.iter().map(Vec::len).collect()).collect()
+        };
+        assert_eq!(sizes(&one), sizes(&two));
+    });
+}
+
+#[test]
+fn merging_what_is_merged_changes_nothing() {
+    on_random_texts(&MIDDLING, 1_000, |text| {
+        let workload = text::parse(text).unwrap();
+        let once = analyse(&workload, &Options::default());
+        // The result as declared pieces: each merged piece by hand.
+        let mut again = workload.clone();
+        again.transactions.retain(|transaction| !transaction.readonly);
+        for (transaction, one) in again.transactions.iter_mut().zip(&once.types) {
+            let accesses = once.graph.types.iter().find(|of_type| of_type.name == one.name).unwrap();
+            let start = accesses.sites.start;
+            let flat: Vec<_> = transaction.accesses().into_iter().cloned().collect();
+            let piece = |piece: &heddledb_analysis::analysis::MergedPiece| {
+                let of_piece = &flat[piece.sites.start - start..piece.sites.end - start];
+                let accesses = of_piece.iter().cloned().map(|mut access| {
+                    access.piece = None;
+                    heddledb_analysis::workload::Step::Access(access)
+                });
+                heddledb_analysis::workload::Step::Piece(accesses.collect())
+            };
+            transaction.body = one.pieces.iter().map(piece).collect();
+        }
+        let twice = analyse(&again, &Options::default());
+        assert!(twice.merges.is_empty());
+        let shape = |analysis: &Analysis| -> Vec<Vec<(std::ops::Range<usize>, bool)>> {
+            let pieces = |one: &heddledb_analysis::analysis::TypeAnalysis| {
+                one.pieces.iter().map(|piece| (piece.sites.clone(), piece.conflict)).collect()
+            };
+            analysis.types.iter().map(pieces).collect()
+        };
+        assert_eq!(shape(&once), shape(&twice));
+    });
+}
+
+#[test]
+fn adding_a_type_never_splits_a_piece() {
+    on_random_texts(&MIDDLING, 1_000, |text| {
+        let workload = text::parse(text).unwrap();
+        let whole = analyse(&workload, &Options::default());
+        let names: Vec<&str> = workload.transactions.iter().map(|one| one.name.as_str()).collect();
+        let fewer = analyse(&workload.only(&names[..names.len() - 1]), &Options::default());
+        let transition = heddledb_analysis::transition::Transition::between(&fewer, &whole);
+        for one in &transition.types {
+            let outer: Vec<_> = one.pieces.iter().map(|piece| piece.sites.len()).collect();
+            let new = whole.of_type(&one.name).unwrap().pieces.iter().map(|piece| piece.sites.len());
+            assert_eq!(outer, new.collect::<Vec<_>>(), "the new graph is the coarser one");
+        }
+    });
+}
+
+#[test]
+fn names_and_the_order_of_types_are_irrelevant() {
+    on_random_texts(&MIDDLING, 1_000, |text| {
+        let workload = text::parse(text).unwrap();
+        let plain = analyse(&workload, &Options::default());
+        let renamed = text.replace(" tab", " zz_").replace(" t", " u").replace(" x", " column");
+        let mut renamed = text::parse(&renamed).unwrap();
+        renamed.transactions.reverse();
+        let renamed = analyse(&renamed, &Options::default());
+        let sizes: BTreeMap<String, Vec<(usize, bool, u32)>> = shapes(&plain);
+        let others: BTreeMap<String, Vec<(usize, bool, u32)>> =
+            shapes(&renamed).into_iter().map(|(name, shape)| (name.replacen('u', "t", 1), shape)).collect();
+        assert_eq!(sizes, others);
+    });
+}
+
+fn shapes(analysis: &Analysis) -> BTreeMap<String, Vec<(usize, bool, u32)>> {
+    let shape = |one: &heddledb_analysis::analysis::TypeAnalysis| {
+        let pieces = one.pieces.iter().map(|piece| (piece.sites.len(), piece.conflict, piece.rank)).collect();
+        (one.name.clone(), pieces)
+    };
+    analysis.types.iter().map(shape).collect()
+}
+
+/// Theorem 1 of DBX-TC; and chopping is never finer than IC3.
+#[test]
+fn chopping_keeps_one_conflict_piece() {
+    on_random_texts(&MIDDLING, 2_000, |text| {
+        let workload = text::parse(text).unwrap();
+        let chopped = analyse(&workload, &Options { method: Method::Chopping, ..Options::default() });
+        let pipelined = analyse(&workload, &Options::default());
+        for (one, other) in chopped.types.iter().zip(&pipelined.types) {
+            assert!(one.conflict_pieces() <= 1, "{}", one.name);
+            let ends = |one: &heddledb_analysis::analysis::TypeAnalysis| -> BTreeSet<usize> {
+                one.pieces.iter().map(|piece| piece.sites.end).collect()
+            };
+            assert!(ends(one).is_subset(&ends(other)));
+        }
+        for merge in &chopped.merges {
+            assert!(!merge.cycle.words(&chopped.graph).is_empty());
+        }
+    });
+}
+
+/// Hundreds of accesses take milliseconds; the limit is wide, for slow and busy machines.
+#[test]
+fn hundreds_of_accesses_are_no_matter() {
+    let mut random = Random(1);
+    let shape = Shape { types: 1, steps: 30, tables: 40, ordered: 10 };
+    let types: String = (0..20)
+        .map(|at| {
+            let one = generate(&mut random, &shape);
+            one[one.find("txn").unwrap()..].replacen("txn t0", &format!("txn t{at}"), 1)
+        })
+        .collect();
+    let workload = text::parse(&format!("workload w\n{types}")).unwrap();
+    let accesses: usize = workload.transactions.iter().map(|one| one.accesses().len()).sum();
+    assert!(accesses > 200, "{accesses}");
+    let start = std::time::Instant::now();
+    let analysis = analyse(&workload, &Options::default());
+    let taken = start.elapsed();
+    eprintln!("{accesses} accesses, {} merges: {taken:?}", analysis.merges.len());
+    assert!(taken.as_millis() < 500, "{taken:?}");
+    assert_eq!(format!("{:?}", analyse(&workload, &Options::default())), format!("{analysis:?}"));
+}
