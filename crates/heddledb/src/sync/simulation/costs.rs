@@ -85,7 +85,7 @@ costs! {
     /// A clean line from another socket.
     fetch_far = 260;
     /// A line from memory; an effective figure too.
-    memory = 10;
+    memory = 12;
     /// A line that another core of the socket has written; the line is busy meanwhile.
     transfer = 120;
     /// The same from another socket.
@@ -95,7 +95,7 @@ costs! {
     /// The same with copies in other sockets.
     upgrade_far = 260;
     /// What an atomic read-modify-write adds.
-    rmw = 9;
+    rmw = 12;
     /// A full fence.
     fence = 16;
     /// One spin hint.
@@ -105,15 +105,15 @@ costs! {
     /// From the wake of a parked core to its going on.
     wake = 5000;
     /// Beginning and ending an attempt of a transaction, reclamation included.
-    attempt = 20;
+    attempt = 23;
     /// An operation of a transaction: its key, its bookkeeping, the body that called it.
     operation = 8;
     /// A visit of an index node: comparing keys.
     node = 2;
     /// A row that a scan goes by.
-    row = 56;
+    row = 66;
     /// A column group's check in a validation, a lock or an install.
-    check = 6;
+    check = 2;
     /// A word that is copied, decoded or encoded privately.
     word = 4;
     /// A word of memory that was never used, which a new row takes: faults, and pages that are cleared.
