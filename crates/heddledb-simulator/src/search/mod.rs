@@ -4,9 +4,9 @@
 //! never on the machine at hand; and when it shows, it cannot be shown again.
 //!
 //! **Mechanism.** A [`Spec`] such as `silo/4711` names a simulation completely: the protocol, and the seed
-//! from which a program, a schedule, delays and faults are drawn ([`scenario`]). It runs on the virtual
-//! machine, where a switch is possible before every access to shared memory ([`stage`]). Its record is held
-//! against what is promised ([`judge`]): invariants, serializability as two checkers see it, and after a crash
+//! from which a program, a schedule, delays and faults are drawn (`scenario`). It runs on the virtual
+//! machine, where a switch is possible before every access to shared memory (`stage`). Its record is held
+//! against what is promised (`judge`): invariants, serializability as two checkers see it, and after a crash
 //! what was acknowledged. [`hunt`] goes through seeds until one breaks a promise, and then looks for a smaller
 //! simulation that does. [`replay`] runs one again and writes down every step.
 //!
