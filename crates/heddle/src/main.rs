@@ -286,7 +286,7 @@ mod tests {
         let plan = simulation("heddle sim tpcc").unwrap();
         let windows =
             [1, 16, 1024].map(|cores| (plan.window(cores).as_micros(), plan.warmup(cores).as_micros()));
-        assert_eq!(windows, [(20_000, 5_000), (20_000, 5_000), (10_000, 2_500)]);
+        assert_eq!(windows, [(20_000, 5_000), (10_000, 2_500), (4_000, 1_000)]);
         let plan = simulation("heddle sim tpcc --window 3ms --warmup 0ms --quick").unwrap();
         assert_eq!((plan.window(64).as_micros(), plan.warmup(64).as_micros()), (3_000, 0));
     }

@@ -46,7 +46,7 @@ pub struct Common {
     /// Seed of the data and the inputs; the same seed gives the same result to the last count
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-    /// Length of the measured window in virtual time [default: 640ms divided by the cores, from 10ms to 20ms]
+    /// Length of the measured window in virtual time [default: 160ms divided by the cores, from 4ms to 20ms]
     #[arg(long, value_name = "TIME", value_parser = window)]
     pub window: Option<Duration>,
     /// Length of the warm-up before it [default: a quarter of the window]
@@ -175,8 +175,8 @@ pub struct Plan {
 impl Plan {
     /// The window at a number of cores. More cores do more in the same time, so that they need less of it.
     pub fn window(&self, cores: usize) -> Duration {
-        const CORE_TIME: Duration = Duration::from_millis(640);
-        const SHORTEST: Duration = Duration::from_millis(10);
+        const CORE_TIME: Duration = Duration::from_millis(160);
+        const SHORTEST: Duration = Duration::from_millis(4);
         const LONGEST: Duration = Duration::from_millis(20);
         let window = (CORE_TIME / cores as u32).clamp(SHORTEST, LONGEST);
         self.window.unwrap_or(if self.quick { window / 5 } else { window })

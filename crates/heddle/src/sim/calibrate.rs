@@ -365,7 +365,7 @@ fn report(arguments: &CalibrateArguments, pairs: &[Pair], costs: &Costs) -> Resu
     }
     print!("{text}");
     let here = machine::describe();
-    let about = format!("{}, {} cores, {}", here.cpu, here.cores, here.rustc);
+    let about = format!("{}, {} cores", here.cpu, here.cores);
     if let (Some(path), Some(fitted)) = (&arguments.out, &fitted) {
         let (low, high) = ratios(&after);
         let head = [
