@@ -89,6 +89,8 @@ const EXCLUSIVE: u8 = 1;
 const DIRTY: u8 = 2;
 const WATCHED: u8 = 4;
 const SPECULATIVE: u8 = 8;
+/// It was written since the simulation began.
+const WRITTEN: u8 = 16;
 
 impl Line {
     #[inline(always)]
@@ -330,7 +332,7 @@ impl Directory {
                 caches[me].last = tag;
             }
             if writes && (!line.has(DIRTY) || wakes) {
-                line.flags = (line.flags | DIRTY) & !WATCHED;
+                line.flags = (line.flags | DIRTY | WRITTEN) & !WATCHED;
                 line.pack(words);
             }
             return Outcome { done: clock + cost, wakes, speculative, number };
@@ -362,7 +364,7 @@ impl Directory {
             let far = !here && others && self.shared.iter().any(|cache| cache[slot] == number);
             let shared_by_others = writes && line.sockets != 0;
             occupies = shared_by_others;
-            let foreign = line.version != 0 && line.owner != own;
+            let foreign = line.has(WRITTEN) && line.owner != own;
             let mut price = match (here, far) {
                 (true, _) => {
                     counts.fetches += 1;
@@ -388,7 +390,7 @@ impl Directory {
             line.version = line.version.wrapping_add(1);
             line.owner = own;
             line.sockets = my_socket;
-            line.flags = (line.flags | EXCLUSIVE | DIRTY) & !WATCHED;
+            line.flags = (line.flags | EXCLUSIVE | DIRTY | WRITTEN) & !WATCHED;
         } else if line.sockets == 0 {
             // Nobody has it: a first write will be silent.
             line.owner = own;
