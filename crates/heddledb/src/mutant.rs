@@ -112,12 +112,13 @@ impl Mutant {
         Self::CheckpointPartNotSynced,
     ];
 
-    /// Whether its window is so narrow that only a search in simulation must find it: threads on real cores
-    /// run for longer than any test before they meet in it.
+    /// Whether its window is so narrow that only a search in simulation must find it: threads on real cores, the
+    /// more on busy ones, may run for longer than a test before they meet in it.
     pub const fn is_rare(self) -> bool {
         matches!(
             self,
-            Self::TreeChildNotRechecked
+            Self::SiloStampTakenAfterCopy
+                | Self::TreeChildNotRechecked
                 | Self::TicTocSafeAtEqual
                 | Self::TicTocFailedRaiseTrusted
                 | Self::SiloEpochBeforeLocks
