@@ -13,7 +13,7 @@
 use crate::history::{ABSENT, Attempt, Header, History, Op, Status};
 use crate::recorder::{HASHED, ORDERED, Recorder};
 use heddledb::sync::Random;
-use heddledb::{Database, Error, Misuse, Protocol, Result, Session, Transaction};
+use heddledb::{Database, Error, Misuse, Protocol, ReadTransaction, Result, Session, Transaction};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -86,23 +86,6 @@ struct Worker<'a, P: Protocol> {
     version: u64,
 }
 
-/// One step of a transaction, drawn before it runs, so that a retry does the same.
-#[derive(Clone, Copy)]
-pub(crate) enum Step {
-    Read(u8, u64),
-    Write(u8, u64),
-    Update(u8, u64),
-    Insert(u8, u64),
-    Upsert(u8, u64),
-    Overwrite(u8, u64),
-    Delete(u8, u64),
-    Remove(u8, u64),
-    Scan(u64, u64, bool, usize),
-    /// Lets other threads run, on this core or another.
-    Pause(u64),
-    GiveUp,
-}
-
 impl<'a, P: Protocol> Worker<'a, P> {
     fn new(session: Session<P>, number: usize, run: &'a Run<'a>) -> Self {
         let random = Random::new(run.plan.seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
@@ -155,21 +138,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let begin = self.now();
         let mut snapshot = self.session.snapshot()?;
         let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
-        for step in steps {
-            match *step {
-                Step::Scan(low, high, reverse, limit) => recorder.scan(low, high, reverse, limit)?,
-                Step::Pause(hints) => pause(hints),
-                Step::GiveUp => {}
-                Step::Read(table, key)
-                | Step::Write(table, key)
-                | Step::Update(table, key)
-                | Step::Insert(table, key)
-                | Step::Upsert(table, key)
-                | Step::Overwrite(table, key)
-                | Step::Delete(table, key)
-                | Step::Remove(table, key) => _ = recorder.read(table, key)?,
-            }
-        }
+        steps.iter().try_for_each(|step| step.look(&mut recorder))?;
         drop(snapshot);
         let (session, end) = (self.number as u32, self.now());
         Ok(Attempt { session, begin, end, status: Status::Committed, stamp: 0, ops })
@@ -182,7 +151,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let begin = self.now();
         let outcome = self.session.attempt(|tx| {
             let mut recorder = Recorder::new(tx, &mut ops, &mut version);
-            steps.iter().try_for_each(|step| execute(&mut recorder, *step))
+            steps.iter().try_for_each(|step| step.run(&mut recorder))
         });
         let end = self.now();
         self.version = version;
@@ -222,7 +191,8 @@ pub(crate) fn draw(random: &mut Random, base: u64, keys: u64) -> Vec<Step> {
             26..28 => Step::Remove(table, key),
             _ => {
                 let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
-                Step::Scan(key, key + random.below(5), random.below(2) == 0, limit)
+                let (high, reverse) = (key + random.below(5), random.below(2) == 0);
+                Step::Scan { low: key, high, reverse, limit }
             }
         });
         if random.below(PAUSE_ODDS) == 0 {
@@ -255,24 +225,78 @@ fn pause(hints: u64) {
     }
 }
 
-pub(crate) fn execute<T: Transaction>(recorder: &mut Recorder<'_, T>, step: Step) -> Result<()> {
-    match step {
-        Step::Read(table, key) => recorder.read(table, key).map(|_| ()),
-        Step::Write(table, key) => recorder.write(table, key),
-        Step::Update(table, key) => recorder.update(table, key),
-        Step::Insert(table, key) => recorder.insert(table, key),
-        Step::Upsert(table, key) => recorder.upsert(table, key),
-        Step::Overwrite(table, key) => match recorder.read(table, key)? {
-            ABSENT => Ok(()),
-            _ => recorder.overwrite(table, key),
-        },
-        Step::Delete(table, key) => recorder.delete(table, key),
-        Step::Remove(table, key) => recorder.remove(table, key),
-        Step::Scan(low, high, reverse, limit) => recorder.scan(low, high, reverse, limit),
-        Step::Pause(hints) => {
-            pause(hints);
-            Ok(())
+/// One step of a transaction over the recorder's tables, drawn before it runs, so that a retry does the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each does what the recorder's function of its name does, to a table's key")]
+pub enum Step {
+    Read(u8, u64),
+    Write(u8, u64),
+    Update(u8, u64),
+    Insert(u8, u64),
+    Upsert(u8, u64),
+    /// Only where there is a row.
+    Overwrite(u8, u64),
+    Delete(u8, u64),
+    Remove(u8, u64),
+    Scan {
+        low: u64,
+        high: u64,
+        reverse: bool,
+        limit: usize,
+    },
+    /// Lets other threads run, on this core or another.
+    Pause(u64),
+    /// Decides to abort.
+    GiveUp,
+}
+
+impl Step {
+    /// Does it.
+    ///
+    /// # Errors
+    /// Those of the recorder; a user abort.
+    pub fn run<T: Transaction>(self, recorder: &mut Recorder<'_, T>) -> Result<()> {
+        match self {
+            Self::Read(table, key) => recorder.read(table, key).map(|_| ()),
+            Self::Write(table, key) => recorder.write(table, key),
+            Self::Update(table, key) => recorder.update(table, key),
+            Self::Insert(table, key) => recorder.insert(table, key),
+            Self::Upsert(table, key) => recorder.upsert(table, key),
+            Self::Overwrite(table, key) => match recorder.read(table, key)? {
+                ABSENT => Ok(()),
+                _ => recorder.overwrite(table, key),
+            },
+            Self::Delete(table, key) => recorder.delete(table, key),
+            Self::Remove(table, key) => recorder.remove(table, key),
+            Self::Scan { low, high, reverse, limit } => recorder.scan(low, high, reverse, limit),
+            Self::Pause(hints) => {
+                pause(hints);
+                Ok(())
+            }
+            Self::GiveUp => Err(Error::user("the workload gives up")),
         }
-        Step::GiveUp => Err(Error::user("the workload gives up")),
+    }
+
+    /// Only looks at what it names, and never gives up: for snapshots.
+    ///
+    /// # Errors
+    /// Those of the recorder.
+    pub fn look<T: ReadTransaction>(self, recorder: &mut Recorder<'_, T>) -> Result<()> {
+        match self {
+            Self::Scan { low, high, reverse, limit } => recorder.scan(low, high, reverse, limit),
+            Self::Pause(hints) => {
+                pause(hints);
+                Ok(())
+            }
+            Self::GiveUp => Ok(()),
+            Self::Read(table, key)
+            | Self::Write(table, key)
+            | Self::Update(table, key)
+            | Self::Insert(table, key)
+            | Self::Upsert(table, key)
+            | Self::Overwrite(table, key)
+            | Self::Delete(table, key)
+            | Self::Remove(table, key) => recorder.read(table, key).map(|_| ()),
+        }
     }
 }

@@ -113,6 +113,9 @@ enum Which {
 /// A load under a protocol.
 struct Pair {
     load: &'static str,
+    which: Which,
+    /// The workload's arguments.
+    words: Vec<String>,
     kind: Kind,
     /// Nanoseconds of a transaction in each real run: its own, and the system's.
     real: Vec<[f64; 2]>,
@@ -215,22 +218,20 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
                 Which::Ycsb => virtually::<virtual_workload::YcsbArguments>(&words, kind, arguments, costs),
             }?;
             progress.weight_done(&format!("{load}, {kind}: one virtual core"), 1);
-            pairs.push(Pair { load, kind, real: Vec::new(), point });
+            pairs.push(Pair { load, which, words: words.clone(), kind, real: Vec::new(), point });
         }
     }
     // In turn, so that a machine that gets slower does so for all alike.
     for run in 1..=runs {
         for pair in &mut pairs {
-            let (_, which, given, small) =
-                LOADS.into_iter().find(|(load, ..)| *load == pair.load).unwrap_or(LOADS[0]);
-            let words = words(given, if arguments.quick { small } else { "" });
+            let words = &pair.words;
             let title = format!("{}, {}", pair.load, pair.kind);
-            let real = match which {
+            let real = match pair.which {
                 Which::Tpcc => {
-                    really::<real_workload::TpccArguments>(&words, pair.kind, &settings, &title, &progress)
+                    really::<real_workload::TpccArguments>(words, pair.kind, &settings, &title, &progress)
                 }
                 Which::Ycsb => {
-                    really::<real_workload::YcsbArguments>(&words, pair.kind, &settings, &title, &progress)
+                    really::<real_workload::YcsbArguments>(words, pair.kind, &settings, &title, &progress)
                 }
             }?;
             pair.real.push(real);
@@ -507,7 +508,18 @@ mod tests {
         point.counts.rmws = 5;
         point.counts.work = [6, 7, 8, 9, 10, 11, 12];
         assert_eq!(counts(&point), (1..=11).map(f64::from).collect::<Vec<_>>());
-        assert_eq!(Pair { load: "", kind: Kind::Silo, real: Vec::new(), point: point.clone() }.fresh(), 12.0);
+        assert_eq!(
+            Pair {
+                load: "",
+                which: Which::Tpcc,
+                words: Vec::new(),
+                kind: Kind::Silo,
+                real: Vec::new(),
+                point: point.clone()
+            }
+            .fresh(),
+            12.0
+        );
         let work = heddledb_simulator::engine::simulation::Counts::WORK;
         assert_eq!((&FITTED[5..], "fresh"), (&work[..FRESH], work[FRESH]));
         assert!(FITTED.iter().all(|name| Costs::is_time(name)));

@@ -16,7 +16,7 @@
 
 use crate::history::{Attempt, Header, History, Op, Status};
 use crate::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
-use crate::workload::{draw, execute};
+use crate::workload::draw;
 use heddledb::protocol::{Kind, Visitor};
 use heddledb::storage::{Fault, Simulated};
 use heddledb::sync::Random;
@@ -194,8 +194,7 @@ impl<P: Protocol> Worker<'_, P> {
         }
         for _ in 0..plan.commits {
             let steps = draw(&mut self.random, base, plan.keys);
-            let run =
-                |recorder: &mut Recorder<'_, _>| steps.iter().try_for_each(|step| execute(recorder, *step));
+            let run = |recorder: &mut Recorder<'_, _>| steps.iter().try_for_each(|step| step.run(recorder));
             if !self.attempt(waits, run)? {
                 break;
             }

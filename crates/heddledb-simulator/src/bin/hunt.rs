@@ -1,21 +1,19 @@
 //! Plants each known bug of concurrency in turn and requires the search in simulation to find it.
 //!
 //! `cargo run --release -p heddledb-simulator --features mutants --bin hunt` runs them all, each in a process of
-//! its own, and exits with 1 if one survives. `... hunt NAME` hunts one; `... hunt PROTOCOL [FAULTS [SEED [STEPS]]]`
-//! searches an engine without a planted bug; `... hunt replay SPEC [NAME]` replays what was found.
+//! its own, and exits with 1 if one survives. `... hunt NAME` hunts one; `... hunt replay SPEC NAME`
+//! replays what was found of it. `heddle sim hunt` and `heddle sim replay` do the same without a planted bug.
 
 #![forbid(unsafe_code)]
 
 use heddledb::protocol::Kind;
 use heddledb::{Mutant, plant};
-use heddledb_simulator::search::{Budget, Faults, Progress, ReplayOptions, Spec, hunt, replay};
+use heddledb_simulator::search::{Budget, Faults, ReplayOptions, Spec, hunt, replay};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// A mutant that is not found within this time has survived.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Steps of a search, unless told.
-const STEPS: u64 = 2_000_000;
 /// Simulations of one protocol and kind of faults before the next has its turn.
 const TURN: u64 = 500;
 
@@ -67,31 +65,6 @@ fn find(mutant: Mutant) -> Option<String> {
     None
 }
 
-fn search(kind: Kind, faults: Faults, from: u64, steps: u64) -> bool {
-    let mut told = Instant::now();
-    let mut tell = |progress: &Progress| {
-        if told.elapsed() > Duration::from_secs(5) {
-            told = Instant::now();
-            eprintln!("{kind} {faults}: {progress:?}");
-        }
-    };
-    let outcome = hunt(kind, faults, from, Budget::steps(steps), &mut tell);
-    let Progress { simulations, steps, commits, stuck, elapsed } = outcome.progress;
-    let seconds = elapsed.as_secs_f64();
-    println!(
-        "{:14} {:6} {simulations:8} simulations {steps:10} steps {commits:8} commits {stuck:6} stuck {seconds:7.2} s \
-         {:7.0} simulations/s {:6.2} M steps/s",
-        kind.name(),
-        faults.name(),
-        simulations as f64 / seconds,
-        steps as f64 / seconds / 1e6
-    );
-    if let Some(finding) = &outcome.finding {
-        println!("{finding}");
-    }
-    outcome.finding.is_none()
-}
-
 fn all() -> std::io::Result<ExitCode> {
     let mut survivors = 0;
     let program = std::env::current_exe()?;
@@ -131,36 +104,25 @@ fn main() -> ExitCode {
         };
     }
     if first == "replay" {
-        plant(arguments.get(2).and_then(|name| by_name(name)));
-        return match arguments.get(1).map(|text| text.parse::<Spec>()) {
-            Some(Ok(spec)) => match replay(spec, &ReplayOptions::default(), &mut std::io::stdout().lock()) {
+        let mutant = arguments.get(2).and_then(|name| by_name(name));
+        let (Some(spec), Some(mutant)) = (arguments.get(1), mutant) else {
+            eprintln!(
+                "name what to replay and the mutant, as in `hunt replay silo/4711 SiloReadsNotValidated`"
+            );
+            return ExitCode::from(2);
+        };
+        plant(Some(mutant));
+        return match spec.parse::<Spec>() {
+            Ok(spec) => match replay(spec, &ReplayOptions::default(), &mut std::io::stdout().lock()) {
                 Ok(_) => ExitCode::SUCCESS,
                 Err(_) => ExitCode::FAILURE,
             },
-            Some(Err(error)) => {
+            Err(error) => {
                 eprintln!("{error}");
-                ExitCode::from(2)
-            }
-            None => {
-                eprintln!("name what to replay, as in `hunt replay silo/4711`");
                 ExitCode::from(2)
             }
         };
     }
-    let number = |at: usize, or: u64| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(or);
-    let faults = match arguments.get(1).map(|name| name.parse::<Faults>()) {
-        None => Faults::None,
-        Some(Ok(faults)) => faults,
-        Some(Err(error)) => {
-            eprintln!("{error}");
-            return ExitCode::from(2);
-        }
-    };
-    match first.parse::<Kind>() {
-        Ok(kind) => ExitCode::from(u8::from(!search(kind, faults, number(2, 0), number(3, STEPS)))),
-        Err(error) => {
-            eprintln!("{error}; or name a mutant: {:?}", Mutant::ALL);
-            ExitCode::from(2)
-        }
-    }
+    eprintln!("no mutant is called {first}; choose from {:?}", Mutant::ALL);
+    ExitCode::from(2)
 }

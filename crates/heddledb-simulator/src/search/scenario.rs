@@ -8,22 +8,8 @@
 use super::{Cut, Faults};
 use heddledb::simulation::{Event, Fate, Schedule, When, Who};
 use heddledb::sync::Random;
+use heddledb_check::workload::Step;
 use std::fmt;
-
-/// One step of a transaction over the recorded tables; table 0 is ordered, table 1 hashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Read(u8, u64),
-    Write(u8, u64),
-    Update(u8, u64),
-    Insert(u8, u64),
-    Upsert(u8, u64),
-    Overwrite(u8, u64),
-    Delete(u8, u64),
-    Remove(u8, u64),
-    Scan { low: u64, high: u64, reverse: bool, limit: usize },
-    GiveUp,
-}
 
 /// A transaction of a recorded history.
 #[derive(Clone, Debug)]

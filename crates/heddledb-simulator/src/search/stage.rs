@@ -7,7 +7,7 @@
 //! ([`heddledb::sync::decided`]).
 
 use super::disk::Timed;
-use super::scenario::{Disk, Epochs, Invariant, Program, Scenario, Step, Steps, TRIES};
+use super::scenario::{Disk, Epochs, Invariant, Program, Scenario, Steps, TRIES};
 use heddledb::protocol::Visitor;
 use heddledb::simulation::{Costs, Failure, Observer, Settings, Who, free, simulate, steps};
 use heddledb::storage::{Fault, Simulated};
@@ -16,7 +16,7 @@ use heddledb::{
     Database, Durability, Error, Misuse, Protocol, ReadTransaction, Result, Scan, Session, Table,
     Transaction, Txn,
 };
-use heddledb_check::history::{ABSENT, Attempt, Op, Status};
+use heddledb_check::history::{Attempt, Op, Status};
 use heddledb_check::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
@@ -404,9 +404,7 @@ impl Play {
         }
         let body = steps.steps.len();
         for _ in 0..TRIES {
-            match self
-                .attempt(session, number, waits, body, |recorder, at| step(recorder, steps.steps[at]))?
-            {
+            match self.attempt(session, number, waits, body, |recorder, at| steps.steps[at].run(recorder))? {
                 After::Again => yield_now(),
                 After::Done => return Ok(true),
                 After::Stop => return Ok(false),
@@ -486,20 +484,7 @@ impl Play {
         };
         let (mut ops, mut version) = (Vec::new(), 0);
         let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
-        for step in &steps.steps {
-            match *step {
-                Step::Scan { low, high, reverse, limit } => recorder.scan(low, high, reverse, limit)?,
-                Step::GiveUp => {}
-                Step::Read(table, key)
-                | Step::Write(table, key)
-                | Step::Update(table, key)
-                | Step::Insert(table, key)
-                | Step::Upsert(table, key)
-                | Step::Overwrite(table, key)
-                | Step::Delete(table, key)
-                | Step::Remove(table, key) => _ = recorder.read(table, key)?,
-            }
-        }
+        steps.steps.iter().try_for_each(|step| step.look(&mut recorder))?;
         drop(snapshot);
         self.record.entries.borrow_mut()[at].attempt.ops = ops;
         // Where commits wait to be durable, what a snapshot shows is.
@@ -739,22 +724,4 @@ fn sum(tx: &mut impl ReadTransaction) -> Result<i64> {
         sum += tx.get_columns(key, Slot::value)?.unwrap_or(0);
     }
     Ok(sum)
-}
-
-fn step<T: Transaction>(recorder: &mut Recorder<'_, T>, step: Step) -> Result<()> {
-    match step {
-        Step::Read(table, key) => recorder.read(table, key).map(|_| ()),
-        Step::Write(table, key) => recorder.write(table, key),
-        Step::Update(table, key) => recorder.update(table, key),
-        Step::Insert(table, key) => recorder.insert(table, key),
-        Step::Upsert(table, key) => recorder.upsert(table, key),
-        Step::Overwrite(table, key) => match recorder.read(table, key)? {
-            ABSENT => Ok(()),
-            _ => recorder.overwrite(table, key),
-        },
-        Step::Delete(table, key) => recorder.delete(table, key),
-        Step::Remove(table, key) => recorder.remove(table, key),
-        Step::Scan { low, high, reverse, limit } => recorder.scan(low, high, reverse, limit),
-        Step::GiveUp => Err(Error::user("the program gives up")),
-    }
 }

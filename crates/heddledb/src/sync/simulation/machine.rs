@@ -280,6 +280,14 @@ impl Inside {
         self.horizon = self.horizon.min((time, core));
     }
 
+    /// Lets others go before a core that could go on.
+    fn step_aside(&mut self, core: usize) {
+        self.cores[core].state = State::Ready;
+        self.resting = Some(core);
+        let clock = self.cores[core].clock;
+        self.enqueue(core, clock);
+    }
+
     fn set_horizon(&mut self) {
         while let Some(Reverse((time, core, generation))) = self.queue.peek().copied() {
             if self.cores[core].generation == generation {
@@ -525,10 +533,7 @@ impl Machine {
         if inside.has_turn(me) {
             return inside;
         }
-        inside.cores[me].state = State::Ready;
-        inside.resting = Some(me);
-        let clock = inside.cores[me].clock;
-        inside.enqueue(me, clock);
+        inside.step_aside(me);
         drop(inside);
         self.suspend(me);
         self.inside.borrow_mut()
@@ -658,10 +663,7 @@ impl Machine {
         }
         // Who waits lets others run.
         inside.scheduler.fall(me);
-        inside.cores[me].state = State::Ready;
-        inside.resting = Some(me);
-        let clock = inside.cores[me].clock;
-        inside.enqueue(me, clock);
+        inside.step_aside(me);
         drop(inside);
         self.suspend(me);
     }
