@@ -14,6 +14,7 @@ pub mod crash;
 mod cycles;
 pub mod elle;
 pub mod history;
+pub mod programs;
 pub mod recorder;
 pub mod workload;
 

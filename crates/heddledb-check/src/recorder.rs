@@ -30,10 +30,59 @@ pub struct Hashed {
     version: u64,
 }
 
-/// The number of the ordered table.
+/// The number of the first ordered table.
 pub const ORDERED: u8 = 0;
-/// The number of the hashed table.
+/// The number of the first hashed table.
 pub const HASHED: u8 = 1;
+/// How many tables there are: even numbers are ordered, odd ones hashed.
+pub const TABLES: u8 = 6;
+
+macro_rules! more_tables {
+    ($($row:ident $name:literal $($hash:ident)?;)*) => {
+        $(
+            /// A row of one more table, for procedures of several pieces.
+            #[derive(Table, Clone, Copy, Debug)]
+            #[table(name = $name $(, $hash)?)]
+            pub struct $row {
+                #[key]
+                key: u64,
+                version: u64,
+            }
+        )*
+    };
+}
+more_tables! {
+    Ordered2 "history_ordered_2";
+    Hashed3 "history_hashed_3" hash;
+    Ordered4 "history_ordered_4";
+    Hashed5 "history_hashed_5" hash;
+}
+
+/// Evaluates an expression with a table's row type under a name.
+macro_rules! with_table {
+    ($table:expr, $row:ident => $body:expr) => {{
+        macro_rules! with {
+            ($of:ident) => {{
+                type $row = $of;
+                $body
+            }};
+        }
+        match $table {
+            0 => with!(Ordered),
+            1 => with!(Hashed),
+            2 => with!(Ordered2),
+            3 => with!(Hashed3),
+            4 => with!(Ordered4),
+            _ => with!(Hashed5),
+        }
+    }};
+}
+
+/// What a table is called.
+pub fn table_name(table: u8) -> &'static str {
+    use heddledb::table::Relation;
+    with_table!(table, Row => Row::LAYOUT.name)
+}
 
 /// A transaction that is being recorded.
 pub struct Recorder<'a, T> {
@@ -54,36 +103,44 @@ impl<'a, T: ReadTransaction> Recorder<'a, T> {
     /// # Errors
     /// As for [`ReadTransaction::get`].
     pub fn read(&mut self, table: u8, key: u64) -> Result<Version> {
-        let version = match table {
-            ORDERED => self.tx.get_columns(key, Ordered::version)?,
-            _ => self.tx.get_columns(key, Hashed::version)?,
-        };
+        let version = with_table!(table, Row => self.tx.get_columns(key, Row::version)?);
         self.ops.push(Op::Read(table, key, version.unwrap_or(ABSENT)));
         Ok(version.unwrap_or(ABSENT))
     }
 
-    /// Scans keys `low..=high` of the ordered table, up to `limit` rows. Where the limit ends the
+    /// The next operations stand at this site of a procedure.
+    pub fn at(&mut self, site: u16) {
+        self.tx.at(site);
+    }
+
+    /// Scans keys `low..=high` of an ordered table, up to `limit` rows. Where the limit ends the
     /// scan, only the keys up to the last row seen are recorded as scanned.
     ///
     /// # Errors
     /// As for [`ReadTransaction::scan_columns`].
-    pub fn scan(&mut self, low: u64, high: u64, reverse: bool, limit: usize) -> Result<()> {
-        let scan = Scan::<Ordered>::range(low..=high).limit(limit);
+    pub fn scan(&mut self, table: u8, low: u64, high: u64, reverse: bool, limit: usize) -> Result<()> {
         let mut rows = Vec::new();
-        self.tx.scan_columns(
-            if reverse { scan.reverse() } else { scan },
-            Ordered::version,
-            |key, version| {
-                rows.push((key, version));
-                ControlFlow::Continue(())
-            },
-        )?;
+        let mut see = |key, version| {
+            rows.push((key, version));
+            ControlFlow::Continue(())
+        };
+        macro_rules! scan {
+            ($row:ident) => {{
+                let scan = Scan::<$row>::range(low..=high).limit(limit);
+                self.tx.scan_columns(if reverse { scan.reverse() } else { scan }, $row::version, &mut see)?
+            }};
+        }
+        match table {
+            0 => scan!(Ordered),
+            2 => scan!(Ordered2),
+            _ => scan!(Ordered4),
+        }
         let (low, high) = match rows.last() {
             Some((last, _)) if rows.len() == limit && reverse => (*last, high),
             Some((last, _)) if rows.len() == limit => (low, *last),
             _ => (low, high),
         };
-        self.ops.push(Op::Scan(ORDERED, low, high, rows));
+        self.ops.push(Op::Scan(table, low, high, rows));
         Ok(())
     }
 }
@@ -101,12 +158,10 @@ impl<T: Transaction> Recorder<'_, T> {
     pub fn write(&mut self, table: u8, key: u64) -> Result<()> {
         let old = self.read(table, key)?;
         let version = self.fresh();
-        match (table, old) {
-            (ORDERED, ABSENT) => self.tx.insert(Ordered { key, version })?,
-            (ORDERED, _) => self.tx.update_columns(key, Ordered::version, |place| *place = version)?,
-            (_, ABSENT) => self.tx.insert(Hashed { key, version })?,
-            _ => self.tx.update_columns(key, Hashed::version, |place| *place = version)?,
-        }
+        with_table!(table, Row => match old {
+            ABSENT => self.tx.insert(Row { key, version })?,
+            _ => self.tx.update_columns(key, Row::version, |place| *place = version)?,
+        });
         self.ops.push(Op::Write(table, key, version));
         Ok(())
     }
@@ -117,11 +172,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::set_columns`].
     pub fn overwrite(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
-        let set = match table {
-            ORDERED => self.tx.set_columns(key, Ordered::version, version),
-            _ => self.tx.set_columns(key, Hashed::version, version),
-        };
-        set?;
+        with_table!(table, Row => self.tx.set_columns(key, Row::version, version)?);
         self.ops.push(Op::Write(table, key, version));
         Ok(())
     }
@@ -133,10 +184,7 @@ impl<T: Transaction> Recorder<'_, T> {
     pub fn update(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
         let replace = |place: &mut Version| std::mem::replace(place, version);
-        let old = match table {
-            ORDERED => self.tx.update_columns(key, Ordered::version, replace)?,
-            _ => self.tx.update_columns(key, Hashed::version, replace)?,
-        };
+        let old = with_table!(table, Row => self.tx.update_columns(key, Row::version, replace)?);
         self.ops.extend([Op::Read(table, key, old), Op::Write(table, key, version)]);
         Ok(())
     }
@@ -147,10 +195,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::insert`].
     pub fn insert(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
-        match table {
-            ORDERED => self.tx.insert(Ordered { key, version })?,
-            _ => self.tx.insert(Hashed { key, version })?,
-        }
+        with_table!(table, Row => self.tx.insert(Row { key, version })?);
         self.ops.extend([Op::Read(table, key, ABSENT), Op::Write(table, key, version)]);
         Ok(())
     }
@@ -161,10 +206,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::upsert`].
     pub fn upsert(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
-        let replaced = match table {
-            ORDERED => self.tx.upsert(Ordered { key, version })?,
-            _ => self.tx.upsert(Hashed { key, version })?,
-        };
+        let replaced = with_table!(table, Row => self.tx.upsert(Row { key, version })?);
         if !replaced {
             self.ops.push(Op::Read(table, key, ABSENT));
         }
@@ -188,10 +230,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// # Errors
     /// As for [`Transaction::delete`].
     pub fn remove(&mut self, table: u8, key: u64) -> Result<()> {
-        let there = match table {
-            ORDERED => self.tx.delete::<Ordered>(key)?,
-            _ => self.tx.delete::<Hashed>(key)?,
-        };
+        let there = with_table!(table, Row => self.tx.delete::<Row>(key)?);
         self.ops.push(if there { Op::Delete(table, key) } else { Op::Read(table, key, ABSENT) });
         Ok(())
     }

@@ -11,9 +11,12 @@
 //! [`crate::checker::Verdict::concurrent`] tells how far that went.
 
 use crate::history::{ABSENT, Attempt, Header, History, Op, Status};
+use crate::programs::{Placed, Program, execute};
 use crate::recorder::{HASHED, ORDERED, Recorder};
 use heddledb::sync::Random;
-use heddledb::{Database, Error, Misuse, Protocol, ReadTransaction, Result, Session, Transaction};
+use heddledb::{
+    Database, Error, Misuse, Protocol, ReadTransaction, Registered, Result, Session, Transaction, Txn,
+};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -29,11 +32,13 @@ pub struct Plan {
     pub seed: u64,
     /// Keys of each table in use at a time.
     pub keys: u64,
+    /// Procedure types, drawn from the seed. If there are any, most transactions are calls of them.
+    pub programs: usize,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { threads: 2, transactions: 10_000, seed: 1, keys: 12 }
+        Self { threads: 2, transactions: 10_000, seed: 1, keys: 12, programs: 0 }
     }
 }
 
@@ -48,7 +53,16 @@ struct Run<'a> {
     /// Commits of all sessions: where the window of keys stands.
     commits: AtomicU64,
     start: Barrier,
+    programs: Vec<(Program, Registered)>,
     progress: &'a (dyn Fn(u64) + Sync),
+}
+
+/// What a transaction is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Snapshot,
+    Closure,
+    Call(Registered),
 }
 
 /// Runs the plan on a new database and returns its history.
@@ -63,7 +77,14 @@ pub fn run<P: Protocol>(
     let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(plan.threads);
     let db = builder.open()?;
     let (clock, commits, start) = (AtomicU64::new(1), AtomicU64::new(0), Barrier::new(plan.threads));
-    let run = Run { plan, clock, commits, start, progress };
+    let mut random = Random::new(plan.seed);
+    let mut programs = Vec::new();
+    for number in 0..plan.programs {
+        let program = Program::draw(&mut random, number);
+        let registered = db.register_declared(program.declare(), Program::tables())?;
+        programs.push((program, registered));
+    }
+    let run = Run { plan, clock, commits, start, programs, progress };
     let sessions = (0..plan.threads).map(|_| db.session()).collect::<Result<Vec<_>>>()?;
     let outcomes: Vec<Result<Vec<Attempt>>> = std::thread::scope(|scope| {
         let run = &run;
@@ -106,13 +127,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
         while committed < share {
             // Relaxed: a window that is a little old is as good.
             let window = self.run.commits.load(Ordering::Relaxed) / (COMMITS_PER_KEY * plan.keys.max(1));
-            let steps = draw(&mut self.random, window * plan.keys, plan.keys);
-            let snapshot = self.random.below(SNAPSHOT_ODDS) == 0;
+            let (kind, steps) = self.draw(window * plan.keys, plan.keys);
             // A transaction is tried some times, then given up for another.
             for retry in 0..20u64 {
-                let (attempt, again) = match snapshot {
-                    true => (self.look(&steps)?, false),
-                    false => self.attempt(&steps)?,
+                let (attempt, again) = match kind {
+                    Kind::Snapshot => (self.look(&steps)?, false),
+                    Kind::Closure => self.attempt(None, &steps)?,
+                    Kind::Call(which) => self.attempt(Some(which), &steps)?,
                 };
                 let done = attempt.status == Status::Committed;
                 attempts.push(attempt);
@@ -132,27 +153,51 @@ impl<'a, P: Protocol> Worker<'a, P> {
         Ok(attempts)
     }
 
+    /// A transaction over `keys` keys from `base` on.
+    fn draw(&mut self, base: u64, keys: u64) -> (Kind, Vec<Placed>) {
+        let random = &mut self.random;
+        let (mut kind, steps) = if self.run.programs.is_empty() {
+            (Kind::Closure, draw(random, base, keys).into_iter().map(|step| (0, step)).collect())
+        } else {
+            let (program, which) = &self.run.programs[random.below(self.run.programs.len() as u64) as usize];
+            let input = program.input(random, base, keys);
+            // Some closures do what procedures do.
+            (if random.below(6) == 0 { Kind::Closure } else { Kind::Call(*which) }, input)
+        };
+        if random.below(SNAPSHOT_ODDS) == 0 {
+            kind = Kind::Snapshot;
+        }
+        (kind, steps)
+    }
+
     /// Looks at what the steps name on a snapshot.
-    fn look(&mut self, steps: &[Step]) -> Result<Attempt> {
+    fn look(&mut self, steps: &[Placed]) -> Result<Attempt> {
         let (mut ops, mut version) = (Vec::with_capacity(steps.len()), 0);
         let begin = self.now();
         let mut snapshot = self.session.snapshot()?;
         let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
-        steps.iter().try_for_each(|step| step.look(&mut recorder))?;
+        steps.iter().try_for_each(|(_, step)| step.look(&mut recorder))?;
         drop(snapshot);
         let (session, end) = (self.number as u32, self.now());
         Ok(Attempt { session, begin, end, status: Status::Committed, stamp: 0, ops })
     }
 
-    /// Runs the steps once; true if they should be tried again.
-    fn attempt(&mut self, steps: &[Step]) -> Result<(Attempt, bool)> {
+    /// Runs the steps once, as a call or as a closure; true if they should be tried again.
+    fn attempt(&mut self, call: Option<Registered>, steps: &[Placed]) -> Result<(Attempt, bool)> {
         let mut ops = Vec::with_capacity(steps.len() * 2);
-        let mut version = self.version;
+        let first = self.version;
+        let mut version = first;
         let begin = self.now();
-        let outcome = self.session.attempt(|tx| {
-            let mut recorder = Recorder::new(tx, &mut ops, &mut version);
-            steps.iter().try_for_each(|step| step.run(&mut recorder))
-        });
+        let mut body = |tx: &mut Txn<P>| {
+            // A body that is executed again does and writes the same.
+            ops.clear();
+            version = first;
+            execute(steps, &mut Recorder::new(tx, &mut ops, &mut version))
+        };
+        let outcome = match call {
+            Some(which) => self.session.attempt_registered(which, &mut body),
+            None => self.session.attempt(&mut body),
+        };
         let end = self.now();
         self.version = version;
         let (status, again) = match outcome {
@@ -192,7 +237,7 @@ pub(crate) fn draw(random: &mut Random, base: u64, keys: u64) -> Vec<Step> {
             _ => {
                 let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
                 let (high, reverse) = (key + random.below(5), random.below(2) == 0);
-                Step::Scan { low: key, high, reverse, limit }
+                Step::Scan { table: ORDERED, low: key, high, reverse, limit }
             }
         });
         if random.below(PAUSE_ODDS) == 0 {
@@ -239,6 +284,7 @@ pub enum Step {
     Delete(u8, u64),
     Remove(u8, u64),
     Scan {
+        table: u8,
         low: u64,
         high: u64,
         reverse: bool,
@@ -268,7 +314,9 @@ impl Step {
             },
             Self::Delete(table, key) => recorder.delete(table, key),
             Self::Remove(table, key) => recorder.remove(table, key),
-            Self::Scan { low, high, reverse, limit } => recorder.scan(low, high, reverse, limit),
+            Self::Scan { table, low, high, reverse, limit } => {
+                recorder.scan(table, low, high, reverse, limit)
+            }
             Self::Pause(hints) => {
                 pause(hints);
                 Ok(())
@@ -283,7 +331,9 @@ impl Step {
     /// Those of the recorder.
     pub fn look<T: ReadTransaction>(self, recorder: &mut Recorder<'_, T>) -> Result<()> {
         match self {
-            Self::Scan { low, high, reverse, limit } => recorder.scan(low, high, reverse, limit),
+            Self::Scan { table, low, high, reverse, limit } => {
+                recorder.scan(table, low, high, reverse, limit)
+            }
             Self::Pause(hints) => {
                 pause(hints);
                 Ok(())

@@ -46,4 +46,5 @@ conformance! {
     tictoc_sorted TicTocSorted;
     no_wait NoWait;
     wait_die WaitDie;
+    ic3 Ic3;
 }

@@ -8,7 +8,7 @@
 //! Everything is cleared by truncation, so a worker that has run for a while allocates nothing.
 
 use crate::record::RecordRef;
-use crate::sync::{Ordering, Work, work};
+use crate::sync::{AtomicU64, Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
 
 /// Finds the entry of a record among those of one transaction: open addressing over record
@@ -118,6 +118,8 @@ pub struct Write {
     pub present: bool,
     /// Whether the row existed when this transaction first wrote it.
     pub was_present: bool,
+    /// The column groups that others were shown before the commit, by a protocol that does that.
+    pub exposed: GroupSet,
     /// Whether the patches cover every word, so that the record's own data do not matter.
     full: bool,
     first: u32,
@@ -180,6 +182,18 @@ pub struct WriteSet {
     writes: Vec<Write>,
     patches: Vec<Patch>,
     scratch: Vec<u64>,
+    /// What to go back to.
+    savepoint: Savepoint,
+    /// Writes from before the savepoint as they were then, if they were changed since.
+    changed: Vec<(u32, Write)>,
+}
+
+/// How much there was at a moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Savepoint {
+    writes: usize,
+    patches: usize,
+    scratch: usize,
 }
 
 impl WriteSet {
@@ -192,6 +206,55 @@ impl WriteSet {
             self.patches.clear();
         }
         self.scratch.clear();
+        self.savepoint = Savepoint::default();
+        self.changed.clear();
+    }
+
+    /// Remembers this moment; [`WriteSet::go_back`] forgets what is written after it.
+    #[inline]
+    pub fn save(&mut self) {
+        self.savepoint =
+            Savepoint { writes: self.writes.len(), patches: self.patches.len(), scratch: self.scratch.len() };
+        self.changed.clear();
+    }
+
+    /// Makes the writes what they were at the last [`WriteSet::save`].
+    #[cold]
+    pub fn go_back(&mut self) {
+        let Savepoint { writes, patches, scratch } = self.savepoint;
+        for (index, write) in self.changed.drain(..).rev() {
+            self.writes[index as usize] = write;
+        }
+        self.patches.truncate(patches);
+        self.scratch.truncate(scratch);
+        self.writes.truncate(writes);
+        self.records.clear();
+        for (index, write) in self.writes.iter().enumerate() {
+            self.records.put(write.record, index);
+            if write.last != NONE {
+                self.patches[write.last as usize].next = NONE;
+            }
+        }
+    }
+
+    /// A write that is about to be changed.
+    #[inline(always)]
+    fn change(&mut self, index: usize) -> &mut Write {
+        if index < self.savepoint.writes {
+            self.keep(index);
+        }
+        &mut self.writes[index]
+    }
+
+    #[cold]
+    fn keep(&mut self, index: usize) {
+        self.changed.push((index as u32, self.writes[index]));
+    }
+
+    /// Notes that others were shown column groups of a write.
+    #[inline]
+    pub fn expose(&mut self, index: usize, groups: GroupSet) {
+        self.writes[index].exposed |= groups;
     }
 
     /// The writes, in the order of their first access.
@@ -245,6 +308,7 @@ impl WriteSet {
             groups: 0,
             present: was_present,
             was_present,
+            exposed: 0,
             full: false,
             first: NONE,
             last: NONE,
@@ -256,7 +320,7 @@ impl WriteSet {
     /// Adds column groups to those that a write locks.
     #[inline]
     pub fn widen(&mut self, index: usize, groups: GroupSet) {
-        self.writes[index].groups |= groups;
+        self.change(index).groups |= groups;
     }
 
     /// Makes room for `words` words in the scratch buffer and returns where.
@@ -284,12 +348,12 @@ impl WriteSet {
         let number = self.patches.len() as u32;
         let (start, len) = (span.start as u32, span.len() as u32);
         self.patches.push(Patch { kind, start, len, words: words as u32, next: NONE });
-        let write = &mut self.writes[index];
-        match write.last {
+        let write = self.change(index);
+        let last = std::mem::replace(&mut write.last, number);
+        match last {
             NONE => write.first = number,
             last => self.patches[last as usize].next = number,
         }
-        write.last = number;
     }
 
     /// The words of `span` become those at `words` of the scratch buffer.
@@ -316,7 +380,7 @@ impl WriteSet {
     #[inline]
     pub fn set_full(&mut self, index: usize, words: usize) {
         let layout = self.writes[index].layout;
-        let write = &mut self.writes[index];
+        let write = self.change(index);
         (write.present, write.full, write.first, write.last) = (true, true, NONE, NONE);
         write.groups = layout.all_groups();
         self.replace(index, Span { start: 0, end: layout.words }, words);
@@ -325,7 +389,7 @@ impl WriteSet {
     /// The row does not exist after this transaction.
     #[inline]
     pub fn set_absent(&mut self, index: usize) {
-        let write = &mut self.writes[index];
+        let write = self.change(index);
         (write.present, write.full, write.first, write.last) = (false, true, NONE, NONE);
         write.groups = write.layout.all_groups();
     }
@@ -367,30 +431,45 @@ impl WriteSet {
     /// whatever makes it the only writer, and publishes with a release afterwards.
     #[inline]
     pub fn install(&self, write: &Write, base: usize) {
+        let all = Span { start: 0, end: write.layout.words };
+        self.apply(write, all, |word| write.record.word(base + word));
+    }
+
+    /// Applies the part of a write that lies in `span` to words that `target` finds by their place in the
+    /// row. The caller is their only writer.
+    #[inline(always)]
+    pub fn apply<'a>(&self, write: &Write, span: Span, target: impl Fn(usize) -> &'a AtomicU64) {
         let mut next = write.first;
         while next != NONE {
             let patch = self.patches[next as usize];
             next = patch.next;
+            let start = patch.start as usize;
+            if start >= span.end || start + patch.len as usize <= span.start {
+                continue;
+            }
             let words = &self.scratch[patch.words as usize..][..patch.len as usize];
             work(Work::Words(words.len()));
-            let target = |offset: usize| write.record.word(base + patch.start as usize + offset);
             // Relaxed throughout: optimistic readers discard what they copied while the caller's
             // lock bit was set, and the caller's release store publishes the rest.
             match patch.kind {
                 PatchKind::Copy => {
-                    for (offset, word) in words.iter().enumerate() {
-                        target(offset).store(*word, Ordering::Relaxed);
+                    // That of a whole row covers several groups.
+                    let from = span.start.saturating_sub(start);
+                    let to = words.len().min(span.end - start);
+                    for (offset, word) in words[from..to].iter().enumerate() {
+                        target(start + from + offset).store(*word, Ordering::Relaxed);
                     }
                 }
                 PatchKind::Add => {
-                    let sum = target(0).load(Ordering::Relaxed).wrapping_add(words[0]);
-                    target(0).store(sum, Ordering::Relaxed);
+                    let word = target(start);
+                    word.store(word.load(Ordering::Relaxed).wrapping_add(words[0]), Ordering::Relaxed);
                 }
                 PatchKind::Merge => {
                     let masks = &self.scratch[(patch.words + patch.len) as usize..][..patch.len as usize];
                     for (offset, (word, mask)) in words.iter().zip(masks).enumerate() {
-                        let old = target(offset).load(Ordering::Relaxed);
-                        target(offset).store((old & !mask) | (word & mask), Ordering::Relaxed);
+                        let target = target(start + offset);
+                        let old = target.load(Ordering::Relaxed);
+                        target.store((old & !mask) | (word & mask), Ordering::Relaxed);
                     }
                 }
             }

@@ -30,11 +30,15 @@ pub enum Conflict {
     Reclaimed,
     /// The epoch has run out of stamps: a transaction has held it back for seconds.
     EpochFull,
+    /// IC3: a transaction that this one had read from has aborted.
+    Cascade,
+    /// IC3: what is to be written is in use by calls that have not ended.
+    Accessed,
 }
 
 impl Conflict {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Locked,
         Self::ReadChanged,
         Self::Phantom,
@@ -43,6 +47,8 @@ impl Conflict {
         Self::Upgrade,
         Self::Reclaimed,
         Self::EpochFull,
+        Self::Cascade,
+        Self::Accessed,
     ];
 
     /// The name in tables and reports.
@@ -56,6 +62,8 @@ impl Conflict {
             Self::Upgrade => "upgrade",
             Self::Reclaimed => "reclaimed",
             Self::EpochFull => "epoch full",
+            Self::Cascade => "cascade",
+            Self::Accessed => "accessed",
         }
     }
 }
@@ -132,6 +140,17 @@ pub enum Misuse {
     NotOrdered {
         /// The table.
         table: &'static str,
+    },
+    /// A body that, executed again with the same answers, did something else.
+    #[error(
+        "a procedure did something else when it was executed again with the same answers; let it depend on its arguments and on what it reads alone"
+    )]
+    Diverged,
+    /// A call of a procedure that the database does not know.
+    #[error("procedure {name} is not registered; name it with `Builder::procedure` or `Database::register`")]
+    NotRegistered {
+        /// The procedure.
+        name: String,
     },
     /// A commit after an operation of the transaction returned an error.
     #[error("an operation of this transaction failed, so it cannot commit; hand its error on with `?`")]

@@ -14,7 +14,7 @@ use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::Gap;
 use crate::log::{Entries, Frames, Manifest, survey};
-use crate::protocol::{Env, Intent, Locking, Protocol, Silo, TicToc};
+use crate::protocol::{Env, Intent, Locking, Protocol, Shared, Silo, TicToc};
 use crate::record::{RecordRef, Words, data_base};
 use crate::snapshot::Boundaries;
 use crate::stamp;
@@ -71,7 +71,7 @@ impl<P: Protocol> World<P> {
         let mut tx = Tx {
             world: self,
             env,
-            local: P::local(&P::Options::default(), worker),
+            local: P::local(&P::Options::default(), &Arc::new(P::Shared::new(4)), worker),
             writes: WriteSet::default(),
         };
         P::begin(&mut tx.local, env, 0);

@@ -115,6 +115,13 @@ impl RecordRef {
         unsafe { &*self.0.as_ptr().add(index) }
     }
 
+    /// The part of the block that begins at word `index`, which is one of its words.
+    #[inline(always)]
+    pub(crate) fn part(self, index: usize) -> Self {
+        // SAFETY: within the block, by the caller's promise.
+        Self(unsafe { self.0.add(index) })
+    }
+
     /// The same, for who holds the database otherwise than by a borrow.
     #[inline(always)]
     pub(crate) fn lasting_word(self, index: usize) -> &'static AtomicU64 {
@@ -157,7 +164,8 @@ pub struct RecordData {
 }
 
 impl RecordData {
-    /// The data of `record`, whose concurrency words take the first `base` words.
+    /// The data of `record`, whose concurrency words take the first `base` words. Where only a part of a row is
+    /// there, from data word `start` on, `base` may be less than zero by as much: it wraps.
     #[inline(always)]
     pub(crate) fn new(record: RecordRef, base: usize) -> Self {
         Self { record, base }
@@ -180,7 +188,7 @@ impl Words for RecordData {
     #[inline(always)]
     fn word(&self, index: usize) -> u64 {
         // Relaxed: the protocol's check around the copy orders it (see the module header).
-        self.record.word(self.base + index).load(Ordering::Relaxed)
+        self.record.word(self.base.wrapping_add(index)).load(Ordering::Relaxed)
     }
 }
 

@@ -25,6 +25,23 @@ pub trait ReadTransaction {
         let _ = rows;
     }
 
+    /// The next access stands at that site of the procedure that runs. Written by `#[procedure]`.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn at(&mut self, _site: u16) -> &mut Self {
+        self
+    }
+
+    /// A procedure begins within another, whose own sites begin so many later. Written by `#[procedure]`.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn enter(&mut self, _sites: u16) {}
+
+    /// It has ended. Written by `#[procedure]`.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn leave(&mut self, _sites: u16) {}
+
     /// Visits columns of the rows in a range, in order, until the range or the limit is exhausted
     /// or `visit` breaks. Own writes are seen. No key can appear in the visited part unnoticed.
     fn scan_columns<C: Columns>(

@@ -10,6 +10,7 @@ pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
         Test { name: "histories_two_sessions", run: two::<P> },
         Test { name: "histories_few_keys", run: few_keys::<P> },
         Test { name: "histories_oversubscribed", run: oversubscribed::<P> },
+        Test { name: "histories_of_procedures", run: procedures::<P> },
     ]
 }
 
@@ -49,3 +50,17 @@ fn few_keys<P: Protocol>(options: &P::Options) {
 fn oversubscribed<P: Protocol>(options: &P::Options) {
     judged::<P>(options, Plan { transactions: TRANSACTIONS / 4, threads: 8, seed: 3, ..Plan::default() });
 }
+
+/// Random procedure types, a new set of them for each history.
+fn procedures<P: Protocol>(options: &P::Options) {
+    for seed in 0..PROCEDURE_SETS {
+        let programs = 2 + seed as usize % 4;
+        let (threads, keys) = (2 + seed as usize % 3, 2 + seed % 5);
+        let plan =
+            Plan { transactions: TRANSACTIONS / PROCEDURE_SETS, threads, keys, programs, seed: 100 + seed };
+        judged::<P>(options, plan);
+    }
+}
+
+/// Sets of procedure types.
+const PROCEDURE_SETS: u64 = 20;

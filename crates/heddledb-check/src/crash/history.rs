@@ -184,7 +184,7 @@ impl<P: Protocol> Worker<'_, P> {
             // What recovery left, of every key so far.
             let keys = base + plan.keys + 8;
             let look = |recorder: &mut Recorder<'_, _>| {
-                recorder.scan(0, keys, false, usize::MAX)?;
+                recorder.scan(ORDERED, 0, keys, false, usize::MAX)?;
                 (0..keys).try_for_each(|key| recorder.read(HASHED, key).map(|_| ()))?;
                 (0..keys).try_for_each(|key| recorder.read(ORDERED, key).map(|_| ()))
             };

@@ -245,7 +245,7 @@ fn draw_history(random: &mut Random, workers: usize, transactions: usize, faults
             _ => {
                 let high = key + random.below(4);
                 let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
-                Step::Scan { low: key, high, reverse: random.below(2) == 0, limit }
+                Step::Scan { table: ORDERED, low: key, high, reverse: random.below(2) == 0, limit }
             }
         }
     };

@@ -509,7 +509,7 @@ impl Play {
             Program::History { keys, .. } => {
                 let keys = *keys;
                 self.attempt(&mut session, number, false, 1, |recorder, _| {
-                    recorder.scan(0, keys, false, usize::MAX)?;
+                    recorder.scan(ORDERED, 0, keys, false, usize::MAX)?;
                     (0..keys.min(10)).try_for_each(|key| recorder.read(HASHED, key).map(|_| ()))
                 })?;
                 Ok(())

@@ -15,6 +15,9 @@ pub struct Stats {
     pub user_aborts: u64,
     /// Attempts that the concurrency control aborted, by [`Conflict`] (`Conflict::ALL` has the order).
     pub conflicts: [u64; Conflict::ALL.len()],
+    /// Pieces that were executed again, under a protocol that executes calls piece by piece. These are no
+    /// aborts.
+    pub piece_retries: u64,
 }
 
 impl Stats {
@@ -40,6 +43,7 @@ impl AddAssign for Stats {
     fn add_assign(&mut self, other: Self) {
         self.commits += other.commits;
         self.user_aborts += other.user_aborts;
+        self.piece_retries += other.piece_retries;
         self.conflicts.iter_mut().zip(other.conflicts).for_each(|(sum, more)| *sum += more);
     }
 }
@@ -49,6 +53,7 @@ impl Sub for Stats {
     fn sub(mut self, other: Self) -> Self {
         self.commits -= other.commits;
         self.user_aborts -= other.user_aborts;
+        self.piece_retries -= other.piece_retries;
         self.conflicts.iter_mut().zip(other.conflicts).for_each(|(rest, less)| *rest -= less);
         self
     }
@@ -59,6 +64,7 @@ impl Sub for Stats {
 struct Line {
     commits: AtomicU64,
     user_aborts: AtomicU64,
+    piece_retries: AtomicU64,
     conflicts: [AtomicU64; Conflict::ALL.len()],
     memory: [AtomicU64; 4],
 }
@@ -98,6 +104,10 @@ impl Counters {
         bump(&self.0[worker].user_aborts);
     }
 
+    pub fn piece_retry(&self, worker: usize) {
+        bump(&self.0[worker].piece_retries);
+    }
+
     pub fn conflict(&self, worker: usize, conflict: Conflict) {
         bump(&self.0[worker].conflicts[conflict as usize]);
     }
@@ -131,6 +141,7 @@ impl Counters {
         Stats {
             commits: load(&line.commits),
             user_aborts: load(&line.user_aborts),
+            piece_retries: load(&line.piece_retries),
             conflicts: std::array::from_fn(|reason| load(&line.conflicts[reason])),
         }
     }

@@ -3,7 +3,9 @@
 mod checkpoint;
 mod counters;
 mod garbage;
+mod procedures;
 mod reading;
+mod recall;
 mod recovery;
 mod replay;
 mod session;
@@ -13,6 +15,7 @@ mod txn;
 
 pub use checkpoint::CheckpointReport;
 pub use counters::Stats;
+pub use procedures::Registered;
 pub use recovery::{Recovery, RecoveryProgress};
 pub use session::{OwnedTransaction, Session};
 pub use snapshot::Snapshot;
@@ -23,12 +26,14 @@ use crate::durability::{Durability, LogMetrics, LogOptions, RedoLog};
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::log::{Compression, FILES_MAX, LogError};
-use crate::protocol::{Protocol, Silo};
+use crate::procedure::{Declared, Plan};
+use crate::protocol::{Protocol, Shared, Silo};
 use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, Storage};
 use crate::sync::{Condvar, Mutex, lock, thread};
 use crate::table::{IndexSet, IndexVisitor, Table};
 use counters::Counters;
+use procedures::Procedures;
 use recovery::{Opened, Opening};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -61,7 +66,10 @@ pub(crate) struct Inner<P: Protocol> {
     boundaries: Arc<Boundaries>,
     stores: Stores<P>,
     counters: Counters,
+    procedures: Procedures,
     options: P::Options,
+    /// What the protocol's workers share.
+    shared: Arc<P::Shared>,
     sessions_max: usize,
     exchange: Arc<Exchange>,
     places: Mutex<Places<P>>,
@@ -108,7 +116,8 @@ impl<P: Protocol> Inner<P> {
             Some(worker) => worker,
             None if places.made < self.sessions_max => {
                 places.made += 1;
-                Box::new(Worker::new(places.made - 1, &self.options, Arc::clone(&self.exchange)))
+                let exchange = Arc::clone(&self.exchange);
+                Box::new(Worker::new(places.made - 1, &self.options, &self.shared, exchange))
             }
             None => return Err(Misuse::TooManySessions { limit: self.sessions_max }.into()),
         };
@@ -219,6 +228,25 @@ impl<P: Protocol> Database<P> {
     /// [`Misuse::TooManyTables`].
     pub fn create<T: Table>(&self, rows: usize) -> Result<()> {
         create_table::<T, P>(&self.inner.stores, rows)
+    }
+
+    /// Registers a procedure by its declaration alone.
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`]; [`Misuse::Option`] for a name that is taken.
+    #[doc(hidden)]
+    pub fn register_declared(
+        &self,
+        transaction: heddledb_analysis::workload::Transaction,
+        tables: Vec<heddledb_analysis::workload::Table>,
+    ) -> Result<Registered> {
+        self.inner.procedures.add(None, Declared { transaction, tables }, &self.inner.clock)
+    }
+
+    /// The plan under which procedures run now.
+    #[doc(hidden)]
+    pub fn plan(&self) -> Arc<Plan> {
+        self.inner.procedures.plan()
     }
 
     /// What all workers did since the database was opened, and what it holds.
@@ -559,13 +587,15 @@ fn start<P: Protocol>(
     clock.name_words();
     let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));
     let exchange: Arc<Exchange> = Arc::default();
+    let shared = Arc::new(P::Shared::new(sessions));
     let mut idle = Vec::new();
     let mut attic = Vec::new();
     let (mut log, mut recovery, mut guard) = (None, None, None);
     if let Some(opened) = opened {
         for (number, (arena, garbage)) in opened.memory.into_iter().enumerate() {
             if number < sessions {
-                let worker = Worker::new(number, &options, Arc::clone(&exchange)).with_memory(arena, garbage);
+                let worker = Worker::new(number, &options, &shared, Arc::clone(&exchange));
+                let worker = worker.with_memory(arena, garbage);
                 idle.push(Box::new(worker));
             } else {
                 attic.push(arena);
@@ -605,7 +635,9 @@ fn start<P: Protocol>(
             boundaries,
             stores,
             counters: Counters::new(sessions),
+            procedures: Procedures::new(Plan::options(P::commutes(&options))),
             options,
+            shared,
             sessions_max: sessions,
             exchange,
             places: Mutex::new(Places { made: idle.len(), idle, _attic: attic }),

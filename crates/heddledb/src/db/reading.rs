@@ -2,7 +2,7 @@
 //! of their own, and all of [`ReadTransaction`] in terms of it.
 
 use crate::error::Result;
-use crate::record::Words;
+use crate::record::{Words, WordsMut};
 use crate::table::{Columns, GroupSet, Index, KeyWords, Relation, Scan, Span, decode_key, encode_key};
 use crate::transaction::ReadTransaction;
 use std::marker::PhantomData;
@@ -18,6 +18,8 @@ pub trait Projection: Copy {
     fn span(&self, group: usize) -> Span;
     /// Decodes it.
     fn load(&self, source: &impl Words) -> Self::Value;
+    /// Encodes it, where it was decoded from.
+    fn store(&self, value: &Self::Value, target: &mut impl WordsMut);
 }
 
 /// Columns of a table.
@@ -37,6 +39,10 @@ impl<C: Columns> Projection for OfTable<C> {
     #[inline(always)]
     fn load(&self, source: &impl Words) -> C::Value {
         self.0.load(source)
+    }
+    #[inline(always)]
+    fn store(&self, value: &C::Value, target: &mut impl WordsMut) {
+        self.0.store(value, target);
     }
 }
 
@@ -60,10 +66,24 @@ impl<W: KeyWords> Projection for PrimaryKey<W> {
         key.words_mut().iter_mut().enumerate().for_each(|(index, word)| *word = source.word(index));
         key
     }
+    #[inline(always)]
+    fn store(&self, key: &W, target: &mut impl WordsMut) {
+        key.words().iter().enumerate().for_each(|(index, word)| target.set_word(index, *word));
+    }
 }
 
 /// Something that reads relations.
 pub trait Reading {
+    /// The next access stands at that site of the procedure that runs.
+    #[inline(always)]
+    fn at_site(&mut self, _site: u16) {}
+    /// A procedure runs within another, whose sites begin so many later.
+    #[inline(always)]
+    fn enter_sites(&mut self, _sites: u16) {}
+    /// It has ended.
+    #[inline(always)]
+    fn leave_sites(&mut self, _sites: u16) {}
+
     /// A projection of the row with a key.
     fn get_in<R: Relation, J: Projection>(
         &mut self,
@@ -87,6 +107,22 @@ pub trait Reading {
 }
 
 impl<X: Reading> ReadTransaction for X {
+    #[inline(always)]
+    fn at(&mut self, site: u16) -> &mut Self {
+        self.at_site(site);
+        self
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, sites: u16) {
+        self.enter_sites(sites);
+    }
+
+    #[inline(always)]
+    fn leave(&mut self, sites: u16) {
+        self.leave_sites(sites);
+    }
+
     #[inline]
     fn get_columns<C: Columns>(
         &mut self,

@@ -3,7 +3,7 @@
 use super::counters::Stats;
 use super::snapshot::Snapshot;
 use super::txn::Txn;
-use super::{Database, Inner};
+use super::{Database, Inner, Registered};
 use crate::durability::{Durability, Ticket};
 use crate::error::{Error, Misuse, Result};
 use crate::protocol::Protocol;
@@ -88,6 +88,113 @@ impl<P: Protocol> Session<P> {
                 Ok(result) => return self.acknowledge_last().map(|()| result),
                 outcome => return outcome,
             }
+        }
+    }
+
+    /// Calls a procedure that was registered by its declaration: as [`Session::run`], but where the protocol
+    /// does, its body is executed piece by piece. The body must say before each access at which of the declared
+    /// sites it stands, and may do nothing else than was declared.
+    ///
+    /// # Errors
+    /// As for [`Session::run`]; [`Misuse::NotRegistered`], [`Misuse::Diverged`].
+    #[doc(hidden)]
+    pub fn call_registered<R>(
+        &mut self,
+        which: Registered,
+        mut body: impl FnMut(&mut Txn<P>) -> Result<R>,
+    ) -> Result<R> {
+        self.call_with(|_| Some(which.0), "of that number", &mut body)
+    }
+
+    /// As [`Session::call_registered`], once; a conflict comes back as [`Error::Conflict`].
+    ///
+    /// # Errors
+    /// As there, and conflicts.
+    #[doc(hidden)]
+    pub fn attempt_registered<R>(
+        &mut self,
+        which: Registered,
+        mut body: impl FnMut(&mut Txn<P>) -> Result<R>,
+    ) -> Result<R> {
+        let result = self.call_once(0, &|_| Some(which.0), "of that number", &mut body)?;
+        self.acknowledge_last().map(|()| result)
+    }
+
+    /// Calls the procedure that `number` finds in the plan.
+    #[inline]
+    fn call_with<R>(
+        &mut self,
+        number: impl Fn(&mut Txn<P>) -> Option<u16>,
+        name: &str,
+        body: &mut impl FnMut(&mut Txn<P>) -> Result<R>,
+    ) -> Result<R> {
+        let mut retry = 0;
+        loop {
+            match self.call_once(retry, &number, name, body) {
+                Err(Error::Conflict(_)) => {
+                    self.back_off(retry);
+                    retry = retry.saturating_add(1);
+                }
+                Ok(result) => return self.acknowledge_last().map(|()| result),
+                outcome => return outcome,
+            }
+        }
+    }
+
+    #[inline]
+    fn call_once<R>(
+        &mut self,
+        retry: u32,
+        number: &impl Fn(&mut Txn<P>) -> Option<u16>,
+        name: &str,
+        body: &mut impl FnMut(&mut Txn<P>) -> Result<R>,
+    ) -> Result<R> {
+        let txn = self.txn_mut();
+        txn.begin(retry);
+        let known = number(txn).is_some_and(|number| txn.call(number));
+        if !known {
+            txn.abort();
+            return Err(Misuse::NotRegistered { name: name.to_owned() }.into());
+        }
+        self.execute(body)
+    }
+
+    /// Executes a body whose attempt has begun, and its last piece again as long as that is enough.
+    #[inline]
+    fn execute<R>(&mut self, body: &mut impl FnMut(&mut Txn<P>) -> Result<R>) -> Result<R> {
+        /// Failures of one attempt's pieces after which nobody else may begin.
+        const OFTEN: u32 = 32;
+        let mut failures = 0;
+        loop {
+            let txn = self.txn_mut();
+            let outcome = catch_unwind(AssertUnwindSafe(|| body(txn)));
+            let conflict = match outcome {
+                Ok(Ok(result)) => match txn.finish() {
+                    Ok(()) => return txn.commit().map(|()| result),
+                    Err(conflict) => conflict,
+                },
+                Ok(Err(Error::Conflict(conflict))) => conflict,
+                // The decision may rest on a state that never was: then it is a conflict after all (X8).
+                Ok(Err(error)) => match txn.validate() {
+                    Ok(()) => return Err(give_up(txn, error)),
+                    Err(conflict) => conflict,
+                },
+                Err(panic) => match txn.validate() {
+                    Ok(()) => {
+                        txn.abort();
+                        resume_unwind(panic)
+                    }
+                    Err(conflict) => conflict,
+                },
+            };
+            if !txn.again(conflict) {
+                return Err(give_up(txn, Error::Conflict(conflict)));
+            }
+            failures += 1;
+            if failures == OFTEN {
+                txn.hold_gate();
+            }
+            self.back_off(failures);
         }
     }
 

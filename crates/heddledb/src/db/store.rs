@@ -262,7 +262,7 @@ impl<P: Protocol> Stores<P> {
         let slotted = slot.get_or_init(|| {
             let layout = R::LAYOUT;
             let store: Store<R::Words, P> = Store {
-                index: <R::Words as IndexWords>::Index::new(R::STRUCTURE, rows),
+                index: <R::Words as IndexWords>::Index::new(R::STRUCTURE, rows, P::GAP_FOLD),
                 layout,
                 number,
                 block_words: data_base::<P>(layout) + layout.words,

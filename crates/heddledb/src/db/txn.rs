@@ -9,7 +9,9 @@
 use super::Inner;
 use super::counters::Memory;
 use super::garbage::{Garbage, Means};
+use super::procedures::Known;
 use super::reading::{OfTable, Projection, Reading};
+use super::recall::Recall;
 use super::store::{Store, is_ordered, place};
 use crate::access::{Groups, WriteSet};
 use crate::arena::{Arena, Exchange};
@@ -19,8 +21,10 @@ use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Env, Intent, Protocol};
-use crate::record::{RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words};
-use crate::sync::{Random, Work, note, point, work};
+use crate::record::{
+    ConcurrencyWords, RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words,
+};
+use crate::sync::{Random, Wait, Work, note, point, work};
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
     LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
@@ -43,6 +47,12 @@ pub(crate) struct Worker<P: Protocol> {
     pub leaves: LeafBuffers,
     pub random: Random,
     pub last_commit: u64,
+    /// The plan of the registered procedures.
+    pub known: Known,
+    /// What the call that runs was told.
+    recall: Recall,
+    /// Placeholders from before the piece that runs.
+    placeholders_before: usize,
 }
 
 struct Placeholder {
@@ -54,16 +64,28 @@ struct Placeholder {
 }
 
 impl<P: Protocol> Worker<P> {
+    /// Leaves a placeholder to reclamation.
+    fn give_up_placeholder<C: ConcurrencyWords>(&mut self, at: usize, now: u64) {
+        let Placeholder { relation, layout, key, key_words, record } = self.placeholders[at];
+        let key = self.writes.scratch(key as usize, key_words as usize);
+        self.garbage.absent(now, relation, key, record, record.word(heads_base::<C>(layout)));
+    }
+
     /// A worker that takes over memory that recovery filled.
     pub fn with_memory(self, arena: Arena, garbage: Garbage) -> Self {
         let arena = arena.with_exchange_of(&self.arena);
         Self { arena, garbage, ..self }
     }
 
-    pub fn new(number: usize, options: &P::Options, exchange: Arc<Exchange>) -> Self {
+    pub fn new(
+        number: usize,
+        options: &P::Options,
+        shared: &Arc<P::Shared>,
+        exchange: Arc<Exchange>,
+    ) -> Self {
         Self {
             number,
-            local: P::local(options, number),
+            local: P::local(options, shared, number),
             writes: WriteSet::default(),
             arena: Arena::new(exchange),
             garbage: Garbage::default(),
@@ -72,6 +94,9 @@ impl<P: Protocol> Worker<P> {
             leaves: LeafBuffers::default(),
             random: Random::new(number as u64),
             last_commit: 0,
+            known: Known::default(),
+            recall: Recall::default(),
+            placeholders_before: 0,
         }
     }
 }
@@ -85,6 +110,14 @@ pub struct Txn<P: Protocol> {
     pub(super) worker: Box<Worker<P>>,
     /// Set by the first error: the attempt can only be aborted.
     failed: bool,
+    /// It is a call that is executed piece by piece.
+    calling: bool,
+    /// Where the procedure's sites begin that runs within the one that was called, and the site of the next
+    /// access.
+    first_site: u16,
+    site: u16,
+    /// It holds the gate closed.
+    gate: bool,
 }
 
 /// What a scan asks for of each record in a leaf: its concurrency words and first columns.
@@ -106,6 +139,8 @@ impl Projection for Existence {
     }
     #[inline(always)]
     fn load(&self, _: &impl Words) {}
+    #[inline(always)]
+    fn store(&self, _: &(), _: &mut impl WordsMut) {}
 }
 
 /// The span that covers all columns of a projection.
@@ -116,7 +151,7 @@ pub(super) fn cover(projection: &impl Projection) -> Span {
 
 impl<P: Protocol> Txn<P> {
     pub(super) fn new(db: Arc<Inner<P>>, worker: Box<Worker<P>>) -> Self {
-        Self { db, worker, failed: false }
+        Self { db, worker, failed: false, calling: false, first_site: 0, site: 0, gate: false }
     }
 
     /// Starts an attempt; `retry` counts the earlier ones of the same transaction.
@@ -127,7 +162,149 @@ impl<P: Protocol> Txn<P> {
         note(|| format!("begins, attempt {}", retry + 1));
         self.db.clock.pin(worker.number);
         self.failed = false;
+        if P::PIECES {
+            self.calling = false;
+            self.pass_gate(retry);
+        }
+        let worker = &mut *self.worker;
         P::begin(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number }, retry);
+    }
+
+    /// Begins, if the gate is open. One that has failed often closes it and waits until no call is under way, so
+    /// that it gets through.
+    #[inline]
+    fn pass_gate(&mut self, retry: u32) {
+        const OFTEN: u32 = 24;
+        if retry < OFTEN && self.db.procedures.is_open() {
+            return;
+        }
+        let Inner { clock, procedures, .. } = &*self.db;
+        clock.unpin(self.worker.number);
+        if retry < OFTEN {
+            loop {
+                procedures.wait_open();
+                clock.pin(self.worker.number);
+                if procedures.is_open() {
+                    return;
+                }
+                clock.unpin(self.worker.number);
+            }
+        }
+        procedures.close();
+        self.gate = true;
+        let mut wait = Wait::new();
+        while !P::alone(&self.worker.local) {
+            wait.pause();
+        }
+        clock.pin(self.worker.number);
+    }
+
+    /// The attempt that has begun is a call of a registered procedure. False if no procedure is registered
+    /// under that number.
+    pub(super) fn call(&mut self, number: u16) -> bool {
+        let worker = &mut *self.worker;
+        self.db.procedures.update(&mut worker.known);
+        if worker.known.plan.of_type(number.into()).is_none() {
+            return false;
+        }
+        if P::PIECES {
+            P::call(&mut worker.local, &worker.known.plan, number.into());
+            worker.recall.clear();
+            worker.placeholders_before = 0;
+            self.calling = true;
+            (self.first_site, self.site) = (0, 0);
+        }
+        true
+    }
+
+    /// After a conflict in a call: true if its body is to be executed again, with the pieces that stand.
+    #[cold]
+    pub(super) fn again(&mut self, conflict: Conflict) -> bool {
+        let worker = &mut *self.worker;
+        if !self.calling || !P::again(&mut worker.local) {
+            return false;
+        }
+        note(|| format!("{conflict}; executes its piece again"));
+        let now = self.db.clock.now();
+        for at in worker.placeholders_before..worker.placeholders.len() {
+            worker.give_up_placeholder::<P>(at, now);
+        }
+        worker.placeholders.truncate(worker.placeholders_before);
+        worker.writes.go_back();
+        worker.recall.go_back();
+        self.failed = false;
+        (self.first_site, self.site) = (0, 0);
+        self.db.counters.piece_retry(worker.number);
+        true
+    }
+
+    /// Lets nobody begin until this attempt ends.
+    #[cold]
+    pub(super) fn hold_gate(&mut self) {
+        if !self.gate {
+            self.db.procedures.close();
+            self.gate = true;
+        }
+    }
+
+    /// Ends the last piece of a call.
+    #[inline]
+    pub(super) fn finish(&mut self) -> Result<(), Conflict> {
+        if !self.calling {
+            return Ok(());
+        }
+        P::finish(&mut self.worker.local, &mut self.worker.writes)
+    }
+
+    /// Before each operation: true if its answer is one that was given before.
+    #[inline(always)]
+    fn arrive(&mut self) -> Result<bool> {
+        if P::PIECES && self.calling { self.arrive_at_site() } else { Ok(false) }
+    }
+
+    fn arrive_at_site(&mut self) -> Result<bool> {
+        let worker = &mut *self.worker;
+        if worker.recall.repeats() {
+            worker.recall.expect(self.site.into())?;
+            return Ok(true);
+        }
+        if P::arrive(&mut worker.local, &mut worker.writes, self.site)? {
+            worker.writes.save();
+            worker.recall.save();
+            worker.placeholders_before = worker.placeholders.len();
+        }
+        worker.recall.push(self.site.into());
+        Ok(false)
+    }
+
+    /// Keeps what a projection found, or that it found nothing.
+    #[inline(always)]
+    fn remember<J: Projection>(&mut self, projection: J, value: Option<&J::Value>) {
+        if P::PIECES && self.calling {
+            let recall = &mut self.worker.recall;
+            recall.push(value.is_some().into());
+            if let Some(value) = value {
+                recall.push_words(cover(&projection), |words| projection.store(value, words));
+            }
+        }
+    }
+
+    /// What a projection found before.
+    #[cold]
+    fn recall<J: Projection>(&mut self, projection: J) -> Result<Option<J::Value>> {
+        let recall = &mut self.worker.recall;
+        match recall.next()? {
+            0 => Ok(None),
+            _ => recall.next_words(cover(&projection), |words| projection.load(words)).map(Some),
+        }
+    }
+
+    /// Keeps an answer of one word.
+    #[inline(always)]
+    fn remember_word(&mut self, word: u64) {
+        if P::PIECES && self.calling {
+            self.worker.recall.push(word);
+        }
     }
 
     /// Ends an attempt with a commit, or aborts it.
@@ -208,15 +385,10 @@ impl<P: Protocol> Txn<P> {
                 }
             }
         } else {
-            for at in 0..worker.placeholders.len() {
-                let Placeholder { relation, layout, key, key_words, record } = worker.placeholders[at];
-                let key = writes.scratch(key as usize, key_words as usize);
-                let head = record.word(heads_base::<P>(layout));
-                worker.garbage.absent(now, relation, key, record, head);
-            }
+            (0..worker.placeholders.len()).for_each(|at| worker.give_up_placeholder::<P>(at, now));
         }
         worker.placeholders.clear();
-        writes.clear();
+        worker.writes.clear();
     }
 
     #[inline]
@@ -232,6 +404,12 @@ impl<P: Protocol> Txn<P> {
         };
         self.db.counters.memory(worker.number, memory);
         self.db.clock.unpin(worker.number);
+        if P::PIECES {
+            self.calling = false;
+            if std::mem::take(&mut self.gate) {
+                self.db.procedures.open();
+            }
+        }
     }
 
     #[inline(always)]
@@ -378,6 +556,21 @@ impl<P: Protocol> Txn<P> {
         }
     }
 
+    /// Reads a row by its key.
+    #[inline(always)]
+    fn get_row<R: Relation, J: Projection>(
+        &mut self,
+        key: &R::Words,
+        projection: J,
+    ) -> Result<Option<J::Value>> {
+        if self.arrive()? {
+            return self.recall(projection);
+        }
+        let value = self.get_for::<R, J>(key, Intent::Read, projection)?;
+        self.remember(projection, value.as_ref());
+        Ok(value)
+    }
+
     /// Makes the row of `key` exist with the words that `fill` writes, if there is none.
     fn insert_in<R: Relation>(
         &mut self,
@@ -392,7 +585,11 @@ impl<P: Protocol> Txn<P> {
         note(|| format!("inserts {}{:?}", layout.name, key.words()));
         // Before the latch: see `Arena::allocate`.
         let block = arena.allocate(store.number, store.block_words);
-        let inserted = store.index.insert(key, |gap| place::<P>(block, layout, gap));
+        let local = &mut worker.local;
+        let inserted = store.index.insert(key, |gap| {
+            P::joins(local, gap);
+            place::<P>(block, layout, gap)
+        });
         let own_placeholder = matches!(inserted, Inserted::Added { .. });
         let record = match inserted {
             Inserted::Exists(record) => {
@@ -455,22 +652,37 @@ impl<P: Protocol> Txn<P> {
         mut observe: impl FnMut(&WordsCopy<'_>),
     ) -> Result<Option<R>> {
         let layout = <C::Table as Relation>::LAYOUT;
-        let Some(record) = Self::find::<C::Table>(&self.db, &mut self.worker, key)? else { return Ok(None) };
+        if self.arrive()? {
+            // All that it did stands; only its result is wanted.
+            return Ok(self.recall(OfTable(columns))?.map(|mut value| change(&mut value)));
+        }
+        let Some(record) = Self::find::<C::Table>(&self.db, &mut self.worker, key)? else {
+            self.remember(OfTable(columns), None);
+            return Ok(None);
+        };
         let span = cover(&staged);
         let (at, len) = match self.worker.writes.find(record) {
-            Some(write) if !self.worker.writes.writes()[write].present => return Ok(None),
+            Some(write) if !self.worker.writes.writes()[write].present => {
+                self.remember(OfTable(columns), None);
+                return Ok(None);
+            }
             Some(write) => self.stage(write, Intent::Update, staged, span)?,
             None => {
                 let at = self.worker.writes.reserve(span.len());
                 match self.copy_words(record, layout, Intent::Update, staged, span, at)? {
                     Some(()) => (at, span.len()),
-                    None => return Ok(None),
+                    None => {
+                        self.remember(OfTable(columns), None);
+                        return Ok(None);
+                    }
                 }
             }
         };
-        let mut words = WordsCopy::new(span.start, self.worker.writes.scratch(at, len));
+        let words = WordsCopy::new(span.start, self.worker.writes.scratch(at, len));
         observe(&words);
         let mut value = columns.load(&words);
+        self.remember(OfTable(columns), Some(&value));
+        let mut words = WordsCopy::new(span.start, self.worker.writes.scratch(at, len));
         let result = change(&mut value);
         let mut groups = staged.groups();
         if groups.count_ones() == 1 {
@@ -507,6 +719,7 @@ impl<P: Protocol> Txn<P> {
         if columns.ordinals() & watched == 0 {
             return self.update_in(key, columns, OfTable(columns), change, |_| {});
         }
+        // Where the answer is an old one, the entries were moved and nothing is observed.
         let mut rows = [None, None];
         let mut next = rows.iter_mut();
         let observe = |words: &WordsCopy<'_>| {
@@ -523,6 +736,29 @@ impl<P: Protocol> Txn<P> {
             <C::Table as Table>::Indexes::each(&mut MoveEntry { txn: self, old: &old, new: &new })?;
         }
         Ok(result)
+    }
+
+    /// Deletes a row.
+    fn delete_row<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
+        if self.arrive()? {
+            return Ok(self.worker.recall.next()? != 0);
+        }
+        let deleted =
+            if T::INDEXED == 0 { self.delete_in::<T>(key) } else { self.delete_with_entries::<T>(key) }?;
+        self.remember_word(deleted.into());
+        Ok(deleted)
+    }
+
+    /// Inserts a row.
+    fn insert_row<T: Table>(&mut self, row: T) -> Result<()> {
+        if self.arrive()? {
+            return Ok(());
+        }
+        let key = row.key();
+        match self.insert_in::<T>(&encode_key(&key), |words| row.store(words))? {
+            true => T::Indexes::each(&mut AddEntry { txn: self, row: &row }),
+            false => Err(duplicate_key::<T>(key)),
+        }
     }
 
     /// Deletes a row with its index entries.
@@ -542,6 +778,9 @@ impl<P: Protocol> Txn<P> {
         groups: GroupSet,
         patch: impl FnOnce(&mut WriteSet, usize),
     ) -> Result<()> {
+        if self.arrive()? {
+            return Ok(());
+        }
         let words: T::Words = encode_key(&key);
         let Some(record) = Self::find::<T>(&self.db, &mut self.worker, &words)? else {
             return Err(not_found::<T>(key));
@@ -559,12 +798,55 @@ impl<P: Protocol> Txn<P> {
         Ok(())
     }
 
+    /// Scans, or tells again what a scan found.
+    #[inline(always)]
+    fn scan_rows<R: Relation, J: Projection>(
+        &mut self,
+        scan: Scan<R>,
+        projection: J,
+        mut visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if self.arrive()? {
+            return self.tell_again::<R, J>(projection, visit);
+        }
+        if !(P::PIECES && self.calling) {
+            return self.scan_leaves(scan, projection, |_, key, value| visit(key, value));
+        }
+        self.scan_leaves(scan, projection, |recall, key, value: J::Value| {
+            recall.push(1);
+            key.words().iter().for_each(|word| recall.push(*word));
+            recall.push_words(cover(&projection), |words| projection.store(&value, words));
+            visit(key, value)
+        })?;
+        self.remember_word(0);
+        Ok(())
+    }
+
+    #[cold]
+    fn tell_again<R: Relation, J: Projection>(
+        &mut self,
+        projection: J,
+        mut visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let recall = &mut self.worker.recall;
+        while recall.next()? != 0 {
+            let mut key = R::Words::MIN;
+            for word in key.words_mut() {
+                *word = recall.next()?;
+            }
+            let value = recall.next_words(cover(&projection), |words| projection.load(words))?;
+            // Where it broke off, nothing more was kept.
+            let _ = visit(&key, value);
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn scan_leaves<R: Relation, J: Projection>(
         &mut self,
         scan: Scan<R>,
         projection: J,
-        mut visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+        mut visit: impl FnMut(&mut Recall, &R::Words, J::Value) -> ControlFlow<()>,
     ) -> Result<()> {
         if !is_ordered::<R>() {
             return Err(Misuse::NotOrdered { table: R::LAYOUT.name }.into());
@@ -607,7 +889,7 @@ impl<P: Protocol> Txn<P> {
         leaf: &[(R::Words, RecordRef)],
         projection: J,
         left: &mut usize,
-        visit: &mut impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+        visit: &mut impl FnMut(&mut Recall, &R::Words, J::Value) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         for (at, (key, record)) in leaf.iter().enumerate() {
             if planted(Mutant::ScanSkipsFirstOfLeaf) && at == 0 && leaf.len() > 2 {
@@ -616,7 +898,7 @@ impl<P: Protocol> Txn<P> {
             work(Work::Row);
             if let Some(value) = self.read(*record, R::LAYOUT, Intent::Read, projection)? {
                 *left -= 1;
-                if visit(key, value).is_break() || *left == 0 {
+                if visit(&mut self.worker.recall, key, value).is_break() || *left == 0 {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -765,12 +1047,33 @@ impl<P: Protocol, T: Table> IndexVisitor<T> for MoveEntry<'_, P, T> {
 
 impl<P: Protocol> Reading for Txn<P> {
     #[inline(always)]
+    fn at_site(&mut self, site: u16) {
+        if P::PIECES {
+            self.site = self.first_site + site;
+        }
+    }
+
+    #[inline(always)]
+    fn enter_sites(&mut self, sites: u16) {
+        if P::PIECES {
+            self.first_site += sites;
+        }
+    }
+
+    #[inline(always)]
+    fn leave_sites(&mut self, sites: u16) {
+        if P::PIECES {
+            self.first_site -= sites;
+        }
+    }
+
+    #[inline(always)]
     fn get_in<R: Relation, J: Projection>(
         &mut self,
         key: &R::Words,
         projection: J,
     ) -> Result<Option<J::Value>> {
-        let result = self.get_for::<R, J>(key, Intent::Read, projection);
+        let result = self.get_row::<R, J>(key, projection);
         self.guard(result)
     }
 
@@ -781,7 +1084,7 @@ impl<P: Protocol> Reading for Txn<P> {
         projection: J,
         visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
     ) -> Result<()> {
-        let result = self.scan_leaves(scan, projection, visit);
+        let result = self.scan_rows(scan, projection, visit);
         self.guard(result)
     }
 
@@ -808,12 +1111,7 @@ impl<P: Protocol> Reading for Txn<P> {
 
 impl<P: Protocol> Transaction for Txn<P> {
     fn insert<T: Table>(&mut self, row: T) -> Result<()> {
-        let key = row.key();
-        let result = match self.insert_in::<T>(&encode_key(&key), |words| row.store(words)) {
-            Ok(true) => T::Indexes::each(&mut AddEntry { txn: self, row: &row }),
-            Ok(false) => Err(duplicate_key::<T>(key)),
-            Err(error) => Err(error),
-        };
+        let result = self.insert_row(row);
         self.guard(result)
     }
 
@@ -885,9 +1183,7 @@ impl<P: Protocol> Transaction for Txn<P> {
     }
 
     fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
-        let words: T::Words = encode_key(&key);
-        let result =
-            if T::INDEXED == 0 { self.delete_in::<T>(&words) } else { self.delete_with_entries::<T>(&words) };
+        let result = self.delete_row::<T>(&encode_key(&key));
         self.guard(result)
     }
 }

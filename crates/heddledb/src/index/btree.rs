@@ -44,7 +44,7 @@
 //!    for all their lives, so that a late reader reads words of the kind that it expects.
 
 use self::memory::Pool;
-use super::{Change, Direction, Gap, GapRef, Inserted, Latch, Lookup, Seen};
+use super::{Change, Direction, Fold, Gap, GapRef, Inserted, Latch, Lookup, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, Wait, Work, point, prefetch, work};
@@ -78,6 +78,8 @@ pub struct BTree<const N: usize, const CAP: usize = CAPACITY> {
     root: AtomicPtr<Node<N, CAP>>,
     /// Immutable after `new`; boxed, so that their addresses identify the tree.
     pools: Box<Pools<N, CAP>>,
+    /// What becomes of the stamps of leaves that are merged.
+    fold: Fold,
 }
 
 struct Pools<const N: usize, const CAP: usize> {
@@ -180,11 +182,11 @@ struct Interrupted;
 
 impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     /// An empty tree: one leaf.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(fold: Fold) -> Self {
         const { assert!(CAP >= 4, "an inner must split into two that are not full") };
         let pools = Box::new(Pools { leaves: Pool::new(Node::leaf), inners: Pool::new(Node::inner) });
         let root = AtomicPtr::new(pools.leaves.take().as_ptr());
-        Self { root, pools }
+        Self { root, pools, fold }
     }
 
     /// Looks up one key.
@@ -673,9 +675,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let (heir, heir_latch) =
             self.edge(anchor.pointer(if after { place + 1 } else { place - 1 }), after)?;
         point("unlink");
-        // SeqCst, after the latch: as in `fill`. The heir gets it before the anchor's release lets
-        // an insert of this range reach it.
-        heir.gap.stamp().fetch_max(node.gap.stamp().load(Ordering::SeqCst), Ordering::SeqCst);
+        // Before the anchor's release lets an insert of this range reach the heir.
+        heir.gap.inherit(&node.gap, self.fold);
         drop(heir_latch);
         anchor.cut(place, if after { place } else { place - 1 }, count);
         anchor_latch.release();
@@ -727,8 +728,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         heir.set_count(few + there);
         // Relaxed: under the latch.
         heir.next.store(NOWHERE, Ordering::Relaxed);
-        // SeqCst, after the latches: as in `fill`.
-        heir.gap.stamp().fetch_max(node.gap.stamp().load(Ordering::SeqCst), Ordering::SeqCst);
+        heir.gap.inherit(&node.gap, self.fold);
         parent.cut(place, place.min(heir_place), children);
         heir_latch.release();
         parent_latch.release();

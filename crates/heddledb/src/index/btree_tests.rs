@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::{Direction::*, Inserted::*, Lookup::*};
+use crate::index::{Direction::*, Fold, Inserted::*, Lookup::*};
 use crate::sync::Random;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn step(keys: u64) -> impl Strategy<Value = Step> {
 }
 
 fn check_against_model<const N: usize, const CAP: usize>(steps: &[Step]) {
-    let tree = BTree::<N, CAP>::new();
+    let tree = BTree::<N, CAP>::new(Fold::Max);
     let mut model = BTreeMap::new();
     for step in steps {
         match *step {
@@ -154,7 +154,7 @@ proptest! {
 
 #[test]
 fn the_ends_of_the_key_space_are_keys() {
-    let tree = BTree::<2, 4>::new();
+    let tree = BTree::<2, 4>::new(Fold::Max);
     let keys: Vec<[u64; 2]> =
         vec![[0, 0], [0, u64::MAX], [1, 0], [1, 1], [u64::MAX, 0], [u64::MAX, u64::MAX]];
     for (i, key) in keys.iter().enumerate().rev() {
@@ -172,7 +172,7 @@ fn the_ends_of_the_key_space_are_keys() {
 /// Replays what a transaction does with its own changes: all that it has seen stays as it is.
 #[test]
 fn own_inserts_keep_own_scans_valid() {
-    let tree = BTree::<1, 4>::new();
+    let tree = BTree::<1, 4>::new(Fold::Max);
     let mut random = Random::new(7);
     for _ in 0..40 {
         insert(&tree, [random.below(4000) * 2], record(0));
@@ -194,7 +194,7 @@ fn own_inserts_keep_own_scans_valid() {
 
 #[test]
 fn stamps_follow_their_range() {
-    let tree = BTree::<1, 4>::new();
+    let tree = BTree::<1, 4>::new(Fold::Max);
     let Missing(whole) = tree.get(&[5]) else { unreachable!() };
     whole.gap.stamp().fetch_max(10, Ordering::SeqCst);
     for i in 0..100 {
@@ -219,7 +219,7 @@ fn stamps_follow_their_range() {
 
 #[test]
 fn a_missing_key_is_seen_until_its_gap_changes() {
-    let tree = BTree::<1, 4>::new();
+    let tree = BTree::<1, 4>::new(Fold::Max);
     insert(&tree, [10], record(0));
     let Missing(seen) = tree.get(&[5]) else { unreachable!() };
     assert_eq!(seen.gap.version(), seen.version);
@@ -232,7 +232,7 @@ fn a_missing_key_is_seen_until_its_gap_changes() {
 
 #[test]
 fn a_panic_under_the_latch_changes_nothing() {
-    let tree = BTree::<1, 4>::new();
+    let tree = BTree::<1, 4>::new(Fold::Max);
     for i in 0..4 {
         insert(&tree, [i], record(i));
     }
@@ -246,13 +246,13 @@ fn a_panic_under_the_latch_changes_nothing() {
 #[test]
 fn ascending_streams_leave_full_leaves() {
     let rows = if cfg!(miri) { 100 } else { 20_000 };
-    let tree = BTree::<1, 30>::new();
+    let tree = BTree::<1, 30>::new(Fold::Max);
     for i in 0..rows {
         insert(&tree, [i], record(i));
     }
     assert!(tree.nodes() as u64 <= rows / 28 + 4, "{} nodes for one stream", tree.nodes());
 
-    let tree = BTree::<1, 30>::new();
+    let tree = BTree::<1, 30>::new(Fold::Max);
     for i in 0..rows / 10 {
         for stream in 0..10 {
             insert(&tree, [(stream << 32) | i], record(i));
@@ -264,7 +264,7 @@ fn ascending_streams_leave_full_leaves() {
 /// Visits from where the last one was find what visits from the root find, whatever happens in between.
 #[test]
 fn visits_from_near_match_the_model() {
-    let tree = BTree::<2, 6>::new();
+    let tree = BTree::<2, 6>::new(Fold::Max);
     let (mut model, mut random) = (BTreeMap::new(), Random::new(5));
     let mut nears = [(Near::default(), 0), (Near::default(), 500)];
     for step in 0..if cfg!(miri) { 300 } else { 50_000 } {
@@ -295,7 +295,7 @@ fn visits_from_near_match_the_model() {
 /// Random keys that come and go, few of many: leaves must not get ever sparser.
 #[test]
 fn churn_at_random_keys_takes_bounded_memory() {
-    let tree = BTree::<2, 30>::new();
+    let tree = BTree::<2, 30>::new(Fold::Max);
     let mut random = Random::new(3);
     let (live, rounds) = if cfg!(miri) { (50, 300) } else { (3000, 400_000) };
     let mut keys = Vec::new();
@@ -319,7 +319,7 @@ fn churn_at_random_keys_takes_bounded_memory() {
 /// Whoever has seen a leaf that was merged, or the one that it was merged into, is told.
 #[test]
 fn a_merge_is_seen_and_keeps_the_stamp() {
-    let tree = BTree::<1, 8>::new();
+    let tree = BTree::<1, 8>::new(Fold::Max);
     (0..64).for_each(|i| assert!(insert(&tree, [i], record(i))));
     let middle = |tree: &BTree<1, 8>| match tree.get(&[30]) {
         Missing(seen) => seen,
@@ -348,8 +348,8 @@ fn a_merge_is_seen_and_keeps_the_stamp() {
 fn a_moving_window_takes_bounded_memory() {
     let (steps, window) = if cfg!(miri) { (300, 20) } else { (300_000, 1000) };
     for streams in [1, 7] {
-        let tree = BTree::<1, 30>::new();
-        let small = BTree::<1, 4>::new();
+        let tree = BTree::<1, 30>::new(Fold::Max);
+        let small = BTree::<1, 4>::new(Fold::Max);
         let mut most = (0, 0);
         for i in 0..steps {
             let at = |i: u64| [((i % streams) << 40) | (i / streams)];
@@ -369,7 +369,7 @@ fn a_moving_window_takes_bounded_memory() {
 /// Even keys stay for ever, odd ones come and go. Every look must find all the even ones, in order
 /// and once, and a gap whose version stands must still hold what it held.
 fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
-    let tree = BTree::<1, CAP>::new();
+    let tree = BTree::<1, CAP>::new(Fold::Max);
     let limbo = std::sync::Mutex::new(Vec::new());
     for i in 0..keys / 2 {
         insert(&tree, [i * 2], record(0));

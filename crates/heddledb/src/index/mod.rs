@@ -11,7 +11,7 @@
 //! - Whoever adds or removes an entry changes the gap's version, and learns the version before and
 //!   after ([`Change`]), so that a transaction's own inserts do not invalidate its own scans.
 //! - Each gap carries one more word, its *stamp*, which belongs to the protocol (TicToc keeps a
-//!   read timestamp there). Splits copy it, merges and removals fold it by maximum.
+//!   read timestamp there, IC3 a set of scanners). Splits copy it, merges and removals [`Fold`] it.
 //!
 //! An entry may lead to a record that is absent (a placeholder of an insert that has not
 //! committed, or a deleted record not yet reclaimed): whether a row exists is the record's word.
@@ -26,6 +26,15 @@ use crate::record::RecordRef;
 use crate::sync::{AtomicU64, Ordering, Wait, fence, model_fence};
 use crate::table::Structure;
 use std::ptr::NonNull;
+
+/// What becomes of the stamps of two gaps that are made one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// The greater one: stamps are times.
+    Max,
+    /// Their union: stamps are sets of bits.
+    Union,
+}
 
 /// The state shared by every place where a key could be: one leaf or one bucket.
 ///
@@ -74,6 +83,17 @@ impl Gap {
     pub fn version(&self) -> u64 {
         model_fence();
         self.version.load(Ordering::SeqCst)
+    }
+
+    /// Takes over the stamp of a gap whose place becomes part of this one; both are latched.
+    pub(crate) fn inherit(&self, other: &Self, fold: Fold) {
+        // SeqCst, after the latches: a stamp that was raised by a scanner who will find the version unchanged
+        // is seen here.
+        let stamp = other.stamp.load(Ordering::SeqCst);
+        match fold {
+            Fold::Max => self.stamp.fetch_max(stamp, Ordering::SeqCst),
+            Fold::Union => self.stamp.fetch_or(stamp, Ordering::SeqCst),
+        };
     }
 
     /// The word that belongs to the protocol.
@@ -136,6 +156,12 @@ impl Gap {
         Some(Latch { gap: self, version })
     }
 
+    /// Lets go a latch that was kept, without a change: restores the `version` that it was taken at.
+    pub(crate) fn unlatch(&self, version: u64) {
+        // Release: as in `Latch::release`.
+        self.version.store(version, Ordering::Release);
+    }
+
     /// Begins the next life of a node taken from a pool, once its words are stored: by its only
     /// owner. Returns the settled version.
     pub(crate) fn revive(&self) -> u64 {
@@ -164,6 +190,11 @@ impl Latch<'_> {
     #[inline(always)]
     pub(crate) fn before(&self) -> u64 {
         self.version
+    }
+
+    /// Keeps the latch, to be let go by [`Gap::unlatch`].
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
     }
 
     /// Publishes the changes. Returns the version after them.
@@ -282,7 +313,7 @@ pub trait AnyIndex<W>: Send + Sync {
     where
         Self: 'a;
     /// A new index, sized for `rows` where that matters.
-    fn new(structure: Structure, rows: usize) -> Self;
+    fn new(structure: Structure, rows: usize, fold: Fold) -> Self;
     /// The record of a key, or the gap where the key would be.
     fn get(&self, key: &W) -> Lookup;
     /// As `get`, from where the last visit was.
@@ -361,9 +392,9 @@ macro_rules! either {
 impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
     type Near<'a> = Near<'a, N>;
 
-    fn new(structure: Structure, rows: usize) -> Self {
+    fn new(structure: Structure, rows: usize, fold: Fold) -> Self {
         match structure {
-            Structure::Ordered => Self::Ordered(BTree::new()),
+            Structure::Ordered => Self::Ordered(BTree::new(fold)),
             Structure::Hash => Self::Hash(Hash::new(rows)),
         }
     }

@@ -4,7 +4,7 @@
 //! over the protocol, so the choice is one match at the edge and costs nothing per access.
 
 use super::locking::Policy;
-use super::{Locking, Protocol, Silo, TicToc, Unprotected, locking, tictoc};
+use super::{Ic3, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, tictoc};
 use std::fmt;
 use std::str::FromStr;
 
@@ -70,6 +70,8 @@ registry! {
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
     WaitDie "wait-die" Locking, locking::Options { policy: Policy::WaitDie },
         "two-phase locking, the older waits, the younger aborts (WAIT_DIE)";
+    Ic3 "ic3" Ic3, ic3::Options::FULL,
+        "procedures show their writes piece by piece, in an order that static analysis keeps free of cycles (IC3)";
 }
 
 impl fmt::Display for Kind {

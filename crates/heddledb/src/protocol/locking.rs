@@ -40,6 +40,7 @@ use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{AtomicU64, Ordering, Wait, Work, decided, fence, point, work};
 use crate::table::{GroupSet, Layout};
+use std::sync::Arc;
 
 /// The protocol. Two words per column group: the lock and the last writer's stamp.
 #[derive(Debug)]
@@ -268,8 +269,9 @@ impl Protocol for Locking {
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
+    type Shared = ();
 
-    fn local(options: &Options, _: usize) -> Local {
+    fn local(options: &Options, _: &Arc<()>, _: usize) -> Local {
         Local { policy: options.policy, ..Local::default() }
     }
 

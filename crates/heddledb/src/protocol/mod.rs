@@ -9,11 +9,13 @@
 //! |---|---|---|
 //! | [`silo`] | optimistic, commit by read validation | strictly serializable |
 //! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
+//! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 //! | [`locking`] | two-phase locking, NO_WAIT or WAIT_DIE | strictly serializable |
 //! | [`unprotected`] | none, one session | serial |
 //!
 //! Adding one: a new file here, and a line in `registry!` below.
 
+pub mod ic3;
 pub mod locking;
 pub(crate) mod reads;
 pub mod silo;
@@ -22,6 +24,7 @@ pub mod unprotected;
 
 mod kind;
 
+pub use ic3::Ic3;
 pub use kind::{Kind, Visitor};
 pub use locking::Locking;
 pub use silo::Silo;
@@ -32,10 +35,12 @@ use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
-use crate::index::{Change, Gap, Seen};
+use crate::index::{Change, Fold, Gap, Seen};
+use crate::procedure::Plan;
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::table::{GroupSet, Layout};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// What a read is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +71,17 @@ pub struct Env<'a> {
     pub worker: usize,
 }
 
+/// What the workers of a database share besides its records.
+pub trait Shared: Send + Sync + 'static {
+    /// That of a database with so many sessions.
+    fn new(sessions: usize) -> Self;
+}
+
+/// For protocols whose workers meet in the records alone.
+impl Shared for () {
+    fn new(_: usize) {}
+}
+
 /// A concurrency control.
 ///
 /// **Contract.** One worker runs one attempt at a time: `begin`, then any number of `read`,
@@ -84,11 +100,15 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     const SESSIONS_MAX: usize;
     /// Settings, fixed when the database is opened.
     type Options: Clone + Default + Debug + Send + Sync + 'static;
-    /// What one worker remembers about its attempt. `Default` is an empty one, without allocation.
-    type Local: Default + Send;
+    /// What one worker remembers about its attempt.
+    type Local: Send;
+    /// What the workers share.
+    type Shared: Shared;
+    /// How the stamps of two gaps become one.
+    const GAP_FOLD: Fold = Fold::Max;
 
     /// A worker's local state.
-    fn local(options: &Self::Options, worker: usize) -> Self::Local;
+    fn local(options: &Self::Options, shared: &Arc<Self::Shared>, worker: usize) -> Self::Local;
 
     /// Starts an attempt; `retry` counts the attempts of the same transaction before it.
     fn begin(local: &mut Self::Local, env: Env<'_>, retry: u32);
@@ -126,6 +146,9 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// Prepares a block for a new key, absent, under the latch of the gap that it will fill.
     fn place(record: RecordRef, layout: &'static Layout, gap: &Gap);
 
+    /// A key of this attempt is about to be added to a gap, under the gap's latch.
+    fn joins(_local: &mut Self::Local, _gap: &Gap) {}
+
     /// Commits, and returns the commit time. For one record, times rise from writer to writer, and
     /// along every dependency, anti-dependencies included, epochs of times do not fall. The time of
     /// an attempt without writes is of no earlier epoch than anything that it read.
@@ -153,4 +176,37 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// Makes the concurrency words of a column group those of a committed version with this stamp,
     /// which nobody has read or locked: while nobody else has the record.
     fn restore(record: RecordRef, group: usize, stamp: u64);
+
+    /// Whether calls of procedures are executed piece by piece. If not, a call is like a closure, and none of
+    /// the verbs below is used.
+    const PIECES: bool = false;
+
+    /// Whether additions whose result nobody uses are analysed as commuting.
+    fn commutes(_options: &Self::Options) -> bool {
+        true
+    }
+
+    /// The attempt that has begun is a call of the procedure with that number in the plan.
+    fn call(_local: &mut Self::Local, _plan: &Arc<Plan>, _of_type: usize) {}
+
+    /// The next access stands at a site of the procedure. Ends the piece before, if this is another; true if
+    /// so.
+    fn arrive(_local: &mut Self::Local, _writes: &mut WriteSet, _site: u16) -> Result<bool, Conflict> {
+        Ok(false)
+    }
+
+    /// Ends the last piece.
+    fn finish(_local: &mut Self::Local, _writes: &mut WriteSet) -> Result<(), Conflict> {
+        Ok(())
+    }
+
+    /// After a conflict in a call: whether it is enough to execute the last piece again. If so, forgets it.
+    fn again(_local: &mut Self::Local) -> bool {
+        false
+    }
+
+    /// Whether no other call is under way.
+    fn alone(_local: &Self::Local) -> bool {
+        true
+    }
 }

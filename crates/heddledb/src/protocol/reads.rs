@@ -1,7 +1,147 @@
-//! What optimistic protocols remember of absence: the gaps seen, with the versions seen.
+//! What optimistic protocols remember of their reads: the stamps of records, the versions of gaps.
+//!
+//! A read copies a record between two equal readings of its stamp and remembers the stamp; nothing shared is
+//! written. A commit is valid if each stamp still stands, unlocked by others, and each gap has its version.
 
+use crate::access::Groups;
 use crate::error::Conflict;
 use crate::index::{Change, GapRef, Seen};
+use crate::mutant::{Mutant, planted};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
+use crate::stamp;
+use crate::sync::{Ordering, Wait, fence};
+use crate::table::{GroupSet, Layout};
+use std::marker::PhantomData;
+
+/// A group that was read, and its stamp then.
+struct Read {
+    record: RecordRef,
+    stamp: u64,
+    group: u8,
+}
+
+/// The groups that an attempt has read, where `C` says that the stamps are.
+pub(crate) struct ReadSet<C> {
+    reads: Vec<Read>,
+    words: PhantomData<fn() -> C>,
+}
+
+impl<C> Default for ReadSet<C> {
+    fn default() -> Self {
+        Self { reads: Vec::new(), words: PhantomData }
+    }
+}
+
+/// Pauses on a locked record before an optimistic attempt gives up. A holder is between its first lock and
+/// its last store; beyond the spinning part of [`Wait`] it has most likely lost its processor.
+pub(crate) const PAUSES: u32 = 10;
+
+impl<C: ConcurrencyWords> ReadSet<C> {
+    #[inline]
+    pub fn clear(&mut self) {
+        self.reads.clear();
+    }
+
+    /// How many groups were read.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.reads.len()
+    }
+
+    /// Forgets all but the first `len` reads.
+    pub fn truncate(&mut self, len: usize) {
+        self.reads.truncate(len);
+    }
+
+    /// Reads column groups of a record as they are committed.
+    #[inline(always)]
+    pub fn read<R>(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        mut copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        let start = self.reads.len();
+        loop {
+            let mut absent = false;
+            for group in Groups(groups) {
+                let word = unlocked_stamp::<C>(record, group)?;
+                absent |= stamp::is_absent(word);
+                self.reads.push(Read { record, stamp: word, group: group as u8 });
+            }
+            let value = (!absent).then(|| copy(RecordData::new(record, data_base::<C>(layout))));
+            // Acquire fence, then relaxed loads: if any copied word came from a later writer, so
+            // does its lock bit or stamp (pairs with the release fence of the write phase).
+            fence(Ordering::Acquire);
+            let now = |read: &Read| record.word(C::stamp_word(read.group as usize)).load(Ordering::Relaxed);
+            if planted(Mutant::SiloStampTakenAfterCopy) {
+                self.reads[start..].iter_mut().for_each(|read| read.stamp = now(read));
+            }
+            if self.reads[start..].iter().all(|read| now(read) == read.stamp) {
+                return Ok(value);
+            }
+            self.reads.truncate(start);
+        }
+    }
+
+    /// A conflict, unless every group still has its stamp and nobody has locked it. `own` says whether this
+    /// transaction holds the lock of a group.
+    #[inline]
+    pub fn validate(&self, own: impl Fn(RecordRef, usize) -> bool) -> Result<(), Conflict> {
+        if planted(Mutant::SiloReadsNotValidated) {
+            return Ok(());
+        }
+        for read in &self.reads {
+            let group = read.group as usize;
+            // SeqCst, after the epoch: whoever locks it later reads no earlier epoch (X5), so epochs
+            // do not fall from a reader to the writer that overwrites what it read.
+            let word = read.record.word(C::stamp_word(group)).load(Ordering::SeqCst);
+            if word == read.stamp {
+                continue;
+            }
+            if word != read.stamp | stamp::LOCK {
+                return Err(Conflict::ReadChanged);
+            }
+            if !own(read.record, group) && !planted(Mutant::SiloForeignLockIgnored) {
+                return Err(Conflict::Locked);
+            }
+        }
+        Ok(())
+    }
+
+    /// The latest time of a version that was read.
+    pub fn newest(&self) -> u64 {
+        self.reads.iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0)
+    }
+}
+
+/// Loads the stamp of a group when it is not locked.
+#[inline(always)]
+fn unlocked_stamp<C: ConcurrencyWords>(record: RecordRef, group: usize) -> Result<u64, Conflict> {
+    // Acquire: pairs with the publishing store of the version that we are about to copy.
+    let word = record.word(C::stamp_word(group)).load(Ordering::Acquire);
+    if stamp::is_locked(word) { wait_unlocked::<C>(record, group) } else { Ok(word) }
+}
+
+/// Waits for the committing writer that holds the lock; bounded, so it is in no cycle.
+#[cold]
+fn wait_unlocked<C: ConcurrencyWords>(record: RecordRef, group: usize) -> Result<u64, Conflict> {
+    let mut wait = Wait::new();
+    loop {
+        let word = record.word(C::stamp_word(group)).load(Ordering::Acquire);
+        if !stamp::is_locked(word) {
+            return Ok(word);
+        }
+        if word == stamp::SEALED {
+            return Err(Conflict::Reclaimed);
+        }
+        if wait.rounds() >= PAUSES {
+            return Err(Conflict::Locked);
+        }
+        wait.pause();
+    }
+}
 
 /// The gaps that an attempt has looked at.
 #[derive(Default)]
@@ -17,6 +157,33 @@ impl GapSet {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How many looks are remembered.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets all but the first `len` looks.
+    pub fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+
+    /// The looks.
+    pub fn looks(&self) -> &[Seen] {
+        &self.0
+    }
+
+    /// Moves each look that stands here twice to the end. Returns how many there are without them.
+    pub fn unique(&mut self) -> usize {
+        let mut unique = 0;
+        for at in 0..self.0.len() {
+            if !self.0[..unique].contains(&self.0[at]) {
+                self.0.swap(unique, at);
+                unique += 1;
+            }
+        }
+        unique
     }
 
     /// Remembers a look. A gap seen twice is kept at each version: they must all stand.

@@ -25,29 +25,23 @@
 //! Strictly serializable: the serialisation point lies between begin and end of the transaction,
 //! and all reads are current there.
 
-use super::reads::GapSet;
+use super::reads::{GapSet, PAUSES, ReadSet};
 use super::{Env, Intent, Protocol, Seal};
-use crate::access::{Groups, WriteSet};
+use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
-use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::stamp;
 use crate::sync::{Ordering, Wait, Work, decided, fence, point, work};
 use crate::table::{GroupSet, Layout};
+use std::sync::Arc;
 
 /// The protocol. One word per column group: its stamp.
 #[derive(Debug)]
 pub struct Silo;
-
-/// A group that was read, and its stamp then.
-struct Read {
-    record: RecordRef,
-    stamp: u64,
-    group: u8,
-}
 
 /// A group that is locked, and its stamp before.
 struct Lock {
@@ -59,43 +53,12 @@ struct Lock {
 /// One worker's attempt.
 #[derive(Default)]
 pub struct Local {
-    reads: Vec<Read>,
+    reads: ReadSet<Silo>,
     gaps: GapSet,
     /// In the order of the write set, groups ascending.
     locks: Vec<Lock>,
     /// The time of this worker's last commit.
     last: u64,
-}
-
-/// Pauses on a locked record before the attempt gives up. A holder is between its first lock and
-/// its last store; beyond the spinning part of [`Wait`] it has most likely lost its processor.
-const PAUSES: u32 = 10;
-
-/// Loads the stamp of a group when it is not locked.
-#[inline(always)]
-fn unlocked_stamp(record: RecordRef, group: usize) -> Result<u64, Conflict> {
-    // Acquire: pairs with the publishing store of the version that we are about to copy.
-    let word = record.word(group).load(Ordering::Acquire);
-    if stamp::is_locked(word) { wait_unlocked(record, group) } else { Ok(word) }
-}
-
-/// Waits for the committing writer that holds the lock; bounded, so it is in no cycle.
-#[cold]
-fn wait_unlocked(record: RecordRef, group: usize) -> Result<u64, Conflict> {
-    let mut wait = Wait::new();
-    loop {
-        let word = record.word(group).load(Ordering::Acquire);
-        if !stamp::is_locked(word) {
-            return Ok(word);
-        }
-        if word == stamp::SEALED {
-            return Err(Conflict::Reclaimed);
-        }
-        if wait.rounds() >= PAUSES {
-            return Err(Conflict::Locked);
-        }
-        wait.pause();
-    }
 }
 
 impl Local {
@@ -137,36 +100,9 @@ impl Local {
         }
     }
 
-    /// Steps 2 and 3. `own` says whether this transaction holds the lock of a group.
-    #[inline]
-    fn validate_reads(&self, own: impl Fn(RecordRef, usize) -> bool) -> Result<(), Conflict> {
-        if planted(Mutant::SiloReadsNotValidated) {
-            return Ok(());
-        }
-        for read in &self.reads {
-            // SeqCst, after the epoch: whoever locks it later reads no earlier epoch (X5), so epochs
-            // do not fall from a reader to the writer that overwrites what it read.
-            let word = read.record.word(read.group as usize).load(Ordering::SeqCst);
-            if word == read.stamp {
-                continue;
-            }
-            if word != read.stamp | stamp::LOCK {
-                return Err(Conflict::ReadChanged);
-            }
-            if !own(read.record, read.group as usize) && !planted(Mutant::SiloForeignLockIgnored) {
-                return Err(Conflict::Locked);
-            }
-        }
-        Ok(())
-    }
-
-    fn newest_stamp_read(&self) -> u64 {
-        self.reads.iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0)
-    }
-
     /// A time of no earlier epoch than anything read. Absence may be as young as the present epoch.
     fn newest_read(&self, clock: &EpochClock) -> u64 {
-        if self.gaps.is_empty() { self.newest_stamp_read() } else { stamp::floor(clock.now()) }
+        if self.gaps.is_empty() { self.reads.newest() } else { stamp::floor(clock.now()) }
     }
 
     fn validate_gaps(&self) -> Result<(), Conflict> {
@@ -190,8 +126,9 @@ impl Protocol for Silo {
     const SESSIONS_MAX: usize = 1024;
     type Options = ();
     type Local = Local;
+    type Shared = ();
 
-    fn local(_: &(), _: usize) -> Local {
+    fn local(_: &(), _: &Arc<()>, _: usize) -> Local {
         Local::default()
     }
 
@@ -210,30 +147,9 @@ impl Protocol for Silo {
         layout: &'static Layout,
         groups: GroupSet,
         _: Intent,
-        mut copy: impl FnMut(RecordData) -> R,
+        copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
-        let start = local.reads.len();
-        loop {
-            let mut absent = false;
-            for group in Groups(groups) {
-                let word = unlocked_stamp(record, group)?;
-                absent |= stamp::is_absent(word);
-                local.reads.push(Read { record, stamp: word, group: group as u8 });
-            }
-            let value = (!absent).then(|| copy(RecordData::new(record, data_base::<Self>(layout))));
-            // Acquire fence, then relaxed loads: if any copied word came from a later writer, so
-            // does its lock bit or stamp (pairs with the release fence in `commit`).
-            fence(Ordering::Acquire);
-            if planted(Mutant::SiloStampTakenAfterCopy) {
-                let taken = |r: &mut Read| r.stamp = record.word(r.group as usize).load(Ordering::Relaxed);
-                local.reads[start..].iter_mut().for_each(taken);
-            }
-            let mut reads = local.reads[start..].iter();
-            if reads.all(|r| record.word(r.group as usize).load(Ordering::Relaxed) == r.stamp) {
-                return Ok(value);
-            }
-            local.reads.truncate(start);
-        }
+        local.reads.read(record, layout, groups, copy)
     }
 
     #[inline]
@@ -283,17 +199,17 @@ impl Protocol for Silo {
         if writes.is_empty() {
             // No lock of ours to order before the validation: the reads alone come first.
             fence(Ordering::Acquire);
-            local.validate_reads(|_, _| false)?;
+            local.reads.validate(|_, _| false)?;
             local.validate_gaps()?;
             return Ok(local.newest_read(env.clock));
         }
         point("locked");
         let epoch = early.unwrap_or_else(|| env.clock.commit_epoch());
-        local.validate_reads(|record, group| writes.covers(record, group))?;
+        local.reads.validate(|record, group| writes.covers(record, group))?;
         local.validate_gaps()?;
 
         point("validated");
-        let newest_read = local.newest_stamp_read();
+        let newest_read = local.reads.newest();
         let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
         let time = newest_read.max(newest_write).max(local.last).max(stamp::floor(epoch)) + 1;
         if stamp::epoch(time) > epoch {
@@ -324,7 +240,7 @@ impl Protocol for Silo {
 
     fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
         fence(Ordering::SeqCst);
-        local.validate_reads(|_, _| false)?;
+        local.reads.validate(|_, _| false)?;
         local.validate_gaps()
     }
 

@@ -49,6 +49,7 @@ use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{AtomicU64, Ordering, Wait, Work, decided, fence, point, spin, work};
 use crate::table::{GroupSet, Layout};
+use std::sync::Arc;
 
 /// The protocol. Two words per column group: `tid` and `rts`.
 #[derive(Debug)]
@@ -320,8 +321,9 @@ impl Protocol for TicToc {
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
+    type Shared = ();
 
-    fn local(options: &Options, _: usize) -> Local {
+    fn local(options: &Options, _: &Arc<()>, _: usize) -> Local {
         Local { options: *options, ..Local::default() }
     }
 

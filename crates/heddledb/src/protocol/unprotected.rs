@@ -13,6 +13,7 @@ use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{Ordering, decided, fence};
 use crate::table::{GroupSet, Layout};
+use std::sync::Arc;
 
 /// The protocol. Its one word per group holds the stamp of the last writer, for logs and snapshots.
 #[derive(Debug)]
@@ -51,8 +52,9 @@ impl Protocol for Unprotected {
     const SESSIONS_MAX: usize = 1;
     type Options = ();
     type Local = Local;
+    type Shared = ();
 
-    fn local(_: &(), _: usize) -> Local {
+    fn local(_: &(), _: &Arc<()>, _: usize) -> Local {
         Local::default()
     }
 

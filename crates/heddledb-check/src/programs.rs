@@ -1,0 +1,163 @@
+//! Random procedures: types of a few steps over the recorder's tables, and inputs for them.
+//!
+//! A [`Program`] is a type: its steps, in order, with loops and steps that are done or not. It is declared to
+//! the database as what it may access, one site for each step; a call gets an [`input`](Program::input), which
+//! says for each step what it does and to which keys.
+
+use crate::recorder::{Recorder, TABLES, table_name};
+use crate::workload::Step;
+use heddledb::sync::Random;
+use heddledb::{Result, Transaction};
+use heddledb_analysis::workload as declared;
+
+/// A procedure type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    name: String,
+    lines: Vec<Line>,
+}
+
+/// A step of a type: one site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Line {
+    does: Does,
+    table: u8,
+    /// It is done for any number of keys.
+    repeats: bool,
+    /// It may be left out.
+    optional: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Read,
+    Update,
+    Write,
+    Upsert,
+    Overwrite,
+    Delete,
+    Remove,
+    Insert,
+    Scan,
+}
+
+/// A step of a call, and the site that it stands at.
+pub type Placed = (u16, Step);
+
+impl Program {
+    /// A random type; `number` tells it from others.
+    pub fn draw(random: &mut Random, number: usize) -> Self {
+        let pick = |random: &mut Random| match random.below(16) {
+            0..3 => Does::Read,
+            3..6 => Does::Update,
+            6..9 => Does::Write,
+            9 => Does::Upsert,
+            10 => Does::Overwrite,
+            11 => Does::Delete,
+            12 => Does::Remove,
+            13 => Does::Insert,
+            _ => Does::Scan,
+        };
+        let mut lines = Vec::new();
+        // Mostly in one order of the tables, so that the analysis leaves several pieces.
+        let ordered = random.below(4) != 0;
+        let mut table = random.below(3) as u8;
+        for _ in 0..1 + random.below(5) {
+            let does = pick(random);
+            let mut of = if ordered { table.min(TABLES - 1) } else { random.below(TABLES.into()) as u8 };
+            if does == Does::Scan {
+                of &= !1;
+            }
+            let (repeats, optional) = (random.below(3) == 0, random.below(5) == 0);
+            lines.push(Line { does, table: of, repeats, optional });
+            table += u8::from(random.below(5) != 0);
+        }
+        Self { name: format!("program_{number}"), lines }
+    }
+
+    /// What the analysis is told.
+    pub fn declare(&self) -> declared::Transaction {
+        let steps = self.lines.iter().map(|line| {
+            let all = ["key", "version"];
+            let (mode, reads): (_, &[&str]) = match line.does {
+                Does::Read => (declared::Mode::Read, &[]),
+                Does::Update => (declared::Mode::Update, &all),
+                Does::Overwrite => (declared::Mode::Update, &[]),
+                Does::Scan => (declared::Mode::Scan, &[]),
+                _ => (declared::Mode::Insert, &all),
+            };
+            let access = declared::Access::new(mode, table_name(line.table)).reads(reads.iter().copied());
+            let step = declared::Step::Access(access);
+            match line.repeats {
+                true => declared::Step::Loop(vec![step]),
+                false => step,
+            }
+        });
+        declared::Transaction::new(&self.name, steps.collect())
+    }
+
+    /// The tables that any program may access, as the analysis takes them.
+    pub fn tables() -> Vec<declared::Table> {
+        let of = |table| declared::Table {
+            key: vec!["key".into()],
+            columns: vec!["version".into()],
+            ..declared::Table::new(table_name(table))
+        };
+        (0..TABLES).map(of).collect()
+    }
+
+    /// What one call does, over `keys` keys from `base` on.
+    pub fn input(&self, random: &mut Random, base: u64, keys: u64) -> Vec<Placed> {
+        let mut input = Vec::new();
+        for (site, line) in (0..).zip(&self.lines) {
+            if line.optional && random.below(2) == 0 {
+                continue;
+            }
+            let times = if line.repeats { random.below(4) } else { 1 };
+            for _ in 0..times {
+                input.push((site, line.step(random, base, keys)));
+                if random.below(40) == 0 {
+                    input.push((site, Step::GiveUp));
+                    return input;
+                }
+                if random.below(8) == 0 {
+                    input.push((site, Step::Pause(random.below(64))));
+                }
+            }
+        }
+        input
+    }
+}
+
+impl Line {
+    fn step(&self, random: &mut Random, base: u64, keys: u64) -> Step {
+        let (table, key) = (self.table, base + random.below(keys));
+        match self.does {
+            Does::Read => Step::Read(table, key),
+            Does::Update => Step::Update(table, key),
+            Does::Write => Step::Write(table, key),
+            Does::Upsert => Step::Upsert(table, key),
+            Does::Overwrite => Step::Overwrite(table, key),
+            Does::Delete => Step::Delete(table, key),
+            Does::Remove => Step::Remove(table, key),
+            Does::Insert => Step::Insert(table, key),
+            Does::Scan => {
+                let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
+                let (high, reverse) = (key + random.below(4), random.below(2) == 0);
+                Step::Scan { table, low: key, high, reverse, limit }
+            }
+        }
+    }
+}
+
+/// Executes a call's input.
+///
+/// # Errors
+/// Those of the steps.
+pub fn execute<T: Transaction>(input: &[Placed], recorder: &mut Recorder<'_, T>) -> Result<()> {
+    for (site, step) in input {
+        recorder.at(*site);
+        step.run(recorder)?;
+    }
+    Ok(())
+}

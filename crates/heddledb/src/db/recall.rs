@@ -1,0 +1,108 @@
+//! What a call was told so far, for the next execution of its body.
+//!
+//! Under a protocol that shows writes piece by piece, a piece that must be executed again is executed by
+//! running the body again from its start. The accesses of the pieces that stand are not made anew, because the
+//! database has moved on: the body is told what it was told before, and so comes to the same piece again
+//! (PITFALLS I15). All that it did is still in the write set.
+//!
+//! The answers are kept as words, in order. A body that asks something else than it did before is not a
+//! procedure; that is found, and refused ([`Misuse::Diverged`]).
+
+use crate::error::{Misuse, Result};
+use crate::record::WordsCopy;
+use crate::table::Span;
+
+/// The answers to one call's accesses.
+#[derive(Default)]
+pub(crate) struct Recall {
+    words: Vec<u64>,
+    /// Where the next answer is that will be repeated, and where those end.
+    at: usize,
+    end: usize,
+    /// Answers from here on belong to the piece that runs.
+    stands: usize,
+}
+
+impl Recall {
+    /// Forgets everything.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.words.clear();
+        (self.at, self.end, self.stands) = (0, 0, 0);
+    }
+
+    /// The answers up to here stand: a new piece begins.
+    #[inline]
+    pub fn save(&mut self) {
+        self.stands = self.words.len();
+    }
+
+    /// The body begins again: forgets the piece that ran, and repeats what was before it.
+    pub fn go_back(&mut self) {
+        self.words.truncate(self.stands);
+        (self.at, self.end) = (0, self.stands);
+    }
+
+    /// Whether the next answer is one that was given before.
+    #[inline(always)]
+    pub fn repeats(&self) -> bool {
+        self.at < self.end
+    }
+
+    /// Keeps a word.
+    #[inline]
+    pub fn push(&mut self, word: u64) {
+        self.words.push(word);
+    }
+
+    /// Keeps the words of `span` that `store` writes.
+    #[inline]
+    pub fn push_words(&mut self, span: Span, store: impl FnOnce(&mut WordsCopy<'_>)) {
+        let at = self.words.len();
+        self.words.resize(at + span.end.saturating_sub(span.start), 0);
+        store(&mut WordsCopy::new(span.start, &mut self.words[at..]));
+    }
+
+    /// The next word.
+    pub fn next(&mut self) -> Result<u64> {
+        let word = self.words.get(self.at).copied().ok_or(Misuse::Diverged)?;
+        self.at += 1;
+        Ok(word)
+    }
+
+    /// The next words, of `span`.
+    pub fn next_words<R>(&mut self, span: Span, load: impl FnOnce(&WordsCopy<'_>) -> R) -> Result<R> {
+        let end = self.at + span.end.saturating_sub(span.start);
+        let words = self.words.get_mut(self.at..end).ok_or(Misuse::Diverged)?;
+        self.at = end;
+        Ok(load(&WordsCopy::new(span.start, words)))
+    }
+
+    /// The next word, which must be the mark that the same access left.
+    pub fn expect(&mut self, mark: u64) -> Result<()> {
+        if self.next()? == mark { Ok(()) } else { Err(Misuse::Diverged.into()) }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_repeated_up_to_the_piece_that_failed() {
+        let mut recall = Recall::default();
+        recall.push(1);
+        recall.save();
+        recall.push(2);
+        recall.go_back();
+        assert!(recall.repeats());
+        recall.expect(1).unwrap();
+        assert!(!recall.repeats(), "the piece that failed is executed");
+        recall.push(3);
+        assert!(!recall.repeats());
+        recall.save();
+        recall.go_back();
+        recall.expect(1).unwrap();
+        assert!(recall.expect(2).is_err(), "another access than before");
+    }
+}

@@ -1,0 +1,355 @@
+//! The accessors of a column group: who has read or written it and has not ended (IC3 §3.2).
+//!
+//! ```text
+//!   word 0  stamp    of the committed version (`crate::stamp`); locked while data words change
+//!   word 1  access   63 ........ 32   31 ........ 1   0
+//!                    value version    changes          latch
+//!   word 2  newest   leads to the newest accessor, 0 if there is none
+//! ```
+//!
+//! The list is changed under the latch, and each change counts. The *value version* counts those that give the
+//! group another value for the pieces to come: a new writer, a writer that aborts, an install without an
+//! accessor. It does not count a writer that commits: what he showed is then in the record, the same.
+//!
+//! **Values stand in the accessors** of their writers (PITFALLS I7). The present value is that of the newest
+//! writer, or the committed one. So when a writer aborts, what was there before him is there again.
+//!
+//! An accessor, newest first in its list:
+//!
+//! ```text
+//!   word 0  who, and whether he writes and the row then exists
+//!        1  the next newer one      2  the next older one      3  -
+//!        4..  the group's words as he shows them
+//! ```
+//!
+//! A piece reads without the latch: it looks for the newest writer and copies, and what it copied counts only
+//! if the access word did not change meanwhile. What it then did is entered under the latch, if the value
+//! version still is what it was.
+//!
+//! Both counts wrap. A copy would be wrongly believed after exactly 2^31 changes to one list while it was made,
+//! a read after 2^32 new values within its piece: hours of nothing else.
+
+use super::slots::Id;
+use crate::error::Conflict;
+use crate::record::RecordRef;
+use crate::stamp;
+use crate::sync::{AtomicU64, Ordering, Wait, fence};
+
+/// Words for each group.
+pub(super) const GROUP_WORDS: usize = 3;
+
+const LATCH: u64 = 1;
+const CHANGE: u64 = 2;
+const VALUE: u32 = 32;
+/// Latched for ever: the record has left the index.
+const SEALED: u64 = u64::MAX;
+
+/// Where an accessor's image begins.
+pub(super) const IMAGE: usize = 4;
+const WHO: usize = 0;
+const NEWER: usize = 1;
+const OLDER: usize = 2;
+
+const WRITES: u64 = 1;
+const PRESENT: u64 = 2;
+
+/// A column group of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Accessed {
+    pub record: RecordRef,
+    pub group: u8,
+}
+
+/// What a transaction does to a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// It reads.
+    Reads,
+    /// It writes, and then the row exists or not.
+    Writes { present: bool },
+}
+
+/// An accessor in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Accessor(RecordRef);
+
+/// Where the present value of a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// In the record, under this stamp.
+    Committed(u64),
+    /// In a writer's accessor.
+    Shown(Accessor),
+}
+
+/// A look at a group without its latch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    access: u64,
+    pub source: Source,
+    pub present: bool,
+}
+
+impl Look {
+    /// The version of the value that was seen.
+    pub fn value(&self) -> u32 {
+        (self.access >> VALUE) as u32
+    }
+}
+
+impl Accessor {
+    /// Prepares one that is in no list, in memory of the worker's own.
+    pub fn new(block: RecordRef, id: Id, doing: Doing) -> Self {
+        let does = match doing {
+            Doing::Reads => 0,
+            Doing::Writes { present: false } => WRITES,
+            Doing::Writes { present: true } => WRITES | PRESENT,
+        };
+        // Relaxed: published by the latch's release.
+        block.word(WHO).store(id.bits() << 2 | does, Ordering::Relaxed);
+        Self(block)
+    }
+
+    pub fn id(self) -> Id {
+        Id::from_bits(self.0.word(WHO).load(Ordering::Relaxed) >> 2)
+    }
+
+    pub fn writes(self) -> bool {
+        self.0.word(WHO).load(Ordering::Relaxed) & WRITES != 0
+    }
+
+    pub fn shows_present(self) -> bool {
+        self.0.word(WHO).load(Ordering::Relaxed) & PRESENT != 0
+    }
+
+    /// The next older one.
+    pub fn older(self) -> Option<Self> {
+        RecordRef::from_link(self.0.word(OLDER).load(Ordering::Relaxed)).map(Self)
+    }
+
+    /// Its block, whose words from [`IMAGE`] on are the group's.
+    pub fn block(self) -> RecordRef {
+        self.0
+    }
+}
+
+impl Accessed {
+    #[inline(always)]
+    pub fn new(record: RecordRef, group: usize) -> Self {
+        Self { record, group: group as u8 }
+    }
+
+    #[inline(always)]
+    pub fn stamp(&self) -> &AtomicU64 {
+        self.record.word(GROUP_WORDS * self.group as usize)
+    }
+
+    #[inline(always)]
+    fn access(&self) -> &AtomicU64 {
+        self.record.word(GROUP_WORDS * self.group as usize + 1)
+    }
+
+    #[inline(always)]
+    fn newest_link(&self) -> &AtomicU64 {
+        self.record.word(GROUP_WORDS * self.group as usize + 2)
+    }
+
+    /// Makes the group one of a version with this stamp that nobody accesses, while nobody else has the record.
+    pub fn reset(&self, stamp: u64) {
+        // Relaxed: published by whoever publishes the record.
+        self.stamp().store(stamp, Ordering::Relaxed);
+        self.access().store(0, Ordering::Relaxed);
+        self.newest_link().store(0, Ordering::Relaxed);
+    }
+
+    /// Looks for the present value. Waits for the latch's holder, who waits for others for a bounded time only.
+    #[inline]
+    pub fn look(&self) -> Result<Look, Conflict> {
+        let mut wait = Wait::new();
+        loop {
+            // Acquire: pairs with the release of the last holder, whose accessors we follow.
+            let access = self.access().load(Ordering::Acquire);
+            if access & LATCH == 0 {
+                if let Some(look) = self.look_at(access) {
+                    return Ok(look);
+                }
+            } else if access == SEALED {
+                return Err(Conflict::Reclaimed);
+            }
+            wait.pause();
+        }
+    }
+
+    /// The same from one access word; `None` if the list changed under us, or the record is being written.
+    #[inline]
+    fn look_at(&self, access: u64) -> Option<Look> {
+        let newest = self.newest_link().load(Ordering::Relaxed);
+        if newest == 0 {
+            // Acquire: pairs with the release of the version that is about to be copied.
+            let stamp = self.stamp().load(Ordering::Acquire);
+            let source = Source::Committed(stamp);
+            return (!stamp::is_locked(stamp)).then_some(Look {
+                access,
+                source,
+                present: !stamp::is_absent(stamp),
+            });
+        }
+        let mut at = RecordRef::from_link(newest).map(Accessor);
+        while let Some(accessor) = at {
+            let writer = accessor.writes().then(|| accessor.shows_present());
+            let older = accessor.older();
+            // What was read of the accessor belongs to this list only if the list is what it was: else the
+            // block may have become another's. So no step is taken along a link that is not known to be good.
+            if !self.unchanged(access) {
+                return None;
+            }
+            if let Some(present) = writer {
+                return Some(Look { access, source: Source::Shown(accessor), present });
+            }
+            at = older;
+        }
+        let stamp = self.stamp().load(Ordering::Acquire);
+        let look = Look { access, source: Source::Committed(stamp), present: !stamp::is_absent(stamp) };
+        (!stamp::is_locked(stamp)).then_some(look)
+    }
+
+    /// Whether the access word is what it was, and so everything that was read since.
+    #[inline(always)]
+    fn unchanged(&self, access: u64) -> bool {
+        // Acquire fence, then relaxed load: had we read a word that a later holder stored, we would see his
+        // latch or his release (pairs with the release fence in `latch`).
+        fence(Ordering::Acquire);
+        self.access().load(Ordering::Relaxed) == access
+    }
+
+    /// Whether what was copied since a look is what the look found.
+    #[inline(always)]
+    pub fn stands(&self, look: &Look) -> bool {
+        fence(Ordering::Acquire);
+        // Relaxed: ordered by the fence.
+        let access = self.access().load(Ordering::Relaxed);
+        match look.source {
+            // Data words change only under a locked stamp, by a writer that the value version tells of or
+            // whose new stamp is another.
+            Source::Committed(stamp) => {
+                access >> VALUE == look.access >> VALUE && self.stamp().load(Ordering::Relaxed) == stamp
+            }
+            // The accessor may be used anew as soon as it has left the list.
+            Source::Shown(_) => access == look.access,
+        }
+    }
+
+    /// Whether the value is still that of `value`, as far as one can tell without the latch.
+    pub fn still(&self, value: u32) -> bool {
+        // SeqCst: after whatever the caller relies on.
+        let access = self.access().load(Ordering::SeqCst);
+        access != SEALED && (access >> VALUE) as u32 == value
+    }
+
+    /// Tries to latch the group; what it was before, or `None` if somebody else holds it.
+    #[inline]
+    pub fn try_latch(&self) -> Result<Option<u64>, Conflict> {
+        let access = self.access().load(Ordering::Relaxed);
+        if access & LATCH != 0 {
+            return if access == SEALED { Err(Conflict::Reclaimed) } else { Ok(None) };
+        }
+        // Acquire: pairs with the last holder's release. SeqCst: in one order with the other latches and with
+        // the epoch, as for any lock of a commit.
+        let latched =
+            self.access().compare_exchange(access, access | LATCH, Ordering::SeqCst, Ordering::Relaxed);
+        if latched.is_err() {
+            return Ok(None);
+        }
+        // Pairs with the acquire fences of looks.
+        fence(Ordering::Release);
+        Ok(Some(access))
+    }
+
+    /// Latches the group, however long it takes. The holder must be one that waits for nobody who waits
+    /// for us.
+    #[inline]
+    pub fn latch(&self) -> Result<u64, Conflict> {
+        let mut wait = Wait::new();
+        loop {
+            if let Some(access) = self.try_latch()? {
+                return Ok(access);
+            }
+            wait.pause();
+        }
+    }
+
+    /// Lets the latch go; `access` is what it was before, `new_value` whether the group has another value now.
+    #[inline]
+    pub fn unlatch(&self, access: u64, new_value: bool) {
+        let changes = (access + CHANGE) & (u64::from(u32::MAX) & !LATCH);
+        let value = (access >> VALUE).wrapping_add(u64::from(new_value)) << VALUE;
+        // Release: publishes the list.
+        self.access().store(value | changes, Ordering::Release);
+    }
+
+    /// Lets the latch go where nothing was changed.
+    #[inline]
+    pub fn unlatch_unchanged(&self, access: u64) {
+        self.access().store(access, Ordering::Release);
+    }
+
+    /// The newest accessor. Under the latch.
+    #[inline]
+    pub fn newest(&self) -> Option<Accessor> {
+        RecordRef::from_link(self.newest_link().load(Ordering::Relaxed)).map(Accessor)
+    }
+
+    /// Where the present value is. Under the latch.
+    #[inline]
+    pub fn writer(&self) -> Option<Accessor> {
+        let mut at = self.newest();
+        while let Some(accessor) = at
+            && !accessor.writes()
+        {
+            at = accessor.older();
+        }
+        at
+    }
+
+    /// Whether the row exists for a piece to come. Under the latch.
+    pub fn is_present(&self) -> bool {
+        match self.writer() {
+            Some(writer) => writer.shows_present(),
+            None => !stamp::is_absent(self.stamp().load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Puts an accessor in front. Under the latch.
+    #[inline]
+    pub fn enter(&self, accessor: Accessor) {
+        let newest = self.newest();
+        let link = |accessor: Option<Accessor>| accessor.map_or(0, |accessor| accessor.0.to_link());
+        // Relaxed throughout: published by the latch's release.
+        accessor.0.word(OLDER).store(link(newest), Ordering::Relaxed);
+        accessor.0.word(NEWER).store(0, Ordering::Relaxed);
+        if let Some(newest) = newest {
+            newest.0.word(NEWER).store(accessor.0.to_link(), Ordering::Relaxed);
+        }
+        self.newest_link().store(accessor.0.to_link(), Ordering::Relaxed);
+    }
+
+    /// Takes an accessor out of the list. Under the latch.
+    #[inline]
+    pub fn withdraw(&self, accessor: Accessor) {
+        let newer = accessor.0.word(NEWER).load(Ordering::Relaxed);
+        let older = accessor.0.word(OLDER).load(Ordering::Relaxed);
+        match RecordRef::from_link(newer) {
+            Some(newer) => newer.word(OLDER).store(older, Ordering::Relaxed),
+            None => self.newest_link().store(older, Ordering::Relaxed),
+        }
+        if let Some(older) = RecordRef::from_link(older) {
+            older.word(NEWER).store(newer, Ordering::Relaxed);
+        }
+    }
+
+    /// Latched for ever. Under the latch.
+    pub fn seal(&self) {
+        self.stamp().store(stamp::SEALED, Ordering::Release);
+        self.access().store(SEALED, Ordering::Release);
+    }
+}

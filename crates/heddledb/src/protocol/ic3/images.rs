@@ -1,0 +1,79 @@
+//! Memory for accessors and for the values that they show.
+//!
+//! Each worker has its own, and uses all of it anew in each transaction. Nobody waits for readers who still
+//! look at it: they read atomic words of memory that stays mapped until the database is dropped, and find by
+//! the access word of the column group that what they read means nothing any more.
+
+use crate::record::RecordRef;
+use crate::sync::{AtomicU64, MODEL, Mutex, lock, shared_memory};
+use std::ptr::NonNull;
+
+/// Words of a chunk: 32 KiB.
+const CHUNK_WORDS: usize = if MODEL || cfg!(miri) { 256 } else { 1 << 12 };
+
+/// The chunks of all workers.
+#[derive(Debug, Default)]
+pub(super) struct Chunks(Mutex<Vec<Chunk>>);
+
+#[derive(Debug)]
+struct Chunk(NonNull<[AtomicU64]>);
+
+// SAFETY: a chunk is plain memory of atomics, shared only as atomics.
+unsafe impl Send for Chunk {}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::leak` in `add` and not freed before; dropped with the state that the workers
+        // of a database share, after the last transaction.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+impl Chunks {
+    /// A new chunk, which lives as long as this.
+    fn add(&self, words: usize) -> RecordRef {
+        let chunk: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let chunk = Chunk(NonNull::from(Box::leak(chunk)));
+        let first = chunk.0.cast::<AtomicU64>();
+        shared_memory(first.as_ptr().cast(), words * size_of::<AtomicU64>());
+        lock(&self.0).push(chunk);
+        // SAFETY: `words` initialised words that stay where they are until this is dropped, with the
+        // database.
+        unsafe { RecordRef::new(first) }
+    }
+}
+
+/// One worker's chunks.
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    chunks: Vec<(RecordRef, usize)>,
+    /// The chunk in use, and how many words of it are.
+    chunk: usize,
+    used: usize,
+}
+
+impl Images {
+    /// Everything may be used anew.
+    #[inline]
+    pub fn clear(&mut self) {
+        (self.chunk, self.used) = (0, 0);
+    }
+
+    /// So many words, with whatever they held.
+    #[inline]
+    pub fn take(&mut self, words: usize, chunks: &Chunks) -> RecordRef {
+        loop {
+            match self.chunks.get(self.chunk) {
+                Some((chunk, len)) if self.used + words <= *len => {
+                    self.used += words;
+                    return chunk.part(self.used - words);
+                }
+                Some(_) => (self.chunk, self.used) = (self.chunk + 1, 0),
+                None => {
+                    let len = CHUNK_WORDS.max(words);
+                    self.chunks.push((chunks.add(len), len));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! How far each transaction is, for those that wait for it.
+//!
+//! A worker's *slot* has its transactions one after the other, each with a *generation*; a reference to a
+//! transaction is both ([`Id`]), so that whoever meets a newer generation knows that the one he means has
+//! ended (PITFALLS X3).
+//!
+//! ```text
+//!   status   63 ........ 16   15 ....... 1   0
+//!            generation       rank done      ended
+//! ```
+//!
+//! The rank is that of the last piece *executed*: never of the next, and never "all", because a transaction
+//! whose own pieces are done may still depend on one that is not (PITFALLS I3). So an ended transaction
+//! alone counts as having passed every rank.
+//!
+//! **Aborted or committed.** Of its last aborted generation a slot keeps the number. Who waits for an older one
+//! cannot know any more how that ended and takes it for aborted, which costs an abort at most.
+
+use crate::sync::{AtomicU64, Ordering};
+use crossbeam_utils::CachePadded;
+
+/// A transaction: a slot and a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Id(u64);
+
+const SLOT_BITS: u32 = 10;
+
+impl Id {
+    pub fn new(slot: usize, generation: u64) -> Self {
+        Self(generation << SLOT_BITS | slot as u64)
+    }
+
+    pub fn slot(self) -> usize {
+        (self.0 & ((1 << SLOT_BITS) - 1)) as usize
+    }
+
+    fn generation(self) -> u64 {
+        self.0 >> SLOT_BITS
+    }
+
+    /// As a number of 58 bits.
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+}
+
+/// How far a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It runs, and has executed pieces up to this rank.
+    Running(u16),
+    /// It has committed.
+    Committed,
+    /// It has aborted, or nobody knows any more.
+    Aborted,
+}
+
+/// One worker's line.
+#[derive(Debug)]
+struct Slot {
+    /// Written by its worker, read by all.
+    status: AtomicU64,
+    /// The last generation that aborted; written before the status that says that it ended.
+    aborted: AtomicU64,
+    /// The type of the present generation; written before the status that begins it.
+    of_type: AtomicU64,
+}
+
+const ENDED: u64 = 1;
+const GENERATION: u32 = 16;
+
+/// The slots of all workers.
+#[derive(Debug)]
+pub(super) struct Slots(Box<[CachePadded<Slot>]>);
+
+impl Slots {
+    pub fn new(slots: usize) -> Self {
+        let slot =
+            || Slot { status: AtomicU64::new(ENDED), aborted: AtomicU64::new(0), of_type: AtomicU64::new(0) };
+        Self((0..slots).map(|_| CachePadded::new(slot())).collect())
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Begins a transaction of the slot's owner.
+    pub fn begin(&self, id: Id, of_type: usize) {
+        let slot = &self.0[id.slot()];
+        slot.of_type.store(of_type as u64, Ordering::Relaxed);
+        // Release: who sees the generation sees its type.
+        slot.status.store(id.generation() << GENERATION, Ordering::Release);
+    }
+
+    /// It has executed a piece of that rank. Release: and what that piece put into lists.
+    pub fn advance(&self, id: Id, rank: u16) {
+        let status = id.generation() << GENERATION | u64::from(rank) << 1;
+        self.0[id.slot()].status.store(status, Ordering::Release);
+    }
+
+    /// It has ended, and let go of everything.
+    pub fn end(&self, id: Id, committed: bool) {
+        let slot = &self.0[id.slot()];
+        if !committed {
+            slot.aborted.store(id.generation(), Ordering::Relaxed);
+        }
+        // Release: publishes what it installed, and the line before.
+        slot.status.store(id.generation() << GENERATION | ENDED, Ordering::Release);
+    }
+
+    /// How far a transaction is.
+    #[inline]
+    pub fn progress(&self, id: Id) -> Progress {
+        let slot = &self.0[id.slot()];
+        // Acquire: pairs with the stores above.
+        let status = slot.status.load(Ordering::Acquire);
+        if status >> GENERATION == id.generation() && status & ENDED == 0 {
+            return Progress::Running(((status & 0xFFFF) >> 1) as u16);
+        }
+        // A later generation may be stored already, and then its owner aborted after he began `id`.
+        if slot.aborted.load(Ordering::Relaxed) < id.generation() {
+            Progress::Committed
+        } else {
+            Progress::Aborted
+        }
+    }
+
+    /// The transaction that runs in a slot, and the rank that it has executed.
+    #[inline]
+    pub fn running(&self, slot: usize) -> Option<(Id, u16)> {
+        // Acquire: as above.
+        let status = self.0[slot].status.load(Ordering::Acquire);
+        let id = Id::new(slot, status >> GENERATION);
+        (status & ENDED == 0).then_some((id, ((status & 0xFFFF) >> 1) as u16))
+    }
+
+    /// The type of a transaction that runs; of a later one, if it has ended meanwhile.
+    pub fn of_type(&self, id: Id) -> usize {
+        self.0[id.slot()].of_type.load(Ordering::Relaxed) as usize
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_is_known_until_the_slot_aborts_a_later_one() {
+        let slots = Slots::new(2);
+        let id = |generation| Id::new(1, generation);
+        slots.begin(id(1), 0);
+        assert_eq!(slots.progress(id(1)), Progress::Running(0));
+        slots.advance(id(1), 3);
+        assert_eq!(slots.progress(id(1)), Progress::Running(3));
+        assert_eq!(slots.running(1), Some((id(1), 3)));
+        slots.end(id(1), true);
+        assert_eq!((slots.progress(id(1)), slots.running(1)), (Progress::Committed, None));
+        slots.begin(id(2), 0);
+        assert_eq!(slots.progress(id(1)), Progress::Committed, "a newer generation runs");
+        slots.end(id(2), false);
+        assert_eq!(slots.progress(id(2)), Progress::Aborted);
+        assert_eq!(slots.progress(id(1)), Progress::Aborted, "nobody knows any more");
+        slots.begin(id(3), 0);
+        slots.end(id(3), true);
+        assert_eq!(slots.progress(id(3)), Progress::Committed);
+    }
+}
