@@ -31,6 +31,9 @@ pub struct HistoryArguments {
     /// Keys of each of the two tables in use at a time; fewer make more conflicts [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub keys: Option<u64>,
+    /// Procedure types, drawn from the seed; most transactions are then calls of them
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u16).range(0..=64))]
+    pub programs: u16,
     /// Where the history goes; `-` is the standard output
     #[arg(long, short, value_name = "FILE")]
     pub out: PathBuf,
@@ -41,6 +44,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
+  heddle history --protocol ic3 --programs 4 --out history.jsonl
   heddle history --protocol tictoc --keys 3 --out - | heddle check -";
 
 /// Runs the command.
@@ -71,7 +75,13 @@ pub fn history(arguments: &HistoryArguments) -> Result<(), Failure> {
     })?;
 
     let keys = arguments.keys.unwrap_or(Plan::default().keys);
-    let plan = Plan { threads, transactions: arguments.transactions, seed: arguments.seed, keys };
+    let plan = Plan {
+        threads,
+        transactions: arguments.transactions,
+        seed: arguments.seed,
+        keys,
+        programs: arguments.programs.into(),
+    };
     let mut history = kind.visit(Recording(&plan)).map_err(|error| Failure::run(error.to_string()))?;
     // The kind's name tells the options too.
     history.header.protocol = kind.name().into();

@@ -9,6 +9,7 @@ use crate::workload::Step;
 use heddledb::sync::Random;
 use heddledb::{Result, Transaction};
 use heddledb_analysis::workload as declared;
+use std::fmt;
 
 /// A procedure type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +127,17 @@ impl Program {
             }
         }
         input
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |line: &Line| {
+            let (open, close) = if line.repeats { ("(", ")*") } else { ("", "") };
+            let optional = if line.optional { "?" } else { "" };
+            format!("{open}{:?} {}{close}{optional}", line.does, line.table)
+        };
+        f.write_str(&self.lines.iter().map(line).collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -9,7 +9,7 @@
 //! there tell nothing of the version before; the commit stamps place them.
 
 use crate::history::{ABSENT, Op, Version};
-use heddledb::{ReadTransaction, Result, Scan, Table, Transaction};
+use heddledb::{Builder, Protocol, ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
 
 /// A row of the ordered table (table 0).
@@ -84,6 +84,11 @@ pub fn table_name(table: u8) -> &'static str {
     with_table!(table, Row => Row::LAYOUT.name)
 }
 
+/// Names all tables to a database that is about to be opened.
+pub fn tables<P: Protocol>(builder: Builder<P>) -> Builder<P> {
+    (0..TABLES).fold(builder, |builder, table| with_table!(table, Row => builder.table::<Row>(0)))
+}
+
 /// A transaction that is being recorded.
 pub struct Recorder<'a, T> {
     tx: &'a mut T,
@@ -111,6 +116,20 @@ impl<'a, T: ReadTransaction> Recorder<'a, T> {
     /// The next operations stand at this site of a procedure.
     pub fn at(&mut self, site: u16) {
         self.tx.at(site);
+    }
+
+    /// Looks at all tables: scans the ordered ones up to `keys`, reads the first `hashed` keys of the others.
+    ///
+    /// # Errors
+    /// As for [`ReadTransaction::get`].
+    pub fn everything(&mut self, keys: u64, hashed: u64) -> Result<()> {
+        for table in 0..TABLES {
+            match table % 2 == ORDERED {
+                true => self.scan(table, 0, keys, false, usize::MAX)?,
+                false => (0..hashed).try_for_each(|key| self.read(table, key).map(|_| ()))?,
+            }
+        }
+        Ok(())
     }
 
     /// Scans keys `low..=high` of an ordered table, up to `limit` rows. Where the limit ends the

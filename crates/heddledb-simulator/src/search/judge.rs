@@ -14,7 +14,7 @@ use heddledb::simulation::Failure;
 use heddledb::storage::Simulated;
 use heddledb::{Protocol, Result, Snapshot};
 use heddledb_check::history::{Attempt, Header, History, Op, Status};
-use heddledb_check::recorder::{HASHED, Recorder};
+use heddledb_check::recorder::Recorder;
 use heddledb_check::{checker, elle};
 use std::time::Duration;
 
@@ -119,10 +119,7 @@ impl Visitor for Recover {
         let (mut ops, mut version) = (Vec::new(), 0);
         let mut snapshot: Snapshot<P> = db.snapshot()?;
         let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
-        recorder.scan(0, 64, false, usize::MAX)?;
-        for key in 0..16 {
-            recorder.read(HASHED, key)?;
-        }
+        recorder.everything(64, 16)?;
         drop(snapshot);
         Ok((durable, ops))
     }

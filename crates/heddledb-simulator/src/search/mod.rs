@@ -177,7 +177,7 @@ pub struct Verdict {
 }
 
 fn scenario(spec: Spec) -> Scenario {
-    Scenario::draw(spec.seed, spec.faults, spec.kind.sessions_max(), spec.cut)
+    Scenario::draw(spec.seed, spec.faults, spec.kind, spec.cut)
 }
 
 fn play(spec: Spec, observer: Option<Observer>) -> (Rc<Scenario>, Run) {

@@ -8,6 +8,9 @@
 use super::{Cut, Faults};
 use heddledb::simulation::{Event, Fate, Schedule, When, Who};
 use heddledb::sync::Random;
+use heddledb::protocol::Kind;
+use heddledb_check::programs::{Placed, Program as Procedure};
+use heddledb_check::recorder::{ORDERED, TABLES};
 use heddledb_check::workload::Step;
 use std::fmt;
 
@@ -18,7 +21,10 @@ pub(super) struct Steps {
     pub is_snapshot: bool,
     /// Its commit waits until it is durable; with a disk only.
     pub waits: bool,
-    pub steps: Vec<Step>,
+    /// It is a call of that procedure type.
+    pub call: Option<usize>,
+    /// What it does, and at which sites.
+    pub steps: Vec<Placed>,
 }
 
 /// What the workers do.
@@ -30,6 +36,8 @@ pub(super) enum Program {
         rows: Vec<(u8, u64)>,
         /// Rows that are inserted and deleted before, so that the tree has sparse leaves.
         passing: Vec<u64>,
+        /// Procedure types.
+        programs: Vec<Procedure>,
         /// Keys that the last look covers.
         keys: u64,
         /// By worker.
@@ -100,7 +108,7 @@ pub(super) struct Scenario {
 }
 
 /// Named places of the engine at which a delay may be ordered.
-const POINTS: [&str; 11] = [
+const POINTS: [&str; 13] = [
     "commit",
     "epoch read",
     "locked",
@@ -112,6 +120,8 @@ const POINTS: [&str; 11] = [
     "merge",
     "unlink",
     "advance",
+    "piece",
+    "piece latched",
 ];
 /// Those of the log.
 const LOG_POINTS: [&str; 2] = ["round taken", "round durable"];
@@ -125,13 +135,15 @@ fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
 
 impl Scenario {
     /// What a seed stands for, and what is left of it after `cut`.
-    pub fn draw(seed: u64, faults: Faults, workers_max: usize, cut: Option<Cut>) -> Self {
+    pub fn draw(seed: u64, faults: Faults, kind: Kind, cut: Option<Cut>) -> Self {
         let mut random = Random::new(Random::new(seed).next_u64() ^ (faults as u64) << 56);
         let random = &mut random;
-        let workers = (2 + random.below(5).min(3) as usize).min(workers_max);
+        let workers = (2 + random.below(5).min(3) as usize).min(kind.sessions_max());
         let transactions = 1 + random.below(4) as usize;
         let history = faults != Faults::None || random.below(4) != 0;
         let program = match history {
+            // Under protocols that execute them in pieces, mostly calls.
+            true if kind.has_pieces() && random.below(6) != 0 => draw_calls(random, workers, transactions),
             true => draw_history(random, workers, transactions, faults),
             false => Program::Invariant(pick(random, &Invariant::ALL)),
         };
@@ -259,12 +271,40 @@ fn draw_history(random: &mut Random, workers: usize, transactions: usize, faults
             plan.push(Steps {
                 is_snapshot: random.below(snapshot_odds) == 0,
                 waits: random.below(2) == 0,
-                steps: (0..count).map(|_| step(random)).collect(),
+                call: None,
+                steps: (0..count).map(|_| (0, step(random))).collect(),
             });
         }
         plans.push(plan);
     }
-    Program::History { rows, passing, keys: keys.max(base + 10) + 4, plans }
+    let keys = keys.max(base + 10) + 4;
+    Program::History { rows, passing, programs: Vec::new(), keys, plans }
+}
+
+/// Calls of random procedures, with closures that do the same, and snapshots.
+fn draw_calls(random: &mut Random, workers: usize, transactions: usize) -> Program {
+    let (keys, odds) = (1 + random.below(3), random.below(4));
+    let mut rows = Vec::new();
+    for table in 0..TABLES {
+        rows.extend((0..keys).filter(|_| random.below(4) < odds).map(|key| (table, key)));
+    }
+    let programs: Vec<_> = (0..1 + random.below(4) as usize).map(|number| Procedure::draw(random, number)).collect();
+    let (closure_odds, snapshot_odds) = (pick(random, &[4, 8, 30]), pick(random, &[7, 20, 60]));
+    let mut plans = Vec::new();
+    for _ in 0..workers {
+        let mut plan = Vec::new();
+        for _ in 0..transactions {
+            let of_type = random.below(programs.len() as u64) as usize;
+            plan.push(Steps {
+                is_snapshot: random.below(snapshot_odds) == 0,
+                waits: random.below(2) == 0,
+                call: (random.below(closure_odds) != 0).then_some(of_type),
+                steps: programs[of_type].input(random, 0, keys),
+            });
+        }
+        plans.push(plan);
+    }
+    Program::History { rows, passing: Vec::new(), programs, keys: keys + 4, plans }
 }
 
 fn draw_events(random: &mut Random, workers: usize, faults: Faults) -> Vec<Event> {
@@ -308,19 +348,27 @@ impl fmt::Display for Scenario {
             Program::Invariant(invariant) => {
                 writeln!(f, "program:  {invariant:?}, {} workers", self.workers)?;
             }
-            Program::History { rows, passing, plans, .. } => {
+            Program::History { rows, passing, programs, plans, .. } => {
                 let rows: Vec<String> = rows
                     .iter()
-                    .map(|(table, key)| format!("{}{key}", "oh".as_bytes()[*table as usize] as char))
+                    .map(|(table, key)| format!("{}{table}:{key}", "oh".as_bytes()[*table as usize % 2] as char))
                     .collect();
                 writeln!(f, "rows:     {}", if rows.is_empty() { "none".into() } else { rows.join(" ") })?;
                 if !passing.is_empty() {
                     writeln!(f, "deleted:  {passing:?} of the ordered table")?;
                 }
+                for (number, program) in programs.iter().enumerate() {
+                    writeln!(f, "program {number}: {program}")?;
+                }
                 for (worker, plan) in plans.iter().enumerate() {
                     for (number, one) in plan.iter().enumerate() {
-                        let kind = if one.is_snapshot { " (snapshot)" } else { "" };
-                        writeln!(f, "worker {worker}, transaction {number}{kind}: {:?}", one.steps)?;
+                        let kind = match one.call {
+                            _ if one.is_snapshot => " (snapshot)".to_owned(),
+                            Some(of_type) => format!(" (call of program {of_type})"),
+                            None => String::new(),
+                        };
+                        let steps: Vec<&Step> = one.steps.iter().map(|(_, step)| step).collect();
+                        writeln!(f, "worker {worker}, transaction {number}{kind}: {steps:?}")?;
                     }
                 }
             }

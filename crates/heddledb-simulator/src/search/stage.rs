@@ -13,11 +13,12 @@ use heddledb::simulation::{Costs, Failure, Observer, Settings, Who, free, simula
 use heddledb::storage::{Fault, Simulated};
 use heddledb::sync::{Random, thread, yield_now};
 use heddledb::{
-    Database, Durability, Error, Misuse, Protocol, ReadTransaction, Result, Scan, Session, Table,
+    Database, Durability, Error, Misuse, Protocol, ReadTransaction, Registered, Result, Scan, Session, Table,
     Transaction, Txn,
 };
 use heddledb_check::history::{Attempt, Op, Status};
-use heddledb_check::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
+use heddledb_check::programs::Program as Procedure;
+use heddledb_check::recorder::{self, ORDERED, Recorder};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -69,6 +70,8 @@ pub(super) struct Record {
     pub entries: RefCell<Vec<Entry>>,
     /// By worker: when the attempt that it runs was decided to commit; 0 before.
     decided: RefCell<Vec<u64>>,
+    /// The procedures of the scenario, as they were registered.
+    registered: RefCell<Vec<Registered>>,
     /// What is wrong without a judge.
     pub wrong: RefCell<Vec<String>>,
     pub commits: Cell<u64>,
@@ -223,7 +226,7 @@ pub(super) fn open<P: Protocol>(
     epochs: Epochs,
 ) -> Result<Database<P>> {
     let builder = Database::builder().protocol::<P>().options(options).sessions(sessions);
-    let builder = builder.table::<Ordered>(0).table::<Hashed>(0);
+    let builder = recorder::tables(builder);
     let builder = match epochs {
         Epochs::Service { interval_ns } => builder.epoch_interval(Duration::from_nanos(interval_ns)),
         Epochs::Worker { .. } => builder.manual_epochs(),
@@ -307,18 +310,22 @@ impl Play {
     fn prepare<P: Protocol>(&self, db: &Database<P>) -> Result<()> {
         let mut session = db.session()?;
         match &self.scenario.program {
-            Program::History { rows, passing, .. } => {
+            Program::History { rows, passing, programs, .. } => {
+                for program in programs {
+                    let registered = db.register_declared(program.declare(), Procedure::tables())?;
+                    self.record.registered.borrow_mut().push(registered);
+                }
                 let body = self.scenario.workers + 2;
                 if !rows.is_empty() || !passing.is_empty() {
                     let mut all: Vec<(u8, u64)> = rows.clone();
                     all.extend(passing.iter().map(|key| (ORDERED, *key)));
                     all.sort_unstable();
-                    self.attempt(&mut session, body, false, all.len(), |recorder, at| {
+                    self.attempt(&mut session, body, None, false, all.len(), |recorder, at| {
                         recorder.insert(all[at].0, all[at].1)
                     })?;
                 }
                 if !passing.is_empty() {
-                    self.attempt(&mut session, body, false, passing.len(), |recorder, at| {
+                    self.attempt(&mut session, body, None, false, passing.len(), |recorder, at| {
                         recorder.remove(ORDERED, passing[at])
                     })?;
                     for _ in 0..4 {
@@ -402,9 +409,15 @@ impl Play {
         if steps.is_snapshot {
             return self.snapshot(session, number, steps);
         }
+        let call = steps.call.map(|of_type| self.record.registered.borrow()[of_type]);
         let body = steps.steps.len();
+        let step = |recorder: &mut Recorder<'_, Txn<P>>, at: usize| {
+            let (site, step) = steps.steps[at];
+            recorder.at(site);
+            step.run(recorder)
+        };
         for _ in 0..TRIES {
-            match self.attempt(session, number, waits, body, |recorder, at| steps.steps[at].run(recorder))? {
+            match self.attempt(session, number, call, waits, body, step)? {
                 After::Again => yield_now(),
                 After::Done => return Ok(true),
                 After::Stop => return Ok(false),
@@ -418,23 +431,30 @@ impl Play {
         &self,
         session: &mut Session<P>,
         number: usize,
+        call: Option<Registered>,
         waits: bool,
         count: usize,
         step: impl Fn(&mut Recorder<'_, Txn<P>>, usize) -> Result<()>,
     ) -> Result<After> {
         let record = &*self.record;
         let at = record.begin(number);
-        let mut version = record.version.get();
-        record.version.set(version + count as u64);
-        let outcome = session.attempt(|tx| {
-            let mut ops = Vec::new();
+        let first = record.version.get();
+        record.version.set(first + count as u64);
+        let body = |tx: &mut Txn<P>| {
+            // A body that is executed again does and writes the same.
+            let (mut ops, mut version) = (Vec::new(), first);
+            record.entries.borrow_mut()[at].attempt.ops.clear();
             for number in 0..count {
                 let outcome = step(&mut Recorder::new(tx, &mut ops, &mut version), number);
                 record.entries.borrow_mut()[at].attempt.ops.append(&mut ops);
                 outcome?;
             }
             Ok(())
-        });
+        };
+        let outcome = match call {
+            Some(which) => session.attempt_registered(which, body),
+            None => session.attempt(body),
+        };
         let known = if waits { State::Acknowledged } else { State::Ended };
         match outcome {
             Ok(()) => record.end(at, Status::Committed, session.last_commit(), known),
@@ -484,7 +504,7 @@ impl Play {
         };
         let (mut ops, mut version) = (Vec::new(), 0);
         let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
-        steps.steps.iter().try_for_each(|step| step.look(&mut recorder))?;
+        steps.steps.iter().try_for_each(|(_, step)| step.look(&mut recorder))?;
         drop(snapshot);
         self.record.entries.borrow_mut()[at].attempt.ops = ops;
         // Where commits wait to be durable, what a snapshot shows is.
@@ -508,9 +528,8 @@ impl Play {
         match &self.scenario.program {
             Program::History { keys, .. } => {
                 let keys = *keys;
-                self.attempt(&mut session, number, false, 1, |recorder, _| {
-                    recorder.scan(ORDERED, 0, keys, false, usize::MAX)?;
-                    (0..keys.min(10)).try_for_each(|key| recorder.read(HASHED, key).map(|_| ()))
+                self.attempt(&mut session, number, None, false, 1, |recorder, _| {
+                    recorder.everything(keys, keys.min(10))
                 })?;
                 Ok(())
             }

@@ -49,6 +49,11 @@ macro_rules! registry {
                 match self { $(Self::$kind => <$protocol as Protocol>::STRICT,)* }
             }
 
+            /// Whether it executes calls of procedures piece by piece.
+            pub const fn has_pieces(self) -> bool {
+                match self { $(Self::$kind => <$protocol as Protocol>::PIECES,)* }
+            }
+
             /// Calls `visitor` with the protocol's type and options.
             pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
                 match self { $(Self::$kind => visitor.visit::<$protocol>($options),)* }
