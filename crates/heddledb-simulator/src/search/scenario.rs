@@ -6,9 +6,9 @@
 //! what the small size hides: which keys are there, how full a leaf is, who is slow where.
 
 use super::{Cut, Faults};
+use heddledb::protocol::Kind;
 use heddledb::simulation::{Event, Fate, Schedule, When, Who};
 use heddledb::sync::Random;
-use heddledb::protocol::Kind;
 use heddledb_check::programs::{Placed, Program as Procedure};
 use heddledb_check::recorder::{ORDERED, TABLES};
 use heddledb_check::workload::Step;
@@ -288,7 +288,8 @@ fn draw_calls(random: &mut Random, workers: usize, transactions: usize) -> Progr
     for table in 0..TABLES {
         rows.extend((0..keys).filter(|_| random.below(4) < odds).map(|key| (table, key)));
     }
-    let programs: Vec<_> = (0..1 + random.below(4) as usize).map(|number| Procedure::draw(random, number)).collect();
+    let programs: Vec<_> =
+        (0..1 + random.below(4) as usize).map(|number| Procedure::draw(random, number)).collect();
     let (closure_odds, snapshot_odds) = (pick(random, &[4, 8, 30]), pick(random, &[7, 20, 60]));
     let mut plans = Vec::new();
     for _ in 0..workers {
@@ -351,7 +352,9 @@ impl fmt::Display for Scenario {
             Program::History { rows, passing, programs, plans, .. } => {
                 let rows: Vec<String> = rows
                     .iter()
-                    .map(|(table, key)| format!("{}{table}:{key}", "oh".as_bytes()[*table as usize % 2] as char))
+                    .map(|(table, key)| {
+                        format!("{}{table}:{key}", "oh".as_bytes()[*table as usize % 2] as char)
+                    })
                     .collect();
                 writeln!(f, "rows:     {}", if rows.is_empty() { "none".into() } else { rows.join(" ") })?;
                 if !passing.is_empty() {

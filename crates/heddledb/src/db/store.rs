@@ -134,7 +134,7 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
                 let place = |gap: &Gap| place::<P>(block, self.layout, gap);
                 match self.index.insert_near(&self.words(write.key), &mut near, place) {
                     Inserted::Added { record, .. } => record,
-                    Inserted::Exists(record) => {
+                    Inserted::Exists(record, _) => {
                         arena.release(self.number, block);
                         record
                     }

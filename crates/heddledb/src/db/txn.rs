@@ -587,14 +587,14 @@ impl<P: Protocol> Txn<P> {
         let block = arena.allocate(store.number, store.block_words);
         let local = &mut worker.local;
         let inserted = store.index.insert(key, |gap| {
-            P::joins(local, gap);
+            P::joins(local, gap, true);
             place::<P>(block, layout, gap)
         });
-        let own_placeholder = matches!(inserted, Inserted::Added { .. });
-        let record = match inserted {
-            Inserted::Exists(record) => {
+        // The gap of a placeholder or a deleted record that another put there.
+        let (record, found_in) = match inserted {
+            Inserted::Exists(record, gap) => {
                 arena.release(store.number, block);
-                record
+                (record, Some(gap))
             }
             Inserted::Added { record, change } => {
                 name_words::<P>(record, layout, key.words());
@@ -608,14 +608,17 @@ impl<P: Protocol> Txn<P> {
                     key_words: key.words().len() as u8,
                     record,
                 });
-                record
+                (record, None)
             }
         };
         let number = store.number;
         if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_some() {
             // Where another filled our own placeholder before we read it, "there is a row" would
             // contradict the absence that we may have seen in the gap before we changed it.
-            return if own_placeholder { Err(Conflict::Phantom.into()) } else { Ok(false) };
+            return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(false) };
+        }
+        if let Some(gap) = found_in {
+            P::joins(&mut self.worker.local, &gap, false);
         }
         let write = self.start_write(record, layout, number, key.words(), layout.all_groups(), false)?;
         let writes = &mut self.worker.writes;

@@ -169,7 +169,7 @@ impl<'a, const N: usize, const CAP: usize> Near<'a, N, CAP> {
 }
 
 enum Prepared<'a, const N: usize, const CAP: usize> {
-    Exists(RecordRef),
+    Exists(RecordRef, GapRef),
     Ready(Spot<'a, N, CAP>),
 }
 
@@ -224,7 +224,9 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             let position = leaf.lower(key, count);
             if leaf.holds(position, key) {
                 match leaf.record(position) {
-                    Some(record) if leaf.gap.stands(version) => return Inserted::Exists(record),
+                    Some(record) if leaf.gap.stands(version) => {
+                        return Inserted::Exists(record, GapRef::new(&leaf.gap));
+                    }
                     _ => continue,
                 }
             }
@@ -252,7 +254,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let mut wait = Wait::new();
         loop {
             match self.prepare(key) {
-                Ok(Prepared::Exists(record)) => return Inserted::Exists(record),
+                Ok(Prepared::Exists(record, gap)) => return Inserted::Exists(record, gap),
                 Ok(Prepared::Ready(spot)) => {
                     let record = make(&spot.leaf.gap);
                     return Inserted::Added { record, change: self.fill(spot, key, record) };
@@ -489,7 +491,9 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         if node.holds(position, key) {
             let record = node.record(position);
             return match record {
-                Some(record) if node.gap.stands(version) => Ok(Prepared::Exists(record)),
+                Some(record) if node.gap.stands(version) => {
+                    Ok(Prepared::Exists(record, GapRef::new(&node.gap)))
+                }
                 _ => Err(Interrupted),
             };
         }

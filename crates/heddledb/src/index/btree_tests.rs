@@ -46,7 +46,7 @@ fn scan<const N: usize, const CAP: usize>(
 
 fn insert<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], new: RecordRef) -> bool {
     match tree.insert(&key, |_| new) {
-        Exists(_) => false,
+        Exists(..) => false,
         Added { record, change } => {
             assert_eq!(record, new);
             assert_ne!(change.before, change.after);
@@ -277,7 +277,7 @@ fn visits_from_near_match_the_model() {
         assert_eq!(found, model.get(at).copied(), "step {step}");
         match random.below(5) {
             0 | 1 => match tree.insert_near(&key(*at), near, |_| record(*at)) {
-                Exists(there) => assert_eq!(Some(there), found),
+                Exists(there, _) => assert_eq!(Some(there), found),
                 Added { .. } => assert!(model.insert(*at, record(*at)).is_none()),
             },
             2 => assert_eq!(insert(&tree, key(*at), record(*at)), model.insert(*at, record(*at)).is_none()),
@@ -390,7 +390,7 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
                     own
                 }) {
                     Added { change, .. } => assert!(change.after > change.before),
-                    Exists(other) => assert!(shared || other == own, "seed {seed}"),
+                    Exists(other, _) => assert!(shared || other == own, "seed {seed}"),
                 }
             }
             for i in 0..burst {

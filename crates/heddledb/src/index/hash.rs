@@ -143,7 +143,9 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         loop {
             let (head, version) = self.head(hash);
             let mut end = match Self::search(head, version, key) {
-                Some(Search::At(_, record)) if head.gap.stands(version) => return Inserted::Exists(record),
+                Some(Search::At(_, record)) if head.gap.stands(version) => {
+                    return Inserted::Exists(record, GapRef::new(&head.gap));
+                }
                 Some(Search::End(end)) => end,
                 _ => continue,
             };

@@ -198,7 +198,7 @@ fn check_concurrently<const SLOT: usize>(seed: u64, keys: u64, steps: u64) {
             let own = record(id + 1);
             match index.insert(&key, |_| own) {
                 Added { change, .. } => assert!(change.after > change.before),
-                Exists(_) => assert!(shared, "seed {seed}: own key {key:?} was removed"),
+                Exists(..) => assert!(shared, "seed {seed}: own key {key:?} was removed"),
             }
             assert!(index.remove(&key, own, |_| true, &mut Vec::new()) || shared, "seed {seed}");
             // New keys, so that buckets split throughout.

@@ -146,8 +146,9 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// Prepares a block for a new key, absent, under the latch of the gap that it will fill.
     fn place(record: RecordRef, layout: &'static Layout, gap: &Gap);
 
-    /// A key of this attempt is about to be added to a gap, under the gap's latch.
-    fn joins(_local: &mut Self::Local, _gap: &Gap) {}
+    /// A row of this attempt will fill a place in a gap: its key is about to be added, under the gap's latch;
+    /// or it is there with an absent record, and then the gap is not latched.
+    fn joins(_local: &mut Self::Local, _gap: &Gap, _latched: bool) {}
 
     /// Commits, and returns the commit time. For one record, times rise from writer to writer, and
     /// along every dependency, anti-dependencies included, epochs of times do not fall. The time of

@@ -30,7 +30,9 @@
 //! latch and with the version that it saw; an insert, under the same latch, depends on those among them who
 //! run and have executed its rank. A bit may be that of an earlier transaction of the slot: then it makes
 //! this one wait for someone who is ahead of it anyhow, which can close no cycle, since it is at a rank that
-//! the other has passed. Splits and merges of gaps unite their bits (PITFALLS I11).
+//! the other has passed. Splits and merges of gaps unite their bits (PITFALLS I11). Whoever fills a place where
+//! an absent record is already, say the placeholder of an insert that aborted, asks the gap too: the scanner
+//! may have looked before that was put there (found by the search, ic3/stall/82).
 //!
 //! **Skipped pieces** (PITFALLS I2). A rank is published by a piece that has waited for it, and that includes
 //! all lower ranks. So a piece that was left out in between needs nothing of its own.
@@ -867,8 +869,9 @@ impl Protocol for Ic3 {
         local.gaps.follow(change);
     }
 
-    fn joins(local: &mut Local, gap: &Gap) {
-        // Relaxed: under the latch.
+    fn joins(local: &mut Local, gap: &Gap, latched: bool) {
+        // Relaxed: under the latch; or else who is meant set his bit before the absent record that we found
+        // was put there.
         let scanners = gap.stamp().load(Ordering::Relaxed);
         if scanners == 0 {
             return;
@@ -890,8 +893,10 @@ impl Protocol for Ic3 {
                 }
             }
         }
-        // Whoever sets his bit later does so at a version that this insert is about to end.
-        gap.stamp().store(running, Ordering::Relaxed);
+        if latched {
+            // Whoever sets his bit later does so at a version that this insert is about to end.
+            gap.stamp().store(running, Ordering::Relaxed);
+        }
     }
 
     fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
