@@ -60,6 +60,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// |---|---|
 /// | `name = "customer"` | The table's name in messages and reports. Without it: the struct's name in snake_case. |
 /// | `hash` | The primary key is reached by a hash table: point access only, no scans. Without it: by a B+tree. |
+/// | `append_only` | Rows are only inserted, each under a key of its own: the analysis of procedures then holds two inserts never to conflict. |
 /// | `index(ByName(last, first))` | A secondary index `ByName` over these columns, which several rows may share. |
 /// | `unique(ByEmail(email))` | A secondary index `ByEmail` over columns that no two rows may share. |
 ///

@@ -64,6 +64,25 @@ impl<W: KeyWords> Projection for PrimaryKey<W> {
 
 /// Something that reads relations.
 pub trait Reading {
+    /// What [`ReadTransaction::at`] does.
+    #[inline(always)]
+    fn at(&mut self, site: u16) -> &mut Self {
+        let _ = site;
+        self
+    }
+
+    /// What [`ReadTransaction::enter`] does.
+    #[inline(always)]
+    fn enter(&mut self, sites: u16) {
+        let _ = sites;
+    }
+
+    /// What [`ReadTransaction::leave`] does.
+    #[inline(always)]
+    fn leave(&mut self, sites: u16) {
+        let _ = sites;
+    }
+
     /// A projection of the row with a key.
     fn get_in<R: Relation, J: Projection>(
         &mut self,
@@ -87,6 +106,21 @@ pub trait Reading {
 }
 
 impl<X: Reading> ReadTransaction for X {
+    #[inline(always)]
+    fn at(&mut self, site: u16) -> &mut Self {
+        Reading::at(self, site)
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, sites: u16) {
+        Reading::enter(self, sites);
+    }
+
+    #[inline(always)]
+    fn leave(&mut self, sites: u16) {
+        Reading::leave(self, sites);
+    }
+
     #[inline]
     fn get_columns<C: Columns>(
         &mut self,
