@@ -1,5 +1,6 @@
 //! From the derive's input to a [`Table`]: attributes are read and every rule is checked here.
 
+use crate::errors::Errors;
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -51,27 +52,6 @@ pub struct Index {
     pub unique: bool,
     /// Ordinals of the indexed columns.
     pub columns: Vec<usize>,
-}
-
-/// Collects errors, so that one compilation reports all of them.
-#[derive(Default)]
-struct Errors(Option<Error>);
-
-impl Errors {
-    fn push(&mut self, error: Error) {
-        match &mut self.0 {
-            Some(errors) => errors.combine(error),
-            none => *none = Some(error),
-        }
-    }
-
-    fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
-        self.push(Error::new_spanned(tokens, message));
-    }
-
-    fn finish<T>(self, value: T) -> Result<T> {
-        self.0.map_or(Ok(value), Err)
-    }
 }
 
 pub fn table(input: &DeriveInput) -> Result<Table> {
