@@ -297,6 +297,8 @@ mod elsewhere {
 /// Helpers before, between and after, one of them with arguments that access and that may leave.
 #[procedure]
 fn helpers(tx: &mut impl Transaction, id: u64) -> Result<i64> {
+    #[allow(unused_must_use, reason = "attributes stay where they are")]
+    funds(tx, id);
     tx.add(Account::limit, id, 1)?;
     let twice = elsewhere::twice(tx, id)?;
     tx.add(Account::limit, id, 1)?;
@@ -308,10 +310,11 @@ fn helpers(tx: &mut impl Transaction, id: u64) -> Result<i64> {
 
 #[test]
 fn helpers_are_spliced() {
-    assert_eq!((elsewhere::Twice::SITES, Helpers::SITES), (3, 13));
+    assert_eq!((elsewhere::Twice::SITES, Helpers::SITES), (3, 14));
     assert_eq!(
         declared::<Helpers>(),
         [
+            "read   account cols balance",
             "add    account cols limit",
             "read   account cols balance",
             "add    account cols balance",

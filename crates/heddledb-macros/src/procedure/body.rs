@@ -417,8 +417,9 @@ impl Walk<'_> {
         self.steps.push(Step::Access { declared: declared?, causal: self.causal });
         call.receiver = parse_quote_spanned!(tx.span()=> #tx.at(#site));
         (last > 0).then(|| {
+            let attributes = std::mem::take(&mut call.attrs);
             let (values, names) = before_the_call(&mut call.args, 0..last);
-            parse_quote!(match (#(#values,)*) { (#(#names,)*) => #call })
+            parse_quote!(#(#attributes)* match (#(#values,)*) { (#(#names,)*) => #call })
         })
     }
 
@@ -517,6 +518,7 @@ impl Walk<'_> {
         self.steps.push(Step::Call(procedure));
         // What leaves this procedure must not leave it between `enter` and `leave`.
         let (values, names) = before_the_call(&mut call.args, 1..last.max(1));
+        let attributes = std::mem::take(&mut call.attrs);
         let result = Ident::new("result", Span::mixed_site());
         let entered = quote!({
             #tx.enter(#site);
@@ -525,8 +527,8 @@ impl Walk<'_> {
             #result
         });
         Some(match values.is_empty() {
-            true => parse_quote!(#entered),
-            false => parse_quote!(match (#(#values,)*) { (#(#names,)*) => #entered }),
+            true => parse_quote!(#(#attributes)* #entered),
+            false => parse_quote!(#(#attributes)* match (#(#values,)*) { (#(#names,)*) => #entered }),
         })
     }
 
