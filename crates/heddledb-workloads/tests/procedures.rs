@@ -127,7 +127,7 @@ fn bodies_keep_to_their_declarations() {
             ..Parameters::default()
         };
         let tpcc = Tpcc::new(parameters).unwrap();
-        let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+        let db = loaded::<Silo>(&tpcc, (), 1);
         let mut session = db.session().unwrap();
         let mut generator = tpcc.generator(0, 1, 1);
         let mut input = Input::default();

@@ -3,6 +3,11 @@
 //! Every access names the columns that it needs. A committed transaction allocates nothing here:
 //! what a scan collects goes into arrays on the stack, whose bounds the schema gives.
 //!
+//! They are procedures: the analysis is told of their accesses as they stand here. New-Order and Delivery go
+//! through their lines and districts once for each table, not once for all, so that all transactions that
+//! write meet tables in the same order and none of their pieces has to be merged
+//! (`tests/procedures.rs`).
+//!
 //! What the terminal would show is read and handed to [`black_box`], so that the compiler cannot
 //! drop the reads.
 
