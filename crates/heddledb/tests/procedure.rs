@@ -283,6 +283,85 @@ fn loops_still_run() {
     assert_eq!(run::<Loops>(&mut database(), &[1, 9, 2]).unwrap(), 2);
 }
 
+/// Forms of expressions that accesses stand in.
+#[procedure]
+fn forms(database: &mut impl Transaction, id: u64) -> Result<i64> {
+    struct Pair(i64, i64);
+    let columns = Account::balance;
+    let (mut sum, mut left) = (0, 3);
+    while let Some(balance) = database.get_columns(id, columns)?
+        && left > 0
+    {
+        left -= 1;
+        sum += balance;
+    }
+    if let Some(owner) = database.get_columns(id, Account::owner)?
+        && let Some(person) = database.get::<Person>(owner)?
+        && !database.delete::<Account>(id + 100)?
+    {
+        let columns = Person::visits;
+        sum += i64::from(person.id);
+        database.add(columns, owner, 1)?;
+    }
+    let found = 'found: {
+        if database.get_columns(id, (columns,))?.is_none() {
+            break 'found 0;
+        }
+        [funds(database, id)?, funds(database, id)?][usize::from(sum > 0)]
+    };
+    let pair = Pair(database.get_columns(id, Account::limit)?.unwrap_or(-1), -(found as i32) as i64);
+    let account = Account { id: id + 7, owner: 0, balance: sum, limit: pair.1 };
+    database.insert(account)?;
+    database.scan(Scan::range(id + 1..), |account: Account| {
+        sum += account.balance;
+        Break(())
+    })?;
+    let mut raise = || sum += pair.0;
+    raise();
+    return database.update_columns(
+        match database.get_columns(id, Account::id)? {
+            Some(id) => id,
+            None => return Err(no_account()),
+        },
+        Account::limit,
+        |limit| {
+            *limit = sum;
+            sum
+        },
+    );
+}
+
+#[test]
+fn accesses_may_stand_anywhere() {
+    assert_eq!(
+        declared::<Forms>(),
+        [
+            "loop",
+            "read   account cols balance",
+            "end",
+            "read   account cols owner",
+            "if",
+            "read   person",
+            "end",
+            "if",
+            "delete account",
+            "end",
+            "if",
+            "add    person cols visits",
+            "end",
+            "read   account cols balance",
+            "read   account cols balance",
+            "read   account cols balance",
+            "read   account cols limit",
+            "insert account",
+            "scan   account",
+            "read   account cols id",
+            "update account cols limit reads limit",
+        ]
+    );
+    assert_eq!(run::<Forms>(&mut database(), 1).unwrap(), 401);
+}
+
 mod elsewhere {
     use super::*;
 
