@@ -4,11 +4,11 @@
 //! the database as what it may access, one site for each step; a call gets an [`input`](Program::input), which
 //! says for each step what it does and to which keys.
 
-use crate::recorder::{Recorder, TABLES, table_name};
+use crate::recorder::{Hashed, Hashed3, Hashed5, Ordered, Ordered2, Ordered4, Recorder, TABLES, with_table};
 use crate::workload::Step;
+use heddledb::procedure::Declaration;
 use heddledb::sync::Random;
 use heddledb::{Result, Transaction};
-use heddledb_analysis::workload as declared;
 use std::fmt;
 
 /// A procedure type.
@@ -76,35 +76,16 @@ impl Program {
         Self { name: format!("program_{number}"), lines }
     }
 
-    /// What the analysis is told.
-    pub fn declare(&self) -> declared::Transaction {
-        let steps = self.lines.iter().map(|line| {
-            let all = ["key", "version"];
-            let (mode, reads): (_, &[&str]) = match line.does {
-                Does::Read => (declared::Mode::Read, &[]),
-                Does::Update => (declared::Mode::Update, &all),
-                Does::Overwrite => (declared::Mode::Update, &[]),
-                Does::Scan => (declared::Mode::Scan, &[]),
-                _ => (declared::Mode::Insert, &all),
-            };
-            let access = declared::Access::new(mode, table_name(line.table)).reads(reads.iter().copied());
-            let step = declared::Step::Access(access);
+    /// What the database is told.
+    pub fn declare(&self) -> Declaration {
+        let mut declaration = Declaration::new(&self.name);
+        for line in &self.lines {
             match line.repeats {
-                true => declared::Step::Loop(vec![step]),
-                false => step,
+                true => declaration.repeat(|declaration| line.declare(declaration)),
+                false => line.declare(&mut declaration),
             }
-        });
-        declared::Transaction::new(&self.name, steps.collect())
-    }
-
-    /// The tables that any program may access, as the analysis takes them.
-    pub fn tables() -> Vec<declared::Table> {
-        let of = |table| declared::Table {
-            key: vec!["key".into()],
-            columns: vec!["version".into()],
-            ..declared::Table::new(table_name(table))
-        };
-        (0..TABLES).map(of).collect()
+        }
+        declaration
     }
 
     /// What one call does, over `keys` keys from `base` on.
@@ -142,6 +123,17 @@ impl fmt::Display for Program {
 }
 
 impl Line {
+    /// One site for all that the step may do.
+    fn declare(self, declaration: &mut Declaration) {
+        match self.does {
+            Does::Read => with_table!(self.table, Row => declaration.get_row::<Row>()),
+            Does::Update => with_table!(self.table, Row => declaration.update(Row::version)),
+            Does::Overwrite => with_table!(self.table, Row => declaration.set(Row::version)),
+            Does::Scan => with_table!(self.table, Row => declaration.scan_rows::<Row>()),
+            _ => with_table!(self.table, Row => declaration.upsert::<Row>()),
+        }
+    }
+
     fn step(&self, random: &mut Random, base: u64, keys: u64) -> Step {
         let (table, key) = (self.table, base + random.below(keys));
         match self.does {

@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 pub struct Ordered {
     #[key]
     key: u64,
-    version: u64,
+    pub(crate) version: u64,
 }
 
 /// A row of the hashed table (table 1).
@@ -27,7 +27,7 @@ pub struct Ordered {
 pub struct Hashed {
     #[key]
     key: u64,
-    version: u64,
+    pub(crate) version: u64,
 }
 
 /// The number of the first ordered table.
@@ -46,7 +46,7 @@ macro_rules! more_tables {
             pub struct $row {
                 #[key]
                 key: u64,
-                version: u64,
+                pub(crate) version: u64,
             }
         )*
     };
@@ -78,11 +78,7 @@ macro_rules! with_table {
     }};
 }
 
-/// What a table is called.
-pub fn table_name(table: u8) -> &'static str {
-    use heddledb::table::Relation;
-    with_table!(table, Row => Row::LAYOUT.name)
-}
+pub(crate) use with_table;
 
 /// Names all tables to a database that is about to be opened.
 pub fn tables<P: Protocol>(builder: Builder<P>) -> Builder<P> {

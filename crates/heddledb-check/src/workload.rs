@@ -81,7 +81,7 @@ pub fn run<P: Protocol>(
     let mut programs = Vec::new();
     for number in 0..plan.programs {
         let program = Program::draw(&mut random, number);
-        let registered = db.register_declared(program.declare(), Program::tables())?;
+        let registered = db.register_declared(program.declare())?;
         programs.push((program, registered));
     }
     let run = Run { plan, clock, commits, start, programs, progress };

@@ -219,6 +219,8 @@ fn table_impl(table: &Table) -> TokenStream {
     let indexed = mask(table.indexes.iter().flat_map(|index| index.columns.iter().copied()));
     let key_columns = mask(table.key.iter().copied());
     let names = table.columns.iter().map(|column| &column.name);
+    let groups = table.columns.iter().map(|column| column.group as u8);
+    let append_only = table.append_only;
     let key = tuple(key_span(table), &values(table, &quote!(self), table.key.iter().copied()));
     let fields: Vec<_> = table.columns.iter().map(|column| &column.ident).collect();
     let ordinals: Vec<_> = (0..table.columns.len()).collect();
@@ -229,6 +231,8 @@ fn table_impl(table: &Table) -> TokenStream {
             const INDEXED: u64 = #indexed;
             const KEY_COLUMNS: u64 = #key_columns;
             const COLUMN_NAMES: &'static [&'static str] = &[#(#names),*];
+            const COLUMN_GROUPS: &'static [u8] = &[#(#groups),*];
+            const APPEND_ONLY: bool = #append_only;
             #[inline(always)]
             fn key(&self) -> Self::Key {
                 #key
@@ -276,6 +280,7 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
     let parts = || columns.iter().chain(rest.clone()).copied();
     let entry_type = tuple(span, &types(table, parts()));
     let entry = tuple(span, &values(table, &quote!(row), parts()));
+    let indexed = mask(columns.iter().copied());
     let columns = tuple(span, &types(table, columns.iter().copied()));
     // The row of an index is the encoded primary key.
     let words = words_of(&key_type(table));
@@ -297,6 +302,7 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
             type Table = #row;
             type Columns = #columns;
             const UNIQUE: bool = #unique;
+            const INDEXED: u64 = #indexed;
             #[inline(always)]
             fn entry(row: &#row) -> Self::Key {
                 #entry

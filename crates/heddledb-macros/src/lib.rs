@@ -1,7 +1,9 @@
-//! Derive macros of HeddleDB. Used through `heddledb`, which re-exports them.
+//! Macros of HeddleDB. Used through `heddledb`, which re-exports them.
 
+mod errors;
 mod expand;
 mod parse;
+mod procedure;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
@@ -60,6 +62,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// |---|---|
 /// | `name = "customer"` | The table's name in messages and reports. Without it: the struct's name in snake_case. |
 /// | `hash` | The primary key is reached by a hash table: point access only, no scans. Without it: by a B+tree. |
+/// | `append_only` | Rows are only inserted, each under a key of its own: the analysis of procedures then holds two inserts never to conflict. |
 /// | `index(ByName(last, first))` | A secondary index `ByName` over these columns, which several rows may share. |
 /// | `unique(ByEmail(email))` | A secondary index `ByEmail` over columns that no two rows may share. |
 ///
@@ -118,4 +121,92 @@ use syn::{DeriveInput, parse_macro_input};
 pub fn derive_table(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     parse::table(&input).map_or_else(syn::Error::into_compile_error, |table| expand::table(&table)).into()
+}
+
+/// Makes a function a procedure: a transaction type whose accesses are known before it runs.
+///
+/// The function stays, under its name and for whoever calls it. Each access in it now says its *site*, the
+/// number of this call of a table operation in the body. A unit struct with the function's name in
+/// CamelCase stands for the procedure; it implements `heddledb::procedure::Procedure` and, if the function
+/// only reads, `ReadProcedure`.
+///
+/// ```
+/// use heddledb::procedure::Declaration;
+/// use heddledb::{Error, ReadTransaction, Result, Table, Transaction, procedure};
+///
+/// #[derive(Table, Clone, Copy)]
+/// struct Account {
+///     #[key]
+///     id: u64,
+///     balance: i64,
+/// }
+///
+/// #[derive(Table, Clone, Copy)]
+/// #[table(append_only)]
+/// struct Entry {
+///     #[key]
+///     id: u64,
+///     amount: i64,
+/// }
+///
+/// #[procedure]
+/// fn funds(tx: &mut impl ReadTransaction, id: u64) -> Result<i64> {
+///     tx.get_columns(id, Account::balance)?.ok_or_else(|| Error::user("no such account"))
+/// }
+///
+/// /// Moves money and takes a note.
+/// #[procedure]
+/// fn transfer(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> Result<()> {
+///     if funds(tx, from)? < amount {
+///         return Err(Error::user("too little"));
+///     }
+///     for (id, amount) in [(from, -amount), (to, amount)] {
+///         tx.update_columns(id, Account::balance, |balance| *balance += amount)?;
+///     }
+///     tx.insert(Entry { id: from, amount })
+/// }
+///
+/// let transfer = Declaration::of::<Transfer>();
+/// let modes: Vec<_> = transfer.sites().iter().map(|site| (site.table, site.mode.word())).collect();
+/// assert_eq!(modes, [("account", "read"), ("account", "update"), ("entry", "insert")]);
+/// ```
+///
+/// # The function
+///
+/// It is free, and its first parameter is a `&mut impl Transaction`, or a `&mut impl ReadTransaction` if it
+/// only reads. The other parameters are values or shared references; they are cloned for each execution of
+/// the body. It has no parameters of type or lifetime, and returns a `heddledb::Result` of something that
+/// does not borrow. The type's name must be free: a procedure `new_order` cannot stand beside a table
+/// `NewOrder`, unless in another module.
+///
+/// # The body
+///
+/// It is ordinary Rust. The transaction, `tx` in the following, is used in two ways:
+///
+/// - For its operations, `tx.get_columns(..)`. The columns are written with their table: `Table::column`, a
+///   tuple of such, an element of an array of such (`Table::COLUMNS[at]`, which counts as all of them), a
+///   constant, or a variable that `let` binds to one of these earlier in the body. Where an operation takes
+///   no columns, the table or index is in the turbofish, `tx.get::<Table>(..)`, or where else it can be
+///   seen: in a row that is a struct literal, in `Scan::<Table>::..`, in the type of a closure's parameter.
+/// - As the first argument of another procedure, `helper(tx, ..)`. Its sites become sites of the caller.
+///
+/// What is inside a `for`, `while` or `loop` is one piece for the analysis. Both sides of an `if`, all arms
+/// of a `match`, the `else` of a `let`, and what is on the right of `&&` and `||` are branches. `return`,
+/// `break`, `continue` and `?` may be anywhere. `prefetch` is no access.
+///
+/// What cannot be followed is refused: an access inside a closure, an `async` block or a macro, and any other
+/// use of `tx`. An error that a type is not found where a function is called with `tx` says that the
+/// function is no procedure.
+///
+/// # Marks
+///
+/// Nobody has to write these; they are for who knows more than can be seen.
+///
+/// | | |
+/// |---|---|
+/// | `#[piece] { .. }` | The accesses of this block are one piece. |
+/// | `#[causal]` | On a statement: the application orders its accesses after whatever they could conflict with. |
+#[proc_macro_attribute]
+pub fn procedure(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    procedure::procedure(attribute.into(), item.into()).into()
 }

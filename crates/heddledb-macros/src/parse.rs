@@ -1,5 +1,6 @@
 //! From the derive's input to a [`Table`]: attributes are read and every rule is checked here.
 
+use crate::errors::Errors;
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -18,7 +19,7 @@ const MAX_KEY_PARTS: usize = 8;
 const MAX_INDEXES: usize = 6;
 
 const TABLE_OPTIONS: &str =
-    "`hash`, `name = \"..\"`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
+    "`hash`, `append_only`, `name = \"..\"`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
 
 /// A table that satisfies all rules but those of types.
 pub struct Table {
@@ -26,6 +27,7 @@ pub struct Table {
     pub vis: Visibility,
     pub name: String,
     pub hash: bool,
+    pub append_only: bool,
     /// In order of declaration.
     pub columns: Vec<Column>,
     /// Names of the column groups in order of layout; the first is `main`.
@@ -52,27 +54,6 @@ pub struct Index {
     pub columns: Vec<usize>,
 }
 
-/// Collects errors, so that one compilation reports all of them.
-#[derive(Default)]
-struct Errors(Option<Error>);
-
-impl Errors {
-    fn push(&mut self, error: Error) {
-        match &mut self.0 {
-            Some(errors) => errors.combine(error),
-            none => *none = Some(error),
-        }
-    }
-
-    fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
-        self.push(Error::new_spanned(tokens, message));
-    }
-
-    fn finish<T>(self, value: T) -> Result<T> {
-        self.0.map_or(Ok(value), Err)
-    }
-}
-
 pub fn table(input: &DeriveInput) -> Result<Table> {
     let fields = named_fields(input)?;
     let mut errors = Errors::default();
@@ -89,6 +70,7 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
         vis: input.vis.clone(),
         name: snake_case(&input.ident.unraw().to_string()),
         hash: false,
+        append_only: false,
         columns: Vec::new(),
         groups: vec!["main".to_owned()],
         key: Vec::new(),
@@ -115,6 +97,10 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
                                 errors.at(word, "`hash` is given twice; remove one")
                             }
                             TableOption::Hash(_) => table.hash = true,
+                            TableOption::AppendOnly(word) if table.append_only => {
+                                errors.at(word, "`append_only` is given twice; remove one")
+                            }
+                            TableOption::AppendOnly(_) => table.append_only = true,
                             TableOption::Name(word, _) if name.is_some() => {
                                 errors.at(word, "`name` is given twice; remove one");
                             }
@@ -311,6 +297,7 @@ fn group_name(attribute: &Attribute) -> Result<Ident> {
 /// One word in `#[table(..)]`.
 enum TableOption {
     Hash(Ident),
+    AppendOnly(Ident),
     Name(Ident, LitStr),
     Index(IndexOption),
 }
@@ -338,6 +325,7 @@ impl Parse for TableOption {
         let word = Ident::parse_any(input)?;
         match word.to_string().as_str() {
             "hash" => Ok(Self::Hash(word)),
+            "append_only" => Ok(Self::AppendOnly(word)),
             "name" => {
                 let text = input.parse::<Token![=]>().and_then(|_| input.parse());
                 let text = text.map_err(|error| Error::new(error.span(), "write `name = \"..\"`"))?;

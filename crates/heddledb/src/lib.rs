@@ -35,7 +35,7 @@ pub use db::{
 };
 pub use durability::{Durability, LogMetrics, Ticket};
 pub use error::{Conflict, Error, Misuse, Result};
-pub use heddledb_macros::Table;
+pub use heddledb_macros::{Table, procedure};
 pub use log::{Compression, LogError};
 pub use protocol::Protocol;
 #[cfg(feature = "simulation")]

@@ -12,6 +12,29 @@ use std::ops::ControlFlow;
 /// snapshot: hand it on with `?`. After any error of a method a transaction can only be dropped; it
 /// will not commit.
 pub trait ReadTransaction {
+    /// For `#[procedure]`: the next access is at this site, counted from the base that
+    /// [`enter`](Self::enter) moves.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn at(&mut self, site: u16) -> &mut Self {
+        let _ = site;
+        self
+    }
+
+    /// For `#[procedure]`: a procedure is called whose first site is this many after the present base.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn enter(&mut self, sites: u16) {
+        let _ = sites;
+    }
+
+    /// For `#[procedure]`: the call that [`enter`](Self::enter) announced with this number is over.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn leave(&mut self, sites: u16) {
+        let _ = sites;
+    }
+
     /// The columns of the row with `key`, or `None`.
     fn get_columns<C: Columns>(
         &mut self,
@@ -24,23 +47,6 @@ pub trait ReadTransaction {
     fn prefetch<C: Columns>(&mut self, rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone) {
         let _ = rows;
     }
-
-    /// The next access stands at that site of the procedure that runs. Written by `#[procedure]`.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn at(&mut self, _site: u16) -> &mut Self {
-        self
-    }
-
-    /// A procedure begins within another, whose own sites begin so many later. Written by `#[procedure]`.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn enter(&mut self, _sites: u16) {}
-
-    /// It has ended. Written by `#[procedure]`.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn leave(&mut self, _sites: u16) {}
 
     /// Visits columns of the rows in a range, in order, until the range or the limit is exhausted
     /// or `visit` breaks. Own writes are seen. No key can appear in the visited part unnoticed.

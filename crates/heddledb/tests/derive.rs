@@ -109,6 +109,17 @@ fn columns_read_alone_what_the_row_stored() {
 }
 
 #[test]
+fn an_array_of_columns_is_all_of_them() {
+    let columns = [Packed::small, Packed::tail];
+    assert_eq!((columns.groups(), columns.ordinals()), (0b1, 0b100_0001));
+    assert_eq!(columns.span(0), Span { start: 0, end: 3 });
+    let mut words = vec![0; Packed::LAYOUT.words];
+    let mut copy = WordsCopy::new(0, &mut words);
+    columns.store(&[1, 2], &mut copy);
+    assert_eq!((columns, Packed::tail).load(&copy), ([1, 2], 2));
+}
+
+#[test]
 fn any_bits_give_a_row() {
     for fill in [0, u64::MAX, 0xA5A5_A5A5_A5A5_A5A5] {
         let mut words = vec![fill; Everything::LAYOUT.words];
@@ -119,7 +130,7 @@ fn any_bits_give_a_row() {
 
 /// Groups between columns of `main`, named out of alphabetical order.
 #[derive(Table, Clone, Copy)]
-#[table(name = "packed", hash)]
+#[table(name = "packed", hash, append_only)]
 struct Packed {
     small: u8,
     #[group(zeta)]
@@ -169,6 +180,8 @@ fn columns_know_their_place() {
     );
     assert_eq!(Packed::KEY_COLUMNS, 0b100);
     assert_eq!(Packed::INDEXED, 0);
+    assert_eq!(Packed::COLUMN_GROUPS, [0, 1, 0, 2, 1, 0, 0, 1, 0]);
+    const { assert!(Packed::APPEND_ONLY && !CustomerRow::APPEND_ONLY) };
 }
 
 #[test]
@@ -282,6 +295,7 @@ fn index_relations() {
     assert_eq!(shape::<ByEmail>(), ("customer_row.ByEmail", Structure::Ordered, 1, groups));
     // since, first, last, email, zip, street and the indexed key columns w_id, d_id.
     assert_eq!(CustomerRow::INDEXED, 0b11_0111_0111);
+    assert_eq!([ByName::INDEXED, BySince::INDEXED, ByPlace::INDEXED], [0b11_0101, 0b10, 0b11_0000_0000]);
 
     fn columns<I: Index<Columns = C>, C: Key>() {}
     columns::<BySince, i32>();

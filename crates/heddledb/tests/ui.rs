@@ -1,6 +1,11 @@
-//! What `#[derive(Table)]` refuses, and what it says.
+//! What `#[derive(Table)]` and `#[procedure]` refuse, and what they say.
 
 #[test]
 fn refused_tables() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}
+
+#[test]
+fn refused_procedures() {
+    trybuild::TestCases::new().compile_fail("tests/ui/procedure/*.rs");
 }

@@ -289,9 +289,10 @@ impl Parser {
             if table.groups.iter().any(|group| group.columns.contains(column)) {
                 return Err(word.refuse(format!("`{column}` is in two groups")));
             }
-            if !table.columns.contains(column) {
-                let message = format!("group `{name}` may have columns that `cols` names before it");
-                return Err(word.refuse_with(message, table.columns.iter().map(String::as_str)));
+            let known = table.key.iter().chain(&table.columns).map(String::as_str);
+            if known.clone().all(|one| one != column) {
+                let message = format!("group `{name}` may have columns that `key` or `cols` names before it");
+                return Err(word.refuse_with(message, known));
             }
         }
         table.groups.push(Group { name, columns });
@@ -588,7 +589,7 @@ mod tests {
             ("workload w\ntable a b cols x", "2:11: `cols` goes with one table, and here are 2"),
             (
                 "workload w\ntable t cols a group g b",
-                "2:24: group `g` may have columns that `cols` names before it",
+                "2:24: group `g` may have columns that `key` or `cols` names before it",
             ),
             ("workload w\ntable a\ntable a", "3:7: table `a` is declared twice"),
             ("workload w\nread t", "2:1: `read` stands in no transaction; `txn NAME` opens one"),

@@ -312,7 +312,7 @@ impl Play {
         match &self.scenario.program {
             Program::History { rows, passing, programs, .. } => {
                 for program in programs {
-                    let registered = db.register_declared(program.declare(), Procedure::tables())?;
+                    let registered = db.register_declared(program.declare())?;
                     self.record.registered.borrow_mut().push(registered);
                 }
                 let body = self.scenario.workers + 2;

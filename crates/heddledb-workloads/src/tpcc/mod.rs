@@ -15,7 +15,7 @@
 //! | `transactions` | the five transactions |
 //! | [`check`] | the conditions after a run, and a probe for during one |
 
-mod transactions;
+pub mod transactions;
 
 pub mod check;
 pub mod input;
@@ -394,9 +394,10 @@ impl Workload for Tpcc {
     #[inline]
     fn execute<T: Transaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
         match input {
-            Input::NewOrder(input) => self.new_order(tx, input),
-            Input::Payment(input) => self.payment(tx, input),
-            Input::Delivery(input) => self.delivery(tx, input),
+            Input::NewOrder(input) => transactions::new_order(tx, self, input),
+            Input::Payment(input) if self.parameters.commutative => transactions::payment(tx, self, input),
+            Input::Payment(input) => transactions::payment_by_updates(tx, self, input),
+            Input::Delivery(input) => transactions::delivery(tx, self, input),
             Input::OrderStatus(_) | Input::StockLevel(_) => self.look(tx, input),
         }
     }
@@ -409,8 +410,8 @@ impl Workload for Tpcc {
     #[inline]
     fn look<T: ReadTransaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
         match input {
-            Input::OrderStatus(input) => self.order_status(tx, input),
-            Input::StockLevel(input) => self.stock_level(tx, input),
+            Input::OrderStatus(input) => transactions::order_status(tx, input),
+            Input::StockLevel(input) => transactions::stock_level(tx, self, input),
             _ => Err(Error::user("this transaction writes")),
         }
     }

@@ -105,7 +105,7 @@ pub struct Customer {
 /// HISTORY. It has no key in TPC-C; `id` is made of the generator's number and a sequence, so that
 /// inserts never collide.
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
-#[table(hash)]
+#[table(hash, append_only)]
 pub struct History {
     #[key]
     pub id: u64,

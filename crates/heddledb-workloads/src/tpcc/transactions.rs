@@ -3,17 +3,22 @@
 //! Every access names the columns that it needs. A committed transaction allocates nothing here:
 //! what a scan collects goes into arrays on the stack, whose bounds the schema gives.
 //!
+//! They are procedures: the analysis is told of their accesses as they stand here. New-Order and Delivery go
+//! through their lines and districts once for each table, not once for all, so that all transactions that
+//! write meet tables in the same order and none of their pieces has to be merged
+//! (`tests/procedures.rs`).
+//!
 //! What the terminal would show is read and handed to [`black_box`], so that the compiler cannot
 //! drop the reads.
 
 use super::input::{self, CustomerBy};
 use super::random::{ascii, is_original};
 use super::schema::{
-    ByCustomer, ByName, Customer, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse,
+    self, ByCustomer, ByName, Customer, District, History, Item, Order, OrderLine, Stock, Warehouse,
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
 use heddledb::sync::Ordering;
-use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction};
+use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction, procedure};
 use std::fmt;
 use std::hint::black_box;
 use std::io::Write;
@@ -94,20 +99,33 @@ impl<V> OrMissing<V> for Option<V> {
 /// One in ten thousand: the unit of taxes and discounts.
 const UNIT: i64 = 10_000;
 
-impl Tpcc {
-    pub(super) fn new_order<T: Transaction>(&self, tx: &mut T, input: &input::NewOrder) -> Result<Output> {
-        let (w_id, d_id, c_id) = (input.w_id, input.d_id, input.c_id);
-        let mode = self.parameters.mode;
+/// What a line of an order brings along.
+#[derive(Clone, Copy, Default)]
+struct Entered {
+    /// In cents.
+    amount: i64,
+    /// "ORIGINAL" is in I_DATA.
+    original: bool,
+    dist_info: Text<24>,
+}
 
-        let lines = input.lines().iter();
-        tx.prefetch(lines.clone().map(|line| (line.i_id, (Item::price, Item::data))));
-        tx.prefetch(
-            lines.clone().map(|line| ((line.supply_w_id, line.i_id), (Stock::quantity, Stock::data))),
-        );
-        let dist = Stock::DIST[usize::from(d_id) - 1];
-        tx.prefetch(lines.map(|line| ((line.supply_w_id, line.i_id), dist)));
-        let w_tax = tx.get_columns(w_id, Warehouse::tax)?.or_missing("warehouse")?;
-        let (d_tax, o_id) = match mode {
+/// New-Order, with a loop over the lines for each table: so no two tables have to be one piece.
+#[procedure]
+pub fn new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::NewOrder) -> Result<Output> {
+    let (w_id, d_id, c_id) = (input.w_id, input.d_id, input.c_id);
+    let mode = tpcc.parameters.mode;
+
+    let lines = input.lines().iter();
+    tx.prefetch(lines.clone().map(|line| (line.i_id, (Item::price, Item::data))));
+    tx.prefetch(lines.clone().map(|line| ((line.supply_w_id, line.i_id), (Stock::quantity, Stock::data))));
+    let dist = Stock::DIST[usize::from(d_id) - 1];
+    tx.prefetch(lines.map(|line| ((line.supply_w_id, line.i_id), dist)));
+    let w_tax = tx.get_columns(w_id, Warehouse::tax)?.or_missing("warehouse")?;
+    let (d_tax, o_id);
+    // One of the two is executed.
+    #[piece]
+    {
+        (d_tax, o_id) = match mode {
             Mode::Spec | Mode::Dbx1000 => {
                 tx.update_columns((w_id, d_id), (District::tax, District::next_o_id), |(tax, next)| {
                     let o_id = *next;
@@ -118,72 +136,26 @@ impl Tpcc {
             Mode::Sto => {
                 let tax = tx.get_columns((w_id, d_id), District::tax)?.or_missing("district")?;
                 // Relaxed: the number must be unique and publishes nothing.
-                (tax, self.outside(w_id, d_id).next_o_id.fetch_add(1, Ordering::Relaxed))
+                (tax, tpcc.outside(w_id, d_id).next_o_id.fetch_add(1, Ordering::Relaxed))
             }
         };
-        let (credit, discount, last) = tx
-            .get_columns((w_id, d_id, c_id), (Customer::credit, Customer::discount, Customer::last))?
-            .or_missing("customer")?;
-        black_box((&credit, &last));
-
-        if mode != Mode::Dbx1000 {
-            tx.insert(Order {
-                w_id,
-                d_id,
-                o_id,
-                c_id,
-                ol_cnt: input.line_count,
-                all_local: input.lines().iter().all(|line| line.supply_w_id == w_id),
-                entry_d: input.date,
-                carrier_id: None,
-            })?;
-            tx.insert(NewOrder { w_id, d_id, o_id })?;
-        }
-
-        let mut sum = 0;
-        for (number, line) in (1..).zip(input.lines()) {
-            let Some((price, name, item_data)) =
-                tx.get_columns(line.i_id, (Item::price, Item::name, Item::data))?
-            else {
-                return Err(Error::user(Rollback));
-            };
-            let (dist_info, stock_data) = self.take_from_stock(tx, w_id, d_id, line)?;
-            let brand = if is_original(&item_data) && is_original(&stock_data) { b'B' } else { b'G' };
-            black_box((&name, brand));
-            let amount = i64::from(line.quantity) * price;
-            sum += amount;
-            if mode != Mode::Dbx1000 {
-                tx.insert(OrderLine {
-                    w_id,
-                    d_id,
-                    o_id,
-                    number,
-                    amount,
-                    i_id: line.i_id,
-                    supply_w_id: line.supply_w_id,
-                    quantity: line.quantity,
-                    dist_info,
-                    delivery_d: None,
-                })?;
-            }
-        }
-        let total =
-            sum * (UNIT - i64::from(discount)) / UNIT * (UNIT + i64::from(w_tax) + i64::from(d_tax)) / UNIT;
-        Ok(Output::NewOrder { o_id, total })
     }
 
-    /// Step 5 of New-Order for one line: S_DIST of the district, and S_DATA.
-    #[inline]
-    fn take_from_stock<T: Transaction>(
-        &self,
-        tx: &mut T,
-        w_id: u16,
-        d_id: u8,
-        line: &input::Line,
-    ) -> Result<(Text<24>, Text<50>)> {
+    let mut entered = [Entered::default(); LINES_MAX];
+    let mut sum = 0;
+    for (line, entered) in input.lines().iter().zip(&mut entered) {
+        let Some((price, name, data)) = tx.get_columns(line.i_id, (Item::price, Item::name, Item::data))?
+        else {
+            return Err(Error::user(Rollback));
+        };
+        black_box(&name);
+        entered.amount = i64::from(line.quantity) * price;
+        entered.original = is_original(&data);
+        sum += entered.amount;
+    }
+    for (line, entered) in input.lines().iter().zip(&mut entered) {
         let key = (line.supply_w_id, line.i_id);
-        let dist = Stock::DIST[usize::from(d_id) - 1];
-        let texts = tx.get_columns(key, (dist, Stock::data))?.or_missing("stock")?;
+        let (dist_info, data) = tx.get_columns(key, (dist, Stock::data))?.or_missing("stock")?;
         let hot = (Stock::quantity, Stock::ytd, Stock::order_cnt, Stock::remote_cnt);
         tx.update_columns(key, hot, |(quantity, ytd, order_cnt, remote_cnt)| {
             *quantity = stock_after(*quantity, i32::from(line.quantity));
@@ -191,40 +163,113 @@ impl Tpcc {
             *order_cnt += 1;
             *remote_cnt += u32::from(line.supply_w_id != w_id);
         })?;
-        Ok(texts)
+        let brand = if entered.original && is_original(&data) { b'B' } else { b'G' };
+        black_box(brand);
+        entered.dist_info = dist_info;
     }
 
-    pub(super) fn payment<T: Transaction>(&self, tx: &mut T, input: &input::Payment) -> Result<Output> {
-        let (w_id, d_id, amount) = (input.w_id, input.d_id, input.amount);
-
-        let address =
-            (Warehouse::street_1, Warehouse::street_2, Warehouse::city, Warehouse::state, Warehouse::zip);
-        let (w_name, address) = tx.get_columns(w_id, (Warehouse::name, address))?.or_missing("warehouse")?;
-        black_box(&address);
-        let address =
-            (District::street_1, District::street_2, District::city, District::state, District::zip);
-        let (d_name, address) =
-            tx.get_columns((w_id, d_id), (District::name, address))?.or_missing("district")?;
-        black_box(&address);
-        if self.parameters.commutative {
-            tx.add(Warehouse::ytd, w_id, amount)?;
-            tx.add(District::ytd, (w_id, d_id), amount)?;
-        } else {
-            tx.update_columns(w_id, Warehouse::ytd, |ytd| *ytd += amount)?;
-            tx.update_columns((w_id, d_id), District::ytd, |ytd| *ytd += amount)?;
+    if mode != Mode::Dbx1000 {
+        tx.insert(schema::NewOrder { w_id, d_id, o_id })?;
+        tx.insert(Order {
+            w_id,
+            d_id,
+            o_id,
+            c_id,
+            ol_cnt: input.line_count,
+            all_local: input.lines().iter().all(|line| line.supply_w_id == w_id),
+            entry_d: input.date,
+            carrier_id: None,
+        })?;
+        for (number, (line, entered)) in (1..).zip(input.lines().iter().zip(&entered)) {
+            tx.insert(OrderLine {
+                w_id,
+                d_id,
+                o_id,
+                number,
+                amount: entered.amount,
+                i_id: line.i_id,
+                supply_w_id: line.supply_w_id,
+                quantity: line.quantity,
+                dist_info: entered.dist_info,
+                delivery_d: None,
+            })?;
         }
+    }
 
-        let c_id = find_customer(tx, input.c_w_id, input.c_d_id, &input.customer)?;
-        let key = (input.c_w_id, input.c_d_id, c_id);
-        let person = (Customer::last, Customer::first, Customer::middle, Customer::phone);
-        let terms = (Customer::credit, Customer::discount, Customer::credit_lim, Customer::since);
-        let address =
-            (Customer::street_1, Customer::street_2, Customer::city, Customer::state, Customer::zip);
-        let (terms, person, address) =
-            tx.get_columns(key, (terms, person, address))?.or_missing("customer")?;
-        black_box((&terms, &person, &address));
-        let hot = (Customer::balance, Customer::ytd_payment, Customer::payment_cnt);
-        let balance = tx.update_columns(key, hot, |(balance, ytd_payment, payment_cnt)| {
+    let (credit, discount, last) = tx
+        .get_columns((w_id, d_id, c_id), (Customer::credit, Customer::discount, Customer::last))?
+        .or_missing("customer")?;
+    black_box((&credit, &last));
+    let total =
+        sum * (UNIT - i64::from(discount)) / UNIT * (UNIT + i64::from(w_tax) + i64::from(d_tax)) / UNIT;
+    Ok(Output::NewOrder { o_id, total })
+}
+
+/// Payment, which adds to W_YTD and D_YTD; see [`Parameters::commutative`](super::Parameters::commutative).
+#[procedure]
+pub fn payment(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Payment) -> Result<Output> {
+    let w_name = warehouse_name(tx, input.w_id)?;
+    tx.add(Warehouse::ytd, input.w_id, input.amount)?;
+    let d_name = district_name(tx, input.w_id, input.d_id)?;
+    tx.add(District::ytd, (input.w_id, input.d_id), input.amount)?;
+    pay(tx, tpcc, input, w_name, d_name)
+}
+
+/// Payment, which reads and writes W_YTD and D_YTD.
+#[procedure]
+pub fn payment_by_updates(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Payment) -> Result<Output> {
+    let w_name = warehouse_name(tx, input.w_id)?;
+    tx.update_columns(input.w_id, Warehouse::ytd, |ytd| *ytd += input.amount)?;
+    let d_name = district_name(tx, input.w_id, input.d_id)?;
+    tx.update_columns((input.w_id, input.d_id), District::ytd, |ytd| *ytd += input.amount)?;
+    pay(tx, tpcc, input, w_name, d_name)
+}
+
+/// W_NAME; the address is only shown.
+#[procedure]
+#[inline]
+fn warehouse_name(tx: &mut impl ReadTransaction, w_id: u16) -> Result<Text<10>> {
+    let address =
+        (Warehouse::street_1, Warehouse::street_2, Warehouse::city, Warehouse::state, Warehouse::zip);
+    let (name, address) = tx.get_columns(w_id, (Warehouse::name, address))?.or_missing("warehouse")?;
+    black_box(&address);
+    Ok(name)
+}
+
+/// D_NAME; the address is only shown.
+#[procedure]
+#[inline]
+fn district_name(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8) -> Result<Text<10>> {
+    let address = (District::street_1, District::street_2, District::city, District::state, District::zip);
+    let (name, address) = tx.get_columns((w_id, d_id), (District::name, address))?.or_missing("district")?;
+    black_box(&address);
+    Ok(name)
+}
+
+/// What Payment does for the customer.
+#[procedure]
+#[inline]
+fn pay(
+    tx: &mut impl Transaction,
+    tpcc: &Tpcc,
+    input: &input::Payment,
+    w_name: Text<10>,
+    d_name: Text<10>,
+) -> Result<Output> {
+    let amount = input.amount;
+    let c_id = find_customer(tx, input.c_w_id, input.c_d_id, &input.customer)?;
+    let key = (input.c_w_id, input.c_d_id, c_id);
+    let person = (Customer::last, Customer::first, Customer::middle, Customer::phone);
+    let terms = (Customer::credit, Customer::discount, Customer::credit_lim, Customer::since);
+    let address = (Customer::street_1, Customer::street_2, Customer::city, Customer::state, Customer::zip);
+    let (terms, person, address) = tx.get_columns(key, (terms, person, address))?.or_missing("customer")?;
+    black_box((&terms, &person, &address));
+    let hot = (Customer::balance, Customer::ytd_payment, Customer::payment_cnt);
+    let balance;
+    // Both are of the same row.
+    #[piece]
+    {
+        balance = tx.update_columns(key, hot, |(balance, ytd_payment, payment_cnt)| {
             *balance -= amount;
             *ytd_payment += amount;
             *payment_cnt += 1;
@@ -234,128 +279,181 @@ impl Tpcc {
         if credit.as_bytes() == b"BC" {
             tx.update_columns(key, Customer::data, |data| *data = noted(data, c_id, input))?;
         }
-
-        if self.parameters.mode != Mode::Dbx1000 {
-            tx.insert(History {
-                id: input.history_id,
-                c_w_id: input.c_w_id,
-                w_id,
-                c_id,
-                c_d_id: input.c_d_id,
-                d_id,
-                date: input.date,
-                amount,
-                data: spaced(&w_name, &d_name),
-            })?;
-        }
-        Ok(Output::Payment { c_id, balance })
     }
 
-    pub(super) fn order_status<T: ReadTransaction>(
-        &self,
-        tx: &mut T,
-        input: &input::OrderStatus,
-    ) -> Result<Output> {
-        let (w_id, d_id) = (input.w_id, input.d_id);
-        let c_id = find_customer(tx, w_id, d_id, &input.customer)?;
-        let shown = (Customer::last, Customer::first, Customer::middle, Customer::balance);
-        black_box(&tx.get_columns((w_id, d_id, c_id), shown)?.or_missing("customer")?);
+    if tpcc.parameters.mode != Mode::Dbx1000 {
+        tx.insert(History {
+            id: input.history_id,
+            c_w_id: input.c_w_id,
+            w_id: input.w_id,
+            c_id,
+            c_d_id: input.c_d_id,
+            d_id: input.d_id,
+            date: input.date,
+            amount,
+            data: spaced(&w_name, &d_name),
+        })?;
+    }
+    Ok(Output::Payment { c_id, balance })
+}
 
-        let mut last = None;
-        tx.scan_index::<ByCustomer>(
-            Scan::prefix((w_id, d_id, c_id)).reverse().limit(1),
-            |_, (_, _, o_id)| {
-                last = Some(o_id);
-                Break(())
+/// Order-Status.
+#[procedure]
+pub fn order_status(tx: &mut impl ReadTransaction, input: &input::OrderStatus) -> Result<Output> {
+    let (w_id, d_id) = (input.w_id, input.d_id);
+    let c_id = find_customer(tx, w_id, d_id, &input.customer)?;
+    let shown = (Customer::last, Customer::first, Customer::middle, Customer::balance);
+    black_box(&tx.get_columns((w_id, d_id, c_id), shown)?.or_missing("customer")?);
+
+    let mut last = None;
+    tx.scan_index::<ByCustomer>(Scan::prefix((w_id, d_id, c_id)).reverse().limit(1), |_, (_, _, o_id)| {
+        last = Some(o_id);
+        Break(())
+    })?;
+    let Some(o_id) = last else { return Ok(Output::OrderStatus { o_id: 0, lines: 0 }) };
+    show_order(tx, w_id, d_id, o_id)
+}
+
+/// The status of a district's last order (IC3 §6.5): what Order-Status does once it knows the order, among
+/// those that write.
+#[procedure]
+pub fn last_order_status(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8) -> Result<Output> {
+    let next = tx.get_columns((w_id, d_id), District::next_o_id)?.or_missing("district")?;
+    show_order(tx, w_id, d_id, next.saturating_sub(1))
+}
+
+/// Shows an order and its lines.
+#[procedure]
+#[inline]
+fn show_order(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8, o_id: u32) -> Result<Output> {
+    let order =
+        tx.get_columns((w_id, d_id, o_id), (Order::entry_d, Order::carrier_id))?.or_missing("order")?;
+    black_box(&order);
+
+    let shown = (
+        OrderLine::amount,
+        OrderLine::i_id,
+        OrderLine::supply_w_id,
+        OrderLine::quantity,
+        OrderLine::delivery_d,
+    );
+    let mut lines = 0;
+    tx.scan_columns(Scan::prefix((w_id, d_id, o_id)), shown, |_, line| {
+        black_box(&line);
+        lines += 1;
+        Continue(())
+    })?;
+    Ok(Output::OrderStatus { o_id, lines })
+}
+
+/// Delivery, with a loop over the districts for each table: so no two tables have to be one piece.
+#[procedure]
+pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Output> {
+    let w_id = input.w_id;
+    let mut orders = [0; DISTRICTS as usize];
+    for (d_id, order) in (1..=DISTRICTS).zip(&mut orders) {
+        if let Some(o_id) = oldest_order(tx, tpcc, w_id, d_id)? {
+            if !tx.delete::<schema::NewOrder>((w_id, d_id, o_id))? {
+                return Err(Error::user(Missing("new_order")));
+            }
+            *order = o_id;
+        }
+    }
+
+    // The districts that have an order.
+    let found = || (1..=DISTRICTS).zip(orders).zip(0..).filter(|((_, o_id), _)| *o_id != 0);
+    let mut customers = [0; DISTRICTS as usize];
+    for ((d_id, o_id), at) in found() {
+        let customer: &mut u16 = &mut customers[at];
+        *customer = tx.get_columns((w_id, d_id, o_id), Order::c_id)?.or_missing("order")?;
+        tx.set_columns((w_id, d_id, o_id), Order::carrier_id, Some(input.carrier_id))?;
+    }
+
+    let mut sums = [0; DISTRICTS as usize];
+    for ((d_id, o_id), at) in found() {
+        let sum: &mut i64 = &mut sums[at];
+        let mut numbers = [0; LINES_MAX];
+        let mut count = 0;
+        tx.scan_columns(Scan::prefix((w_id, d_id, o_id)), OrderLine::amount, |(_, _, _, number), amount| {
+            let Some(place) = numbers.get_mut(count) else { return Break(()) };
+            *place = number;
+            count += 1;
+            *sum += amount;
+            Continue(())
+        })?;
+        for number in &numbers[..count] {
+            tx.set_columns((w_id, d_id, o_id, *number), OrderLine::delivery_d, Some(input.date))?;
+        }
+    }
+
+    for ((d_id, _), at) in found() {
+        tx.update_columns(
+            (w_id, d_id, customers[at]),
+            (Customer::balance, Customer::delivery_cnt),
+            |(balance, delivery_cnt)| {
+                *balance += sums[at];
+                *delivery_cnt += 1;
             },
         )?;
-        let Some(o_id) = last else { return Ok(Output::OrderStatus { o_id: 0, lines: 0 }) };
-        let order =
-            tx.get_columns((w_id, d_id, o_id), (Order::entry_d, Order::carrier_id))?.or_missing("order")?;
-        black_box(&order);
-
-        let shown = (
-            OrderLine::amount,
-            OrderLine::i_id,
-            OrderLine::supply_w_id,
-            OrderLine::quantity,
-            OrderLine::delivery_d,
-        );
-        let mut lines = 0;
-        tx.scan_columns(Scan::prefix((w_id, d_id, o_id)), shown, |_, line| {
-            black_box(&line);
-            lines += 1;
-            Continue(())
-        })?;
-        Ok(Output::OrderStatus { o_id, lines })
     }
+    Ok(Output::Delivery { orders })
+}
 
-    pub(super) fn delivery<T: Transaction>(&self, tx: &mut T, input: &input::Delivery) -> Result<Output> {
-        let mut orders = [0; DISTRICTS as usize];
-        for (d_id, order) in (1..=DISTRICTS).zip(&mut orders) {
-            if let Some(o_id) = self.oldest_order(tx, input.w_id, d_id)? {
-                deliver(tx, input, d_id, o_id)?;
-                *order = o_id;
-            }
+/// The oldest order of a district that waits for delivery.
+#[procedure]
+#[inline]
+fn oldest_order(tx: &mut impl ReadTransaction, tpcc: &Tpcc, w_id: u16, d_id: u8) -> Result<Option<u32>> {
+    let waiting = if tpcc.parameters.delivery_hint {
+        // Relaxed: a hint, and any older value is as good.
+        let start = tpcc.outside(w_id, d_id).delivered.load(Ordering::Relaxed);
+        Scan::range((w_id, d_id, start)..=(w_id, d_id, u32::MAX))
+    } else {
+        Scan::prefix((w_id, d_id))
+    };
+    let mut oldest = None;
+    tx.scan_columns(waiting.limit(1), schema::NewOrder::o_id, |_, o_id| {
+        oldest = Some(o_id);
+        Break(())
+    })?;
+    Ok(oldest)
+}
+
+/// Stock-Level.
+#[procedure]
+pub fn stock_level(tx: &mut impl ReadTransaction, tpcc: &Tpcc, input: &input::StockLevel) -> Result<Output> {
+    /// Orders that are looked at.
+    const RECENT: u32 = 20;
+    let (w_id, d_id) = (input.w_id, input.d_id);
+    let recent = match tpcc.parameters.mode {
+        Mode::Spec | Mode::Dbx1000 => {
+            let next = tx.get_columns((w_id, d_id), District::next_o_id)?.or_missing("district")?;
+            (w_id, d_id, next.saturating_sub(RECENT), 0)..(w_id, d_id, next, 0)
         }
-        Ok(Output::Delivery { orders })
-    }
-
-    fn oldest_order<T: Transaction>(&self, tx: &mut T, w_id: u16, d_id: u8) -> Result<Option<u32>> {
-        let waiting = if self.parameters.delivery_hint {
-            // Relaxed: a hint, and any older value is as good.
-            let start = self.outside(w_id, d_id).delivered.load(Ordering::Relaxed);
-            Scan::range((w_id, d_id, start)..=(w_id, d_id, u32::MAX))
-        } else {
-            Scan::prefix((w_id, d_id))
-        };
-        let mut oldest = None;
-        tx.scan_columns(waiting.limit(1), NewOrder::o_id, |_, o_id| {
-            oldest = Some(o_id);
-            Break(())
-        })?;
-        Ok(oldest)
-    }
-
-    pub(super) fn stock_level<T: ReadTransaction>(
-        &self,
-        tx: &mut T,
-        input: &input::StockLevel,
-    ) -> Result<Output> {
-        /// Orders that are looked at.
-        const RECENT: u32 = 20;
-        let (w_id, d_id) = (input.w_id, input.d_id);
-        let recent = match self.parameters.mode {
-            Mode::Spec | Mode::Dbx1000 => {
-                let next = tx.get_columns((w_id, d_id), District::next_o_id)?.or_missing("district")?;
-                (w_id, d_id, next.saturating_sub(RECENT), 0)..(w_id, d_id, next, 0)
-            }
-            Mode::Sto => {
-                let next = self.outside(w_id, d_id).next_o_id.load(Ordering::Relaxed);
-                (w_id, d_id, next, 0)..(w_id, d_id, next.saturating_sub(RECENT), 0)
-            }
-        };
-        let mut items = [0; RECENT as usize * LINES_MAX];
-        let mut count = 0;
-        tx.scan_columns(Scan::range(recent), OrderLine::i_id, |_, i_id| {
-            // An attempt that sees two moments at once may see more lines than there can be.
-            let Some(item) = items.get_mut(count) else { return Break(()) };
-            *item = i_id;
-            count += 1;
-            Continue(())
-        })?;
-        let items = &mut items[..count];
-        items.sort_unstable();
-        tx.prefetch(items.iter().map(|i_id| ((w_id, *i_id), Stock::quantity)));
-        let mut low = 0;
-        for (index, i_id) in items.iter().enumerate() {
-            if index == 0 || items[index - 1] != *i_id {
-                let quantity = tx.get_columns((w_id, *i_id), Stock::quantity)?.or_missing("stock")?;
-                low += u32::from(quantity < input.threshold);
-            }
+        Mode::Sto => {
+            let next = tpcc.outside(w_id, d_id).next_o_id.load(Ordering::Relaxed);
+            (w_id, d_id, next, 0)..(w_id, d_id, next.saturating_sub(RECENT), 0)
         }
-        Ok(Output::StockLevel { low })
+    };
+    let mut items = [0; RECENT as usize * LINES_MAX];
+    let mut count = 0;
+    tx.scan_columns(Scan::range(recent), OrderLine::i_id, |_, i_id| {
+        // An attempt that sees two moments at once may see more lines than there can be.
+        let Some(item) = items.get_mut(count) else { return Break(()) };
+        *item = i_id;
+        count += 1;
+        Continue(())
+    })?;
+    let items = &mut items[..count];
+    items.sort_unstable();
+    tx.prefetch(items.iter().map(|i_id| ((w_id, *i_id), Stock::quantity)));
+    let mut low = 0;
+    for (index, i_id) in items.iter().enumerate() {
+        if index == 0 || items[index - 1] != *i_id {
+            let quantity = tx.get_columns((w_id, *i_id), Stock::quantity)?.or_missing("stock")?;
+            low += u32::from(quantity < input.threshold);
+        }
     }
+    Ok(Output::StockLevel { low })
 }
 
 impl Tpcc {
@@ -383,40 +481,9 @@ impl Tpcc {
     }
 }
 
-/// What Delivery does for one order.
-fn deliver<T: Transaction>(tx: &mut T, input: &input::Delivery, d_id: u8, o_id: u32) -> Result<()> {
-    let w_id = input.w_id;
-    if !tx.delete::<NewOrder>((w_id, d_id, o_id))? {
-        return Err(Error::user(Missing("new_order")));
-    }
-    let c_id = tx.get_columns((w_id, d_id, o_id), Order::c_id)?.or_missing("order")?;
-    tx.set_columns((w_id, d_id, o_id), Order::carrier_id, Some(input.carrier_id))?;
-
-    let mut numbers = [0; LINES_MAX];
-    let (mut count, mut sum) = (0, 0);
-    tx.scan_columns(Scan::prefix((w_id, d_id, o_id)), OrderLine::amount, |(_, _, _, number), amount| {
-        let Some(place) = numbers.get_mut(count) else { return Break(()) };
-        *place = number;
-        count += 1;
-        sum += amount;
-        Continue(())
-    })?;
-    for number in &numbers[..count] {
-        tx.set_columns((w_id, d_id, o_id, *number), OrderLine::delivery_d, Some(input.date))?;
-    }
-
-    tx.update_columns(
-        (w_id, d_id, c_id),
-        (Customer::balance, Customer::delivery_cnt),
-        |(balance, delivery_cnt)| {
-            *balance += sum;
-            *delivery_cnt += 1;
-        },
-    )
-}
-
 /// The customer's number; by last name the middle one, rounded up, in the order of first names.
-fn find_customer<T: ReadTransaction>(tx: &mut T, w_id: u16, d_id: u8, by: &CustomerBy) -> Result<u16> {
+#[procedure]
+fn find_customer(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8, by: &CustomerBy) -> Result<u16> {
     let last = match by {
         CustomerBy::Id(c_id) => return Ok(*c_id),
         CustomerBy::LastName(last) => *last,

@@ -26,7 +26,7 @@ use crate::durability::{Durability, LogMetrics, LogOptions, RedoLog};
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::log::{Compression, FILES_MAX, LogError};
-use crate::procedure::{Declared, Plan};
+use crate::procedure::{Declaration, Plan, Procedure};
 use crate::protocol::{Protocol, Shared, Silo};
 use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, Storage};
@@ -35,6 +35,7 @@ use crate::table::{IndexSet, IndexVisitor, Table};
 use counters::Counters;
 use procedures::Procedures;
 use recovery::{Opened, Opening};
+use std::any::TypeId;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -230,17 +231,39 @@ impl<P: Protocol> Database<P> {
         create_table::<T, P>(&self.inner.stores, rows)
     }
 
-    /// Registers a procedure by its declaration alone.
+    /// Registers a procedure, so that it can be called ([`Session::call`]); does nothing if it is registered.
+    ///
+    /// All registered procedures are analysed together, so this makes a new plan for all of them. Transactions
+    /// that begin meanwhile wait, and it waits for those that run to end.
     ///
     /// # Errors
-    /// [`Misuse::EpochHeld`]; [`Misuse::Option`] for a name that is taken.
+    /// [`Misuse::EpochHeld`] when a transaction stays open for seconds; [`Misuse::Option`] where another
+    /// procedure has its name.
+    pub fn register<Q: Procedure>(&self) -> Result<()> {
+        let declaration = Declaration::of::<Q>();
+        let Inner { procedures, clock, .. } = &*self.inner;
+        procedures.add(Some(TypeId::of::<Q>()), declaration, clock).map(|_| ())
+    }
+
+    /// Removes a procedure, so that it can no longer be called; false if it was not registered.
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`] when a transaction stays open for seconds.
+    pub fn unregister<Q: Procedure>(&self) -> Result<bool> {
+        let Inner { procedures, clock, .. } = &*self.inner;
+        match procedures.number_of(TypeId::of::<Q>()) {
+            Some(number) => procedures.remove(number, clock),
+            None => Ok(false),
+        }
+    }
+
+    /// Registers a procedure that has no type of its own, by what it declares.
+    ///
+    /// # Errors
+    /// As for [`Database::register`].
     #[doc(hidden)]
-    pub fn register_declared(
-        &self,
-        transaction: heddledb_analysis::workload::Transaction,
-        tables: Vec<heddledb_analysis::workload::Table>,
-    ) -> Result<Registered> {
-        self.inner.procedures.add(None, Declared { transaction, tables }, &self.inner.clock)
+    pub fn register_declared(&self, declaration: Declaration) -> Result<Registered> {
+        self.inner.procedures.add(None, declaration, &self.inner.clock)
     }
 
     /// The plan under which procedures run now.
@@ -346,6 +369,7 @@ pub struct Builder<P: Protocol> {
     sessions: usize,
     settings: Settings,
     stores: Result<Stores<P>>,
+    procedures: Vec<(TypeId, Declaration)>,
     protocol: PhantomData<fn() -> P>,
 }
 
@@ -405,11 +429,12 @@ impl<P: Protocol> Builder<P> {
             sessions: SESSIONS.min(P::SESSIONS_MAX),
             settings: Settings::default(),
             stores: Ok(Stores::new()),
+            procedures: Vec::new(),
             protocol: PhantomData,
         }
     }
 
-    /// Chooses the protocol. Call it first: protocol options, sessions and tables start afresh.
+    /// Chooses the protocol. Call it first: protocol options, sessions, tables and procedures start afresh.
     pub fn protocol<Q: Protocol>(self) -> Builder<Q> {
         Builder { settings: self.settings, ..Builder::new() }
     }
@@ -430,6 +455,12 @@ impl<P: Protocol> Builder<P> {
     /// that are not named here at their first use; one with files must have all of them named.
     pub fn table<T: Table>(mut self, rows: usize) -> Self {
         self.stores = self.stores.and_then(|stores| create_table::<T, P>(&stores, rows).map(|()| stores));
+        self
+    }
+
+    /// Registers a procedure at once; see [`Database::register`].
+    pub fn procedure<Q: Procedure>(mut self) -> Self {
+        self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>()));
         self
     }
 
@@ -564,7 +595,11 @@ impl<P: Protocol> Builder<P> {
                 Some(opening.open()?)
             }
         };
-        Ok(start(self.options, self.sessions, threads, settings, stores, opened))
+        let db = start(self.options, self.sessions, threads, settings, stores, opened);
+        for (id, declaration) in self.procedures {
+            db.inner.procedures.add(Some(id), declaration, &db.inner.clock)?;
+        }
+        Ok(db)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
-use crate::procedure::{Declared, Plan};
+use crate::procedure::{Declaration, Plan};
 use crate::sync::{AtomicU64, Mutex, Ordering, Wait, lock};
 use heddledb_analysis::Options;
 use std::any::TypeId;
@@ -41,7 +41,7 @@ struct Type {
     id: Option<TypeId>,
     name: String,
     /// `None` once it was removed.
-    declared: Option<Declared>,
+    declared: Option<Arc<Declaration>>,
 }
 
 /// What a session knows of the plan.
@@ -59,9 +59,9 @@ impl Procedures {
     }
 
     /// Adds a procedure, unless it is there.
-    pub fn add(&self, id: Option<TypeId>, declared: Declared, clock: &EpochClock) -> Result<Registered> {
+    pub fn add(&self, id: Option<TypeId>, declared: Declaration, clock: &EpochClock) -> Result<Registered> {
         let mut state = lock(&self.registered);
-        let name = declared.transaction.name.clone();
+        let name = declared.name().to_owned();
         let live = |known: &&Type| known.declared.is_some();
         if let Some(number) =
             state.types.iter().position(|known| known.id == id && live(&known) && id.is_some())
@@ -75,7 +75,7 @@ impl Procedures {
         if number >= usize::from(u16::MAX) {
             return Err(Misuse::Option("65,535 procedures were registered already".to_owned()).into());
         }
-        state.types.push(Type { id, name, declared: Some(declared) });
+        state.types.push(Type { id, name, declared: Some(Arc::new(declared)) });
         match self.renew(&mut state, clock) {
             Ok(()) => Ok(Registered(number as u16)),
             Err(error) => {
@@ -97,7 +97,8 @@ impl Procedures {
 
     /// Makes the plan of what is registered now the one that is used.
     fn renew(&self, state: &mut State, clock: &EpochClock) -> Result<()> {
-        let types: Vec<Option<Declared>> = state.types.iter().map(|known| known.declared.clone()).collect();
+        let types: Vec<Option<Declaration>> =
+            state.types.iter().map(|known| known.declared.as_deref().cloned()).collect();
         let plan = Arc::new(Plan::new(&types, self.options));
         self.close();
         let quiet = clock.wait_passed(clock.now());

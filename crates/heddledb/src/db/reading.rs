@@ -74,15 +74,24 @@ impl<W: KeyWords> Projection for PrimaryKey<W> {
 
 /// Something that reads relations.
 pub trait Reading {
-    /// The next access stands at that site of the procedure that runs.
+    /// What [`ReadTransaction::at`] does.
     #[inline(always)]
-    fn at_site(&mut self, _site: u16) {}
-    /// A procedure runs within another, whose sites begin so many later.
+    fn at(&mut self, site: u16) -> &mut Self {
+        let _ = site;
+        self
+    }
+
+    /// What [`ReadTransaction::enter`] does.
     #[inline(always)]
-    fn enter_sites(&mut self, _sites: u16) {}
-    /// It has ended.
+    fn enter(&mut self, sites: u16) {
+        let _ = sites;
+    }
+
+    /// What [`ReadTransaction::leave`] does.
     #[inline(always)]
-    fn leave_sites(&mut self, _sites: u16) {}
+    fn leave(&mut self, sites: u16) {
+        let _ = sites;
+    }
 
     /// A projection of the row with a key.
     fn get_in<R: Relation, J: Projection>(
@@ -109,18 +118,17 @@ pub trait Reading {
 impl<X: Reading> ReadTransaction for X {
     #[inline(always)]
     fn at(&mut self, site: u16) -> &mut Self {
-        self.at_site(site);
-        self
+        Reading::at(self, site)
     }
 
     #[inline(always)]
     fn enter(&mut self, sites: u16) {
-        self.enter_sites(sites);
+        Reading::enter(self, sites);
     }
 
     #[inline(always)]
     fn leave(&mut self, sites: u16) {
-        self.leave_sites(sites);
+        Reading::leave(self, sites);
     }
 
     #[inline]

@@ -6,9 +6,13 @@ use super::txn::Txn;
 use super::{Database, Inner, Registered};
 use crate::durability::{Durability, Ticket};
 use crate::error::{Error, Misuse, Result};
+#[cfg(debug_assertions)]
+use crate::procedure::Checked;
+use crate::procedure::Procedure;
 use crate::protocol::Protocol;
 use crate::stamp;
 use crate::sync::{spin, yield_now};
+use std::any::TypeId;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -89,6 +93,46 @@ impl<P: Protocol> Session<P> {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Calls a registered procedure as one transaction, and commits it: as [`Session::run`], but where the
+    /// protocol does, its body is executed piece by piece.
+    ///
+    /// In builds with debug assertions it panics where the procedure accesses what it has not declared.
+    ///
+    /// # Errors
+    /// As for [`Session::run`]; [`Misuse::NotRegistered`]; [`Misuse::Diverged`].
+    ///
+    /// ```
+    /// use heddledb::{Database, Error, Result, Table, Transaction, procedure};
+    /// use heddledb::protocol::Ic3;
+    ///
+    /// #[derive(Table, Clone, Copy)]
+    /// struct Account { #[key] id: u64, balance: i64 }
+    ///
+    /// #[procedure]
+    /// fn transfer(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> Result<i64> {
+    ///     let left = tx.update_columns(from, Account::balance, |balance| { *balance -= amount; *balance })?;
+    ///     if left < 0 { return Err(Error::user("insufficient funds")); }
+    ///     tx.add(Account::balance, to, amount)?;
+    ///     Ok(left)
+    /// }
+    ///
+    /// let db = Database::builder().protocol::<Ic3>().procedure::<Transfer>().open()?;
+    /// let mut session = db.session()?;
+    /// session.run(|tx| (1..3).try_for_each(|id| tx.insert(Account { id, balance: 100 })))?;
+    /// assert_eq!(session.call(Transfer, (1, 2, 30))?, 70);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[inline]
+    pub fn call<Q: Procedure>(&mut self, procedure: Q, arguments: Q::Arguments<'_>) -> Result<Q::Output> {
+        let _ = procedure;
+        let number = |txn: &mut Txn<P>| txn.number_of(TypeId::of::<Q>());
+        self.call_with(number, Q::NAME, &mut |tx: &mut Txn<P>| {
+            #[cfg(debug_assertions)]
+            let tx = &mut Checked::of::<Q>(tx);
+            Q::run(tx, &arguments)
+        })
     }
 
     /// Calls a procedure that was registered by its declaration: as [`Session::run`], but where the protocol

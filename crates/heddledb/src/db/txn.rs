@@ -30,6 +30,7 @@ use crate::table::{
     LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
 };
 use crate::transaction::Transaction;
+use std::any::TypeId;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -197,6 +198,14 @@ impl<P: Protocol> Txn<P> {
             wait.pause();
         }
         clock.pin(self.worker.number);
+    }
+
+    /// The number of a registered procedure.
+    #[inline]
+    pub(super) fn number_of(&mut self, id: TypeId) -> Option<u16> {
+        let known = &mut self.worker.known;
+        self.db.procedures.update(known);
+        known.number_of(id)
     }
 
     /// The attempt that has begun is a call of a registered procedure. False if no procedure is registered
@@ -1050,21 +1059,22 @@ impl<P: Protocol, T: Table> IndexVisitor<T> for MoveEntry<'_, P, T> {
 
 impl<P: Protocol> Reading for Txn<P> {
     #[inline(always)]
-    fn at_site(&mut self, site: u16) {
+    fn at(&mut self, site: u16) -> &mut Self {
         if P::PIECES {
             self.site = self.first_site + site;
         }
+        self
     }
 
     #[inline(always)]
-    fn enter_sites(&mut self, sites: u16) {
+    fn enter(&mut self, sites: u16) {
         if P::PIECES {
             self.first_site += sites;
         }
     }
 
     #[inline(always)]
-    fn leave_sites(&mut self, sites: u16) {
+    fn leave(&mut self, sites: u16) {
         if P::PIECES {
             self.first_site -= sites;
         }

@@ -8,18 +8,9 @@
 //! Conflicts are those of column groups ([`Granularity::Group`]), because groups are what has versions and
 //! accessor lists (PITFALLS I6).
 
+use super::{Declaration, workload};
 use heddledb_analysis::analysis::Until;
-use heddledb_analysis::workload::{Table, Transaction};
 use heddledb_analysis::{Analysis, Granularity, Options, Workload, analyse};
-
-/// A registered procedure's accesses, as the analysis takes them.
-#[derive(Clone, Debug)]
-pub(crate) struct Declared {
-    /// Its body. The accesses are its sites, in order.
-    pub transaction: Transaction,
-    /// The tables that it accesses.
-    pub tables: Vec<Table>,
-}
 
 /// A plan; see the module's header.
 #[derive(Debug, Default)]
@@ -59,26 +50,26 @@ pub(crate) struct PlannedPiece {
 
 impl Plan {
     /// Analyses the types that are registered. `None` stands for one that was removed.
-    pub(crate) fn new(types: &[Option<Declared>], options: Options) -> Self {
-        let mut workload = Workload::new("registered");
-        for declared in types.iter().flatten() {
-            for table in &declared.tables {
-                if workload.table(&table.name).is_none() {
-                    workload.tables.push(table.clone());
-                }
-            }
-            workload.transactions.push(declared.transaction.clone());
-        }
-        let analysis = analyse(&workload, &options);
+    pub(crate) fn new(types: &[Option<Declaration>], options: Options) -> Self {
+        Self::of_workload(
+            &workload("registered", types.iter().flatten()),
+            types.iter().map(Option::is_some),
+            options,
+        )
+    }
+
+    /// The same of a workload. Of each number it says whether a type has it; they are those of the workload, in
+    /// order.
+    fn of_workload(workload: &Workload, registered: impl Iterator<Item = bool>, options: Options) -> Self {
+        let registered: Vec<bool> = registered.collect();
+        let analysis = analyse(workload, &options);
         // By the place in the analysis, the number here.
-        let mut numbers = Vec::new();
-        numbers.extend((0..types.len()).filter(|&number| types[number].is_some()));
-        let planned = |place: usize| PlannedType::new(&analysis, place, &numbers, types.len());
-        let mut planned_types: Vec<_> = (0..types.len()).map(|_| None).collect();
+        let numbers: Vec<usize> = (0..registered.len()).filter(|&number| registered[number]).collect();
+        let mut types: Vec<Option<PlannedType>> = registered.iter().map(|_| None).collect();
         for (place, &number) in numbers.iter().enumerate() {
-            planned_types[number] = Some(planned(place));
+            types[number] = Some(PlannedType::new(&analysis, place, &numbers, registered.len()));
         }
-        Self { types: planned_types, analysis: Some(analysis) }
+        Self { types, analysis: Some(analysis) }
     }
 
     /// The options under which column groups are what conflicts.
@@ -133,11 +124,8 @@ mod tests {
     /// The types of a text, each registered.
     fn plan(text: &str, commutative: bool) -> Plan {
         let workload = parse(text).unwrap();
-        let declared = |transaction: &Transaction| {
-            Some(Declared { transaction: transaction.clone(), tables: workload.tables.clone() })
-        };
-        let types: Vec<_> = workload.transactions.iter().map(declared).collect();
-        Plan::new(&types, Plan::options(commutative))
+        let registered = workload.transactions.iter().map(|_| true);
+        Plan::of_workload(&workload, registered, Plan::options(commutative))
     }
 
     #[test]
@@ -169,8 +157,7 @@ mod tests {
     #[test]
     fn removed_types_keep_their_number() {
         let workload = parse("workload w\ntxn t\nupdate a\nupdate b\nend").unwrap();
-        let declared = Declared { transaction: workload.transactions[0].clone(), tables: Vec::new() };
-        let plan = Plan::new(&[None, Some(declared)], Plan::options(true));
+        let plan = Plan::of_workload(&workload, [false, true].into_iter(), Plan::options(true));
         assert!(plan.of_type(0).is_none());
         assert_eq!(plan.of_type(1).unwrap().sites.len(), 2);
     }

@@ -280,7 +280,7 @@ impl<T, V: ColumnValue> Column<T, V> {
     }
 }
 
-/// A set of columns read or written together: a [`Column`], a tuple of up to eight, or [`Row`].
+/// A set of columns read or written together: a [`Column`], a tuple of up to eight, an array, or [`Row`].
 ///
 /// Only the column groups that the set touches are read, validated and locked, and only the words
 /// between the first and the last column within a group are copied.
@@ -362,6 +362,33 @@ tuple_columns!(A.0, B.1, C.2, D.3, E.4);
 tuple_columns!(A.0, B.1, C.2, D.3, E.4, F.5);
 tuple_columns!(A.0, B.1, C.2, D.3, E.4, F.5, G.6);
 tuple_columns!(A.0, B.1, C.2, D.3, E.4, F.5, G.6, H.7);
+
+/// Columns of one type: all of them.
+impl<C: Columns, const N: usize> Columns for [C; N] {
+    type Table = C::Table;
+    type Value = [C::Value; N];
+    #[inline(always)]
+    fn groups(&self) -> GroupSet {
+        const { assert!(N > 0, "an array of columns has at least one") }
+        self.iter().fold(0, |groups, column| groups | column.groups())
+    }
+    #[inline(always)]
+    fn ordinals(&self) -> u64 {
+        self.iter().fold(0, |ordinals, column| ordinals | column.ordinals())
+    }
+    #[inline(always)]
+    fn span(&self, group: usize) -> Span {
+        self.iter().fold(Span::NONE, |span, column| span.cover(column.span(group)))
+    }
+    #[inline(always)]
+    fn load(&self, source: &impl Words) -> Self::Value {
+        self.map(|column| column.load(source))
+    }
+    #[inline(always)]
+    fn store(&self, value: &Self::Value, target: &mut impl WordsMut) {
+        self.iter().zip(value).for_each(|(column, value)| column.store(value, target));
+    }
+}
 
 /// All columns of a table, as its row type.
 #[derive(Debug)]

@@ -124,6 +124,11 @@ pub trait Table: Relation + Copy + Send + Sync {
     const KEY_COLUMNS: u64;
     /// The names of the columns, by order of declaration.
     const COLUMN_NAMES: &'static [&'static str];
+    /// The column group of each column, by order of declaration.
+    const COLUMN_GROUPS: &'static [u8];
+    /// Rows are only inserted, each under a key of its own: two inserts never conflict for the analysis
+    /// of procedures.
+    const APPEND_ONLY: bool;
     /// The key of this row.
     fn key(&self) -> Self::Key;
     /// Reads a row; any bits give some row.
@@ -143,6 +148,8 @@ pub trait Index: Relation {
     type Columns: Key;
     /// Whether two rows may not have equal indexed columns.
     const UNIQUE: bool;
+    /// The indexed columns, one bit each, by order of declaration in the table.
+    const INDEXED: u64;
     /// The index key of a row.
     fn entry(row: &Self::Table) -> Self::Key;
 }

@@ -6,6 +6,7 @@ use heddledb::Table;
 #[table(name = "")]
 #[table]
 #[table(hash, hash)]
+#[table(append_only, append_only)]
 #[key]
 struct Options {
     #[key]

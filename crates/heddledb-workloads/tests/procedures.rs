@@ -1,0 +1,161 @@
+//! What the analysis makes of TPC-C's procedures, as they are written in Rust.
+
+mod run;
+
+use heddledb::procedure::{Checked, Declaration, Procedure, workload};
+use heddledb::protocol::Silo;
+use heddledb::{Error, Result, Txn};
+use heddledb_analysis::{Analysis, Granularity, Options, analyse, text};
+use heddledb_workloads::Workload;
+use heddledb_workloads::tpcc::input::Input;
+use heddledb_workloads::tpcc::transactions::{
+    Delivery, LastOrderStatus, NewOrder, OrderStatus, Payment, PaymentByUpdates, StockLevel,
+};
+use heddledb_workloads::tpcc::{Mode, Parameters, Scale, Tpcc};
+use run::loaded;
+
+fn analysed(granularity: Granularity, procedures: &[Declaration]) -> Analysis {
+    let workload = workload("tpcc", procedures);
+    println!("{}", text::print(&workload));
+    let analysis = analyse(&workload, &Options { granularity, ..Options::default() });
+    for merge in &analysis.merges {
+        println!("{}", merge.cycle.words(&analysis.graph));
+    }
+    analysis
+}
+
+/// Of each type: its pieces with C-edges, by the tables that they access.
+fn conflicts(analysis: &Analysis) -> Vec<(String, Vec<String>)> {
+    let tables = |sites: std::ops::Range<usize>| analysis.graph.tables(sites).join("+");
+    let of_type = |one: &heddledb_analysis::analysis::TypeAnalysis| {
+        let pieces = one.pieces.iter().filter(|piece| piece.conflict);
+        (one.name.clone(), pieces.map(|piece| tables(piece.sites.clone())).collect())
+    };
+    analysis.types.iter().map(of_type).collect()
+}
+
+fn expected(types: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
+    let owned = |(name, pieces): &(&str, &[&str])| {
+        (name.to_string(), pieces.iter().map(|piece| piece.to_string()).collect())
+    };
+    types.iter().map(owned).collect()
+}
+
+fn writers() -> Vec<Declaration> {
+    vec![Declaration::of::<NewOrder>(), Declaration::of::<Payment>(), Declaration::of::<Delivery>()]
+}
+
+const NEW_ORDER: (&str, &[&str]) = ("new_order", &["district", "stock", "new_order", "order", "order_line"]);
+const DELIVERY: (&str, &[&str]) = ("delivery", &["new_order", "order", "order_line", "customer"]);
+
+/// Columns that are written often are in groups of their own, so the analysis loses nothing by groups.
+#[test]
+fn by_columns_and_by_groups_nothing_has_to_be_merged() {
+    for granularity in [Granularity::Column, Granularity::Group] {
+        let analysis = analysed(granularity, &writers());
+        let payment: (&str, &[&str]) = ("payment", &["customer"]);
+        assert_eq!(conflicts(&analysis), expected(&[NEW_ORDER, payment, DELIVERY]), "{granularity:?}");
+        assert!(analysis.merges.is_empty(), "{granularity:?}");
+    }
+}
+
+#[test]
+fn the_last_orders_status_fits_in() {
+    for granularity in [Granularity::Column, Granularity::Group] {
+        let procedures = [writers(), vec![Declaration::of::<LastOrderStatus>()]].concat();
+        let analysis = analysed(granularity, &procedures);
+        let payment: (&str, &[&str]) = ("payment", &["customer"]);
+        let status: (&str, &[&str]) = ("last_order_status", &["district", "order", "order_line"]);
+        assert_eq!(
+            conflicts(&analysis),
+            expected(&[NEW_ORDER, payment, DELIVERY, status]),
+            "{granularity:?}"
+        );
+        assert!(analysis.merges.is_empty(), "{granularity:?}");
+    }
+}
+
+/// A Payment that reads what it adds to conflicts on the warehouse and the district too.
+#[test]
+fn payments_by_updates_have_more_pieces() {
+    for granularity in [Granularity::Column, Granularity::Group] {
+        let mut procedures = writers();
+        procedures[1] = Declaration::of::<PaymentByUpdates>();
+        let analysis = analysed(granularity, &procedures);
+        let payment: (&str, &[&str]) = ("payment_by_updates", &["warehouse", "district", "customer"]);
+        assert_eq!(conflicts(&analysis), expected(&[NEW_ORDER, payment, DELIVERY]), "{granularity:?}");
+        assert!(analysis.merges.is_empty(), "{granularity:?}");
+    }
+}
+
+/// Why those that only read run on snapshots: Order-Status meets Delivery, and Stock-Level meets New-Order, in
+/// another order.
+#[test]
+fn readers_among_writers_force_merges() {
+    let procedures =
+        [writers(), vec![Declaration::of::<OrderStatus>(), Declaration::of::<StockLevel>()]].concat();
+    for granularity in [Granularity::Column, Granularity::Group] {
+        let analysis = analysed(granularity, &procedures);
+        let found = expected(&[
+            ("new_order", &["district", "stock+new_order+order+order_line"]),
+            ("payment", &["customer"]),
+            ("delivery", &["new_order+order+order_line+customer"]),
+            ("order_status", &["customer+order+order_line"]),
+            ("stock_level", &["district", "order_line+stock"]),
+        ]);
+        assert_eq!(conflicts(&analysis), found, "{granularity:?}");
+    }
+    let mut on_snapshots = procedures;
+    on_snapshots[3..].iter_mut().for_each(|declaration| declaration.set_readonly(true));
+    let analysis = analysed(Granularity::Group, &on_snapshots);
+    assert_eq!(analysis.snapshots, ["order_status", "stock_level"]);
+    assert!(analysis.merges.is_empty());
+}
+
+/// Every access is the one that its site declares.
+#[test]
+fn bodies_keep_to_their_declarations() {
+    let modes = [(Mode::Spec, true), (Mode::Spec, false), (Mode::Sto, true), (Mode::Dbx1000, true)];
+    for (mode, commutative) in modes {
+        let parameters = Parameters {
+            warehouses: 2,
+            scale: Scale::TINY,
+            rollback_pct: 5,
+            delivery_hint: commutative,
+            mode,
+            commutative,
+            ..Parameters::default()
+        };
+        let tpcc = Tpcc::new(parameters).unwrap();
+        let db = loaded::<Silo>(&tpcc, (), 1);
+        let mut session = db.session().unwrap();
+        let mut generator = tpcc.generator(0, 1, 1);
+        let mut input = Input::default();
+        let mut done = [0; 5];
+        for round in 0..1000 {
+            tpcc.draw(&mut generator, &mut input);
+            let outcome = session.run(|tx| match &input {
+                Input::NewOrder(input) => checked::<NewOrder>(tx, (&tpcc, input)),
+                Input::Payment(input) if commutative => checked::<Payment>(tx, (&tpcc, input)),
+                Input::Payment(input) => checked::<PaymentByUpdates>(tx, (&tpcc, input)),
+                Input::Delivery(input) => checked::<Delivery>(tx, (&tpcc, input)),
+                Input::OrderStatus(input) if round % 2 == 0 => checked::<OrderStatus>(tx, input),
+                Input::OrderStatus(input) => checked::<LastOrderStatus>(tx, (input.w_id, input.d_id)),
+                Input::StockLevel(input) => checked::<StockLevel>(tx, (&tpcc, input)),
+            });
+            match outcome {
+                Ok(_) => done[input.kind() as usize] += 1,
+                Err(Error::User(reason)) if reason.to_string() == "item number is not valid" => {}
+                // What is outside the database knows an order before it is entered.
+                Err(Error::User(_)) if mode == Mode::Sto => {}
+                Err(error) => panic!("{mode:?}: {error}"),
+            }
+        }
+        let kinds = if mode == Mode::Dbx1000 { 2 } else { 5 };
+        assert!(done[..kinds].iter().all(|done| *done > 0), "{mode:?}: {done:?}");
+    }
+}
+
+fn checked<Q: Procedure>(tx: &mut Txn<Silo>, arguments: Q::Arguments<'_>) -> Result<Q::Output> {
+    Q::run(&mut Checked::of::<Q>(tx), &arguments)
+}
