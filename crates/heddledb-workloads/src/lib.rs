@@ -61,6 +61,15 @@ pub trait Workload: Send + Sync + 'static {
     fn kind(&self, input: &Self::Input) -> usize;
     /// Runs one transaction. A user abort is an [`heddledb::Error::User`].
     fn execute<T: Transaction>(&self, tx: &mut T, input: &Self::Input) -> Result<Self::Output>;
+    /// Runs one transaction of a session until it commits or gives up: as a call, where it is a procedure that
+    /// [`Workload::tables`] has registered.
+    ///
+    /// # Errors
+    /// As for [`Session::call`].
+    #[inline]
+    fn call<P: Protocol>(&self, session: &mut Session<P>, input: &Self::Input) -> Result<Self::Output> {
+        session.run(|tx| self.execute(tx, input))
+    }
     /// Whether an input only reads, so that [`Workload::look`] can run it on a snapshot.
     fn only_reads(&self, _input: &Self::Input) -> bool {
         false
@@ -118,7 +127,7 @@ impl ReadOnly {
         if self.looks(workload, input) {
             session.read(|snapshot| workload.look(snapshot, input))
         } else {
-            session.run(|tx| workload.execute(tx, input))
+            workload.call(session, input)
         }
     }
 }

@@ -190,6 +190,8 @@ pub struct Local {
     entered: Vec<Entered>,
     dependencies: Vec<Dependency>,
     images: Images,
+    /// A piece has ended that accessed anything that is tracked, if only gaps.
+    has_shown: bool,
 
     // Of the commit.
     locks: Vec<Lock>,
@@ -388,6 +390,7 @@ impl Local {
         }
         // Before the latches are let go: who finds our bit in a gap must find our rank.
         self.shared.slots.advance(self.id(), rank);
+        self.has_shown = true;
         note(|| format!("has executed rank {rank}"));
         self.unlatch_gaps(gaps);
         for item in self.items.drain(..).filter(|item| !item.double) {
@@ -674,8 +677,9 @@ impl Local {
 
     /// A time of no earlier epoch than anything read.
     fn newest_read(&self, clock: &EpochClock) -> u64 {
-        let told = self.gaps.is_empty() && self.entered.is_empty();
-        if told { self.reads.newest() } else { stamp::floor(clock.now()) }
+        // What others show, and absence, may be as young as the present epoch.
+        let stamped = self.gaps.is_empty() && !self.has_shown;
+        if stamped { self.reads.newest() } else { stamp::floor(clock.now()) }
     }
 }
 
@@ -722,6 +726,7 @@ impl Protocol for Ic3 {
             entered: Vec::new(),
             dependencies: Vec::new(),
             images: Images::default(),
+            has_shown: false,
             locks: Vec::new(),
             order: Vec::new(),
             last: 0,
@@ -742,7 +747,7 @@ impl Protocol for Ic3 {
         local.dependencies.clear();
         local.images.clear();
         local.locks.clear();
-        (local.piece, local.tracked, local.doomed) = (None, false, false);
+        (local.piece, local.tracked, local.doomed, local.has_shown) = (None, false, false, false);
         (local.reads_before, local.gaps_before) = (0, 0);
     }
 
