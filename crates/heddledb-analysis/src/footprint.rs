@@ -259,6 +259,11 @@ impl Units {
         self.0.get(unit / 64).is_some_and(|word| word & (1 << (unit % 64)) != 0)
     }
 
+    /// Whether any are in both sets.
+    pub fn overlap(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).any(|(one, two)| one & two != 0)
+    }
+
     /// Adds one.
     pub fn insert(&mut self, unit: usize) {
         self.reach(unit / 64 + 1);
@@ -385,6 +390,7 @@ mod tests {
         let mut other = Units::default();
         other.insert(3);
         other.extend(&units);
+        assert!(other.overlap(&units) && !units.overlap(&Units::default()));
         assert!(other.has(3) && other.has(200) && !other.has(199) && !other.is_empty());
     }
 }

@@ -106,7 +106,8 @@ impl<P: Protocol> Tx<'_, P> {
 
     fn write(&mut self, record: usize, was_present: bool, value: u64) -> Result<(), Conflict> {
         let record = self.world.records[record];
-        P::write(&mut self.local, self.env, record, &LAYOUT, 1)?;
+        let number = self.writes.find(record).unwrap_or(self.writes.writes().len());
+        P::write(&mut self.local, self.env, record, &LAYOUT, 1, number)?;
         let write = self.writes.start(record, &LAYOUT, 0, &[record.identity() as u64], was_present);
         let at = self.writes.reserve(2);
         self.writes.scratch(at, 2).fill(value);

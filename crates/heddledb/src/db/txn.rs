@@ -121,6 +121,17 @@ pub struct Txn<P: Protocol> {
     gate: bool,
 }
 
+/// Where an operation of a call gets its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// From the database.
+    New,
+    /// From the database, to be remembered.
+    Remembered,
+    /// It was given before.
+    Old,
+}
+
 /// What a scan asks for of each record in a leaf: its concurrency words and first columns.
 pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
 
@@ -265,31 +276,47 @@ impl<P: Protocol> Txn<P> {
         P::finish(&mut self.worker.local, &mut self.worker.writes)
     }
 
-    /// Before each operation: true if its answer is one that was given before.
+    /// Before each operation.
     #[inline(always)]
-    fn arrive(&mut self) -> Result<bool> {
-        if P::PIECES && self.calling { self.arrive_at_site() } else { Ok(false) }
+    fn arrive(&mut self) -> Result<Answer> {
+        if P::PIECES && self.calling { self.arrive_at_site() } else { Ok(Answer::New) }
     }
 
-    fn arrive_at_site(&mut self) -> Result<bool> {
+    fn arrive_at_site(&mut self) -> Result<Answer> {
         let worker = &mut *self.worker;
         if worker.recall.repeats() {
-            worker.recall.expect(self.site.into())?;
-            return Ok(true);
+            if !P::arrive_again(&mut worker.local, self.site) {
+                return Ok(Answer::New);
+            }
+            return match worker.recall.expect(self.site.into()) {
+                Ok(()) => Ok(Answer::Old),
+                Err(error) => Err(self.diverged(error)),
+            };
         }
-        if P::arrive(&mut worker.local, &mut worker.writes, self.site)? {
+        let arrived = P::arrive(&mut worker.local, &mut worker.writes, self.site)?;
+        if arrived.another_piece {
             worker.writes.save();
             worker.recall.save();
             worker.placeholders_before = worker.placeholders.len();
         }
+        if !arrived.remembered {
+            return Ok(Answer::New);
+        }
         worker.recall.push(self.site.into());
-        Ok(false)
+        Ok(Answer::Remembered)
+    }
+
+    /// The body did something else than before: because something has changed that it read anew, or because
+    /// it is not a procedure.
+    #[cold]
+    fn diverged(&mut self, error: Error) -> Error {
+        self.validate().map_or_else(Error::from, |()| error)
     }
 
     /// Keeps what a projection found, or that it found nothing.
     #[inline(always)]
-    fn remember<J: Projection>(&mut self, projection: J, value: Option<&J::Value>) {
-        if P::PIECES && self.calling {
+    fn remember<J: Projection>(&mut self, answer: Answer, projection: J, value: Option<&J::Value>) {
+        if answer == Answer::Remembered {
             let recall = &mut self.worker.recall;
             recall.push(value.is_some().into());
             if let Some(value) = value {
@@ -305,14 +332,6 @@ impl<P: Protocol> Txn<P> {
         match recall.next()? {
             0 => Ok(None),
             _ => recall.next_words(cover(&projection), |words| projection.load(words)).map(Some),
-        }
-    }
-
-    /// Keeps an answer of one word.
-    #[inline(always)]
-    fn remember_word(&mut self, word: u64) {
-        if P::PIECES && self.calling {
-            self.worker.recall.push(word);
         }
     }
 
@@ -527,9 +546,10 @@ impl<P: Protocol> Txn<P> {
     ) -> Result<usize> {
         let worker = &mut *self.worker;
         let env = Env { clock: &self.db.clock, worker: worker.number };
-        P::write(&mut worker.local, env, record, layout, groups)?;
         let writes = &mut worker.writes;
-        let write = match writes.find(record) {
+        let known = writes.find(record);
+        P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
+        let write = match known {
             Some(write) => write,
             None => writes.start(record, layout, relation, key, was_present),
         };
@@ -572,11 +592,12 @@ impl<P: Protocol> Txn<P> {
         key: &R::Words,
         projection: J,
     ) -> Result<Option<J::Value>> {
-        if self.arrive()? {
+        let answer = self.arrive()?;
+        if answer == Answer::Old {
             return self.recall(projection);
         }
         let value = self.get_for::<R, J>(key, Intent::Read, projection)?;
-        self.remember(projection, value.as_ref());
+        self.remember(answer, projection, value.as_ref());
         Ok(value)
     }
 
@@ -621,6 +642,13 @@ impl<P: Protocol> Txn<P> {
             }
         };
         let number = store.number;
+        if found_in.is_none() && P::fresh(&mut worker.local, record, layout, worker.writes.writes().len()) {
+            let write = worker.writes.start(record, layout, number, key.words(), false);
+            let at = worker.writes.reserve(layout.words);
+            fill(&mut WordsCopy::new(0, worker.writes.scratch(at, layout.words)));
+            worker.writes.set_full(write, at);
+            return Ok(true);
+        }
         if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_some() {
             // Where another filled our own placeholder before we read it, "there is a row" would
             // contradict the absence that we may have seen in the gap before we changed it.
@@ -664,18 +692,19 @@ impl<P: Protocol> Txn<P> {
         mut observe: impl FnMut(&WordsCopy<'_>),
     ) -> Result<Option<R>> {
         let layout = <C::Table as Relation>::LAYOUT;
-        if self.arrive()? {
+        let answer = self.arrive()?;
+        if answer == Answer::Old {
             // All that it did stands; only its result is wanted.
             return Ok(self.recall(OfTable(columns))?.map(|mut value| change(&mut value)));
         }
         let Some(record) = Self::find::<C::Table>(&self.db, &mut self.worker, key)? else {
-            self.remember(OfTable(columns), None);
+            self.remember(answer, OfTable(columns), None);
             return Ok(None);
         };
         let span = cover(&staged);
         let (at, len) = match self.worker.writes.find(record) {
             Some(write) if !self.worker.writes.writes()[write].present => {
-                self.remember(OfTable(columns), None);
+                self.remember(answer, OfTable(columns), None);
                 return Ok(None);
             }
             Some(write) => self.stage(write, Intent::Update, staged, span)?,
@@ -684,7 +713,7 @@ impl<P: Protocol> Txn<P> {
                 match self.copy_words(record, layout, Intent::Update, staged, span, at)? {
                     Some(()) => (at, span.len()),
                     None => {
-                        self.remember(OfTable(columns), None);
+                        self.remember(answer, OfTable(columns), None);
                         return Ok(None);
                     }
                 }
@@ -693,7 +722,7 @@ impl<P: Protocol> Txn<P> {
         let words = WordsCopy::new(span.start, self.worker.writes.scratch(at, len));
         observe(&words);
         let mut value = columns.load(&words);
-        self.remember(OfTable(columns), Some(&value));
+        self.remember(answer, OfTable(columns), Some(&value));
         let mut words = WordsCopy::new(span.start, self.worker.writes.scratch(at, len));
         let result = change(&mut value);
         let mut groups = staged.groups();
@@ -752,18 +781,21 @@ impl<P: Protocol> Txn<P> {
 
     /// Deletes a row.
     fn delete_row<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
-        if self.arrive()? {
+        let answer = self.arrive()?;
+        if answer == Answer::Old {
             return Ok(self.worker.recall.next()? != 0);
         }
         let deleted =
             if T::INDEXED == 0 { self.delete_in::<T>(key) } else { self.delete_with_entries::<T>(key) }?;
-        self.remember_word(deleted.into());
+        if answer == Answer::Remembered {
+            self.worker.recall.push(deleted.into());
+        }
         Ok(deleted)
     }
 
     /// Inserts a row.
     fn insert_row<T: Table>(&mut self, row: T) -> Result<()> {
-        if self.arrive()? {
+        if self.arrive()? == Answer::Old {
             return Ok(());
         }
         let key = row.key();
@@ -790,7 +822,7 @@ impl<P: Protocol> Txn<P> {
         groups: GroupSet,
         patch: impl FnOnce(&mut WriteSet, usize),
     ) -> Result<()> {
-        if self.arrive()? {
+        if self.arrive()? == Answer::Old {
             return Ok(());
         }
         let words: T::Words = encode_key(&key);
@@ -818,11 +850,10 @@ impl<P: Protocol> Txn<P> {
         projection: J,
         mut visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
     ) -> Result<()> {
-        if self.arrive()? {
-            return self.tell_again::<R, J>(projection, visit);
-        }
-        if !(P::PIECES && self.calling) {
-            return self.scan_leaves(scan, projection, |_, key, value| visit(key, value));
+        match self.arrive()? {
+            Answer::New => return self.scan_leaves(scan, projection, |_, key, value| visit(key, value)),
+            Answer::Old => return self.tell_again::<R, J>(projection, visit),
+            Answer::Remembered => {}
         }
         self.scan_leaves(scan, projection, |recall, key, value: J::Value| {
             recall.push(1);
@@ -830,7 +861,7 @@ impl<P: Protocol> Txn<P> {
             recall.push_words(cover(&projection), |words| projection.store(&value, words));
             visit(key, value)
         })?;
-        self.remember_word(0);
+        self.worker.recall.push(0);
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod plan;
 pub use check::Checked;
 pub use declare::{Declaration, Site, workload};
 pub use plan::Plan;
+pub(crate) use plan::{PlannedSite, PlannedType};
 
 use crate::error::Result;
 use crate::transaction::{ReadTransaction, Transaction};

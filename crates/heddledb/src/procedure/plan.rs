@@ -12,11 +12,13 @@ use super::{Declaration, workload};
 use heddledb_analysis::analysis::Until;
 use heddledb_analysis::{Analysis, Granularity, Options, Workload, analyse};
 
+use std::sync::Arc;
+
 /// A plan; see the module's header.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// By the number under which a type was registered; `None` once it was removed.
-    types: Vec<Option<PlannedType>>,
+    types: Vec<Option<Arc<PlannedType>>>,
     analysis: Option<Analysis>,
 }
 
@@ -34,16 +36,19 @@ pub(crate) struct PlannedType {
 pub(crate) struct PlannedSite {
     /// Its piece.
     pub piece: u16,
+    /// Where its piece's vertex stands in the order of all, from 1.
+    pub rank: u16,
     /// What it accesses must be tracked.
     pub tracked: bool,
+    /// What is done here must be remembered for another execution of the body. If not, it is only read, and can
+    /// be read again: it is checked at the commit, and its own transaction writes it nowhere.
+    pub remembered: bool,
 }
 
 /// What a runtime knows of a piece.
 #[derive(Debug)]
 pub(crate) struct PlannedPiece {
-    /// Where its vertex stands in the order of all, from 1.
-    pub rank: u16,
-    /// By type: has a C-edge with a piece there. Where it has none, waiting for a rank means waiting for a
+    /// By type: it has a C-edge with a piece there. Where it has none, waiting for a rank means waiting for a
     /// rendezvous piece (IC3 §4.2).
     pub direct: Vec<bool>,
 }
@@ -65,9 +70,9 @@ impl Plan {
         let analysis = analyse(workload, &options);
         // By the place in the analysis, the number here.
         let numbers: Vec<usize> = (0..registered.len()).filter(|&number| registered[number]).collect();
-        let mut types: Vec<Option<PlannedType>> = registered.iter().map(|_| None).collect();
+        let mut types: Vec<Option<Arc<PlannedType>>> = registered.iter().map(|_| None).collect();
         for (place, &number) in numbers.iter().enumerate() {
-            types[number] = Some(PlannedType::new(&analysis, place, &numbers, registered.len()));
+            types[number] = Some(Arc::new(PlannedType::new(&analysis, place, &numbers, registered.len())));
         }
         Self { types, analysis: Some(analysis) }
     }
@@ -78,7 +83,7 @@ impl Plan {
     }
 
     /// A type that is registered.
-    pub(crate) fn of_type(&self, number: usize) -> Option<&PlannedType> {
+    pub(crate) fn of_type(&self, number: usize) -> Option<&Arc<PlannedType>> {
         self.types.get(number).and_then(Option::as_ref)
     }
 
@@ -98,13 +103,16 @@ impl PlannedType {
             for site in piece.sites.clone() {
                 debug_assert_eq!(site, first + sites.len(), "sites come in order");
                 let tracked = piece.tracked && conflicts(analysis, site);
-                sites.push(PlannedSite { piece: number as u16, tracked });
+                let writes = analysis.graph.sites[site].access.mode.writes();
+                let remembered = tracked || writes || rewrites(analysis, site);
+                let rank = piece.rank as u16;
+                sites.push(PlannedSite { piece: number as u16, rank, tracked, remembered });
             }
             let mut direct = vec![false; types];
             for wait in &piece.waits {
                 direct[numbers[wait.on]] = matches!(wait.until, Until::Piece(_));
             }
-            pieces.push(PlannedPiece { rank: piece.rank as u16, direct });
+            pieces.push(PlannedPiece { direct });
         }
         Self { sites, pieces }
     }
@@ -114,6 +122,16 @@ impl PlannedType {
 fn conflicts(analysis: &Analysis, site: usize) -> bool {
     let sites = &analysis.graph.sites;
     sites.iter().any(|other| !sites[site].footprint.meets(&other.footprint).is_empty())
+}
+
+/// Whether a transaction writes what it reads at a site.
+fn rewrites(analysis: &Analysis, site: usize) -> bool {
+    let site = &analysis.graph.sites[site];
+    let read = &site.footprint;
+    analysis.graph.sites.iter().filter(|other| other.transaction == site.transaction).any(|other| {
+        let wrote = &other.footprint;
+        wrote.table == read.table && (wrote.writes.overlap(&read.reads) || wrote.adds.overlap(&read.reads))
+    })
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
@@ -136,7 +154,9 @@ mod tests {
         let of_type = plan.of_type(0).unwrap();
         let tracked: Vec<bool> = of_type.sites.iter().map(|site| site.tracked).collect();
         assert_eq!(tracked, [false, true, true, false]);
-        let ranks: Vec<u16> = of_type.pieces.iter().map(|piece| piece.rank).collect();
+        let remembered: Vec<bool> = of_type.sites.iter().map(|site| site.remembered).collect();
+        assert_eq!(remembered, [false, true, true, true]);
+        let ranks: Vec<u16> = of_type.sites.iter().map(|site| site.rank).collect();
         assert!(ranks.windows(2).all(|pair| pair[0] < pair[1]), "{ranks:?}");
         assert!(of_type.pieces[2].direct[0] && !of_type.pieces[3].direct[0]);
     }
@@ -146,6 +166,13 @@ mod tests {
         let text = "workload w\ntxn t\nadd a cols x\nadd b cols x\nend";
         assert!(plan(text, true).of_type(0).unwrap().sites.iter().all(|site| !site.tracked));
         assert!(plan(text, false).of_type(0).unwrap().sites.iter().all(|site| site.tracked));
+    }
+
+    #[test]
+    fn what_a_transaction_rewrites_is_remembered() {
+        let plan = plan("workload w\ntxn t\nread a cols x causal\nupdate b\nupdate a cols x\nend", true);
+        let sites = &plan.of_type(0).unwrap().sites;
+        assert!(!sites[0].tracked && sites[0].remembered);
     }
 
     #[test]

@@ -322,6 +322,7 @@ impl Protocol for Locking {
         record: RecordRef,
         _: &'static Layout,
         groups: GroupSet,
+        _: usize,
     ) -> Result<(), Conflict> {
         local.ensure(record, groups, true)
     }

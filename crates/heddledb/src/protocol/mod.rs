@@ -62,6 +62,15 @@ pub enum Seal {
     Busy,
 }
 
+/// Where a call has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// At another piece than before.
+    pub another_piece: bool,
+    /// At a site whose answer has to be remembered.
+    pub remembered: bool,
+}
+
 /// What every verb of a protocol gets to see of its worker and database.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
@@ -128,13 +137,14 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// Whether the row exists, for a write that does not read. Not validated: `commit` finds out.
     fn peek(local: &mut Self::Local, record: RecordRef) -> bool;
 
-    /// Announces a write to column groups of a record.
+    /// Announces a write to column groups of a record, which is that of the given number in the write set.
     fn write(
         local: &mut Self::Local,
         env: Env<'_>,
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
+        number: usize,
     ) -> Result<(), Conflict>;
 
     /// A gap was looked at and what it did not hold matters.
@@ -190,10 +200,22 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// The attempt that has begun is a call of the procedure with that number in the plan.
     fn call(_local: &mut Self::Local, _plan: &Arc<Plan>, _of_type: usize) {}
 
-    /// The next access stands at a site of the procedure. Ends the piece before, if this is another; true if
-    /// so.
-    fn arrive(_local: &mut Self::Local, _writes: &mut WriteSet, _site: u16) -> Result<bool, Conflict> {
-        Ok(false)
+    /// The next access stands at a site of the procedure. Ends the piece before, if this is another.
+    fn arrive(_local: &mut Self::Local, _writes: &mut WriteSet, _site: u16) -> Result<Arrived, Conflict> {
+        Ok(Arrived { another_piece: false, remembered: false })
+    }
+
+    /// The next access stands at a site of a piece that stands. Whether its answer was remembered; if not, it is
+    /// made again, as one that is not tracked.
+    fn arrive_again(_local: &mut Self::Local, _site: u16) -> bool {
+        true
+    }
+
+    /// This attempt has just added a record, so it knows that there is no row; true if it need not look, and
+    /// the write need not be announced.
+    #[inline(always)]
+    fn fresh(_local: &mut Self::Local, _record: RecordRef, _layout: &'static Layout, _number: usize) -> bool {
+        false
     }
 
     /// Ends the last piece.

@@ -164,6 +164,7 @@ impl Protocol for Silo {
         _: RecordRef,
         _: &'static Layout,
         _: GroupSet,
+        _: usize,
     ) -> Result<(), Conflict> {
         Ok(())
     }

@@ -377,6 +377,7 @@ impl Protocol for TicToc {
         _: RecordRef,
         _: &'static Layout,
         _: GroupSet,
+        _: usize,
     ) -> Result<(), Conflict> {
         Ok(())
     }

@@ -84,6 +84,7 @@ impl Protocol for Unprotected {
         _: RecordRef,
         _: &'static Layout,
         _: GroupSet,
+        _: usize,
     ) -> Result<(), Conflict> {
         Ok(())
     }

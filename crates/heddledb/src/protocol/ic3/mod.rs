@@ -49,14 +49,14 @@ mod images;
 mod slots;
 
 use super::reads::{GapSet, PAUSES, ReadSet};
-use super::{Env, Intent, Protocol, Seal};
+use super::{Arrived, Env, Intent, Protocol, Seal};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
 use crate::mutant::{Mutant, planted};
-use crate::procedure::Plan;
+use crate::procedure::{Plan, PlannedSite, PlannedType};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{Ordering, Wait, Work, decided, fence, note, point, work};
@@ -114,6 +114,8 @@ impl super::Shared for Shared {
 struct Item {
     at: Accessed,
     layout: &'static Layout,
+    /// The number in the write set; only if `writes`.
+    write: u32,
     /// The value version that was read; only if `reads`.
     value: u32,
     reads: bool,
@@ -122,6 +124,13 @@ struct Item {
     access: u64,
     /// Another item is the same group; that one has taken over what this one does.
     double: bool,
+}
+
+impl Item {
+    #[inline(always)]
+    fn new(at: Accessed, layout: &'static Layout) -> Self {
+        Self { at, layout, write: 0, value: 0, reads: false, writes: false, access: 0, double: false }
+    }
 }
 
 /// A transaction that this one depends on.
@@ -163,8 +172,8 @@ pub struct Local {
     worker: usize,
     generation: u64,
     running: Running,
-    plan: Option<Arc<Plan>>,
-    of_type: usize,
+    /// What the plan says of its type.
+    plan: Option<Arc<PlannedType>>,
     /// The piece that runs and its rank, once there is one.
     piece: Option<(u16, u16)>,
     /// What is accessed next is tracked.
@@ -203,6 +212,12 @@ pub struct Local {
 const LATCH_TRIES: u32 = 8;
 
 impl Local {
+    /// What the plan says of a site.
+    #[inline(always)]
+    fn planned(&self, site: u16) -> Option<PlannedSite> {
+        self.plan.as_ref()?.sites.get(site as usize).copied()
+    }
+
     fn id(&self) -> Id {
         Id::new(self.worker, self.generation)
     }
@@ -223,6 +238,9 @@ impl Local {
         groups: GroupSet,
         mut copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
+        if groups.is_power_of_two() {
+            return self.read_group(record, layout, groups.trailing_zeros() as usize, copy);
+        }
         loop {
             self.looks.clear();
             for group in Groups(groups) {
@@ -233,16 +251,35 @@ impl Local {
             let same = |(group, look): (usize, &Look)| Accessed::new(record, group).stands(look);
             if Groups(groups).zip(&self.looks).all(same) {
                 for (group, look) in Groups(groups).zip(&self.looks) {
-                    self.items.push(Item {
-                        at: Accessed::new(record, group),
-                        layout,
-                        value: look.value(),
-                        reads: true,
-                        writes: false,
-                        access: 0,
-                        double: false,
-                    });
+                    let at = Accessed::new(record, group);
+                    self.items.push(Item { value: look.value(), reads: true, ..Item::new(at, layout) });
                 }
+                return Ok(value);
+            }
+        }
+    }
+
+    /// The same for one group, as is usual.
+    #[inline]
+    fn read_group<R>(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        group: usize,
+        mut copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        let at = Accessed::new(record, group);
+        loop {
+            let look = at.look()?;
+            let value = look.present.then(|| match look.source {
+                Source::Committed(_) => copy(RecordData::new(record, data_base::<Ic3>(layout))),
+                Source::Shown(accessor) => {
+                    let start = layout.groups[group].span.start;
+                    copy(RecordData::new(accessor.block(), IMAGE.wrapping_sub(start)))
+                }
+            });
+            if at.stands(&look) {
+                self.items.push(Item { value: look.value(), reads: true, ..Item::new(at, layout) });
                 return Ok(value);
             }
         }
@@ -260,12 +297,6 @@ impl Local {
         let shown = |look: &Look| matches!(look.source, Source::Shown(_));
         if !self.looks.iter().any(shown) {
             return copy(RecordData::new(record, base));
-        }
-        if let ([Look { source: Source::Shown(accessor), .. }], Some(group)) =
-            (&self.looks[..], Groups(groups).next())
-        {
-            let span = layout.groups[group].span;
-            return copy(RecordData::new(accessor.block(), IMAGE.wrapping_sub(span.start)));
         }
         // Groups from different places: put together in memory of our own.
         let row = self.images.take(layout.words, &self.shared.chunks);
@@ -341,8 +372,7 @@ impl Local {
     /// Whether a piece has a C-edge with a transaction's type.
     fn has_edge(&self, piece: u16, id: Id) -> bool {
         let of_type = self.shared.slots.of_type(id);
-        let plan = self.plan.as_ref().and_then(|plan| plan.of_type(self.of_type));
-        plan.is_some_and(|plan| plan.pieces[piece as usize].direct.get(of_type) == Some(&true))
+        self.plan.as_ref().is_some_and(|plan| plan.pieces[piece as usize].direct.get(of_type) == Some(&true))
     }
 
     /// Another comes first.
@@ -401,26 +431,44 @@ impl Local {
     }
 
     /// Latches all that the piece accessed, and checks that it is what it was.
+    #[inline]
     fn latch_items(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
-        let mut tries = Wait::new();
+        for at in 0..self.items.len() {
+            let item = &mut self.items[at];
+            // Mostly nobody else is there, and what is written was read.
+            match item.at.try_latch() {
+                Ok(Some(access)) if item.reads && (access >> 32) as u32 == item.value => item.access = access,
+                Ok(Some(access)) => {
+                    item.at.unlatch_unchanged(access);
+                    return self.latch_with_patience(at, writes);
+                }
+                _ => return self.latch_with_patience(at, writes),
+            }
+        }
+        Ok(())
+    }
+
+    /// The same where it takes more; the first `latched` items are.
+    #[cold]
+    fn latch_with_patience(&mut self, latched: usize, writes: &WriteSet) -> Result<(), Conflict> {
+        let (mut at, mut tries) = (latched, Wait::new());
         loop {
-            let mut at = 0;
             let outcome = loop {
                 if at == self.items.len() {
-                    break Ok(());
+                    return Ok(());
                 }
                 if let Err(conflict) = self.latch_item(at, writes) {
-                    break Err(conflict);
+                    break conflict;
                 }
                 at += 1;
             };
-            let Err(conflict) = outcome else { return Ok(()) };
             self.unlatch_items(at);
             // Someone has one of ours and may wait for another of ours.
-            if conflict != Conflict::Locked || tries.rounds() >= LATCH_TRIES {
-                return Err(conflict);
+            if outcome != Conflict::Locked || tries.rounds() >= LATCH_TRIES {
+                return Err(outcome);
             }
             tries.pause();
+            at = 0;
         }
     }
 
@@ -448,8 +496,8 @@ impl Local {
             item.reads && (access >> 32) as u32 != item.value && !planted(Mutant::Ic3PieceNotValidated);
         // A blind write saw the row there, or a placeholder missing, without a look that counts.
         let gone = item.writes && !item.reads && {
-            let write = writes.find(item.at.record).expect("a tracked write is in the write set");
-            item.at.is_present() != writes.writes()[write].was_present
+            let write = &writes.writes()[item.write as usize];
+            item.at.is_present() != write.was_present
         };
         if changed || gone {
             item.at.unlatch_unchanged(access);
@@ -468,7 +516,9 @@ impl Local {
         }
         first.value = value;
         first.reads |= item.reads;
-        first.writes |= item.writes;
+        if item.writes {
+            (first.writes, first.write) = (true, item.write);
+        }
         self.items[at].double = true;
         Ok(())
     }
@@ -514,8 +564,8 @@ impl Local {
     /// Enters an item into its group's list and learns on whom it depends. Under the latch.
     #[inline]
     fn enter(&mut self, at: usize, writes: &mut WriteSet) {
-        let Item { at, layout, reads, writes: writing, .. } = self.items[at];
-        let write = writing.then(|| writes.find(at.record).expect("a tracked write is in the write set"));
+        let Item { at, layout, reads, writes: writing, write, .. } = self.items[at];
+        let write = writing.then_some(write as usize);
         let blind = !reads && write.is_some_and(|write| writes.is_full(write));
         let mut older = at.newest();
         while let Some(accessor) = older {
@@ -711,7 +761,6 @@ impl Protocol for Ic3 {
             generation: 0,
             running: Running::Whole,
             plan: None,
-            of_type: 0,
             piece: None,
             tracked: false,
             doomed: false,
@@ -752,36 +801,53 @@ impl Protocol for Ic3 {
     }
 
     fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) {
-        if local.plan.as_ref().is_none_or(|known| !Arc::ptr_eq(known, plan)) {
-            local.plan = Some(Arc::clone(plan));
+        let planned = plan.of_type(of_type);
+        let same =
+            local.plan.as_ref().zip(planned).is_some_and(|(known, planned)| Arc::ptr_eq(known, planned));
+        if !same {
+            local.plan = planned.map(Arc::clone);
         }
-        local.of_type = of_type;
         local.generation += 1;
         local.running = Running::Pieces;
         local.shared.slots.begin(local.id(), of_type);
     }
 
     #[inline]
-    fn arrive(local: &mut Local, writes: &mut WriteSet, site: u16) -> Result<bool, Conflict> {
-        let plan = local.plan.as_ref().and_then(|plan| plan.of_type(local.of_type));
-        let Some(plan) = plan else { return Ok(false) };
-        // An undeclared site: checked when the transaction commits, like a closure's access.
-        let Some(site) = plan.sites.get(site as usize).copied() else {
+    fn arrive(local: &mut Local, writes: &mut WriteSet, site: u16) -> Result<Arrived, Conflict> {
+        let Some(site) = local.planned(site) else {
+            // An undeclared site: checked when the transaction commits, like a closure's access.
             local.tracked = false;
-            return Ok(false);
+            return Ok(Arrived { another_piece: false, remembered: true });
         };
-        let rank = plan.pieces[site.piece as usize].rank;
-        let another = local.piece.is_none_or(|(piece, _)| piece != site.piece);
-        if another {
+        let another_piece = local.piece.is_none_or(|(piece, _)| piece != site.piece);
+        if another_piece {
             local.end_piece(writes)?;
-            local.piece = Some((site.piece, rank));
+            local.piece = Some((site.piece, site.rank));
             (local.reads_before, local.gaps_before) = (local.reads.len(), local.gaps.len());
         }
         local.tracked = site.tracked;
-        if another && site.tracked && !local.options.optimistic_constraint {
-            local.wait_for_rank(site.piece, rank)?;
+        if another_piece && site.tracked && !local.options.optimistic_constraint {
+            local.wait_for_rank(site.piece, site.rank)?;
         }
-        Ok(another)
+        Ok(Arrived { another_piece, remembered: site.remembered })
+    }
+
+    fn arrive_again(local: &mut Local, site: u16) -> bool {
+        local.tracked = false;
+        local.planned(site).is_none_or(|site| site.remembered)
+    }
+
+    #[inline]
+    fn fresh(local: &mut Local, record: RecordRef, layout: &'static Layout, number: usize) -> bool {
+        if !local.tracked {
+            return false;
+        }
+        for group in 0..layout.groups.len() {
+            // Its value version was 0 when it was added, and anybody's write would have raised it.
+            let (at, write) = (Accessed::new(record, group), number as u32);
+            local.items.push(Item { reads: true, writes: true, write, ..Item::new(at, layout) });
+        }
+        true
     }
 
     fn finish(local: &mut Local, writes: &mut WriteSet) -> Result<(), Conflict> {
@@ -836,6 +902,7 @@ impl Protocol for Ic3 {
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
+        number: usize,
     ) -> Result<(), Conflict> {
         if !local.tracked {
             return Ok(());
@@ -845,16 +912,11 @@ impl Protocol for Ic3 {
             // Mostly what was read just now.
             let recent = local.items.iter_mut().rev().take(4).find(|item| item.at == at);
             match recent {
-                Some(item) => item.writes = true,
-                None => local.items.push(Item {
-                    at,
-                    layout,
-                    value: 0,
-                    reads: false,
-                    writes: true,
-                    access: 0,
-                    double: false,
-                }),
+                Some(item) => (item.writes, item.write) = (true, number as u32),
+                None => {
+                    let write = number as u32;
+                    local.items.push(Item { writes: true, write, ..Item::new(at, layout) });
+                }
             }
         }
         Ok(())
