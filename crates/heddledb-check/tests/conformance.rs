@@ -47,4 +47,6 @@ conformance! {
     no_wait NoWait;
     wait_die WaitDie;
     ic3 Ic3;
+    ic3_basic Ic3Basic;
+    ic3_contended Ic3Contended;
 }

@@ -670,7 +670,7 @@ fn start<P: Protocol>(
             boundaries,
             stores,
             counters: Counters::new(sessions),
-            procedures: Procedures::new(Plan::options(P::commutes(&options))),
+            procedures: Procedures::new(Plan::options(P::commutes(&options)), P::tracking(&options)),
             options,
             shared,
             sessions_max: sessions,

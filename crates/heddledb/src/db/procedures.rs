@@ -10,8 +10,8 @@
 
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
-use crate::procedure::{Declaration, Plan};
-use crate::sync::{AtomicU64, Mutex, Ordering, Wait, lock};
+use crate::procedure::{Declaration, Plan, Tracking};
+use crate::sync::{AtomicU64, Mutex, Ordering, Wait, lock, now_ns};
 use heddledb_analysis::Options;
 use std::any::TypeId;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub(crate) struct Procedures {
     /// Closed by so many.
     gate: AtomicU64,
     options: Options,
+    tracking: Tracking,
 }
 
 struct State {
@@ -53,9 +54,15 @@ pub(crate) struct Known {
 }
 
 impl Procedures {
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: Options, tracking: Tracking) -> Self {
         let state = State { types: Vec::new(), plan: Arc::default() };
-        Self { registered: Mutex::new(state), version: AtomicU64::new(1), gate: AtomicU64::new(0), options }
+        Self {
+            registered: Mutex::new(state),
+            version: AtomicU64::new(1),
+            gate: AtomicU64::new(0),
+            options,
+            tracking,
+        }
     }
 
     /// Adds a procedure, unless it is there.
@@ -99,7 +106,7 @@ impl Procedures {
     fn renew(&self, state: &mut State, clock: &EpochClock) -> Result<()> {
         let types: Vec<Option<Declaration>> =
             state.types.iter().map(|known| known.declared.as_deref().cloned()).collect();
-        let plan = Arc::new(Plan::new(&types, self.options));
+        let plan = Arc::new(Plan::new(&types, self.options, self.tracking));
         self.close();
         let quiet = clock.wait_passed(clock.now());
         if quiet.is_ok() {
@@ -109,6 +116,31 @@ impl Procedures {
         }
         self.open();
         quiet
+    }
+
+    /// Makes a vertex of the plan hot, or cold, unless somebody else changes the plan just now, or a transaction
+    /// does not end soon. The caller's has ended.
+    #[cold]
+    pub fn adapt(&self, known: &Known, vertex: u16, hot: bool, clock: &EpochClock) {
+        /// For how long others wait for it at most.
+        const PATIENCE_NS: u64 = 2_000_000;
+        let Ok(mut state) = self.registered.try_lock() else { return };
+        if !Arc::ptr_eq(&state.plan, &known.plan) {
+            return;
+        }
+        let plan = Arc::new(state.plan.with(vertex, hot));
+        self.close();
+        let (now, begun, mut wait) = (clock.now(), now_ns(), Wait::new());
+        while !clock.passed(now) && now_ns() - begun < PATIENCE_NS {
+            if !clock.advance() {
+                wait.pause();
+            }
+        }
+        if clock.passed(now) {
+            state.plan = plan;
+            self.version.fetch_add(1, Ordering::Release);
+        }
+        self.open();
     }
 
     /// The number of a procedure by its type.

@@ -200,7 +200,9 @@ impl<P: Protocol> Session<P> {
             txn.abort();
             return Err(Misuse::NotRegistered { name: name.to_owned() }.into());
         }
-        self.execute(body)
+        let outcome = self.execute(body);
+        self.txn_mut().adapt();
+        outcome
     }
 
     /// Executes a body whose attempt has begun, and its last piece again as long as that is enough.

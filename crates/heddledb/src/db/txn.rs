@@ -228,13 +228,24 @@ impl<P: Protocol> Txn<P> {
             return false;
         }
         if P::PIECES {
-            P::call(&mut worker.local, &worker.known.plan, number.into());
-            worker.recall.clear();
-            worker.placeholders_before = 0;
-            self.calling = true;
             (self.first_site, self.site) = (0, 0);
+            self.calling = P::call(&mut worker.local, &worker.known.plan, number.into());
+            if self.calling {
+                worker.recall.clear();
+                worker.placeholders_before = 0;
+            }
         }
         true
+    }
+
+    /// After an attempt of a call: lets the plan follow what was met.
+    #[inline(always)]
+    pub(super) fn adapt(&mut self) {
+        if P::PIECES
+            && let Some((vertex, hot)) = P::wish(&mut self.worker.local)
+        {
+            self.db.procedures.adapt(&self.worker.known, vertex, hot, &self.db.clock);
+        }
     }
 
     /// After a conflict in a call: true if its body is to be executed again, with the pieces that stand.
@@ -1093,6 +1104,7 @@ impl<P: Protocol> Reading for Txn<P> {
     fn at(&mut self, site: u16) -> &mut Self {
         if P::PIECES {
             self.site = self.first_site + site;
+            P::at(&mut self.worker.local, self.site);
         }
         self
     }

@@ -14,7 +14,7 @@ mod plan;
 
 pub use check::Checked;
 pub use declare::{Declaration, Site, workload};
-pub use plan::Plan;
+pub use plan::{Plan, Tracking};
 pub(crate) use plan::{PlannedSite, PlannedType};
 
 use crate::error::Result;

@@ -5,6 +5,12 @@
 //! other access may conflict with it, in a vertex where that matters. A site that is not tracked is checked
 //! when its transaction commits, like an access of a closure.
 //!
+//! **Hot and cold.** Tracking costs, and where transactions hardly meet it gains nothing. Which vertices are
+//! tracked is free to choose: what is not tracked takes effect at the commit, and commits follow the order of
+//! what is, so any choice is serializable. Under [`Tracking::Contended`] all vertices begin *cold*; one where
+//! commits fail becomes *hot*, and cold again when its pieces meet nobody. Each such step makes a new plan of
+//! the same analysis.
+//!
 //! Conflicts are those of column groups ([`Granularity::Group`]), because groups are what has versions and
 //! accessor lists (PITFALLS I6).
 
@@ -12,6 +18,7 @@ use super::{Declaration, workload};
 use heddledb_analysis::analysis::Until;
 use heddledb_analysis::{Analysis, Granularity, Options, Workload, analyse};
 
+use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// A plan; see the module's header.
@@ -19,8 +26,33 @@ use std::sync::Arc;
 pub struct Plan {
     /// By the number under which a type was registered; `None` once it was removed.
     types: Vec<Option<Arc<PlannedType>>>,
-    analysis: Option<Analysis>,
+    analysis: Option<Arc<Analysis>>,
+    /// By vertex of the analysis.
+    vertices: Vec<Vertex>,
 }
+
+/// Which conflicts between procedures are tracked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracking {
+    /// All that the analysis does not exclude, as in the paper.
+    #[default]
+    Always,
+    /// Those that come up often, for as long as they do.
+    Contended,
+}
+
+/// What becomes of a vertex.
+#[derive(Debug, Default)]
+struct Vertex {
+    hot: bool,
+    /// The span of epochs in which failures were last counted, and their number; 32 bits each.
+    failures: AtomicU64,
+}
+
+/// Failures in a span of epochs after which a vertex becomes hot.
+const HOT: u64 = 24;
+/// Epochs of a span, as a power of two: with the usual epochs a sixth of a second.
+const SPAN: u32 = 4;
 
 /// What a runtime knows of a type.
 #[derive(Debug)]
@@ -29,6 +61,8 @@ pub(crate) struct PlannedType {
     pub sites: Vec<PlannedSite>,
     /// Its pieces, in order.
     pub pieces: Vec<PlannedPiece>,
+    /// Any of its sites is tracked, so that it has to be executed piece by piece.
+    pub tracked: bool,
 }
 
 /// Where a site stands.
@@ -48,6 +82,8 @@ pub(crate) struct PlannedSite {
 /// What a runtime knows of a piece.
 #[derive(Debug)]
 pub(crate) struct PlannedPiece {
+    /// Its vertex in the analysis.
+    pub vertex: u16,
     /// By type: it has a C-edge with a piece there. Where it has none, waiting for a rank means waiting for a
     /// rendezvous piece (IC3 §4.2).
     pub direct: Vec<bool>,
@@ -55,26 +91,84 @@ pub(crate) struct PlannedPiece {
 
 impl Plan {
     /// Analyses the types that are registered. `None` stands for one that was removed.
-    pub(crate) fn new(types: &[Option<Declaration>], options: Options) -> Self {
+    pub(crate) fn new(types: &[Option<Declaration>], options: Options, tracking: Tracking) -> Self {
         Self::of_workload(
             &workload("registered", types.iter().flatten()),
             types.iter().map(Option::is_some),
             options,
+            tracking,
         )
     }
 
     /// The same of a workload. Of each number it says whether a type has it; they are those of the workload, in
     /// order.
-    fn of_workload(workload: &Workload, registered: impl Iterator<Item = bool>, options: Options) -> Self {
-        let registered: Vec<bool> = registered.collect();
-        let analysis = analyse(workload, &options);
+    fn of_workload(
+        workload: &Workload,
+        registered: impl Iterator<Item = bool>,
+        options: Options,
+        tracking: Tracking,
+    ) -> Self {
+        let analysis = Arc::new(analyse(workload, &options));
+        let hot = vec![tracking == Tracking::Always; analysis.vertices.len()];
+        Self::of_analysis(analysis, &registered.collect::<Vec<_>>(), &hot)
+    }
+
+    fn of_analysis(analysis: Arc<Analysis>, registered: &[bool], hot: &[bool]) -> Self {
         // By the place in the analysis, the number here.
         let numbers: Vec<usize> = (0..registered.len()).filter(|&number| registered[number]).collect();
         let mut types: Vec<Option<Arc<PlannedType>>> = registered.iter().map(|_| None).collect();
         for (place, &number) in numbers.iter().enumerate() {
-            types[number] = Some(Arc::new(PlannedType::new(&analysis, place, &numbers, registered.len())));
+            let planned = PlannedType::new(&analysis, place, &numbers, registered.len(), hot);
+            types[number] = Some(Arc::new(planned));
         }
-        Self { types, analysis: Some(analysis) }
+        let vertices = hot.iter().map(|&hot| Vertex { hot, ..Vertex::default() }).collect();
+        Self { types, analysis: Some(analysis), vertices }
+    }
+
+    /// The same plan with a vertex hot, or cold.
+    pub(crate) fn with(&self, vertex: u16, hot: bool) -> Self {
+        let Some(analysis) = &self.analysis else { return Self::default() };
+        let registered: Vec<bool> = self.types.iter().map(Option::is_some).collect();
+        let mut all: Vec<bool> = self.vertices.iter().map(|vertex| vertex.hot).collect();
+        if let Some(of_vertex) = all.get_mut(usize::from(vertex)) {
+            *of_vertex = hot;
+        }
+        Self::of_analysis(Arc::clone(analysis), &registered, &all)
+    }
+
+    /// How many vertices there are.
+    pub(crate) fn vertices(&self) -> usize {
+        self.vertices.len()
+    }
+
+    /// A commit has failed over what a cold vertex accesses. True if it happens so often that the vertex should
+    /// be hot.
+    #[cold]
+    pub(crate) fn failed(&self, vertex: u16, epoch: u64) -> bool {
+        let Some(vertex) = self.vertices.get(usize::from(vertex)) else { return false };
+        let span = (epoch >> SPAN) << 32;
+        // Relaxed throughout: a count that loses one now and then is as good.
+        let known = vertex.failures.load(Ordering::Relaxed);
+        let count = if known >> 32 == span >> 32 { (known & u64::from(u32::MAX)) + 1 } else { 1 };
+        vertex.failures.store(span | count, Ordering::Relaxed);
+        !vertex.hot && count >= HOT
+    }
+
+    /// The tables of the vertices that are hot, in the order of the vertices.
+    pub fn hot(&self) -> Vec<Vec<&str>> {
+        let Some(analysis) = &self.analysis else { return Vec::new() };
+        let tables = |at: usize| {
+            let mut tables = Vec::new();
+            for (of_type, piece) in &analysis.vertices[at].pieces {
+                for table in analysis.graph.tables(analysis.types[*of_type].pieces[*piece].sites.clone()) {
+                    if !tables.contains(&table) {
+                        tables.push(table);
+                    }
+                }
+            }
+            tables
+        };
+        (0..self.vertices.len()).filter(|&at| self.vertices[at].hot).map(tables).collect()
     }
 
     /// The options under which column groups are what conflicts.
@@ -89,12 +183,12 @@ impl Plan {
 
     /// The analysis behind it; `None` where nothing was ever registered.
     pub fn analysis(&self) -> Option<&Analysis> {
-        self.analysis.as_ref()
+        self.analysis.as_deref()
     }
 }
 
 impl PlannedType {
-    fn new(analysis: &Analysis, place: usize, numbers: &[usize], types: usize) -> Self {
+    fn new(analysis: &Analysis, place: usize, numbers: &[usize], types: usize, hot: &[bool]) -> Self {
         let of_type = &analysis.types[place];
         let first = analysis.graph.types[place].sites.start;
         let mut sites = Vec::new();
@@ -102,7 +196,7 @@ impl PlannedType {
         for (number, piece) in of_type.pieces.iter().enumerate() {
             for site in piece.sites.clone() {
                 debug_assert_eq!(site, first + sites.len(), "sites come in order");
-                let tracked = piece.tracked && conflicts(analysis, site);
+                let tracked = piece.tracked && hot[piece.vertex] && conflicts(analysis, site);
                 let writes = analysis.graph.sites[site].access.mode.writes();
                 let remembered = tracked || writes || rewrites(analysis, site);
                 let rank = piece.rank as u16;
@@ -112,9 +206,10 @@ impl PlannedType {
             for wait in &piece.waits {
                 direct[numbers[wait.on]] = matches!(wait.until, Until::Piece(_));
             }
-            pieces.push(PlannedPiece { direct });
+            pieces.push(PlannedPiece { vertex: piece.vertex as u16, direct });
         }
-        Self { sites, pieces }
+        let tracked = sites.iter().any(|site| site.tracked);
+        Self { sites, pieces, tracked }
     }
 }
 
@@ -143,7 +238,7 @@ mod tests {
     fn plan(text: &str, commutative: bool) -> Plan {
         let workload = parse(text).unwrap();
         let registered = workload.transactions.iter().map(|_| true);
-        Plan::of_workload(&workload, registered, Plan::options(commutative))
+        Plan::of_workload(&workload, registered, Plan::options(commutative), Tracking::Always)
     }
 
     #[test]
@@ -182,9 +277,26 @@ mod tests {
     }
 
     #[test]
+    fn a_vertex_becomes_hot_where_commits_fail_and_cold_again() {
+        let workload = parse("workload w\ntxn t\nupdate a reads a\nupdate b reads b\nend").unwrap();
+        let plan =
+            Plan::of_workload(&workload, std::iter::once(true), Plan::options(true), Tracking::Contended);
+        assert!(plan.hot().is_empty() && !plan.of_type(0).unwrap().tracked);
+        let vertex = plan.of_type(0).unwrap().pieces[1].vertex;
+        assert!((0..HOT - 1).all(|_| !plan.failed(vertex, 3)) && plan.failed(vertex, 3));
+        assert!(!plan.failed(vertex, 3 + (1 << SPAN)), "not so often");
+        let hot = plan.with(vertex, true);
+        assert_eq!(hot.hot(), [["b"]]);
+        let of_type = hot.of_type(0).unwrap();
+        assert!(of_type.tracked && of_type.sites[1].tracked && !of_type.sites[0].tracked);
+        assert!(hot.with(vertex, false).hot().is_empty());
+    }
+
+    #[test]
     fn removed_types_keep_their_number() {
         let workload = parse("workload w\ntxn t\nupdate a\nupdate b\nend").unwrap();
-        let plan = Plan::of_workload(&workload, [false, true].into_iter(), Plan::options(true));
+        let plan =
+            Plan::of_workload(&workload, [false, true].into_iter(), Plan::options(true), Tracking::Always);
         assert!(plan.of_type(0).is_none());
         assert_eq!(plan.of_type(1).unwrap().sites.len(), 2);
     }

@@ -77,6 +77,10 @@ registry! {
         "two-phase locking, the older waits, the younger aborts (WAIT_DIE)";
     Ic3 "ic3" Ic3, ic3::Options::FULL,
         "procedures show their writes piece by piece, in an order that static analysis keeps free of cycles (IC3)";
+    Ic3Basic "ic3-basic" Ic3, ic3::Options::BASIC,
+        "IC3 without its three optimisations: optimistic constraint, rendezvous pieces, commutative additions";
+    Ic3Contended "ic3-contended" Ic3, ic3::Options::CONTENDED,
+        "IC3 where procedures contend, commit by read validation where they do not";
 }
 
 impl fmt::Display for Kind {

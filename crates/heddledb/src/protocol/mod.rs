@@ -36,7 +36,7 @@ use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
-use crate::procedure::Plan;
+use crate::procedure::{Plan, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::table::{GroupSet, Layout};
 use std::fmt::Debug;
@@ -197,8 +197,26 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
         true
     }
 
-    /// The attempt that has begun is a call of the procedure with that number in the plan.
-    fn call(_local: &mut Self::Local, _plan: &Arc<Plan>, _of_type: usize) {}
+    /// Which conflicts between procedures are tracked.
+    fn tracking(_options: &Self::Options) -> Tracking {
+        Tracking::Always
+    }
+
+    /// The attempt that has begun is a call of the procedure with that number in the plan. True if it is to be
+    /// executed piece by piece.
+    fn call(_local: &mut Self::Local, _plan: &Arc<Plan>, _of_type: usize) -> bool {
+        false
+    }
+
+    /// The next access of a call stands at that site.
+    #[inline(always)]
+    fn at(_local: &mut Self::Local, _site: u16) {}
+
+    /// After an attempt: a vertex that had better be hot, or cold. Asked once.
+    #[inline(always)]
+    fn wish(_local: &mut Self::Local) -> Option<(u16, bool)> {
+        None
+    }
 
     /// The next access stands at a site of the procedure. Ends the piece before, if this is another.
     fn arrive(_local: &mut Self::Local, _writes: &mut WriteSet, _site: u16) -> Result<Arrived, Conflict> {

@@ -18,6 +18,8 @@ struct Read {
     record: RecordRef,
     stamp: u64,
     group: u8,
+    /// The protocol's, to know it by.
+    tag: u16,
 }
 
 /// The groups that an attempt has read, where `C` says that the stamps are.
@@ -60,6 +62,7 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
+        tag: u16,
         mut copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
         let start = self.reads.len();
@@ -68,7 +71,7 @@ impl<C: ConcurrencyWords> ReadSet<C> {
             for group in Groups(groups) {
                 let word = unlocked_stamp::<C>(record, group)?;
                 absent |= stamp::is_absent(word);
-                self.reads.push(Read { record, stamp: word, group: group as u8 });
+                self.reads.push(Read { record, stamp: word, group: group as u8, tag });
             }
             let value = (!absent).then(|| copy(RecordData::new(record, data_base::<C>(layout))));
             // Acquire fence, then relaxed loads: if any copied word came from a later writer, so
@@ -108,6 +111,16 @@ impl<C: ConcurrencyWords> ReadSet<C> {
             }
         }
         Ok(())
+    }
+
+    /// The tag of the first read that does not stand.
+    #[cold]
+    pub fn broken(&self) -> Option<u16> {
+        let stands = |read: &&Read| {
+            let word = read.record.word(C::stamp_word(read.group as usize)).load(Ordering::Relaxed);
+            word & !stamp::LOCK == read.stamp
+        };
+        self.reads.iter().find(|read| !stands(read)).map(|read| read.tag)
     }
 
     /// The latest time of a version that was read.

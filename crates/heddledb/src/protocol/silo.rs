@@ -149,7 +149,7 @@ impl Protocol for Silo {
         _: Intent,
         copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
-        local.reads.read(record, layout, groups, copy)
+        local.reads.read(record, layout, groups, 0, copy)
     }
 
     #[inline]

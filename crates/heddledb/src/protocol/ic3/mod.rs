@@ -18,7 +18,8 @@
 //! **Which pieces.** Only sites whose accesses may conflict in a way that matters are *tracked* like this.
 //! Everything else (most of what most transactions read) is read as committed and checked at the commit, like
 //! under Silo; additions that commute are deferred to it (§4.3). Where a whole transaction is not
-//! registered (a closure), all of it is.
+//! registered (a closure), all of it is. With [`Tracking::Contended`] so is what is hardly ever contended, and a
+//! call of which nothing is tracked is executed like a closure.
 //!
 //! **Closures beside procedures.** A transaction without pieces takes effect at one moment, its commit: it
 //! must find what it read still committed, and nobody who has not ended among the accessors of what it
@@ -56,7 +57,7 @@ use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
 use crate::mutant::{Mutant, planted};
-use crate::procedure::{Plan, PlannedSite, PlannedType};
+use crate::procedure::{Plan, PlannedSite, PlannedType, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{Ordering, Wait, Work, decided, fence, note, point, work};
@@ -81,13 +82,19 @@ pub struct Options {
     pub rendezvous: bool,
     /// Additions commute and are deferred to the commit (§4.3).
     pub commutative: bool,
+    /// Which conflicts are tracked. In the paper all are, wherever the analysis does not exclude them.
+    pub tracking: Tracking,
 }
 
 impl Options {
+    /// All of it, where transactions contend.
+    pub const CONTENDED: Self = Self { tracking: Tracking::Contended, ..Self::FULL };
     /// The paper's IC3 with all that its §4 adds.
-    pub const FULL: Self = Self { optimistic_constraint: true, rendezvous: true, commutative: true };
+    pub const FULL: Self =
+        Self { optimistic_constraint: true, rendezvous: true, commutative: true, tracking: Tracking::Always };
     /// Without what §4 adds.
-    pub const BASIC: Self = Self { optimistic_constraint: false, rendezvous: false, commutative: false };
+    pub const BASIC: Self =
+        Self { optimistic_constraint: false, rendezvous: false, commutative: false, ..Self::FULL };
 }
 
 impl Default for Options {
@@ -160,8 +167,10 @@ struct Lock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Running {
     /// Nothing, or a closure.
-    Whole,
-    /// A call, whose slot says that it runs.
+    Closure,
+    /// A call of which nothing is tracked.
+    Plain,
+    /// A call in pieces, whose slot says that it runs.
     Pieces,
 }
 
@@ -172,8 +181,15 @@ pub struct Local {
     worker: usize,
     generation: u64,
     running: Running,
+    plan: Option<Arc<Plan>>,
     /// What the plan says of its type.
-    plan: Option<Arc<PlannedType>>,
+    planned: Option<Arc<PlannedType>>,
+    /// The site of the next access.
+    site: u16,
+    /// A vertex that had better be hot, or cold.
+    wish: Option<(u16, bool)>,
+    /// By vertex: pieces that this worker has executed there, and those of them that met anybody.
+    met_at: Vec<(u32, u32)>,
     /// The piece that runs and its rank, once there is one.
     piece: Option<(u16, u16)>,
     /// What is accessed next is tracked.
@@ -215,11 +231,48 @@ impl Local {
     /// What the plan says of a site.
     #[inline(always)]
     fn planned(&self, site: u16) -> Option<PlannedSite> {
-        self.plan.as_ref()?.sites.get(site as usize).copied()
+        self.planned.as_ref()?.sites.get(site as usize).copied()
     }
 
     fn id(&self) -> Id {
         Id::new(self.worker, self.generation)
+    }
+
+    /// The commit has failed: a read that was not tracked has changed, or what would be written.
+    #[cold]
+    fn failed(&mut self, conflict: Conflict, clock: &EpochClock) -> Conflict {
+        if self.running != Running::Closure
+            && self.options.tracking == Tracking::Contended
+            && let Some(site) = self.reads.broken()
+            && let Some(site) = self.planned(site)
+            && let Some((planned, plan)) = self.planned.as_ref().zip(self.plan.as_ref())
+        {
+            let vertex = planned.pieces[site.piece as usize].vertex;
+            if plan.failed(vertex, clock.now()) {
+                self.wish = Some((vertex, true));
+            }
+        }
+        self.doom(conflict)
+    }
+
+    /// Counts a piece at a hot vertex, and whether it met anybody.
+    #[inline]
+    fn count(&mut self, piece: u16, met: bool) {
+        /// Pieces after which a vertex is judged.
+        const PIECES: u32 = 1 << 16;
+        /// Of so many pieces of a hot vertex one at least should meet anybody.
+        const RARE: u32 = 1 << 10;
+        let Some(planned) = &self.planned else { return };
+        let vertex = planned.pieces[piece as usize].vertex;
+        let counts = &mut self.met_at[vertex as usize];
+        counts.0 += 1;
+        counts.1 += u32::from(met);
+        if counts.0 == PIECES {
+            if counts.1 < PIECES / RARE && self.options.tracking == Tracking::Contended {
+                self.wish = Some((vertex, false));
+            }
+            *counts = (0, 0);
+        }
     }
 
     /// The transaction cannot go on, whatever piece is executed again.
@@ -372,7 +425,9 @@ impl Local {
     /// Whether a piece has a C-edge with a transaction's type.
     fn has_edge(&self, piece: u16, id: Id) -> bool {
         let of_type = self.shared.slots.of_type(id);
-        self.plan.as_ref().is_some_and(|plan| plan.pieces[piece as usize].direct.get(of_type) == Some(&true))
+        self.planned
+            .as_ref()
+            .is_some_and(|plan| plan.pieces[piece as usize].direct.get(of_type) == Some(&true))
     }
 
     /// Another comes first.
@@ -413,11 +468,13 @@ impl Local {
                 stamp.store(stamp.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
             }
         }
+        let alone = self.dependencies.len();
         for at in 0..self.items.len() {
             if !self.items[at].double {
                 self.enter(at, writes);
             }
         }
+        self.count(piece, self.dependencies.len() > alone);
         // Before the latches are let go: who finds our bit in a gap must find our rank.
         self.shared.slots.advance(self.id(), rank);
         self.has_shown = true;
@@ -714,8 +771,8 @@ impl Local {
     fn end(&mut self, committed: bool) {
         if self.running == Running::Pieces {
             self.shared.slots.end(self.id(), committed);
-            self.running = Running::Whole;
         }
+        self.running = Running::Closure;
         self.piece = None;
         self.tracked = false;
     }
@@ -759,8 +816,12 @@ impl Protocol for Ic3 {
             options: *options,
             worker,
             generation: 0,
-            running: Running::Whole,
+            running: Running::Closure,
             plan: None,
+            planned: None,
+            site: 0,
+            wish: None,
+            met_at: Vec::new(),
             piece: None,
             tracked: false,
             doomed: false,
@@ -800,16 +861,41 @@ impl Protocol for Ic3 {
         (local.reads_before, local.gaps_before) = (0, 0);
     }
 
-    fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) {
+    fn tracking(options: &Options) -> Tracking {
+        options.tracking
+    }
+
+    #[inline]
+    fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) -> bool {
+        if local.plan.as_ref().is_none_or(|known| !Arc::ptr_eq(known, plan)) {
+            local.plan = Some(Arc::clone(plan));
+            local.met_at.clear();
+            local.met_at.resize(plan.vertices(), (0, 0));
+        }
         let planned = plan.of_type(of_type);
         let same =
-            local.plan.as_ref().zip(planned).is_some_and(|(known, planned)| Arc::ptr_eq(known, planned));
+            local.planned.as_ref().zip(planned).is_some_and(|(known, planned)| Arc::ptr_eq(known, planned));
         if !same {
-            local.plan = planned.map(Arc::clone);
+            local.planned = planned.map(Arc::clone);
+        }
+        if !local.planned.as_ref().is_some_and(|planned| planned.tracked) {
+            local.running = Running::Plain;
+            return false;
         }
         local.generation += 1;
         local.running = Running::Pieces;
         local.shared.slots.begin(local.id(), of_type);
+        true
+    }
+
+    #[inline(always)]
+    fn at(local: &mut Local, site: u16) {
+        local.site = site;
+    }
+
+    #[inline(always)]
+    fn wish(local: &mut Local) -> Option<(u16, bool)> {
+        local.wish.take()
     }
 
     #[inline]
@@ -855,7 +941,7 @@ impl Protocol for Ic3 {
     }
 
     fn again(local: &mut Local) -> bool {
-        if local.doomed || local.running == Running::Whole {
+        if local.doomed || local.running != Running::Pieces {
             return false;
         }
         local.items.clear();
@@ -882,7 +968,7 @@ impl Protocol for Ic3 {
         if local.tracked {
             local.read_tracked(record, layout, groups, copy)
         } else {
-            local.reads.read(record, layout, groups, copy)
+            local.reads.read(record, layout, groups, local.site, copy)
         }
     }
 
@@ -953,9 +1039,10 @@ impl Protocol for Ic3 {
                 if slot == local.worker || planted(Mutant::Ic3InsertIgnoresScanners) {
                     continue;
                 }
-                if !local.tracked {
+                // What a call inserts untracked, nobody scans tracked.
+                if local.running == Running::Closure {
                     local.met.push(id);
-                } else if executed >= rank {
+                } else if local.tracked && executed >= rank {
                     local.depend(id, false);
                 }
             }
@@ -979,18 +1066,18 @@ impl Protocol for Ic3 {
         work(Work::Checks(local.reads.len() + writes.writes().len()));
         if writes.is_empty() {
             fence(Ordering::Acquire);
-            local.reads.validate(|_, _| false).map_err(|conflict| local.doom(conflict))?;
+            local.reads.validate(|_, _| false).map_err(|conflict| local.failed(conflict, env.clock))?;
             local.gaps.validate().map_err(|conflict| local.doom(conflict))?;
             let time = local.newest_read(env.clock);
             local.withdraw(true);
             local.end(true);
             return Ok(time);
         }
-        local.lock(writes).map_err(|conflict| local.doom(conflict))?;
+        local.lock(writes).map_err(|conflict| local.failed(conflict, env.clock))?;
         point("locked");
         let epoch = env.clock.commit_epoch();
         let own = |record, group| writes.covers(record, group);
-        local.reads.validate(own).map_err(|conflict| local.doom(conflict))?;
+        local.reads.validate(own).map_err(|conflict| local.failed(conflict, env.clock))?;
         local.gaps.validate().map_err(|conflict| local.doom(conflict))?;
         if !local.met_have_ended() {
             return Err(local.doom(Conflict::Accessed));
