@@ -12,6 +12,8 @@ pub mod arguments;
 pub mod tpcc;
 pub mod ycsb;
 
+mod batch;
+mod missing;
 mod random;
 mod verdict;
 
