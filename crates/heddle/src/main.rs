@@ -172,6 +172,7 @@ mod tests {
                 tpcc.workload().and_then(|_| tpcc.common.recovery().plan())
             }
             Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
+            Some(WorkloadArguments::Micro(micro)) => micro.workload().and_then(|_| micro.common.plan()),
             Some(WorkloadArguments::Snapshots(_)) | None => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
@@ -184,6 +185,7 @@ mod tests {
         let plan = match &sim.command {
             SimCommand::Tpcc(tpcc) => tpcc.workload().and_then(|_| tpcc.common.plan()),
             SimCommand::Ycsb(ycsb) => ycsb.workload().and_then(|_| ycsb.common.plan()),
+            SimCommand::Micro(micro) => micro.workload().and_then(|_| micro.common.plan()),
             _ => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
@@ -251,6 +253,9 @@ mod tests {
             ("bench ycsb --records 3 --ops 2", "at least one access, and twice as many records"),
             ("bench ycsb --field-bytes 11", "give 10 or 100"),
             ("bench ycsb --preset d --reads 99", "add up to more than 100"),
+            ("bench micro --pieces 65", "65 is not in 1..=64"),
+            ("bench micro --scope 200000", "the scope is 1 to the number of rows, 100000"),
+            ("bench micro --read-place between", "give among, before or after"),
             ("bench tpcd", "unrecognized subcommand 'tpcd'"),
             ("bench tpcc --speed 3", "unexpected argument '--speed'"),
         ];
@@ -313,6 +318,7 @@ mod tests {
             ("sim ycsb --theta 1", "a number from 0 to below 1"),
             ("sim ycsb --records 3 --ops 2", "at least one access, and twice as many records"),
             ("sim ycsb --read-only never", "give serializable or snapshot"),
+            ("sim micro --rows 100 --scope 99", "leaves out 8 of them at least"),
             ("sim tpcc --seconds 3", "unexpected argument '--seconds'"),
             ("sim tpcd", "unrecognized subcommand 'tpcd'"),
         ];

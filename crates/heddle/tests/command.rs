@@ -93,7 +93,7 @@ fn ycsb_writes_json_to_the_standard_output() {
 #[test]
 fn the_list_has_workloads_and_protocols() {
     let list = text(&heddle("bench --list").stdout);
-    for word in ["tpcc", "ycsb", "silo", "tictoc", "no-wait", "wait-die", "unprotected"] {
+    for word in ["tpcc", "ycsb", "micro", "silo", "tictoc", "no-wait", "wait-die", "unprotected"] {
         assert!(list.contains(word), "{list}");
     }
 }
@@ -101,7 +101,7 @@ fn the_list_has_workloads_and_protocols() {
 #[test]
 fn refusals_are_one_line_and_exit_with_two() {
     let cases = [
-        ("bench", "name a workload, tpcc or ycsb"),
+        ("bench", "name a workload, such as tpcc or ycsb"),
         ("bench tpcc --protocol unprotected --threads 2", "1 thread only"),
         ("bench tpcc --protocol magic", "choose from unprotected, silo"),
         ("bench tpcc --json no/such/folder/out.json", "name a file in a folder that exists"),

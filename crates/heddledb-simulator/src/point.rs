@@ -9,6 +9,7 @@ use heddledb::protocol::{Kind, Visitor};
 use heddledb::simulation::{Counts, Failure, Settings, clock, costs, counts, free, simulate, steps};
 use heddledb::sync::thread;
 use heddledb::{Conflict, Database, Error, Protocol};
+use heddledb_workloads::micro::Micro;
 use heddledb_workloads::tpcc::Tpcc;
 use heddledb_workloads::ycsb::Ycsb;
 use heddledb_workloads::{Check, ReadOnly, Workload};
@@ -85,6 +86,8 @@ pub enum Subject {
     Tpcc(Arc<Tpcc>),
     /// YCSB.
     Ycsb(Arc<Ycsb>),
+    /// IC3's microbenchmark.
+    Micro(Arc<Micro>),
 }
 
 impl From<Tpcc> for Subject {
@@ -99,12 +102,19 @@ impl From<Ycsb> for Subject {
     }
 }
 
+impl From<Micro> for Subject {
+    fn from(workload: Micro) -> Self {
+        Self::Micro(Arc::new(workload))
+    }
+}
+
 impl Subject {
     /// Its name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Tpcc(workload) => workload.name(),
             Self::Ycsb(workload) => workload.name(),
+            Self::Micro(workload) => workload.name(),
         }
     }
 
@@ -113,6 +123,7 @@ impl Subject {
         match self {
             Self::Tpcc(workload) => Workload::parameters(&**workload),
             Self::Ycsb(workload) => Workload::parameters(&**workload),
+            Self::Micro(workload) => Workload::parameters(&**workload),
         }
     }
 
@@ -121,6 +132,7 @@ impl Subject {
         match self {
             Self::Tpcc(workload) => workload.kinds(),
             Self::Ycsb(workload) => workload.kinds(),
+            Self::Micro(workload) => workload.kinds(),
         }
     }
 
@@ -137,6 +149,10 @@ impl Subject {
             }
             Self::Ycsb(like) => {
                 let workload = Arc::new(Ycsb::new(*like.parameters())?);
+                kind.visit(Run { workload, load, settings })
+            }
+            Self::Micro(like) => {
+                let workload = Arc::new(Micro::new(*like.parameters())?);
                 kind.visit(Run { workload, load, settings })
             }
         }

@@ -9,6 +9,7 @@
 
 #[cfg(feature = "arguments")]
 pub mod arguments;
+pub mod micro;
 pub mod tpcc;
 pub mod ycsb;
 

@@ -30,7 +30,9 @@ use calibrate::CalibrateArguments;
 use clap::{Args, Subcommand};
 use costs::CostsArguments;
 use heddledb_simulator::point::Subject;
-use heddledb_simulator::workloads::arguments::{TpccArguments, WorkloadArguments, YcsbArguments};
+use heddledb_simulator::workloads::arguments::{
+    MicroArguments, TpccArguments, WorkloadArguments, YcsbArguments,
+};
 use search::{HuntArguments, ReplayArguments};
 use shapes::ShapesArguments;
 
@@ -51,6 +53,9 @@ pub enum SimCommand {
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(Box<Simulated<YcsbArguments>>),
+    /// IC3's microbenchmark: pieces of four updates, each on a table of its own
+    #[command(after_help = MICRO_EXAMPLES)]
+    Micro(Box<Simulated<MicroArguments>>),
     /// Search for bugs: small simulations from seeds, judged
     #[command(after_help = search::HUNT_EXAMPLES)]
     Hunt(HuntArguments),
@@ -94,11 +99,17 @@ Examples:
   heddle sim ycsb --preset high --records 100000 --cores 1,16,256 --protocol all
   heddle sim ycsb --preset b --records 100000 --costs machine.costs --json -";
 
+const MICRO_EXAMPLES: &str = "\
+Examples:
+  heddle sim micro --quick --rows 1000
+  heddle sim micro --rows 10000 --scope 10 --cores 1,16,64 --protocol all";
+
 /// Runs the command. True if every check held.
 pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
     match &arguments.command {
         SimCommand::Tpcc(tpcc) => run(tpcc, command),
         SimCommand::Ycsb(ycsb) => run(ycsb, command),
+        SimCommand::Micro(micro) => run(micro, command),
         SimCommand::Hunt(arguments) => search::hunt(arguments),
         SimCommand::Replay(arguments) => search::replay(arguments),
         SimCommand::Shapes(arguments) => {
@@ -156,6 +167,11 @@ mod tests {
             SimCommand::Ycsb(ycsb) => points::measure(
                 &ycsb.workload().unwrap().into(),
                 &ycsb.common.plan().unwrap(),
+                unhurried(&line),
+            ),
+            SimCommand::Micro(micro) => points::measure(
+                &micro.workload().unwrap().into(),
+                &micro.common.plan().unwrap(),
                 unhurried(&line),
             ),
             _ => panic!("no workload"),

@@ -1,0 +1,158 @@
+//! The tables of the microbenchmark, and its transaction: both go by their number, so both come from one
+//! list.
+//!
+//! A static analysis tells accesses apart by table, so each piece has a table type of its own. A run
+//! declares and loads the first ones only; of the others there is code, but no data.
+#![allow(missing_docs, reason = "sixty-four tables alike")]
+
+use super::{GaveUp, Input};
+use crate::random::mix;
+use heddledb::{Builder, Column, Database, Error, Protocol, Result, Table, Transaction};
+use std::hint::black_box;
+
+/// How many tables there are.
+pub const TABLES: usize = 64;
+/// Bytes of a row beside its key and its counter.
+const FILLER: usize = 92;
+
+/// What the tables have in common.
+pub trait Counted: Table<Key = u64> + std::fmt::Debug {
+    /// The counter.
+    const COUNT: Column<Self, u64>;
+    /// A row.
+    fn new(key: u64, count: u64, filler: [u8; FILLER]) -> Self;
+    /// The counter and the rest of the value.
+    fn value(&self) -> (u64, [u8; FILLER]);
+}
+
+/// The filler of row `key` of table `number`: a hash of both.
+fn filler(number: usize, key: u64) -> [u8; FILLER] {
+    let mut bytes = [0; FILLER];
+    let mut word = mix(key.wrapping_mul(TABLES as u64) + number as u64);
+    for chunk in bytes.chunks_mut(8) {
+        chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+        word = mix(word);
+    }
+    bytes
+}
+
+/// A row as loaded.
+pub(super) fn loaded_row<R: Counted>(number: usize, key: u64) -> R {
+    R::new(key, 0, filler(number, key))
+}
+
+/// Whether a row differs from what was loaded in its counter alone.
+pub(super) fn intact<R: Counted>(number: usize, key: u64, row: &R) -> bool {
+    row.key() == key && row.value().1 == filler(number, key)
+}
+
+/// Something that is done to each table of a run.
+pub(super) trait Each<P: Protocol> {
+    /// Table `number`.
+    fn table<R: Counted>(&mut self, number: usize, db: &Database<P>) -> Result<()>;
+}
+
+macro_rules! tables {
+    ($($name:ident $number:literal)*) => {
+        $(
+            /// One table: 64-bit key, 100 bytes of value that begin with a counter.
+            #[derive(Table, Clone, Copy, Debug, PartialEq)]
+            #[table(hash)]
+            pub struct $name {
+                #[key]
+                pub key: u64,
+                pub count: u64,
+                pub filler: [u8; FILLER],
+            }
+
+            impl Counted for $name {
+                const COUNT: Column<Self, u64> = Self::count;
+                fn new(key: u64, count: u64, filler: [u8; FILLER]) -> Self {
+                    Self { key, count, filler }
+                }
+                fn value(&self) -> (u64, [u8; FILLER]) {
+                    (self.count, self.filler)
+                }
+            }
+        )*
+
+        /// Declares the first `tables` tables, with `rows` rows each.
+        pub(super) fn declare<P: Protocol>(mut builder: Builder<P>, tables: usize, rows: usize) -> Builder<P> {
+            $(
+                if $number < tables {
+                    builder = builder.table::<$name>(rows);
+                }
+            )*
+            builder
+        }
+
+        /// Does something to each of the first `tables` tables, in order.
+        pub(super) fn each<P: Protocol>(tables: usize, db: &Database<P>, what: &mut impl Each<P>) -> Result<()> {
+            $(
+                if $number < tables {
+                    what.table::<$name>($number, db)?;
+                }
+            )*
+            Ok(())
+        }
+
+        /// The transaction: piece after piece, from the first table to the last.
+        pub(super) fn forwards<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
+            $(
+                if let Some(piece) = input.piece($number) {
+                    for access in piece {
+                        if access.update {
+                            tx.update_columns(access.key, $name::count, |count| *count += 1)?;
+                        } else {
+                            black_box(tx.get_columns(access.key, $name::count)?);
+                        }
+                    }
+                    if input.gives_up_after($number) {
+                        return Err(Error::user(GaveUp));
+                    }
+                }
+            )*
+            Ok(())
+        }
+
+        backwards!([$($name $number)*]);
+    };
+}
+
+/// The list of tables turned round, and the transaction that goes through it.
+macro_rules! backwards {
+    ([$name:ident $number:literal $($more:tt)*] $($done:tt)*) => {
+        backwards!([$($more)*] $name $number $($done)*);
+    };
+    ([] $($name:ident $number:literal)*) => {
+        /// The same pieces, from the last table to the first.
+        pub(super) fn backwards<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
+            $(
+                if let Some(piece) = input.piece($number) {
+                    for access in piece {
+                        if access.update {
+                            tx.update_columns(access.key, $name::count, |count| *count += 1)?;
+                        } else {
+                            black_box(tx.get_columns(access.key, $name::count)?);
+                        }
+                    }
+                    if input.gives_up_after($number) {
+                        return Err(Error::user(GaveUp));
+                    }
+                }
+            )*
+            Ok(())
+        }
+    };
+}
+
+tables! {
+    Table0 0 Table1 1 Table2 2 Table3 3 Table4 4 Table5 5 Table6 6 Table7 7
+    Table8 8 Table9 9 Table10 10 Table11 11 Table12 12 Table13 13 Table14 14 Table15 15
+    Table16 16 Table17 17 Table18 18 Table19 19 Table20 20 Table21 21 Table22 22 Table23 23
+    Table24 24 Table25 25 Table26 26 Table27 27 Table28 28 Table29 29 Table30 30 Table31 31
+    Table32 32 Table33 33 Table34 34 Table35 35 Table36 36 Table37 37 Table38 38 Table39 39
+    Table40 40 Table41 41 Table42 42 Table43 43 Table44 44 Table45 45 Table46 46 Table47 47
+    Table48 48 Table49 49 Table50 50 Table51 51 Table52 52 Table53 53 Table54 54 Table55 55
+    Table56 56 Table57 57 Table58 58 Table59 59 Table60 60 Table61 61 Table62 62 Table63 63
+}
