@@ -288,6 +288,7 @@ fn worker<W: Workload, P: Protocol>(
         let kind = workload.kind(input);
         match outcome {
             Ok(output) => {
+                workload.committed(&mut generator, input, &output);
                 workload.record(&mut tally.ledger, input, output);
                 if counted {
                     tally.committed += 1;

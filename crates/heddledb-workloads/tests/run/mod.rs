@@ -56,7 +56,10 @@ pub fn run_reading<W: Workload, P: Protocol>(
             }
             assert!(workload.kind(&input) < workload.kinds().len());
             match read_only.run(workload, &mut session, &input) {
-                Ok(output) => workload.record(&mut ledger, &input, output),
+                Ok(output) => {
+                    workload.committed(&mut generator, &input, &output);
+                    workload.record(&mut ledger, &input, output);
+                }
                 Err(Error::User(reason)) if DECISIONS.contains(&&*reason.to_string()) => aborts += 1,
                 Err(error) => panic!("{input}: {error}", input = workload.kinds()[workload.kind(&input)]),
             }
