@@ -53,7 +53,7 @@ pub(super) trait Each<P: Protocol> {
 }
 
 macro_rules! tables {
-    ($($name:ident $number:literal)*) => {
+    ($($name:ident $piece:ident $number:literal)*) => {
         $(
             /// One table: 64-bit key, 100 bytes of value that begin with a counter.
             #[derive(Table, Clone, Copy, Debug, PartialEq)]
@@ -96,63 +96,64 @@ macro_rules! tables {
             Ok(())
         }
 
-        /// The transaction: piece after piece, from the first table to the last.
-        pub(super) fn forwards<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
-            $(
-                if let Some(piece) = input.piece($number) {
-                    for access in piece {
-                        if access.update {
-                            tx.update_columns(access.key, $name::count, |count| *count += 1)?;
-                        } else {
-                            black_box(tx.get_columns(access.key, $name::count)?);
-                        }
-                    }
-                    if input.gives_up_after($number) {
-                        return Err(Error::user(GaveUp));
+        $(
+            /// One piece: the accesses to one table.
+            #[inline(never)]
+            fn $piece<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
+                let Some(piece) = input.piece($number) else { return Ok(()) };
+                for access in piece {
+                    if access.update {
+                        tx.update_columns(access.key, $name::count, |count| *count += 1)?;
+                    } else {
+                        black_box(tx.get_columns(access.key, $name::count)?);
                     }
                 }
-            )*
+                if input.gives_up_after($number) {
+                    return Err(Error::user(GaveUp));
+                }
+                Ok(())
+            }
+        )*
+
+        /// The transaction: piece after piece, from the first table to the last.
+        pub(super) fn forwards<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
+            $($piece(tx, input)?;)*
             Ok(())
         }
 
-        backwards!([$($name $number)*]);
+        backwards!([$($piece)*]);
     };
 }
 
-/// The list of tables turned round, and the transaction that goes through it.
+/// The list of pieces turned round, and the transaction that goes through it.
 macro_rules! backwards {
-    ([$name:ident $number:literal $($more:tt)*] $($done:tt)*) => {
-        backwards!([$($more)*] $name $number $($done)*);
+    ([$piece:ident $($more:tt)*] $($done:tt)*) => {
+        backwards!([$($more)*] $piece $($done)*);
     };
-    ([] $($name:ident $number:literal)*) => {
+    ([] $($piece:ident)*) => {
         /// The same pieces, from the last table to the first.
         pub(super) fn backwards<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
-            $(
-                if let Some(piece) = input.piece($number) {
-                    for access in piece {
-                        if access.update {
-                            tx.update_columns(access.key, $name::count, |count| *count += 1)?;
-                        } else {
-                            black_box(tx.get_columns(access.key, $name::count)?);
-                        }
-                    }
-                    if input.gives_up_after($number) {
-                        return Err(Error::user(GaveUp));
-                    }
-                }
-            )*
+            $($piece(tx, input)?;)*
             Ok(())
         }
     };
 }
 
 tables! {
-    Table0 0 Table1 1 Table2 2 Table3 3 Table4 4 Table5 5 Table6 6 Table7 7
-    Table8 8 Table9 9 Table10 10 Table11 11 Table12 12 Table13 13 Table14 14 Table15 15
-    Table16 16 Table17 17 Table18 18 Table19 19 Table20 20 Table21 21 Table22 22 Table23 23
-    Table24 24 Table25 25 Table26 26 Table27 27 Table28 28 Table29 29 Table30 30 Table31 31
-    Table32 32 Table33 33 Table34 34 Table35 35 Table36 36 Table37 37 Table38 38 Table39 39
-    Table40 40 Table41 41 Table42 42 Table43 43 Table44 44 Table45 45 Table46 46 Table47 47
-    Table48 48 Table49 49 Table50 50 Table51 51 Table52 52 Table53 53 Table54 54 Table55 55
-    Table56 56 Table57 57 Table58 58 Table59 59 Table60 60 Table61 61 Table62 62 Table63 63
+    Table0 piece0 0 Table1 piece1 1 Table2 piece2 2 Table3 piece3 3
+    Table4 piece4 4 Table5 piece5 5 Table6 piece6 6 Table7 piece7 7
+    Table8 piece8 8 Table9 piece9 9 Table10 piece10 10 Table11 piece11 11
+    Table12 piece12 12 Table13 piece13 13 Table14 piece14 14 Table15 piece15 15
+    Table16 piece16 16 Table17 piece17 17 Table18 piece18 18 Table19 piece19 19
+    Table20 piece20 20 Table21 piece21 21 Table22 piece22 22 Table23 piece23 23
+    Table24 piece24 24 Table25 piece25 25 Table26 piece26 26 Table27 piece27 27
+    Table28 piece28 28 Table29 piece29 29 Table30 piece30 30 Table31 piece31 31
+    Table32 piece32 32 Table33 piece33 33 Table34 piece34 34 Table35 piece35 35
+    Table36 piece36 36 Table37 piece37 37 Table38 piece38 38 Table39 piece39 39
+    Table40 piece40 40 Table41 piece41 41 Table42 piece42 42 Table43 piece43 43
+    Table44 piece44 44 Table45 piece45 45 Table46 piece46 46 Table47 piece47 47
+    Table48 piece48 48 Table49 piece49 49 Table50 piece50 50 Table51 piece51 51
+    Table52 piece52 52 Table53 piece53 53 Table54 piece54 54 Table55 piece55 55
+    Table56 piece56 56 Table57 piece57 57 Table58 piece58 58 Table59 piece59 59
+    Table60 piece60 60 Table61 piece61 61 Table62 piece62 62 Table63 piece63 63
 }
