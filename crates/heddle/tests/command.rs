@@ -93,7 +93,7 @@ fn ycsb_writes_json_to_the_standard_output() {
 #[test]
 fn the_list_has_workloads_and_protocols() {
     let list = text(&heddle("bench --list").stdout);
-    for word in ["tpcc", "ycsb", "micro", "silo", "tictoc", "no-wait", "wait-die", "unprotected"] {
+    for word in ["tpcc", "tpce", "ycsb", "micro", "silo", "tictoc", "no-wait", "wait-die", "unprotected"] {
         assert!(list.contains(word), "{list}");
     }
 }

@@ -11,6 +11,7 @@ use heddledb::sync::thread;
 use heddledb::{Conflict, Database, Error, Protocol};
 use heddledb_workloads::micro::Micro;
 use heddledb_workloads::tpcc::Tpcc;
+use heddledb_workloads::tpce::Tpce;
 use heddledb_workloads::ycsb::Ycsb;
 use heddledb_workloads::{Check, ReadOnly, Workload};
 use std::sync::Arc;
@@ -86,6 +87,8 @@ pub enum Subject {
     Tpcc(Arc<Tpcc>),
     /// YCSB.
     Ycsb(Arc<Ycsb>),
+    /// TPC-E.
+    Tpce(Arc<Tpce>),
     /// IC3's microbenchmark.
     Micro(Arc<Micro>),
 }
@@ -102,6 +105,12 @@ impl From<Ycsb> for Subject {
     }
 }
 
+impl From<Tpce> for Subject {
+    fn from(workload: Tpce) -> Self {
+        Self::Tpce(Arc::new(workload))
+    }
+}
+
 impl From<Micro> for Subject {
     fn from(workload: Micro) -> Self {
         Self::Micro(Arc::new(workload))
@@ -114,6 +123,7 @@ impl Subject {
         match self {
             Self::Tpcc(workload) => workload.name(),
             Self::Ycsb(workload) => workload.name(),
+            Self::Tpce(workload) => workload.name(),
             Self::Micro(workload) => workload.name(),
         }
     }
@@ -123,6 +133,7 @@ impl Subject {
         match self {
             Self::Tpcc(workload) => Workload::parameters(&**workload),
             Self::Ycsb(workload) => Workload::parameters(&**workload),
+            Self::Tpce(workload) => Workload::parameters(&**workload),
             Self::Micro(workload) => Workload::parameters(&**workload),
         }
     }
@@ -132,6 +143,7 @@ impl Subject {
         match self {
             Self::Tpcc(workload) => workload.kinds(),
             Self::Ycsb(workload) => workload.kinds(),
+            Self::Tpce(workload) => workload.kinds(),
             Self::Micro(workload) => workload.kinds(),
         }
     }
@@ -149,6 +161,10 @@ impl Subject {
             }
             Self::Ycsb(like) => {
                 let workload = Arc::new(Ycsb::new(*like.parameters())?);
+                kind.visit(Run { workload, load, settings })
+            }
+            Self::Tpce(like) => {
+                let workload = Arc::new(Tpce::new(*like.parameters())?);
                 kind.visit(Run { workload, load, settings })
             }
             Self::Micro(like) => {

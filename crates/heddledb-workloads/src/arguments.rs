@@ -9,6 +9,7 @@
 use crate::Workload;
 use crate::micro::{self, Micro, Reads};
 use crate::tpcc::{self, Binding, Mix, Mode, Scale, Tpcc};
+use crate::tpce::{self, Tpce};
 use crate::ycsb::{self, KeyOrder, Write, Ycsb};
 use clap::Args;
 use heddledb::Result;
@@ -179,6 +180,48 @@ impl WorkloadArguments for MicroArguments {
             read_pct: self.reads.unwrap_or(default.read_pct),
             reads: self.read_place.unwrap_or(default.reads),
             reversed: self.reversed || default.reversed,
+        })
+    }
+}
+
+/// Arguments of TPC-E.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TpceArguments {
+    /// Customers: up to 1000, or a multiple of that; five times as many accounts, 0.685 times as many
+    /// securities [default: 5000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000), help_heading = TPCE)]
+    pub customers: Option<u32>,
+    /// How many of the securities are traded; few make it contended [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = TPCE)]
+    pub security_range: Option<u32>,
+    /// How many Trade-Orders are drawn to how many Trade-Updates [default: 101/20]
+    #[arg(long, value_name = "N/N", help_heading = TPCE)]
+    pub mix: Option<tpce::Mix>,
+    /// Percentage of orders that wait for a price [default: 40]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = TPCE)]
+    pub limit_orders: Option<u32>,
+    /// Percentage of orders that roll back [default: 1]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = TPCE)]
+    pub rollbacks: Option<u32>,
+    /// Trades are numbered by one counter that all workers share, instead of a range for each
+    #[arg(long, help_heading = TPCE)]
+    pub shared_trade_ids: bool,
+}
+
+const TPCE: &str = "TPC-E";
+
+impl WorkloadArguments for TpceArguments {
+    type Workload = Tpce;
+
+    fn workload(&self) -> Result<Tpce> {
+        let default = tpce::Parameters::default();
+        Tpce::new(tpce::Parameters {
+            customers: self.customers.unwrap_or(default.customers),
+            security_range: self.security_range.or(default.security_range),
+            mix: self.mix.unwrap_or(default.mix),
+            limit_pct: self.limit_orders.unwrap_or(default.limit_pct),
+            rollback_pct: self.rollbacks.unwrap_or(default.rollback_pct),
+            shared_trade_ids: self.shared_trade_ids || default.shared_trade_ids,
         })
     }
 }

@@ -11,6 +11,7 @@
 pub mod arguments;
 pub mod micro;
 pub mod tpcc;
+pub mod tpce;
 pub mod ycsb;
 
 mod batch;

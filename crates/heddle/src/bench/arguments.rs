@@ -13,7 +13,7 @@ use heddledb::protocol::Kind;
 use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{
-    MicroArguments, TpccArguments, WorkloadArguments as OfWorkload, YcsbArguments,
+    MicroArguments, TpccArguments, TpceArguments, WorkloadArguments as OfWorkload, YcsbArguments,
 };
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -22,8 +22,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The workloads with a line each.
-pub const WORKLOADS: [(&str, &str); 3] = [
+pub const WORKLOADS: [(&str, &str); 4] = [
     ("tpcc", "TPC-C: order entry in warehouses; few of them, or random binding, make it contended"),
+    ("tpce", "TPC-E: the read-write transactions of a brokerage house; few securities make it contended"),
     ("ycsb", "YCSB: reads and writes of records drawn from a zipfian distribution; theta sets the skew"),
     (
         "micro",
@@ -51,6 +52,9 @@ pub enum WorkloadArguments {
     /// How fast a log is replayed: TPC-C with `--durability epoch --recover`
     #[command(after_help = RECOVERY_EXAMPLES)]
     Recovery(Benchmark<TpccArguments>),
+    /// TPC-E: the read-write transactions of a brokerage house
+    #[command(after_help = TPCE_EXAMPLES)]
+    Tpce(Benchmark<TpceArguments>),
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(Benchmark<YcsbArguments>),
@@ -78,6 +82,12 @@ Examples:
 
 The workload runs with a log, the database is closed and opened again; the table tells how many times
 faster the log was replayed than it had been written. All checks are made on what was recovered, too.";
+
+const TPCE_EXAMPLES: &str = "\
+Examples:
+  heddle bench tpce --quick
+  heddle bench tpce --security-range 1 --threads 1,2 --protocol all
+  heddle bench tpce --customers 1000 --mix 50/50 --limit-orders 100";
 
 const YCSB_EXAMPLES: &str = "\
 Examples:

@@ -37,6 +37,10 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
             let workload = tpcc.workload()?;
             run(&workload, &tpcc.common.recovery().plan()?, command)
         }
+        Some(WorkloadArguments::Tpce(tpce)) => {
+            let workload = tpce.workload()?;
+            run(&workload, &tpce.common.plan()?, command)
+        }
         Some(WorkloadArguments::Ycsb(ycsb)) => {
             let workload = ycsb.workload()?;
             run(&workload, &ycsb.common.plan()?, command)

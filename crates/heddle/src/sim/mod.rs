@@ -31,7 +31,7 @@ use clap::{Args, Subcommand};
 use costs::CostsArguments;
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::workloads::arguments::{
-    MicroArguments, TpccArguments, WorkloadArguments, YcsbArguments,
+    MicroArguments, TpccArguments, TpceArguments, WorkloadArguments, YcsbArguments,
 };
 use search::{HuntArguments, ReplayArguments};
 use shapes::ShapesArguments;
@@ -50,6 +50,9 @@ pub enum SimCommand {
     /// TPC-C: order entry in warehouses
     #[command(after_help = TPCC_EXAMPLES)]
     Tpcc(Box<Simulated<TpccArguments>>),
+    /// TPC-E: the read-write transactions of a brokerage house
+    #[command(after_help = TPCE_EXAMPLES)]
+    Tpce(Box<Simulated<TpceArguments>>),
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(Box<Simulated<YcsbArguments>>),
@@ -93,6 +96,11 @@ Examples:
   heddle sim tpcc --cores 1,48,96 --sockets 2 --cores-per-socket 48
   heddle sim tpcc --mix np --warehouses 4 --mode dbx1000 --cores 64,80 --jobs 2";
 
+const TPCE_EXAMPLES: &str = "\
+Examples:
+  heddle sim tpce --quick --customers 100
+  heddle sim tpce --customers 1000 --security-range 1 --cores 1,16,64 --protocol all";
+
 const YCSB_EXAMPLES: &str = "\
 Examples:
   heddle sim ycsb --quick --records 100000
@@ -108,6 +116,7 @@ Examples:
 pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
     match &arguments.command {
         SimCommand::Tpcc(tpcc) => run(tpcc, command),
+        SimCommand::Tpce(tpce) => run(tpce, command),
         SimCommand::Ycsb(ycsb) => run(ycsb, command),
         SimCommand::Micro(micro) => run(micro, command),
         SimCommand::Hunt(arguments) => search::hunt(arguments),
@@ -164,6 +173,11 @@ mod tests {
                 &tpcc.common.plan().unwrap(),
                 unhurried(&line),
             ),
+            SimCommand::Tpce(tpce) => points::measure(
+                &tpce.workload().unwrap().into(),
+                &tpce.common.plan().unwrap(),
+                unhurried(&line),
+            ),
             SimCommand::Ycsb(ycsb) => points::measure(
                 &ycsb.workload().unwrap().into(),
                 &ycsb.common.plan().unwrap(),
@@ -190,6 +204,17 @@ mod tests {
         assert_eq!(files(&format!("{line} -j4")), first);
         let other = files(&line.replace("seed 3", "seed 4"));
         assert_ne!(other[0], first[0]);
+    }
+
+    #[test]
+    fn every_workload_repeats() {
+        for line in [
+            "micro --pieces 3 --rows 100 --scope 10 --user-aborts 10 --reversed --protocol tictoc --cores 3",
+            "tpce --customers 20 --security-range 2 --protocol silo --cores 3",
+        ] {
+            let line = format!("{line} --window 500us");
+            assert_eq!(files(&line), files(&line));
+        }
     }
 
     #[test]

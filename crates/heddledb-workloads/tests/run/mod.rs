@@ -7,7 +7,8 @@ use heddledb::{Database, Error, Protocol};
 use heddledb_workloads::{Check, ReadOnly, Workload};
 
 /// What workloads say when a transaction's input tells it to abort.
-const DECISIONS: [&str; 2] = ["item number is not valid", "gave up after a piece"];
+const DECISIONS: [&str; 3] =
+    ["item number is not valid", "gave up after a piece", "the order is not wanted after all"];
 
 /// The protocols that allow `threads` sessions at a time.
 pub fn kinds(threads: usize) -> impl Iterator<Item = Kind> {
