@@ -3,7 +3,7 @@
 mod run;
 
 use heddledb::protocol::{Silo, Visitor};
-use heddledb::{Protocol, ReadTransaction, Result, Text, Transaction, Txn};
+use heddledb::{Protocol, ReadTransaction, Result, Scan, Text, Transaction, Txn};
 use heddledb_workloads::Workload;
 use heddledb_workloads::tpce::schema::{
     Broker, CashTransaction, CustomerAccount, Holding, HoldingHistory, HoldingSummary, LastTrade, Settlement,
@@ -88,7 +88,7 @@ fn every_variant_passes() {
 type Corruption = fn(&mut Txn<Silo>) -> Result<()>;
 
 fn first_lot(tx: &mut Txn<Silo>) -> Result<Holding> {
-    Ok(tx.first(heddledb::Scan::all())?.expect("a loaded lot"))
+    Ok(tx.first(Scan::all())?.expect("a loaded lot"))
 }
 
 /// What is done to a loaded database, and the checks that must report it.
@@ -237,7 +237,7 @@ const CORRUPTIONS: &[(&str, Corruption, &[&str])] = &[
 
 /// The last trade that was loaded.
 fn last_trade(tx: &mut Txn<Silo>) -> Result<u64> {
-    let last: Option<HoldingHistory> = tx.first(heddledb::Scan::all().reverse())?;
+    let last: Option<HoldingHistory> = tx.first(Scan::all().reverse())?;
     Ok(last.expect("a loaded lot").t_id)
 }
 
@@ -269,6 +269,41 @@ fn a_rollback_leaves_nothing() {
     let (ledgers, aborts) = run(&tpce, &db, 1, 200, 9);
     assert_eq!((aborts, ledgers[0].commits), (200, [0; 4]));
     assert_ok("after rollbacks only", &tpce.check(&db, &ledgers).unwrap());
+}
+
+#[test]
+fn lots_are_opened_closed_and_covered() {
+    let tpce = Tpce::new(Parameters { security_range: Some(5), rollback_pct: 0, ..tiny() }).unwrap();
+    let db = loaded::<Silo>(&tpce, (), 1);
+    let (ledgers, _) = run(&tpce, &db, 1, 6000, 4);
+    assert_ok("after 6000", &tpce.check(&db, &ledgers).unwrap());
+    let mut session = db.session().unwrap();
+    let (changes, summaries) = session
+        .run(|tx| {
+            Ok((tx.collect::<HoldingHistory>(Scan::all())?, tx.collect::<HoldingSummary>(Scan::all())?))
+        })
+        .unwrap();
+    let count = |which: &dyn Fn(&HoldingHistory) -> bool| changes.iter().filter(|row| which(row)).count();
+    for (what, found) in [
+        ("opened short", count(&|row| row.before_qty == 0 && row.after_qty < 0)),
+        ("sold in part", count(&|row| row.before_qty > 0 && row.after_qty > 0)),
+        ("sold", count(&|row| row.before_qty > 0 && row.after_qty == 0)),
+        ("bought back in part", count(&|row| row.before_qty < 0 && row.after_qty < 0)),
+        ("bought back", count(&|row| row.before_qty < 0 && row.after_qty == 0)),
+        ("negative holdings", summaries.iter().filter(|row| row.qty < 0).count()),
+    ] {
+        assert!(found > 10, "{what}: {found}");
+    }
+    // An account sold all that it had of something, and its summary went.
+    let accounts: std::collections::BTreeSet<_> =
+        summaries.iter().map(|row| (row.ca_id, row.s_symb)).collect();
+    let gone = changes.iter().filter(|row| row.after_qty == 0).filter_map(|row| {
+        let trade = session.run(|tx| tx.get::<Trade>(row.t_id)).unwrap()?;
+        (!accounts.contains(&(trade.ca_id, trade.s_symb))).then_some(())
+    });
+    assert!(gone.count() > 0);
+    let taxed = (1 << 40..).map_while(|t_id| session.run(|tx| tx.get_columns(t_id + 1, Trade::tax)).unwrap());
+    assert!(taxed.filter(|tax| *tax > 0).count() > 10);
 }
 
 #[test]
