@@ -6,7 +6,7 @@ mod run;
 use heddledb::protocol::{Silo, Visitor};
 use heddledb::{Protocol, Result, Transaction, Txn};
 use heddledb_workloads::Workload;
-use heddledb_workloads::micro::table::{Counted, Table0, Table1, Table2};
+use heddledb_workloads::micro::table::{Table0, Table1, Table2};
 use heddledb_workloads::micro::{Micro, Parameters, Reads};
 use run::{assert_ok, assert_reported, kinds, loaded, run};
 
@@ -102,7 +102,7 @@ const CORRUPTIONS: &[(&str, Corruption, &[&str])] = &[
     ("a row lost", |tx| tx.delete::<Table0>(7).map(|there| assert!(there)), &["every row is there"]),
     (
         "a row too many",
-        |tx| tx.insert(Table0::new(64, 0, [0; 92])),
+        |tx| tx.insert(Table0 { key: 64, count: 0, filler: [0; 92] }),
         &["every row is there", "every row is as loaded"],
     ),
 ];

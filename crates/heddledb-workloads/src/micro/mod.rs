@@ -18,12 +18,12 @@ pub mod table;
 use crate::random::{chance, stream};
 use crate::verdict::{Verdict, equal};
 use crate::{Check, Workload};
-use heddledb::{Builder, Database, Misuse, Protocol, ReadTransaction, Result, Transaction};
+use heddledb::{Builder, Database, Misuse, Protocol, Result, Transaction};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::fmt;
 use std::str::FromStr;
-use table::{Counted, Each, TABLES, intact, loaded_row};
+use table::TABLES;
 
 /// Records that a piece accesses.
 pub const ACCESSES: usize = 4;
@@ -273,7 +273,15 @@ impl Workload for Micro {
     /// The content of a row is a hash of its key, so the seed does not matter.
     fn load<P: Protocol>(&self, db: &Database<P>, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         let Parameters { pieces, rows, .. } = self.parameters;
-        table::each(pieces, db, &mut Load { pieces, rows, progress })
+        let mut session = db.session()?;
+        for number in 0..pieces {
+            for first in (0..rows).step_by(CHUNK as usize) {
+                let keys = first..rows.min(first + CHUNK);
+                session.run(|tx| keys.clone().try_for_each(|key| table::insert(tx, number, key)))?;
+            }
+            progress((number + 1) as f64 / pieces as f64);
+        }
+        Ok(())
     }
 
     fn generator(&self, worker: usize, _workers: usize, seed: u64) -> Generator {
@@ -311,29 +319,41 @@ impl Workload for Micro {
 
     fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
         let Parameters { pieces, rows, read_pct, .. } = self.parameters;
-        let mut survey = Survey {
-            rows,
-            updates: (0..pieces)
-                .map(|table| ledgers.iter().filter_map(|ledger| ledger.updates.get(table)).sum())
-                .collect(),
-            sums: Vec::new(),
-            present: Verdict::new("every row is there, and no other"),
-            intact: Verdict::new("every row is as loaded but for its counter"),
-            counted: Verdict::new("each table: sum of the counters = committed updates"),
-        };
-        table::each(pieces, db, &mut survey)?;
-        let mut checks = vec![survey.present.finish(), survey.intact.finish(), survey.counted.finish()];
+        let mut session = db.session()?;
+        let mut present = Verdict::new("every row is there, and no other");
+        let mut intact = Verdict::new("every row is as loaded but for its counter");
+        let mut counted = Verdict::new("each table: sum of the counters = committed updates");
+        let mut sums = Vec::with_capacity(pieces);
+        for number in 0..pieces {
+            let mut sum = 0u64;
+            // The table is a hash table, so it is read by the keys that it should have, and some beyond.
+            for first in (0..rows + CHUNK).step_by(CHUNK as usize) {
+                let keys = first..first + CHUNK;
+                let found: Vec<Option<(u64, bool)>> =
+                    session.run(|tx| keys.clone().map(|key| table::look(tx, number, key)).collect())?;
+                for (key, row) in keys.zip(found) {
+                    present.require(row.is_some() == (key < rows), || {
+                        format!("table {number}, row {key}: present {}", row.is_some())
+                    });
+                    let Some((count, as_loaded)) = row else { continue };
+                    intact.require(as_loaded, || format!("table {number}, row {key}"));
+                    sum = sum.wrapping_add(count);
+                }
+            }
+            let updates: u64 = ledgers.iter().filter_map(|ledger| ledger.updates.get(number)).sum();
+            counted.require(sum == updates, || format!("table {number}: {sum}, committed {updates}"));
+            sums.push(sum);
+        }
+        let mut checks = vec![present.finish(), intact.finish(), counted.finish()];
         if read_pct == 0 {
             let mut alike = Verdict::new("the counters of all tables have the same sum");
-            for (number, sum) in survey.sums.iter().enumerate() {
-                alike.require(*sum == survey.sums[0], || {
-                    format!("table {number}: {sum}, table 0: {}", survey.sums[0])
-                });
+            for (number, sum) in sums.iter().enumerate() {
+                alike.require(*sum == sums[0], || format!("table {number}: {sum}, table 0: {}", sums[0]));
             }
             checks.push(alike.finish());
             let commits: u64 = ledgers.iter().flat_map(|ledger| ledger.commits).sum();
             let accesses = i128::from(commits) * ACCESSES as i128;
-            let sum = i128::from(survey.sums.first().copied().unwrap_or_default());
+            let sum = i128::from(sums.first().copied().unwrap_or_default());
             let name = "sum of the counters of a table = 4 x committed transactions";
             checks.push(equal(name, ("in table 0", sum), ("expected", accesses)));
         }
@@ -343,64 +363,6 @@ impl Workload for Micro {
 
 /// Rows of a transaction that loads or checks.
 const CHUNK: u64 = 128;
-
-/// Fills tables.
-struct Load<'a> {
-    pieces: usize,
-    rows: u64,
-    progress: &'a (dyn Fn(f64) + Sync),
-}
-
-impl<P: Protocol> Each<P> for Load<'_> {
-    fn table<R: Counted>(&mut self, number: usize, db: &Database<P>) -> Result<()> {
-        let mut session = db.session()?;
-        for first in (0..self.rows).step_by(CHUNK as usize) {
-            session.run(|tx| {
-                (first..self.rows.min(first + CHUNK))
-                    .try_for_each(|key| tx.insert(loaded_row::<R>(number, key)))
-            })?;
-        }
-        (self.progress)((number + 1) as f64 / self.pieces as f64);
-        Ok(())
-    }
-}
-
-/// Sums up and compares tables.
-struct Survey {
-    rows: u64,
-    /// Committed updates by table.
-    updates: Vec<u64>,
-    /// Counters by table.
-    sums: Vec<u64>,
-    present: Verdict,
-    intact: Verdict,
-    counted: Verdict,
-}
-
-impl<P: Protocol> Each<P> for Survey {
-    fn table<R: Counted>(&mut self, number: usize, db: &Database<P>) -> Result<()> {
-        let mut session = db.session()?;
-        let mut sum = 0u64;
-        // The table is a hash table, so it is read by the keys that it should have, and some beyond.
-        for first in (0..self.rows + CHUNK).step_by(CHUNK as usize) {
-            let chunk: Vec<Option<R>> =
-                session.run(|tx| (first..first + CHUNK).map(|key| tx.get(key)).collect())?;
-            for (key, row) in (first..).zip(chunk) {
-                self.present.require(row.is_some() == (key < self.rows), || {
-                    format!("table {number}, row {key}: present {}", row.is_some())
-                });
-                let Some(row) = row else { continue };
-                self.intact
-                    .require(intact(number, key, &row), || format!("table {number}, row {key}: {row:?}"));
-                sum = sum.wrapping_add(row.value().0);
-            }
-        }
-        let updates = self.updates[number];
-        self.counted.require(sum == updates, || format!("table {number}: {sum}, committed {updates}"));
-        self.sums.push(sum);
-        Ok(())
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -3,27 +3,21 @@
 //!
 //! A static analysis tells accesses apart by table, so each piece has a table type of its own. A run
 //! declares and loads the first ones only; of the others there is code, but no data.
+//!
+//! Each of the sixty-four costs the compiler some time under each protocol. So what is done to a table
+//! stands once: both orders call the same piece, and loading and checking choose a table within a
+//! transaction, so that not each of them brings a loop of attempts.
 #![allow(missing_docs, reason = "sixty-four tables alike")]
 
 use super::{GaveUp, Input};
 use crate::random::mix;
-use heddledb::{Builder, Column, Database, Error, Protocol, Result, Table, Transaction};
+use heddledb::{Builder, Error, Protocol, ReadTransaction, Result, Table, Transaction};
 use std::hint::black_box;
 
 /// How many tables there are.
 pub const TABLES: usize = 64;
 /// Bytes of a row beside its key and its counter.
 const FILLER: usize = 92;
-
-/// What the tables have in common.
-pub trait Counted: Table<Key = u64> + std::fmt::Debug {
-    /// The counter.
-    const COUNT: Column<Self, u64>;
-    /// A row.
-    fn new(key: u64, count: u64, filler: [u8; FILLER]) -> Self;
-    /// The counter and the rest of the value.
-    fn value(&self) -> (u64, [u8; FILLER]);
-}
 
 /// The filler of row `key` of table `number`: a hash of both.
 fn filler(number: usize, key: u64) -> [u8; FILLER] {
@@ -36,20 +30,9 @@ fn filler(number: usize, key: u64) -> [u8; FILLER] {
     bytes
 }
 
-/// A row as loaded.
-pub(super) fn loaded_row<R: Counted>(number: usize, key: u64) -> R {
-    R::new(key, 0, filler(number, key))
-}
-
-/// Whether a row differs from what was loaded in its counter alone.
-pub(super) fn intact<R: Counted>(number: usize, key: u64, row: &R) -> bool {
-    row.key() == key && row.value().1 == filler(number, key)
-}
-
-/// Something that is done to each table of a run.
-pub(super) trait Each<P: Protocol> {
-    /// Table `number`.
-    fn table<R: Counted>(&mut self, number: usize, db: &Database<P>) -> Result<()>;
+/// The counter of a row, and whether all else is as loaded.
+fn value(number: usize, key: u64, count: u64, bytes: &[u8; FILLER]) -> (u64, bool) {
+    (count, *bytes == filler(number, key))
 }
 
 macro_rules! tables {
@@ -64,16 +47,6 @@ macro_rules! tables {
                 pub count: u64,
                 pub filler: [u8; FILLER],
             }
-
-            impl Counted for $name {
-                const COUNT: Column<Self, u64> = Self::count;
-                fn new(key: u64, count: u64, filler: [u8; FILLER]) -> Self {
-                    Self { key, count, filler }
-                }
-                fn value(&self) -> (u64, [u8; FILLER]) {
-                    (self.count, self.filler)
-                }
-            }
         )*
 
         /// Declares the first `tables` tables, with `rows` rows each.
@@ -86,14 +59,27 @@ macro_rules! tables {
             builder
         }
 
-        /// Does something to each of the first `tables` tables, in order.
-        pub(super) fn each<P: Protocol>(tables: usize, db: &Database<P>, what: &mut impl Each<P>) -> Result<()> {
-            $(
-                if $number < tables {
-                    what.table::<$name>($number, db)?;
-                }
-            )*
-            Ok(())
+        /// Adds row `key` of table `number`, as loaded.
+        pub(super) fn insert<T: Transaction>(tx: &mut T, number: usize, key: u64) -> Result<()> {
+            match number {
+                $($number => tx.insert($name { key, count: 0, filler: filler(number, key) }),)*
+                _ => Ok(()),
+            }
+        }
+
+        /// The counter of row `key` of table `number`, and whether all else is as loaded.
+        pub(super) fn look<T: ReadTransaction>(
+            tx: &mut T,
+            number: usize,
+            key: u64,
+        ) -> Result<Option<(u64, bool)>> {
+            match number {
+                $($number => {
+                    let columns = tx.get_columns(key, ($name::count, $name::filler))?;
+                    Ok(columns.map(|(count, filler)| value(number, key, count, &filler)))
+                })*
+                _ => Ok(None),
+            }
         }
 
         $(
