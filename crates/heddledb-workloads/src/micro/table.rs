@@ -11,7 +11,7 @@
 
 use super::{GaveUp, Input};
 use crate::random::mix;
-use heddledb::{Builder, Error, Protocol, ReadTransaction, Result, Table, Transaction};
+use heddledb::{Builder, Column, Error, Protocol, ReadTransaction, Result, Table, Transaction};
 use std::hint::black_box;
 
 /// How many tables there are.
@@ -30,9 +30,22 @@ fn filler(number: usize, key: u64) -> [u8; FILLER] {
     bytes
 }
 
-/// The counter of a row, and whether all else is as loaded.
-fn value(number: usize, key: u64, count: u64, bytes: &[u8; FILLER]) -> (u64, bool) {
-    (count, *bytes == filler(number, key))
+/// Adds a row; one function for each table, as sixty-four inserts in one take the compiler longer.
+#[inline(never)]
+fn add<R: Table, T: Transaction>(tx: &mut T, row: R) -> Result<()> {
+    tx.insert(row)
+}
+
+/// The counter of a row, and whether all else is as loaded; likewise.
+#[inline(never)]
+fn value<R: Table<Key = u64>, T: ReadTransaction>(
+    tx: &mut T,
+    number: usize,
+    key: u64,
+    columns: (Column<R, u64>, Column<R, [u8; FILLER]>),
+) -> Result<Option<(u64, bool)>> {
+    let row = tx.get_columns(key, columns)?;
+    Ok(row.map(|(count, bytes)| (count, bytes == filler(number, key))))
 }
 
 macro_rules! tables {
@@ -62,7 +75,7 @@ macro_rules! tables {
         /// Adds row `key` of table `number`, as loaded.
         pub(super) fn insert<T: Transaction>(tx: &mut T, number: usize, key: u64) -> Result<()> {
             match number {
-                $($number => tx.insert($name { key, count: 0, filler: filler(number, key) }),)*
+                $($number => add(tx, $name { key, count: 0, filler: filler(number, key) }),)*
                 _ => Ok(()),
             }
         }
@@ -74,10 +87,7 @@ macro_rules! tables {
             key: u64,
         ) -> Result<Option<(u64, bool)>> {
             match number {
-                $($number => {
-                    let columns = tx.get_columns(key, ($name::count, $name::filler))?;
-                    Ok(columns.map(|(count, filler)| value(number, key, count, &filler)))
-                })*
+                $($number => value(tx, number, key, ($name::count, $name::filler)),)*
                 _ => Ok(None),
             }
         }
