@@ -4,8 +4,8 @@
 //! generator plays the exchange for its worker. What is due goes first: the result of a market order or of
 //! a limit order whose price has come, and when twenty limit orders have been quoted, a feed of their
 //! prices. An entry leaves the exchange only when its transaction has committed
-//! ([`Generator::committed`]); until then it is due again and again, so that drawing an input and then
-//! refreshing it gives the same.
+//! ([`Workload::committed`](crate::Workload::committed)); until then it is due again and again, so that
+//! drawing an input and then refreshing it gives the same.
 
 use super::Parameters;
 use super::names::{company_name, issue, person_tax_id};
