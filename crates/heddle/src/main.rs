@@ -171,7 +171,9 @@ mod tests {
             Some(WorkloadArguments::Recovery(tpcc)) => {
                 tpcc.workload().and_then(|_| tpcc.common.recovery().plan())
             }
+            Some(WorkloadArguments::Tpce(tpce)) => tpce.workload().and_then(|_| tpce.common.plan()),
             Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
+            Some(WorkloadArguments::Micro(micro)) => micro.workload().and_then(|_| micro.common.plan()),
             Some(WorkloadArguments::Snapshots(_)) | None => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
@@ -183,7 +185,9 @@ mod tests {
         let Command::Sim(sim) = cli.command else { return Err("not a simulation".into()) };
         let plan = match &sim.command {
             SimCommand::Tpcc(tpcc) => tpcc.workload().and_then(|_| tpcc.common.plan()),
+            SimCommand::Tpce(tpce) => tpce.workload().and_then(|_| tpce.common.plan()),
             SimCommand::Ycsb(ycsb) => ycsb.workload().and_then(|_| ycsb.common.plan()),
+            SimCommand::Micro(micro) => micro.workload().and_then(|_| micro.common.plan()),
             _ => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
@@ -251,6 +255,12 @@ mod tests {
             ("bench ycsb --records 3 --ops 2", "at least one access, and twice as many records"),
             ("bench ycsb --field-bytes 11", "give 10 or 100"),
             ("bench ycsb --preset d --reads 99", "add up to more than 100"),
+            ("bench tpce --customers 1500", "or a multiple of 1000 up to 100000"),
+            ("bench tpce --customers 100 --security-range 69", "100 customers have 68 securities"),
+            ("bench tpce --mix 0/0", "how many Trade-Orders to how many Trade-Updates"),
+            ("bench micro --pieces 65", "65 is not in 1..=64"),
+            ("bench micro --scope 200000", "the scope is 1 to the number of rows, 100000"),
+            ("bench micro --read-place between", "give among, before or after"),
             ("bench tpcd", "unrecognized subcommand 'tpcd'"),
             ("bench tpcc --speed 3", "unexpected argument '--speed'"),
         ];
@@ -313,6 +323,8 @@ mod tests {
             ("sim ycsb --theta 1", "a number from 0 to below 1"),
             ("sim ycsb --records 3 --ops 2", "at least one access, and twice as many records"),
             ("sim ycsb --read-only never", "give serializable or snapshot"),
+            ("sim tpce --customers 9", "9 is not in 10..=100000"),
+            ("sim micro --rows 100 --scope 99", "leaves out 8 of them at least"),
             ("sim tpcc --seconds 3", "unexpected argument '--seconds'"),
             ("sim tpcd", "unrecognized subcommand 'tpcd'"),
         ];

@@ -91,9 +91,28 @@ fn ycsb_writes_json_to_the_standard_output() {
 }
 
 #[test]
+fn consequences_and_abandoned_pieces_are_counted() {
+    let small = "--protocol tictoc --threads 2 --seconds 0.2 --warmup 0.05 --runs 1 --no-baseline --json -";
+    for (line, counted) in [
+        ("tpce --customers 20 --pool 200", ["trade-order", "trade-result", "market-feed", "trade-update"]),
+        ("tpce --customers 20 --pool 0", ["trade-order", "trade-result", "market-feed", "trade-update"]),
+        ("micro --rows 100 --scope 10 --user-aborts 20 --reversed", ["forwards", "backwards", "", ""]),
+    ] {
+        let output = heddle(&format!("bench {line} {small}"));
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+        let run = &report["results"][0]["runs"][0];
+        for kind in counted.into_iter().filter(|kind| !kind.is_empty()) {
+            assert!(run["kinds"][kind]["committed"].as_u64().unwrap() > 0, "{line}: {kind}");
+        }
+        assert!(run["user_aborts"].as_u64().unwrap() > 0, "{line}");
+    }
+}
+
+#[test]
 fn the_list_has_workloads_and_protocols() {
     let list = text(&heddle("bench --list").stdout);
-    for word in ["tpcc", "ycsb", "silo", "tictoc", "no-wait", "wait-die", "unprotected"] {
+    for word in ["tpcc", "tpce", "ycsb", "micro", "silo", "tictoc", "no-wait", "wait-die", "unprotected"] {
         assert!(list.contains(word), "{list}");
     }
 }
@@ -101,7 +120,7 @@ fn the_list_has_workloads_and_protocols() {
 #[test]
 fn refusals_are_one_line_and_exit_with_two() {
     let cases = [
-        ("bench", "name a workload, tpcc or ycsb"),
+        ("bench", "name a workload, such as tpcc or ycsb"),
         ("bench tpcc --protocol unprotected --threads 2", "1 thread only"),
         ("bench tpcc --protocol magic", "choose from unprotected, silo"),
         ("bench tpcc --json no/such/folder/out.json", "name a file in a folder that exists"),

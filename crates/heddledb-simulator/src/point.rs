@@ -9,7 +9,9 @@ use heddledb::protocol::{Kind, Visitor};
 use heddledb::simulation::{Counts, Failure, Settings, clock, costs, counts, free, simulate, steps};
 use heddledb::sync::thread;
 use heddledb::{Conflict, Database, Error, Protocol};
+use heddledb_workloads::micro::Micro;
 use heddledb_workloads::tpcc::Tpcc;
+use heddledb_workloads::tpce::Tpce;
 use heddledb_workloads::ycsb::Ycsb;
 use heddledb_workloads::{Check, ReadOnly, Workload};
 use std::sync::Arc;
@@ -85,6 +87,10 @@ pub enum Subject {
     Tpcc(Arc<Tpcc>),
     /// YCSB.
     Ycsb(Arc<Ycsb>),
+    /// TPC-E.
+    Tpce(Arc<Tpce>),
+    /// IC3's microbenchmark.
+    Micro(Arc<Micro>),
 }
 
 impl From<Tpcc> for Subject {
@@ -99,12 +105,26 @@ impl From<Ycsb> for Subject {
     }
 }
 
+impl From<Tpce> for Subject {
+    fn from(workload: Tpce) -> Self {
+        Self::Tpce(Arc::new(workload))
+    }
+}
+
+impl From<Micro> for Subject {
+    fn from(workload: Micro) -> Self {
+        Self::Micro(Arc::new(workload))
+    }
+}
+
 impl Subject {
     /// Its name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Tpcc(workload) => workload.name(),
             Self::Ycsb(workload) => workload.name(),
+            Self::Tpce(workload) => workload.name(),
+            Self::Micro(workload) => workload.name(),
         }
     }
 
@@ -113,6 +133,8 @@ impl Subject {
         match self {
             Self::Tpcc(workload) => Workload::parameters(&**workload),
             Self::Ycsb(workload) => Workload::parameters(&**workload),
+            Self::Tpce(workload) => Workload::parameters(&**workload),
+            Self::Micro(workload) => Workload::parameters(&**workload),
         }
     }
 
@@ -121,6 +143,8 @@ impl Subject {
         match self {
             Self::Tpcc(workload) => workload.kinds(),
             Self::Ycsb(workload) => workload.kinds(),
+            Self::Tpce(workload) => workload.kinds(),
+            Self::Micro(workload) => workload.kinds(),
         }
     }
 
@@ -137,6 +161,14 @@ impl Subject {
             }
             Self::Ycsb(like) => {
                 let workload = Arc::new(Ycsb::new(*like.parameters())?);
+                kind.visit(Run { workload, load, settings })
+            }
+            Self::Tpce(like) => {
+                let workload = Arc::new(Tpce::new(*like.parameters())?);
+                kind.visit(Run { workload, load, settings })
+            }
+            Self::Micro(like) => {
+                let workload = Arc::new(Micro::new(*like.parameters())?);
                 kind.visit(Run { workload, load, settings })
             }
         }
@@ -272,6 +304,7 @@ fn worker<W: Workload, P: Protocol>(
         let kind = workload.kind(input);
         match outcome {
             Ok(output) => {
+                workload.committed(&mut generator, input, &output);
                 workload.record(&mut tally.ledger, input, output);
                 if counted {
                     tally.committed += 1;

@@ -7,7 +7,9 @@
 //! defaults stand in one place.
 
 use crate::Workload;
+use crate::micro::{self, Micro, Reads};
 use crate::tpcc::{self, Binding, Mix, Mode, Scale, Tpcc};
+use crate::tpce::{self, Tpce};
 use crate::ycsb::{self, KeyOrder, Write, Ycsb};
 use clap::Args;
 use heddledb::Result;
@@ -132,6 +134,94 @@ impl WorkloadArguments for YcsbArguments {
             key_order: if self.sorted { KeyOrder::Sorted } else { preset.key_order },
             write: if self.blind_writes { Write::Blind } else { preset.write },
             ..preset
+        })
+    }
+}
+
+/// Arguments of IC3's microbenchmark.
+#[derive(Args, Clone, Debug, Default)]
+pub struct MicroArguments {
+    /// Pieces of a transaction, each on a table of its own [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64), help_heading = MICRO)]
+    pub pieces: Option<u16>,
+    /// Rows of each table; IC3 has a million [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(8..=1_000_000_000), help_heading = MICRO)]
+    pub rows: Option<u64>,
+    /// From how many rows the first record of a piece is drawn: 10 is a contention rate of 10 %, as many
+    /// as there are rows is none [default: 100]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = MICRO)]
+    pub scope: Option<u64>,
+    /// Percentage of transactions that give up after one of their pieces [default: 0]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = MICRO)]
+    pub user_aborts: Option<u32>,
+    /// Percentage of accesses that only read [default: 0]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = MICRO)]
+    pub reads: Option<u32>,
+    /// Where in a piece they stand: among, before or after the updates [default: among]
+    #[arg(long, value_name = "NAME", help_heading = MICRO)]
+    pub read_place: Option<Reads>,
+    /// Half of the transactions go through the tables from the last to the first
+    #[arg(long, help_heading = MICRO)]
+    pub reversed: bool,
+}
+
+const MICRO: &str = "Microbenchmark";
+
+impl WorkloadArguments for MicroArguments {
+    type Workload = Micro;
+
+    fn workload(&self) -> Result<Micro> {
+        let default = micro::Parameters::default();
+        Micro::new(micro::Parameters {
+            pieces: self.pieces.map_or(default.pieces, usize::from),
+            rows: self.rows.unwrap_or(default.rows),
+            scope: self.scope.unwrap_or(default.scope),
+            user_abort_pct: self.user_aborts.unwrap_or(default.user_abort_pct),
+            read_pct: self.reads.unwrap_or(default.read_pct),
+            reads: self.read_place.unwrap_or(default.reads),
+            reversed: self.reversed || default.reversed,
+        })
+    }
+}
+
+/// Arguments of TPC-E.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TpceArguments {
+    /// Customers: up to 1000, or a multiple of that; five times as many accounts, 0.685 times as many
+    /// securities [default: 5000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000), help_heading = TPCE)]
+    pub customers: Option<u32>,
+    /// How many of the securities are traded; few make it contended [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = TPCE)]
+    pub security_range: Option<u32>,
+    /// How many Trade-Orders are drawn to how many Trade-Updates [default: 101/20]
+    #[arg(long, value_name = "N/N", help_heading = TPCE)]
+    pub mix: Option<tpce::Mix>,
+    /// Percentage of orders that wait for a price [default: 40]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = TPCE)]
+    pub limit_orders: Option<u32>,
+    /// Percentage of orders that roll back [default: 1]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = TPCE)]
+    pub rollbacks: Option<u32>,
+    /// Trades are numbered by one counter that all workers share, instead of a range for each
+    #[arg(long, help_heading = TPCE)]
+    pub shared_trade_ids: bool,
+}
+
+const TPCE: &str = "TPC-E";
+
+impl WorkloadArguments for TpceArguments {
+    type Workload = Tpce;
+
+    fn workload(&self) -> Result<Tpce> {
+        let default = tpce::Parameters::default();
+        Tpce::new(tpce::Parameters {
+            customers: self.customers.unwrap_or(default.customers),
+            security_range: self.security_range.or(default.security_range),
+            mix: self.mix.unwrap_or(default.mix),
+            limit_pct: self.limit_orders.unwrap_or(default.limit_pct),
+            rollback_pct: self.rollbacks.unwrap_or(default.rollback_pct),
+            shared_trade_ids: self.shared_trade_ids || default.shared_trade_ids,
         })
     }
 }

@@ -9,9 +9,13 @@
 
 #[cfg(feature = "arguments")]
 pub mod arguments;
+pub mod micro;
 pub mod tpcc;
+pub mod tpce;
 pub mod ycsb;
 
+mod batch;
+mod missing;
 mod random;
 mod verdict;
 
@@ -82,6 +86,9 @@ pub trait Workload: Send + Sync + 'static {
     fn sweep<T: ReadTransaction>(&self, _tx: &mut T) -> Result<u64> {
         Ok(0)
     }
+    /// Tells the generator of a committed transaction, before [`Workload::record`]: for workloads in which
+    /// one transaction follows from another. What follows is drawn next, and until it has committed, again.
+    fn committed(&self, _generator: &mut Self::Generator, _input: &Self::Input, _output: &Self::Output) {}
     /// Adds a committed transaction's effects to the ledger.
     fn record(&self, ledger: &mut Self::Ledger, input: &Self::Input, output: Self::Output);
     /// Checks the quiet database against the ledgers of all workers since loading.

@@ -1,4 +1,4 @@
-//! A committed transaction of TPC-C or YCSB allocates nothing of its own.
+//! A committed transaction of a workload allocates nothing of its own.
 //!
 //! The engine does allocate now and then (blocks of the arena, nodes of an index, buffers that grow
 //! at first), so the count is taken after a warm-up and may not reach one in twenty transactions.
@@ -7,7 +7,7 @@ use heddledb::protocol::Silo;
 use heddledb::{Database, Transaction};
 use heddledb_workloads::Workload;
 use heddledb_workloads::tpcc::{Mix, Scale, Tpcc};
-use heddledb_workloads::{tpcc, ycsb};
+use heddledb_workloads::{micro, tpcc, tpce, ycsb};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -35,24 +35,26 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations within the bodies of `count` transactions.
-fn allocations<W: Workload>(workload: &W, count: usize) -> u64 {
+/// Allocations within the bodies of `rounds` transactions.
+fn allocations<W: Workload>(workload: &W, rounds: usize) -> u64 {
     let db = workload.tables(Database::builder().protocol::<Silo>().sessions(1)).open().unwrap();
     workload.load(&db, 1, &|_| ()).unwrap();
     let mut session = db.session().unwrap();
     let mut generator = workload.generator(0, 1, 2);
     let mut input = W::Input::default();
     let mut total = 0;
-    for round in 0..count * 2 {
+    for round in 0..rounds * 2 {
         workload.draw(&mut generator, &mut input);
         let committed = session.run(|tx| {
             COUNT.set(Some(0));
             let output = execute(workload, tx, &input);
             let count = COUNT.take().unwrap_or_default();
-            output.map(|_| count)
+            output.map(|output| (output, count))
         });
-        if round >= count {
-            total += committed.unwrap_or(0);
+        let Ok((output, count)) = committed else { continue };
+        workload.committed(&mut generator, &input, &output);
+        if round >= rounds {
+            total += count;
         }
     }
     total
@@ -82,4 +84,12 @@ fn transactions_do_not_allocate() {
         let found = allocations(&ycsb::Ycsb::new(parameters).unwrap(), COUNT);
         assert!(found < COUNT as u64 / 20, "ycsb {name}: {found} allocations");
     }
+    for limit_pct in [0, 100] {
+        let parameters = tpce::Parameters { customers: 100, limit_pct, ..Default::default() };
+        let found = allocations(&tpce::Tpce::new(parameters).unwrap(), COUNT);
+        assert!(found < COUNT as u64 / 20, "tpce, {limit_pct} % limit orders: {found} allocations");
+    }
+    let parameters = micro::Parameters { rows: 1000, ..Default::default() };
+    let found = allocations(&micro::Micro::new(parameters).unwrap(), COUNT);
+    assert!(found < COUNT as u64 / 20, "micro: {found} allocations");
 }

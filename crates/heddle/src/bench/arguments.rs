@@ -12,7 +12,9 @@ use clap::{Args, Subcommand};
 use heddledb::protocol::Kind;
 use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
-use heddledb_workloads::arguments::{TpccArguments, WorkloadArguments as OfWorkload, YcsbArguments};
+use heddledb_workloads::arguments::{
+    MicroArguments, TpccArguments, TpceArguments, WorkloadArguments as OfWorkload, YcsbArguments,
+};
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::PathBuf;
@@ -20,9 +22,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The workloads with a line each.
-pub const WORKLOADS: [(&str, &str); 2] = [
+pub const WORKLOADS: [(&str, &str); 4] = [
     ("tpcc", "TPC-C: order entry in warehouses; few of them, or random binding, make it contended"),
+    ("tpce", "TPC-E: the read-write transactions of a brokerage house; few securities make it contended"),
     ("ycsb", "YCSB: reads and writes of records drawn from a zipfian distribution; theta sets the skew"),
+    (
+        "micro",
+        "IC3's microbenchmark: pieces of four updates, each on a table of its own; scope sets the contention",
+    ),
 ];
 
 /// Arguments of `heddle bench`.
@@ -45,9 +52,15 @@ pub enum WorkloadArguments {
     /// How fast a log is replayed: TPC-C with `--durability epoch --recover`
     #[command(after_help = RECOVERY_EXAMPLES)]
     Recovery(Benchmark<TpccArguments>),
+    /// TPC-E: the read-write transactions of a brokerage house
+    #[command(after_help = TPCE_EXAMPLES)]
+    Tpce(Benchmark<TpceArguments>),
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(Benchmark<YcsbArguments>),
+    /// IC3's microbenchmark: pieces of four updates, each on a table of its own
+    #[command(after_help = MICRO_EXAMPLES)]
+    Micro(Benchmark<MicroArguments>),
     /// What readers on snapshots cost a writer
     #[command(after_help = super::snapshots::EXAMPLES)]
     Snapshots(SnapshotsArguments),
@@ -70,12 +83,25 @@ Examples:
 The workload runs with a log, the database is closed and opened again; the table tells how many times
 faster the log was replayed than it had been written. All checks are made on what was recovered, too.";
 
+const TPCE_EXAMPLES: &str = "\
+Examples:
+  heddle bench tpce --quick
+  heddle bench tpce --security-range 1 --threads 1,2 --protocol all
+  heddle bench tpce --customers 1000 --mix 50/50 --limit-orders 100";
+
 const YCSB_EXAMPLES: &str = "\
 Examples:
   heddle bench ycsb --quick
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all --threads 1,2
   heddle bench ycsb --preset b --protocol tictoc --json -
   heddle bench ycsb --preset b --threads 2 --read-only snapshot";
+
+const MICRO_EXAMPLES: &str = "\
+Examples:
+  heddle bench micro --quick
+  heddle bench micro --scope 10 --threads 1,2 --protocol all
+  heddle bench micro --pieces 64 --rows 10000 --user-aborts 5
+  heddle bench micro --reversed --reads 50 --read-place before";
 
 /// A workload, and how it is run.
 #[derive(Args, Clone, Debug)]

@@ -26,7 +26,9 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
             print!("{}", list());
             Ok(true)
         }
-        None => Err(Failure::usage("name a workload, tpcc or ycsb, or give --list to see what there is")),
+        None => {
+            Err(Failure::usage("name a workload, such as tpcc or ycsb, or give --list to see what there is"))
+        }
         Some(WorkloadArguments::Tpcc(tpcc)) => {
             let workload = tpcc.workload()?;
             run(&workload, &tpcc.common.plan()?, command)
@@ -35,9 +37,17 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
             let workload = tpcc.workload()?;
             run(&workload, &tpcc.common.recovery().plan()?, command)
         }
+        Some(WorkloadArguments::Tpce(tpce)) => {
+            let workload = tpce.workload()?;
+            run(&workload, &tpce.common.plan()?, command)
+        }
         Some(WorkloadArguments::Ycsb(ycsb)) => {
             let workload = ycsb.workload()?;
             run(&workload, &ycsb.common.plan()?, command)
+        }
+        Some(WorkloadArguments::Micro(micro)) => {
+            let workload = micro.workload()?;
+            run(&workload, &micro.common.plan()?, command)
         }
         Some(WorkloadArguments::Snapshots(arguments)) => snapshots::snapshots(arguments, command),
     }

@@ -380,6 +380,7 @@ impl<W: Workload> Job<'_, W> {
             let kind = &mut tally.kinds[workload.kind(input)];
             match outcome {
                 Ok(output) => {
+                    workload.committed(&mut generator, input, &output);
                     workload.record(&mut tally.ledger, input, output);
                     kind[0] += 1;
                     tally.looks += u64::from(read_only.looks(workload, input));

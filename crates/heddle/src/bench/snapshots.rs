@@ -500,6 +500,7 @@ impl<W: Workload> Round<'_, W> {
             self.writer.refresh(&mut generator, input);
             match session.run(|tx| self.writer.execute(tx, input)) {
                 Ok(output) => {
+                    self.writer.committed(&mut generator, input, &output);
                     self.writer.record(&mut ledger, input, output);
                     commits += 1;
                 }

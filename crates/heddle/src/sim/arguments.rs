@@ -1,4 +1,4 @@
-//! The arguments of `heddle sim tpcc` and `heddle sim ycsb`, and the plan that they amount to.
+//! The arguments of `heddle sim` with a workload, and the plan that they amount to.
 
 use super::costs;
 use crate::bench::arguments::{Outputs, protocols};

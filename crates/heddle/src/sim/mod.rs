@@ -30,7 +30,9 @@ use calibrate::CalibrateArguments;
 use clap::{Args, Subcommand};
 use costs::CostsArguments;
 use heddledb_simulator::point::Subject;
-use heddledb_simulator::workloads::arguments::{TpccArguments, WorkloadArguments, YcsbArguments};
+use heddledb_simulator::workloads::arguments::{
+    MicroArguments, TpccArguments, TpceArguments, WorkloadArguments, YcsbArguments,
+};
 use search::{HuntArguments, ReplayArguments};
 use shapes::ShapesArguments;
 
@@ -48,9 +50,15 @@ pub enum SimCommand {
     /// TPC-C: order entry in warehouses
     #[command(after_help = TPCC_EXAMPLES)]
     Tpcc(Box<Simulated<TpccArguments>>),
+    /// TPC-E: the read-write transactions of a brokerage house
+    #[command(after_help = TPCE_EXAMPLES)]
+    Tpce(Box<Simulated<TpceArguments>>),
     /// YCSB: reads and writes of records drawn from a zipfian distribution
     #[command(after_help = YCSB_EXAMPLES)]
     Ycsb(Box<Simulated<YcsbArguments>>),
+    /// IC3's microbenchmark: pieces of four updates, each on a table of its own
+    #[command(after_help = MICRO_EXAMPLES)]
+    Micro(Box<Simulated<MicroArguments>>),
     /// Search for bugs: small simulations from seeds, judged
     #[command(after_help = search::HUNT_EXAMPLES)]
     Hunt(HuntArguments),
@@ -88,17 +96,29 @@ Examples:
   heddle sim tpcc --cores 1,48,96 --sockets 2 --cores-per-socket 48
   heddle sim tpcc --mix np --warehouses 4 --mode dbx1000 --cores 64,80 --jobs 2";
 
+const TPCE_EXAMPLES: &str = "\
+Examples:
+  heddle sim tpce --quick --customers 100
+  heddle sim tpce --customers 1000 --security-range 1 --cores 1,16,64 --protocol all";
+
 const YCSB_EXAMPLES: &str = "\
 Examples:
   heddle sim ycsb --quick --records 100000
   heddle sim ycsb --preset high --records 100000 --cores 1,16,256 --protocol all
   heddle sim ycsb --preset b --records 100000 --costs machine.costs --json -";
 
+const MICRO_EXAMPLES: &str = "\
+Examples:
+  heddle sim micro --quick --rows 1000
+  heddle sim micro --rows 10000 --scope 10 --cores 1,16,64 --protocol all";
+
 /// Runs the command. True if every check held.
 pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
     match &arguments.command {
         SimCommand::Tpcc(tpcc) => run(tpcc, command),
+        SimCommand::Tpce(tpce) => run(tpce, command),
         SimCommand::Ycsb(ycsb) => run(ycsb, command),
+        SimCommand::Micro(micro) => run(micro, command),
         SimCommand::Hunt(arguments) => search::hunt(arguments),
         SimCommand::Replay(arguments) => search::replay(arguments),
         SimCommand::Shapes(arguments) => {
@@ -153,9 +173,19 @@ mod tests {
                 &tpcc.common.plan().unwrap(),
                 unhurried(&line),
             ),
+            SimCommand::Tpce(tpce) => points::measure(
+                &tpce.workload().unwrap().into(),
+                &tpce.common.plan().unwrap(),
+                unhurried(&line),
+            ),
             SimCommand::Ycsb(ycsb) => points::measure(
                 &ycsb.workload().unwrap().into(),
                 &ycsb.common.plan().unwrap(),
+                unhurried(&line),
+            ),
+            SimCommand::Micro(micro) => points::measure(
+                &micro.workload().unwrap().into(),
+                &micro.common.plan().unwrap(),
                 unhurried(&line),
             ),
             _ => panic!("no workload"),
@@ -174,6 +204,17 @@ mod tests {
         assert_eq!(files(&format!("{line} -j4")), first);
         let other = files(&line.replace("seed 3", "seed 4"));
         assert_ne!(other[0], first[0]);
+    }
+
+    #[test]
+    fn every_workload_repeats() {
+        for line in [
+            "micro --pieces 3 --rows 100 --scope 10 --user-aborts 10 --reversed --protocol tictoc --cores 3",
+            "tpce --customers 20 --security-range 2 --protocol silo --cores 3",
+        ] {
+            let line = format!("{line} --window 500us");
+            assert_eq!(files(&line), files(&line));
+        }
     }
 
     #[test]

@@ -6,8 +6,9 @@ use super::schema::{
     Customer, DOLLAR, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse,
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Parameters, Scale};
+use crate::batch::Batch;
 use crate::random::{chance, mix, stream};
-use heddledb::{Builder, Database, Protocol, Result, Session, Table, Text, Transaction};
+use heddledb::{Builder, Database, Protocol, Result, Session, Text};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
@@ -41,28 +42,6 @@ pub(super) fn tables<P: Protocol>(parameters: &Parameters, builder: Builder<P>) 
 /// again.
 pub(super) fn initial_quantity(w_id: u16, i_id: u32) -> i32 {
     10 + (mix(u64::from(w_id) << 32 | u64::from(i_id)) % 91) as i32
-}
-
-/// Rows of one table on their way into the database, some hundred in a transaction.
-struct Batch<T>(Vec<T>);
-
-impl<T: Table> Batch<T> {
-    const ROWS: usize = 256;
-
-    fn new() -> Self {
-        Self(Vec::with_capacity(Self::ROWS))
-    }
-
-    fn push<P: Protocol>(&mut self, session: &mut Session<P>, row: T) -> Result<()> {
-        self.0.push(row);
-        if self.0.len() == Self::ROWS { self.flush(session) } else { Ok(()) }
-    }
-
-    fn flush<P: Protocol>(&mut self, session: &mut Session<P>) -> Result<()> {
-        session.run(|tx| self.0.iter().try_for_each(|row| tx.insert(*row)))?;
-        self.0.clear();
-        Ok(())
-    }
 }
 
 /// Fills the tables.
@@ -132,7 +111,8 @@ fn warehouse<P: Protocol>(
         zip: zip(rng),
         ytd: PAID * i64::from(parameters.scale.customers) * i64::from(DISTRICTS),
     };
-    let mut batch = Batch(vec![warehouse]);
+    let mut batch = Batch::new();
+    batch.push(session, warehouse)?;
     batch.flush(session)
 }
 
@@ -188,7 +168,8 @@ fn district<P: Protocol>(
         next_o_id: parameters.scale.orders + 1,
         tax: rng.random_range(0..=2000),
     };
-    let mut batch = Batch(vec![district]);
+    let mut batch = Batch::new();
+    batch.push(session, district)?;
     batch.flush(session)
 }
 

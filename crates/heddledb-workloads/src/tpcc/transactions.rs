@@ -17,6 +17,7 @@ use super::schema::{
     self, ByCustomer, ByName, Customer, District, History, Item, Order, OrderLine, Stock, Warehouse,
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
+use crate::missing::{Missing, OrMissing};
 use heddledb::sync::Ordering;
 use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction, procedure};
 use std::fmt;
@@ -71,30 +72,6 @@ impl fmt::Display for Rollback {
 }
 
 impl std::error::Error for Rollback {}
-
-/// A row that the schema promises is not there.
-#[derive(Clone, Copy, Debug)]
-struct Missing(&'static str);
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a row of {} that must exist is missing", self.0)
-    }
-}
-
-impl std::error::Error for Missing {}
-
-trait OrMissing<V> {
-    /// The value, or an error that names the table.
-    fn or_missing(self, table: &'static str) -> Result<V>;
-}
-
-impl<V> OrMissing<V> for Option<V> {
-    #[inline]
-    fn or_missing(self, table: &'static str) -> Result<V> {
-        self.ok_or_else(|| Error::user(Missing(table)))
-    }
-}
 
 /// One in ten thousand: the unit of taxes and discounts.
 const UNIT: i64 = 10_000;

@@ -6,6 +6,10 @@ use heddledb::protocol::Kind;
 use heddledb::{Database, Error, Protocol};
 use heddledb_workloads::{Check, ReadOnly, Workload};
 
+/// What workloads say when a transaction's input tells it to abort.
+const DECISIONS: [&str; 3] =
+    ["item number is not valid", "gave up after a piece", "the order is not wanted after all"];
+
 /// The protocols that allow `threads` sessions at a time.
 pub fn kinds(threads: usize) -> impl Iterator<Item = Kind> {
     Kind::ALL.iter().copied().filter(move |kind| kind.sessions_max() >= threads)
@@ -53,8 +57,11 @@ pub fn run_reading<W: Workload, P: Protocol>(
             }
             assert!(workload.kind(&input) < workload.kinds().len());
             match read_only.run(workload, &mut session, &input) {
-                Ok(output) => workload.record(&mut ledger, &input, output),
-                Err(Error::User(reason)) if reason.to_string() == "item number is not valid" => aborts += 1,
+                Ok(output) => {
+                    workload.committed(&mut generator, &input, &output);
+                    workload.record(&mut ledger, &input, output);
+                }
+                Err(Error::User(reason)) if DECISIONS.contains(&&*reason.to_string()) => aborts += 1,
                 Err(error) => panic!("{input}: {error}", input = workload.kinds()[workload.kind(&input)]),
             }
         }
