@@ -60,6 +60,8 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::Silo]
     } else if name.starts_with("TicToc") {
         &[Kind::TicToc]
+    } else if name.starts_with("Ic3") {
+        &[Kind::Ic3]
     } else if name.starts_with("Locking") {
         &[Kind::NoWait]
     } else {

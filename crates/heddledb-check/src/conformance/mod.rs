@@ -9,6 +9,7 @@
 //! - `reclamation`: a row's lives, when its record was given back between them;
 //! - `snapshots`: one moment, whatever happens beside it; and that old versions go away;
 //! - `load`: invariants while several threads run, also with four times more threads than cores;
+//! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `histories`: long random histories, judged by both checkers.
 //!
 //! To run them for a protocol of your own: call [`Test::run`] for each of [`suite`].
@@ -16,6 +17,7 @@
 mod anomalies;
 mod histories;
 mod load;
+mod procedures;
 mod random;
 mod reclamation;
 pub mod script;
@@ -40,6 +42,7 @@ pub fn suite<P: Protocol>() -> Vec<Test<P>> {
     tests.extend(reclamation::tests::<P>());
     tests.extend(snapshots::tests::<P>());
     tests.extend(load::tests::<P>());
+    tests.extend(procedures::tests::<P>());
     tests.extend(histories::tests::<P>());
     tests
 }

@@ -266,6 +266,15 @@ impl<P: Protocol> Database<P> {
         self.inner.procedures.add(None, declaration, &self.inner.clock)
     }
 
+    /// Removes a procedure that was registered by what it declares; false if it was removed before.
+    ///
+    /// # Errors
+    /// As for [`Database::unregister`].
+    #[doc(hidden)]
+    pub fn unregister_declared(&self, which: Registered) -> Result<bool> {
+        self.inner.procedures.remove(which.0.into(), &self.inner.clock)
+    }
+
     /// The plan under which procedures run now.
     #[doc(hidden)]
     pub fn plan(&self) -> Arc<Plan> {

@@ -22,7 +22,10 @@ pub struct Registered(pub(crate) u16);
 
 /// The registered procedures, and the plan made of them.
 pub(crate) struct Procedures {
-    registered: Mutex<State>,
+    /// By number. Locked for the length of a change.
+    types: Mutex<Vec<Type>>,
+    /// Locked for moments: by whoever is told of a change, pinned in the epoch that the change waits for.
+    current: Mutex<Current>,
     /// Counts changes; read at each call.
     version: AtomicU64,
     /// Closed by so many.
@@ -31,10 +34,12 @@ pub(crate) struct Procedures {
     tracking: Tracking,
 }
 
-struct State {
-    /// By number.
-    types: Vec<Type>,
+/// What calls go by.
+#[derive(Default)]
+struct Current {
     plan: Arc<Plan>,
+    /// The numbers of procedures that have a type.
+    numbers: Vec<(TypeId, u16)>,
 }
 
 struct Type {
@@ -55,9 +60,9 @@ pub(crate) struct Known {
 
 impl Procedures {
     pub fn new(options: Options, tracking: Tracking) -> Self {
-        let state = State { types: Vec::new(), plan: Arc::default() };
         Self {
-            registered: Mutex::new(state),
+            types: Mutex::new(Vec::new()),
+            current: Mutex::new(Current::default()),
             version: AtomicU64::new(1),
             gate: AtomicU64::new(0),
             options,
@@ -67,26 +72,25 @@ impl Procedures {
 
     /// Adds a procedure, unless it is there.
     pub fn add(&self, id: Option<TypeId>, declared: Declaration, clock: &EpochClock) -> Result<Registered> {
-        let mut state = lock(&self.registered);
+        let mut types = lock(&self.types);
         let name = declared.name().to_owned();
         let live = |known: &&Type| known.declared.is_some();
-        if let Some(number) =
-            state.types.iter().position(|known| known.id == id && live(&known) && id.is_some())
-        {
+        let same = types.iter().position(|known| id.is_some() && known.id == id && live(&known));
+        if let Some(number) = same {
             return Ok(Registered(number as u16));
         }
-        if state.types.iter().filter(live).any(|known| known.name == name) {
+        if types.iter().filter(live).any(|known| known.name == name) {
             return Err(Misuse::Option(format!("another procedure is registered as `{name}`")).into());
         }
-        let number = state.types.len();
+        let number = types.len();
         if number >= usize::from(u16::MAX) {
             return Err(Misuse::Option("65,535 procedures were registered already".to_owned()).into());
         }
-        state.types.push(Type { id, name, declared: Some(Arc::new(declared)) });
-        match self.renew(&mut state, clock) {
+        types.push(Type { id, name, declared: Some(Arc::new(declared)) });
+        match self.renew(&types, clock) {
             Ok(()) => Ok(Registered(number as u16)),
             Err(error) => {
-                state.types.pop();
+                types.pop();
                 Err(error)
             }
         }
@@ -94,28 +98,35 @@ impl Procedures {
 
     /// Removes a procedure. False if it was not there.
     pub fn remove(&self, number: usize, clock: &EpochClock) -> Result<bool> {
-        let mut state = lock(&self.registered);
-        let Some(declared) = state.types.get_mut(number).and_then(|known| known.declared.take()) else {
+        let mut types = lock(&self.types);
+        let Some(declared) = types.get_mut(number).and_then(|known| known.declared.take()) else {
             return Ok(false);
         };
-        self.renew(&mut state, clock).inspect_err(|_| state.types[number].declared = Some(declared))?;
+        self.renew(&types, clock).inspect_err(|_| types[number].declared = Some(declared))?;
         Ok(true)
     }
 
     /// Makes the plan of what is registered now the one that is used.
-    fn renew(&self, state: &mut State, clock: &EpochClock) -> Result<()> {
-        let types: Vec<Option<Declaration>> =
-            state.types.iter().map(|known| known.declared.as_deref().cloned()).collect();
-        let plan = Arc::new(Plan::new(&types, self.options, self.tracking));
+    fn renew(&self, types: &[Type], clock: &EpochClock) -> Result<()> {
+        let declared: Vec<Option<Declaration>> =
+            types.iter().map(|known| known.declared.as_deref().cloned()).collect();
+        let plan = Arc::new(Plan::new(&declared, self.options, self.tracking));
+        let live = types.iter().enumerate().filter(|(_, known)| known.declared.is_some());
+        let numbers = live.filter_map(|(number, known)| Some((known.id?, number as u16))).collect();
         self.close();
         let quiet = clock.wait_passed(clock.now());
         if quiet.is_ok() {
-            state.plan = plan;
-            // Release: pairs with the load in `known`.
-            self.version.fetch_add(1, Ordering::Release);
+            self.publish(Current { plan, numbers });
         }
         self.open();
         quiet
+    }
+
+    fn publish(&self, new: Current) {
+        let mut current = lock(&self.current);
+        *current = new;
+        // Release: pairs with the load in `update`.
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     /// Makes a vertex of the plan hot, or cold, unless somebody else changes the plan just now, or a transaction
@@ -124,11 +135,11 @@ impl Procedures {
     pub fn adapt(&self, known: &Known, vertex: u16, hot: bool, clock: &EpochClock) {
         /// For how long others wait for it at most.
         const PATIENCE_NS: u64 = 2_000_000;
-        let Ok(mut state) = self.registered.try_lock() else { return };
-        if !Arc::ptr_eq(&state.plan, &known.plan) {
+        let Ok(_changing) = self.types.try_lock() else { return };
+        if !Arc::ptr_eq(&self.plan(), &known.plan) {
             return;
         }
-        let plan = Arc::new(state.plan.with(vertex, hot));
+        let plan = Arc::new(known.plan.with(vertex, hot));
         self.close();
         let (now, begun, mut wait) = (clock.now(), now_ns(), Wait::new());
         while !clock.passed(now) && now_ns() - begun < PATIENCE_NS {
@@ -137,27 +148,20 @@ impl Procedures {
             }
         }
         if clock.passed(now) {
-            state.plan = plan;
-            self.version.fetch_add(1, Ordering::Release);
+            self.publish(Current { plan, numbers: known.numbers.clone() });
         }
         self.open();
     }
 
     /// The number of a procedure by its type.
     pub fn number_of(&self, id: TypeId) -> Option<usize> {
-        let state = lock(&self.registered);
-        state.types.iter().position(|known| known.id == Some(id) && known.declared.is_some())
-    }
-
-    /// The number of a procedure by its name.
-    pub fn number_named(&self, name: &str) -> Option<usize> {
-        let state = lock(&self.registered);
-        state.types.iter().position(|known| known.name == name && known.declared.is_some())
+        let current = lock(&self.current);
+        current.numbers.iter().find(|(known, _)| *known == id).map(|(_, number)| usize::from(*number))
     }
 
     /// The plan.
     pub fn plan(&self) -> Arc<Plan> {
-        Arc::clone(&lock(&self.registered).plan)
+        Arc::clone(&lock(&self.current).plan)
     }
 
     /// Brings what a session knows up to date. It is between pinning the epoch and its first access, so the
@@ -171,12 +175,10 @@ impl Procedures {
 
     #[cold]
     fn learn(&self, known: &mut Known) {
-        let state = lock(&self.registered);
+        let current = lock(&self.current);
         known.version = self.version.load(Ordering::Acquire);
-        known.plan = Arc::clone(&state.plan);
-        known.numbers.clear();
-        let typed = state.types.iter().enumerate().filter(|(_, of_type)| of_type.declared.is_some());
-        known.numbers.extend(typed.filter_map(|(number, of_type)| Some((of_type.id?, number as u16))));
+        known.plan = Arc::clone(&current.plan);
+        known.numbers.clone_from(&current.numbers);
     }
 
     /// Nobody begins a transaction until `open`.

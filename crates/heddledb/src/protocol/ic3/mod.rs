@@ -60,7 +60,7 @@ use crate::mutant::{Mutant, planted};
 use crate::procedure::{Plan, PlannedSite, PlannedType, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, Wait, Work, decided, fence, note, point, work};
+use crate::sync::{Ordering, Random, Wait, Work, decided, fence, note, point, work};
 use crate::table::{GroupSet, Layout};
 use accessors::{Accessed, Accessor, Doing, GROUP_WORDS, IMAGE, Look, Source};
 use images::{Chunks, Images};
@@ -222,6 +222,8 @@ pub struct Local {
     locks: Vec<Lock>,
     order: Vec<(u32, u8)>,
     last: u64,
+    /// For how long it waits with latches in hand: never for as long as another in the same place.
+    random: Random,
 }
 
 /// How often a piece tries to get its latches before it executes again.
@@ -532,6 +534,8 @@ impl Local {
     #[inline]
     fn latch_item(&mut self, at: usize, writes: &WriteSet) -> Result<(), Conflict> {
         let item = self.items[at];
+        // Two that each have what the other waits for must not give up in step.
+        let patience = PAUSES + self.random.below(u64::from(PAUSES)) as u32;
         let mut wait = Wait::new();
         let access = loop {
             if let Some(access) = item.at.try_latch()? {
@@ -541,7 +545,7 @@ impl Local {
             if let Some(known) = known {
                 return self.join(known, at);
             }
-            if wait.rounds() >= PAUSES {
+            if wait.rounds() >= patience {
                 return Err(Conflict::Locked);
             }
             wait.pause();
@@ -840,6 +844,7 @@ impl Protocol for Ic3 {
             locks: Vec::new(),
             order: Vec::new(),
             last: 0,
+            random: Random::new(worker as u64),
         }
     }
 
@@ -1138,7 +1143,10 @@ impl Protocol for Ic3 {
             }
         }
         last_writers.into_iter().for_each(|id| local.depend(id, true));
-        local.wait_for_ends()
+        local.wait_for_ends()?;
+        // What they have committed may be what an untracked access did not find.
+        local.reads.validate(|_, _| false).map_err(|conflict| local.doom(conflict))?;
+        local.gaps.validate().map_err(|conflict| local.doom(conflict))
     }
 
     fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {

@@ -1,0 +1,364 @@
+//! What only a protocol that executes calls piece by piece does: to show what is not committed yet, to those
+//! and only those who then depend on it. Under other protocols there is nothing to test.
+//!
+//! Each test stops calls between their pieces, by channels: a body may wait, as long as it does and writes the
+//! same when it is executed again.
+
+use super::Test;
+use heddledb::procedure::{Declaration, Tracking};
+use heddledb::{
+    Conflict, Database, Error, Protocol, ReadTransaction, Registered, Result, Session, Table, Transaction,
+    Txn,
+};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
+    match P::PIECES {
+        false => Vec::new(),
+        true => vec![
+            Test { name: "procedures_show_whole_groups", run: show_whole_groups::<P> },
+            Test { name: "procedures_abort_who_read_and_nobody_else", run: abort_who_read::<P> },
+            Test { name: "procedures_execute_a_piece_again", run: execute_again::<P> },
+            Test { name: "procedures_come_and_go", run: come_and_go::<P> },
+            Test { name: "closures_beside_procedures", run: closures_beside::<P> },
+        ],
+    }
+}
+
+/// A row of which two columns share a group.
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+#[table(name = "piece_first")]
+struct First {
+    #[key]
+    key: u64,
+    one: i64,
+    two: i64,
+}
+
+/// The table of a second piece.
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+#[table(name = "piece_second")]
+struct Second {
+    #[key]
+    key: u64,
+    value: i64,
+}
+
+/// A table that nobody writes: who gets here has ended his pieces.
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+#[table(name = "piece_last")]
+struct Last {
+    #[key]
+    key: u64,
+}
+
+/// The sites of every procedure here: all of the first table, then all of the second, and the last.
+const FIRST: u16 = 0;
+const SECOND: u16 = 1;
+const LAST: u16 = 2;
+
+fn declare(name: &str) -> Declaration {
+    let mut declaration = Declaration::new(name);
+    declaration.upsert::<First>();
+    declaration.upsert::<Second>();
+    declaration.get_row::<Last>();
+    declaration
+}
+
+/// Whether everything is shown from the start.
+fn always_tracks<P: Protocol>(options: &P::Options) -> bool {
+    P::tracking(options) == Tracking::Always
+}
+
+/// Waits at most so long for another thread: a test that fails does so in time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn await_from<T>(receiver: &Receiver<T>) -> T {
+    receiver.recv_timeout(PATIENCE).expect("the other call gets as far as that")
+}
+
+struct World<P: Protocol> {
+    db: Database<P>,
+    call: Registered,
+}
+
+impl<P: Protocol> World<P> {
+    /// Rows 1 and 2 of both tables, all zero.
+    fn new(options: &P::Options) -> Self {
+        let db = Database::builder().protocol::<P>().options(options.clone()).open().expect("it opens");
+        let call = db.register_declared(declare("both")).expect("it is registered");
+        let mut session = db.session().expect("there are sessions");
+        let fill = |tx: &mut Txn<P>| {
+            for key in 1..3 {
+                tx.insert(First { key, one: 0, two: 0 })?;
+                tx.insert(Second { key, value: 0 })?;
+            }
+            Ok(())
+        };
+        session.run(fill).expect("the tables are empty");
+        Self { db, call }
+    }
+
+    fn session(&self) -> Session<P> {
+        self.db.session().expect("there are sessions")
+    }
+
+    /// Shows a write to the first table and passes the second, then tells, and waits for leave to go on; once,
+    /// however often it is executed.
+    fn show_and_wait(
+        &self,
+        session: &mut Session<P>,
+        told: &Sender<()>,
+        leave: &Receiver<bool>,
+        write: impl Fn(&mut Txn<P>) -> Result<()>,
+    ) -> Result<()> {
+        let mut waited = None;
+        session.attempt_registered(self.call, |tx| {
+            tx.at(FIRST);
+            write(tx)?;
+            tx.at(SECOND);
+            tx.get_columns(2, Second::value)?;
+            tx.at(LAST);
+            tx.get::<Last>(1)?;
+            let goes_on = *waited.get_or_insert_with(|| {
+                told.send(()).expect("the other thread is there");
+                await_from(leave)
+            });
+            if goes_on { Ok(()) } else { Err(Error::user("it gives up")) }
+        })
+    }
+}
+
+/// Who changes a column shows the others of its group as an earlier call left them, committed or not.
+fn show_whole_groups<P: Protocol>(options: &P::Options) {
+    if !always_tracks::<P>(options) {
+        return;
+    }
+    let world = World::<P>::new(options);
+    let ((told, telling), (leave, leaving)) = (channel(), channel());
+    std::thread::scope(|scope| {
+        let world = &world;
+        let first = scope.spawn(move || {
+            let write = |tx: &mut Txn<P>| tx.update_columns(1, First::one, |one| *one = 7);
+            world.show_and_wait(&mut world.session(), &told, &leaving, write)
+        });
+        await_from(&telling);
+        let ((told_too, telling_too), (leave_too, leaving_too)) = (channel(), channel());
+        let second = scope.spawn(move || {
+            let write = |tx: &mut Txn<P>| tx.set_columns(1, First::two, 8);
+            world.show_and_wait(&mut world.session(), &told_too, &leaving_too, write)
+        });
+        await_from(&telling_too);
+        let (seen, seeing) = channel();
+        let third = scope.spawn(move || {
+            world.session().call_registered(world.call, |tx| {
+                tx.at(FIRST);
+                let row = tx.get::<First>(1)?;
+                seen.send(row).expect("the test is there");
+                Ok(row)
+            })
+        });
+        let row = First { key: 1, one: 7, two: 8 };
+        assert_eq!(await_from(&seeing), Some(row), "what two calls have shown and not committed");
+        leave_too.send(true).expect("the second call waits");
+        leave.send(true).expect("the first call waits");
+        first.join().expect("no panic").expect("the first call commits");
+        second.join().expect("no panic").expect("the second call commits");
+        assert_eq!(third.join().expect("no panic").expect("the third call commits"), Some(row));
+    });
+}
+
+/// A call that gives up takes those along that have read what it showed, and neither those that only come
+/// after it nor those that read after it was withdrawn.
+fn abort_who_read<P: Protocol>(options: &P::Options) {
+    if !always_tracks::<P>(options) {
+        return;
+    }
+    let world = World::<P>::new(options);
+    let ((told, telling), (leave, leaving)) = (channel(), channel());
+    std::thread::scope(|scope| {
+        let world = &world;
+        let first = scope.spawn(move || {
+            let write = |tx: &mut Txn<P>| {
+                // Row 2 it only reads: who writes it comes after, and has seen nothing.
+                tx.get_columns(2, First::one)?;
+                tx.update_columns(1, First::one, |one| *one = 7)
+            };
+            world.show_and_wait(&mut world.session(), &told, &leaving, write)
+        });
+        await_from(&telling);
+        let (seen, seeing) = channel();
+        let reader = scope.spawn(move || {
+            let mut session = world.session();
+            let outcome = session.attempt_registered(world.call, |tx| {
+                tx.at(FIRST);
+                let one = tx.get_columns(1, First::one)?;
+                tx.at(SECOND);
+                tx.update_columns(1, Second::value, |value| *value = one.unwrap_or(0))?;
+                seen.send(one).expect("the test is there");
+                Ok(())
+            });
+            (outcome, session.stats())
+        });
+        assert_eq!(await_from(&seeing), Some(7));
+        let (written, writing) = channel();
+        let follower = scope.spawn(move || {
+            world.session().attempt_registered(world.call, |tx| {
+                tx.at(FIRST);
+                tx.set_columns(2, First::two, 9)?;
+                tx.at(SECOND);
+                tx.get_columns(2, Second::value)?;
+                written.send(()).expect("the test is there");
+                Ok(())
+            })
+        });
+        await_from(&writing);
+        leave.send(false).expect("the first call waits");
+        let gave_up = first.join().expect("no panic");
+        assert!(matches!(gave_up, Err(Error::User(_))), "{gave_up:?}");
+        let (outcome, stats) = reader.join().expect("no panic");
+        assert_eq!(outcome.expect_err("it read what never was").conflict(), Some(Conflict::Cascade));
+        assert_eq!(stats.conflicts_by(Conflict::Cascade), 1);
+        follower.join().expect("no panic").expect("it has seen nothing of the call that gave up");
+    });
+    let rows = world.session().run(|tx| Ok((tx.get::<First>(1)?, tx.get::<First>(2)?, tx.get::<Second>(1)?)));
+    let rows = rows.expect("nobody else is there");
+    assert_eq!(rows.0, Some(First { key: 1, one: 0, two: 0 }));
+    assert_eq!(rows.1, Some(First { key: 2, one: 0, two: 9 }));
+    assert_eq!(rows.2, Some(Second { key: 1, value: 0 }));
+}
+
+/// A piece whose reads have changed is executed again; what the pieces before it did stands, and is not done
+/// twice.
+fn execute_again<P: Protocol>(options: &P::Options) {
+    if !always_tracks::<P>(options) {
+        return;
+    }
+    let world = World::<P>::new(options);
+    let mut session = world.session();
+    let (mut first, mut second, mut disturbed) = (0, 0, false);
+    let sum = session.call_registered(world.call, |tx| {
+        first += 1;
+        tx.at(FIRST);
+        let one = tx.update_columns(1, First::one, |one| {
+            *one += 1;
+            *one
+        })?;
+        tx.at(SECOND);
+        second += 1;
+        let value = tx.get_columns(1, Second::value)?.unwrap_or(0);
+        if !std::mem::replace(&mut disturbed, true) {
+            // Another changes what this piece has read; it may, as this one has shown nothing there.
+            world.session().run(|tx| tx.update_columns(1, Second::value, |value| *value += 10))?;
+        }
+        tx.insert(Second { key: 9, value: value + one })?;
+        Ok(value + one)
+    });
+    assert_eq!(sum.expect("it commits"), 11, "what it returned is of the second execution");
+    assert_eq!((first, second), (2, 2), "the body was executed twice");
+    assert_eq!(session.stats().piece_retries, 1);
+    assert_eq!(session.stats().conflicts_total(), 0);
+    let rows = session.run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(9, Second::value)?)));
+    assert_eq!(rows.expect("nobody else is there"), (Some(1), Some(11)));
+}
+
+/// Procedures are registered and removed while calls of others run.
+fn come_and_go<P: Protocol>(options: &P::Options) {
+    const CHANGES: usize = 30;
+    let world = World::<P>::new(options);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let calls = std::thread::scope(|scope| {
+        let (world, done) = (&world, &done);
+        let worker = || {
+            scope.spawn(move || {
+                let (mut session, mut calls) = (world.session(), 0);
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let call = session.call_registered(world.call, |tx| {
+                        tx.at(FIRST);
+                        let one = tx.update_columns(1, First::one, |one| {
+                            *one += 1;
+                            *one
+                        })?;
+                        tx.at(SECOND);
+                        tx.update_columns(1, Second::value, |value| {
+                            *value += 1;
+                            *value
+                        })
+                        .map(|value| (one, value))
+                    });
+                    let (one, value) = call.expect("it commits at last");
+                    assert_eq!(one, value, "both pieces are in one order");
+                    calls += 1;
+                }
+                calls
+            })
+        };
+        let workers = [worker(), worker()];
+        for change in 0..CHANGES {
+            // In the other order, so that it forces the pieces of all together while it is there.
+            let mut declaration = Declaration::new(format!("backwards_{change}"));
+            declaration.upsert::<Second>();
+            declaration.upsert::<First>();
+            let which = world.db.register_declared(declaration).expect("it is registered");
+            let call = world.session().call_registered(which, |tx| {
+                tx.at(0);
+                let value = tx.get_columns(1, Second::value)?;
+                tx.at(1);
+                Ok((tx.get_columns(1, First::one)?, value))
+            });
+            let (one, value) = call.expect("it commits at last");
+            assert_eq!(one, value, "it sees both or none");
+            assert!(world.db.unregister_declared(which).expect("no transaction stays open"));
+            let refused = world.session().call_registered(which, |_| Ok(()));
+            assert!(refused.is_err(), "it is no longer known");
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        workers.map(|worker| worker.join().expect("no panic")).iter().sum::<i64>()
+    });
+    let sums =
+        world.session().run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(1, Second::value)?)));
+    assert_eq!(sums.expect("nobody else is there"), (Some(calls), Some(calls)));
+}
+
+/// Closures that write what calls access, both ways round: each takes effect at one moment.
+fn closures_beside<P: Protocol>(options: &P::Options) {
+    const ROUNDS: i64 = 2_000;
+    let world = World::<P>::new(options);
+    std::thread::scope(|scope| {
+        let world = &world;
+        scope.spawn(move || {
+            let mut session = world.session();
+            for _ in 0..ROUNDS {
+                let call = session.call_registered(world.call, |tx| {
+                    tx.at(FIRST);
+                    tx.update_columns(1, First::one, |one| *one += 1)?;
+                    tx.at(SECOND);
+                    tx.update_columns(1, Second::value, |value| *value += 1)
+                });
+                call.expect("it commits at last");
+            }
+        });
+        scope.spawn(move || {
+            let mut session = world.session();
+            for _ in 0..ROUNDS {
+                let closure = session.run(|tx| {
+                    let value = tx.update_columns(1, Second::value, |value| {
+                        *value += 1;
+                        *value
+                    })?;
+                    let one = tx.update_columns(1, First::one, |one| {
+                        *one += 1;
+                        *one
+                    })?;
+                    Ok((one, value))
+                });
+                let (one, value) = closure.expect("it commits at last");
+                assert_eq!(one, value, "a closure sees a call as a whole");
+            }
+        });
+    });
+    let sums =
+        world.session().run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(1, Second::value)?)));
+    assert_eq!(sums.expect("nobody else is there"), (Some(2 * ROUNDS), Some(2 * ROUNDS)));
+}
