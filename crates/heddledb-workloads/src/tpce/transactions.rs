@@ -477,7 +477,8 @@ pub fn market_feed(tx: &mut impl Transaction, input: &input::MarketFeed) -> Resu
     }
     let st_id = Text::truncated(SUBMITTED);
     for request in triggered.requests() {
-        // The order has committed before its price could come.
+        // Its request, which was read above, came after the trade; its result comes after this; and only trades
+        // that are completed are corrected.
         #[causal]
         tx.set_columns(request.t_id, (Trade::dts, Trade::st_id), (input.date, st_id))?;
     }
