@@ -1,4 +1,4 @@
-//! What the analysis makes of TPC-C's procedures, as they are written in Rust.
+//! What the analysis makes of the workloads' procedures, as they are written in Rust.
 
 mod run;
 
@@ -6,16 +6,20 @@ use heddledb::procedure::{Checked, Declaration, Procedure, workload};
 use heddledb::protocol::Silo;
 use heddledb::{Error, Result, Txn};
 use heddledb_analysis::{Analysis, Granularity, Options, analyse, text};
-use heddledb_workloads::Workload;
+use heddledb_workloads::micro::table::{Backwards, Forwards};
+use heddledb_workloads::micro::{self, Micro};
 use heddledb_workloads::tpcc::input::Input;
 use heddledb_workloads::tpcc::transactions::{
     Delivery, LastOrderStatus, NewOrder, OrderStatus, Payment, PaymentByUpdates, StockLevel,
 };
 use heddledb_workloads::tpcc::{Mode, Parameters, Scale, Tpcc};
+use heddledb_workloads::tpce::transactions::{MarketFeed, TradeOrder, TradeResult, TradeUpdate};
+use heddledb_workloads::tpce::{self, Tpce};
+use heddledb_workloads::{Workload, tpce::input::Input as TpceInput};
 use run::loaded;
 
 fn analysed(granularity: Granularity, procedures: &[Declaration]) -> Analysis {
-    let workload = workload("tpcc", procedures);
+    let workload = workload("workload", procedures);
     println!("{}", text::print(&workload));
     let analysis = analyse(&workload, &Options { granularity, ..Options::default() });
     for merge in &analysis.merges {
@@ -154,6 +158,126 @@ fn bodies_keep_to_their_declarations() {
         let kinds = if mode == Mode::Dbx1000 { 2 } else { 5 };
         assert!(done[..kinds].iter().all(|done| *done > 0), "{mode:?}: {done:?}");
     }
+}
+
+/// TPC-E's four types, with their marks of what the application orders: the first read of Trade-Result, and
+/// Market-Feed's update of TRADE.
+#[test]
+fn of_tpce_nothing_has_to_be_merged() {
+    let procedures = [
+        Declaration::of::<TradeOrder>(),
+        Declaration::of::<TradeResult>(),
+        Declaration::of::<MarketFeed>(),
+        Declaration::of::<TradeUpdate>(),
+    ];
+    for granularity in [Granularity::Column, Granularity::Group] {
+        let analysis = analysed(granularity, &procedures);
+        let order = [
+            "holding_summary",
+            "holding",
+            "last_trade",
+            "trade",
+            "trade_request",
+            "trade_history",
+            "customer_account",
+        ];
+        let result = [
+            "holding_summary",
+            "holding",
+            "trade",
+            "trade_history",
+            "broker",
+            "settlement",
+            "customer_account",
+            "cash_transaction",
+        ];
+        let feed = ["last_trade", "trade_request", "trade_history"];
+        let update = ["trade+trade_type+security", "trade_history", "settlement", "cash_transaction"];
+        let found = expected(&[
+            ("trade_order", &order),
+            ("trade_result", &result),
+            ("market_feed", &feed),
+            ("trade_update", &update),
+        ]);
+        assert_eq!(conflicts(&analysis), found, "{granularity:?}");
+        assert!(analysis.merges.is_empty(), "{granularity:?}");
+    }
+}
+
+/// Both orders together are one piece each; one order alone has all of its pieces.
+#[test]
+fn of_the_microbenchmark_only_both_orders_together_are_merged() {
+    let (forwards, backwards) = (Declaration::of::<Forwards>(), Declaration::of::<Backwards>());
+    for granularity in [Granularity::Column, Granularity::Group] {
+        let pieces = |procedures: &[Declaration]| {
+            let found = conflicts(&analysed(granularity, procedures));
+            found.iter().map(|(_, pieces)| pieces.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(pieces(std::slice::from_ref(&forwards)), [16]);
+        assert_eq!(pieces(std::slice::from_ref(&backwards)), [16]);
+        assert_eq!(pieces(&[forwards.clone(), backwards.clone()]), [1, 1]);
+    }
+}
+
+#[test]
+fn bodies_of_tpce_keep_to_their_declarations() {
+    let parameters = tpce::Parameters { customers: 20, rollback_pct: 5, ..tpce::Parameters::default() };
+    let tpce = Tpce::new(parameters).unwrap();
+    let db = loaded::<Silo>(&tpce, (), 1);
+    let mut session = db.session().unwrap();
+    let mut generator = tpce.generator(0, 1, 1);
+    let mut input = TpceInput::default();
+    let mut done = [0; 4];
+    for _ in 0..3000 {
+        tpce.draw(&mut generator, &mut input);
+        let outcome = session.run(|tx| match &input {
+            TpceInput::TradeOrder(input) => checked::<TradeOrder>(tx, input),
+            TpceInput::TradeResult(input) => checked::<TradeResult>(tx, input),
+            TpceInput::MarketFeed(input) => checked::<MarketFeed>(tx, input),
+            TpceInput::TradeUpdate(input) => checked::<TradeUpdate>(tx, input),
+        });
+        match outcome {
+            Ok(output) => {
+                tpce.committed(&mut generator, &input, &output);
+                done[tpce.kind(&input)] += 1;
+            }
+            Err(Error::User(reason)) if reason.to_string() == "the order is not wanted after all" => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(done.iter().all(|done| *done > 0), "{done:?}");
+}
+
+#[test]
+fn bodies_of_the_microbenchmark_keep_to_their_declarations() {
+    let parameters = micro::Parameters {
+        pieces: 16,
+        rows: 64,
+        scope: 4,
+        read_pct: 30,
+        user_abort_pct: 10,
+        reversed: true,
+        ..micro::Parameters::default()
+    };
+    let micro = Micro::new(parameters).unwrap();
+    let db = loaded::<Silo>(&micro, (), 1);
+    let mut session = db.session().unwrap();
+    let mut generator = micro.generator(0, 1, 1);
+    let mut input = micro::Input::default();
+    let mut done = [0; 2];
+    for _ in 0..300 {
+        micro.draw(&mut generator, &mut input);
+        let outcome = session.run(|tx| match input.backwards {
+            true => checked::<Backwards>(tx, &input),
+            false => checked::<Forwards>(tx, &input),
+        });
+        match outcome {
+            Ok(()) => done[micro.kind(&input)] += 1,
+            Err(Error::User(reason)) if reason.to_string() == "gave up after a piece" => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(done.iter().all(|done| *done > 0), "{done:?}");
 }
 
 fn checked<Q: Procedure>(tx: &mut Txn<Silo>, arguments: Q::Arguments<'_>) -> Result<Q::Output> {

@@ -4,14 +4,17 @@
 //! A static analysis tells accesses apart by table, so each piece has a table type of its own. A run
 //! declares and loads the first ones only; of the others there is code, but no data.
 //!
-//! Each of the sixteen (IC3 has up to sixty-four) costs the compiler some time under each protocol. So what is done to a table
-//! stands once: both orders call the same piece, and loading and checking choose a table within a
-//! transaction, so that not each of them brings a loop of attempts.
+//! Each of the sixteen (IC3 has up to sixty-four) costs the compiler some time under each protocol. So what is
+//! done to a table stands once: both orders call the same piece, and loading and checking choose a table within
+//! a transaction, so that not each of them brings a loop of attempts.
+//!
+//! The pieces and both orders are procedures. To the analysis a transaction has all the pieces, however many are
+//! executed.
 #![allow(missing_docs, reason = "sixteen tables alike")]
 
 use super::{GaveUp, Input};
 use crate::random::mix;
-use heddledb::{Builder, Column, Error, Protocol, ReadTransaction, Result, Table, Transaction};
+use heddledb::{Builder, Column, Error, Protocol, ReadTransaction, Result, Table, Transaction, procedure};
 use std::hint::black_box;
 
 /// How many tables there are.
@@ -94,8 +97,9 @@ macro_rules! tables {
 
         $(
             /// One piece: the accesses to one table.
+            #[procedure]
             #[inline(never)]
-            fn $piece<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
+            fn $piece(tx: &mut impl Transaction, input: &Input) -> Result<()> {
                 let Some(piece) = input.piece($number) else { return Ok(()) };
                 for access in piece {
                     if access.update {
@@ -112,7 +116,8 @@ macro_rules! tables {
         )*
 
         /// The transaction: piece after piece, from the first table to the last.
-        pub(super) fn forwards<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
+        #[procedure]
+        pub fn forwards(tx: &mut impl Transaction, input: &Input) -> Result<()> {
             $($piece(tx, input)?;)*
             Ok(())
         }
@@ -128,7 +133,8 @@ macro_rules! backwards {
     };
     ([] $($piece:ident)*) => {
         /// The same pieces, from the last table to the first.
-        pub(super) fn backwards<T: Transaction>(tx: &mut T, input: &Input) -> Result<()> {
+        #[procedure]
+        pub fn backwards(tx: &mut impl Transaction, input: &Input) -> Result<()> {
             $($piece(tx, input)?;)*
             Ok(())
         }

@@ -23,7 +23,7 @@
 //! each generator's own count, so that trades of two workers have no common order in time; a Trade-Update
 //! by account or security gets its trades from the generator ([`schema`] says why).
 
-mod transactions;
+pub mod transactions;
 
 mod check;
 pub mod input;
@@ -34,7 +34,7 @@ pub mod schema;
 
 use crate::{Check, Workload};
 use heddledb::sync::{AtomicU64, Ordering};
-use heddledb::{Builder, Database, Misuse, Protocol, Result, Transaction};
+use heddledb::{Builder, Database, Misuse, Protocol, Result, Session, Transaction};
 use input::{By, Generator, Input, Kind, Shared};
 use population::{CUSTOMER_UNIT, Population};
 use std::fmt;
@@ -248,6 +248,10 @@ impl Workload for Tpce {
 
     fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P> {
         load::tables(&self.parameters, &self.population, builder)
+            .procedure::<transactions::TradeOrder>()
+            .procedure::<transactions::TradeResult>()
+            .procedure::<transactions::MarketFeed>()
+            .procedure::<transactions::TradeUpdate>()
     }
 
     /// The population follows from the number of customers, so the seed does not matter.
@@ -281,6 +285,16 @@ impl Workload for Tpce {
             Input::TradeResult(input) => transactions::trade_result(tx, input),
             Input::MarketFeed(input) => transactions::market_feed(tx, input),
             Input::TradeUpdate(input) => transactions::trade_update(tx, input),
+        }
+    }
+
+    #[inline]
+    fn call<P: Protocol>(&self, session: &mut Session<P>, input: &Input) -> Result<Output> {
+        match input {
+            Input::TradeOrder(input) => session.call(transactions::TradeOrder, input),
+            Input::TradeResult(input) => session.call(transactions::TradeResult, input),
+            Input::MarketFeed(input) => session.call(transactions::MarketFeed, input),
+            Input::TradeUpdate(input) => session.call(transactions::TradeUpdate, input),
         }
     }
 

@@ -206,6 +206,7 @@ pub struct Holding {
 
 /// HOLDING_HISTORY: which trade changed which lot. Rows are only ever added.
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
+#[table(append_only)]
 pub struct HoldingHistory {
     #[key]
     pub t_id: u64,

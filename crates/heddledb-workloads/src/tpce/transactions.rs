@@ -2,6 +2,9 @@
 //! cut them into the most pieces: HOLDING_SUMMARY, HOLDING, LAST_TRADE, TRADE, TRADE_REQUEST,
 //! TRADE_HISTORY, BROKER, SETTLEMENT, CUSTOMER_ACCOUNT's balance, CASH_TRANSACTION.
 //!
+//! They are procedures: the analysis is told of their accesses as they stand here, and none of their pieces
+//! has to be merged (`tests/procedures.rs`).
+//!
 //! Every access names the columns that it needs. A committed transaction allocates nothing here: what a
 //! scan collects goes into arrays on the stack. What the customer would be shown is read and handed to
 //! [`black_box`], so that the compiler cannot drop the reads.
@@ -19,7 +22,7 @@ use super::schema::{
     SecurityByIssue, Settlement, Symbol, TaxRate, Trade, TradeHistory, TradeRequest, TradeType, UNIT,
 };
 use crate::missing::{Missing, OrMissing};
-use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction};
+use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction, procedure};
 use std::fmt;
 use std::hint::black_box;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -193,7 +196,9 @@ pub(super) fn settlement_amount(is_sell: bool, quantity: i32, price: i64, costs:
 /// The tax status of an account whose tax is withheld at settlement.
 pub(super) const WITHHELD: u8 = 1;
 
-pub(super) fn trade_order<T: Transaction>(tx: &mut T, input: &input::TradeOrder) -> Result<Output> {
+/// Trade-Order.
+#[procedure]
+pub fn trade_order(tx: &mut impl Transaction, input: &input::TradeOrder) -> Result<Output> {
     let ca_id = input.ca_id;
 
     // Frame 1: account, customer and broker.
@@ -219,17 +224,23 @@ pub(super) fn trade_order<T: Transaction>(tx: &mut T, input: &input::TradeOrder)
     }
 
     // Frame 3: what the trade will cost.
-    let s_symb = match &input.security {
-        SecurityBy::Symbol(s_symb) => *s_symb,
-        SecurityBy::Issue(company, issue) => {
-            let co_id = tx.find_key::<CompanyByName>(*company)?.or_missing("company")?;
-            tx.find_key::<SecurityByIssue>((co_id, *issue))?.or_missing("security")?
-        }
-    };
-    let columns = (Security::co_id, Security::ex_id, Security::name);
-    let (co_id, ex_id, s_name) = tx.get_columns(s_symb, columns)?.or_missing("security")?;
-    let co_name = tx.get_columns(co_id, Company::name)?.or_missing("company")?;
-    black_box((&s_name, &co_name));
+    let (s_symb, ex_id);
+    // The company is found by its name, or from its security.
+    #[piece]
+    {
+        s_symb = match &input.security {
+            SecurityBy::Symbol(s_symb) => *s_symb,
+            SecurityBy::Issue(company, issue) => {
+                let co_id = tx.find_key::<CompanyByName>(*company)?.or_missing("company")?;
+                tx.find_key::<SecurityByIssue>((co_id, *issue))?.or_missing("security")?
+            }
+        };
+        let columns = (Security::co_id, Security::ex_id, Security::name);
+        let (co_id, s_ex_id, s_name) = tx.get_columns(s_symb, columns)?.or_missing("security")?;
+        let co_name = tx.get_columns(co_id, Company::name)?.or_missing("company")?;
+        black_box((&s_name, &co_name));
+        ex_id = s_ex_id;
+    }
     let (is_sell, is_market) =
         tx.get_columns(input.tt_id, (TradeType::is_sell, TradeType::is_mrkt))?.or_missing("trade_type")?;
 
@@ -258,9 +269,9 @@ pub(super) fn trade_order<T: Transaction>(tx: &mut T, input: &input::TradeOrder)
     let profit = closing.profit(price);
     let mut tax = 0;
     if profit > 0 && tax_st != 0 {
-        tax = tax_on(profit, tax_rate(tx, c_id)?);
+        tax = tax_on(profit, find_tax_rate(tx, c_id)?);
     }
-    let rate = commission_rate(tx, tier, input.tt_id, ex_id, input.quantity)?;
+    let rate = find_commission_rate(tx, tier, input.tt_id, ex_id, input.quantity)?;
     let comm = commission(rate, input.quantity, price);
     let chrg = tx.get_columns((input.tt_id, tier), Charge::chrg)?.or_missing("charge")?;
 
@@ -306,12 +317,16 @@ pub(super) fn trade_order<T: Transaction>(tx: &mut T, input: &input::TradeOrder)
     Ok(Output::TradeOrder { s_symb, price, is_market })
 }
 
-pub(super) fn trade_result<T: Transaction>(tx: &mut T, input: &input::TradeResult) -> Result<Output> {
+/// Trade-Result.
+#[procedure]
+pub fn trade_result(tx: &mut impl Transaction, input: &input::TradeResult) -> Result<Output> {
     let (t_id, price) = (input.t_id, input.price);
 
     // Frame 1: the trade, and what the account has of the security.
     let columns =
         (Trade::ca_id, Trade::tt_id, Trade::s_symb, Trade::qty, Trade::chrg, Trade::lifo, Trade::is_cash);
+    // The exchange makes a result of an order that has committed.
+    #[causal]
     let (ca_id, tt_id, s_symb, qty, chrg, lifo, is_cash) =
         tx.get_columns(t_id, columns)?.or_missing("trade")?;
     let (is_sell, type_name) =
@@ -321,59 +336,73 @@ pub(super) fn trade_result<T: Transaction>(tx: &mut T, input: &input::TradeResul
     let columns = (CustomerAccount::b_id, CustomerAccount::c_id, CustomerAccount::tax_st);
     let (b_id, c_id, tax_st) = tx.get_columns(ca_id, columns)?.or_missing("customer_account")?;
     let signed = if is_sell { -qty } else { qty };
-    let held = match tx.get_columns((ca_id, s_symb), HoldingSummary::qty)? {
-        None => {
-            tx.insert(HoldingSummary { ca_id, s_symb, qty: signed })?;
-            0
-        }
-        Some(held) if held + signed == 0 => {
-            tx.delete::<HoldingSummary>((ca_id, s_symb))?;
-            held
-        }
-        Some(held) => {
-            tx.set_columns((ca_id, s_symb), HoldingSummary::qty, held + signed)?;
-            held
-        }
-    };
+    let held;
+    // All are of the same row.
+    #[piece]
+    {
+        held = match tx.get_columns((ca_id, s_symb), HoldingSummary::qty)? {
+            None => {
+                tx.insert(HoldingSummary { ca_id, s_symb, qty: signed })?;
+                0
+            }
+            Some(held) if held + signed == 0 => {
+                tx.delete::<HoldingSummary>((ca_id, s_symb))?;
+                held
+            }
+            Some(held) => {
+                tx.set_columns((ca_id, s_symb), HoldingSummary::qty, held + signed)?;
+                held
+            }
+        };
+    }
     let mut closing = Closing::new(qty);
-    if is_sell && held > 0 || !is_sell && held < 0 {
-        tx.scan_columns(
-            lots(ca_id, s_symb, lifo),
-            (Holding::price, Holding::qty),
-            |(_, _, dts, t_id), (price, qty)| closing.take(dts, t_id, price, qty),
-        )?;
-    }
-    for lot in closing.changes() {
-        if lot.after == 0 {
-            tx.delete::<Holding>((ca_id, s_symb, lot.dts, lot.t_id))?;
-        } else {
-            tx.set_columns((ca_id, s_symb, lot.dts, lot.t_id), Holding::qty, lot.after)?;
+    let opened;
+    // All are of the same lots.
+    #[piece]
+    {
+        if is_sell && held > 0 || !is_sell && held < 0 {
+            tx.scan_columns(
+                lots(ca_id, s_symb, lifo),
+                (Holding::price, Holding::qty),
+                |(_, _, dts, t_id), (price, qty)| closing.take(dts, t_id, price, qty),
+            )?;
+        }
+        for lot in closing.changes() {
+            if lot.after == 0 {
+                tx.delete::<Holding>((ca_id, s_symb, lot.dts, lot.t_id))?;
+            } else {
+                tx.set_columns((ca_id, s_symb, lot.dts, lot.t_id), Holding::qty, lot.after)?;
+            }
+        }
+        // What no lot covers opens one.
+        opened = if is_sell { -closing.needed } else { closing.needed };
+        if opened != 0 {
+            tx.insert(Holding { ca_id, s_symb, dts: input.date, t_id, price, qty: opened })?;
         }
     }
-    // What no lot covers opens one.
-    let opened = if is_sell { -closing.needed } else { closing.needed };
-    if opened != 0 {
-        tx.insert(Holding { ca_id, s_symb, dts: input.date, t_id, price, qty: opened })?;
-    }
-    for lot in closing.changes() {
-        tx.insert(HoldingHistory { t_id, h_t_id: lot.t_id, before_qty: lot.before, after_qty: lot.after })?;
-    }
-    if opened != 0 {
-        tx.insert(HoldingHistory { t_id, h_t_id: t_id, before_qty: 0, after_qty: opened })?;
+    #[piece]
+    {
+        for lot in closing.changes() {
+            let (before_qty, after_qty) = (lot.before, lot.after);
+            tx.insert(HoldingHistory { t_id, h_t_id: lot.t_id, before_qty, after_qty })?;
+        }
+        if opened != 0 {
+            tx.insert(HoldingHistory { t_id, h_t_id: t_id, before_qty: 0, after_qty: opened })?;
+        }
     }
 
     // Frame 3: the tax.
     let profit = closing.profit(price);
     let mut tax = 0;
     if profit > 0 && tax_st != 0 {
-        tax = tax_on(profit, tax_rate(tx, c_id)?);
+        tax = tax_on(profit, find_tax_rate(tx, c_id)?);
     }
 
     // Frame 4: the commission.
     let (ex_id, s_name) =
         tx.get_columns(s_symb, (Security::ex_id, Security::name))?.or_missing("security")?;
     let tier = tx.get_columns(c_id, Customer::tier)?.or_missing("customer")?;
-    let rate = commission_rate(tx, tier, tt_id, ex_id, qty)?;
+    let rate = find_commission_rate(tx, tier, tt_id, ex_id, qty)?;
     let comm = commission(rate, qty, price);
 
     // Frame 5: the trade is completed.
@@ -394,14 +423,19 @@ pub(super) fn trade_result<T: Transaction>(tx: &mut T, input: &input::TradeResul
     let amount = settlement_amount(is_sell, qty, price, chrg + comm, withheld);
     let cash_due_date = due(input.date);
     tx.insert(Settlement { t_id, amt: amount, cash_due_date, cash_type: cash_type(is_cash) })?;
-    let balance = if is_cash {
-        tx.update_columns(ca_id, CustomerAccount::bal, |bal| {
-            *bal += amount;
-            *bal
-        })?
-    } else {
-        tx.get_columns(ca_id, CustomerAccount::bal)?.or_missing("customer_account")?
-    };
+    let balance;
+    // One of the two is executed.
+    #[piece]
+    {
+        balance = if is_cash {
+            tx.update_columns(ca_id, CustomerAccount::bal, |bal| {
+                *bal += amount;
+                *bal
+            })?
+        } else {
+            tx.get_columns(ca_id, CustomerAccount::bal)?.or_missing("customer_account")?
+        };
+    }
     black_box(balance);
     if is_cash {
         let name = cash_name(&type_name, qty, &s_name);
@@ -410,7 +444,9 @@ pub(super) fn trade_result<T: Transaction>(tx: &mut T, input: &input::TradeResul
     Ok(Output::TradeResult { amount })
 }
 
-pub(super) fn market_feed<T: Transaction>(tx: &mut T, input: &input::MarketFeed) -> Result<Output> {
+/// Market-Feed.
+#[procedure]
+pub fn market_feed(tx: &mut impl Transaction, input: &input::MarketFeed) -> Result<Output> {
     for entry in &input.entries {
         let quote = (LastTrade::price, LastTrade::vol, LastTrade::dts);
         tx.update_columns(entry.s_symb, quote, |(price, vol, dts)| {
@@ -441,6 +477,9 @@ pub(super) fn market_feed<T: Transaction>(tx: &mut T, input: &input::MarketFeed)
     }
     let st_id = Text::truncated(SUBMITTED);
     for request in triggered.requests() {
+        // Its request, which was read above, came after the trade; its result comes after this; and only trades
+        // that are completed are corrected.
+        #[causal]
         tx.set_columns(request.t_id, (Trade::dts, Trade::st_id), (input.date, st_id))?;
     }
     for request in triggered.requests() {
@@ -449,7 +488,9 @@ pub(super) fn market_feed<T: Transaction>(tx: &mut T, input: &input::MarketFeed)
     Ok(Output::MarketFeed { triggered })
 }
 
-pub(super) fn trade_update<T: Transaction>(tx: &mut T, input: &input::TradeUpdate) -> Result<Output> {
+/// Trade-Update.
+#[procedure]
+pub fn trade_update(tx: &mut impl Transaction, input: &input::TradeUpdate) -> Result<Output> {
     /// The most rows of TRADE_HISTORY that are shown of a trade.
     const STATES: usize = 3;
     let mut cash = [false; UPDATES_MAX];
@@ -524,7 +565,8 @@ fn lots(ca_id: u32, s_symb: Symbol, lifo: bool) -> Scan<Holding> {
 }
 
 /// The sum of the two rates by which a customer's profits are taxed.
-fn tax_rate<T: ReadTransaction>(tx: &mut T, c_id: u32) -> Result<i64> {
+#[procedure]
+fn find_tax_rate(tx: &mut impl ReadTransaction, c_id: u32) -> Result<i64> {
     let mut tx_ids = [Text::EMPTY; 2];
     let mut count = 0;
     tx.scan_columns(Scan::prefix((c_id,)).limit(2), CustomerTaxrate::tx_id, |_, tx_id| {
@@ -540,8 +582,9 @@ fn tax_rate<T: ReadTransaction>(tx: &mut T, c_id: u32) -> Result<i64> {
 }
 
 /// The rate of the band that a quantity lies in.
-fn commission_rate<T: ReadTransaction>(
-    tx: &mut T,
+#[procedure]
+fn find_commission_rate(
+    tx: &mut impl ReadTransaction,
     tier: u8,
     tt_id: Text<3>,
     ex_id: Text<6>,
