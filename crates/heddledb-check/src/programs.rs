@@ -4,7 +4,7 @@
 //! the database as what it may access, one site for each step; a call gets an [`input`](Program::input), which
 //! says for each step what it does and to which keys.
 
-use crate::recorder::{Hashed, Hashed3, Hashed5, Ordered, Ordered2, Ordered4, Recorder, TABLES, with_table};
+use crate::recorder::{Hashed, Hashed3, Ordered, Ordered2, Recorder, TABLES, with_table};
 use crate::workload::Step;
 use heddledb::procedure::Declaration;
 use heddledb::sync::Random;
@@ -62,7 +62,7 @@ impl Program {
         let mut lines = Vec::new();
         // Mostly in one order of the tables, so that the analysis leaves several pieces.
         let ordered = random.below(4) != 0;
-        let mut table = random.below(3) as u8;
+        let mut table = random.below(2) as u8;
         for _ in 0..1 + random.below(5) {
             let does = pick(random);
             let mut of = if ordered { table.min(TABLES - 1) } else { random.below(TABLES.into()) as u8 };

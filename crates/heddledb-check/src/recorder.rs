@@ -35,7 +35,7 @@ pub const ORDERED: u8 = 0;
 /// The number of the first hashed table.
 pub const HASHED: u8 = 1;
 /// How many tables there are: even numbers are ordered, odd ones hashed.
-pub const TABLES: u8 = 6;
+pub const TABLES: u8 = 4;
 
 macro_rules! more_tables {
     ($($row:ident $name:literal $($hash:ident)?;)*) => {
@@ -54,8 +54,6 @@ macro_rules! more_tables {
 more_tables! {
     Ordered2 "history_ordered_2";
     Hashed3 "history_hashed_3" hash;
-    Ordered4 "history_ordered_4";
-    Hashed5 "history_hashed_5" hash;
 }
 
 /// Evaluates an expression with a table's row type under a name.
@@ -71,9 +69,7 @@ macro_rules! with_table {
             0 => with!(Ordered),
             1 => with!(Hashed),
             2 => with!(Ordered2),
-            3 => with!(Hashed3),
-            4 => with!(Ordered4),
-            _ => with!(Hashed5),
+            _ => with!(Hashed3),
         }
     }};
 }
@@ -147,8 +143,7 @@ impl<'a, T: ReadTransaction> Recorder<'a, T> {
         }
         match table {
             0 => scan!(Ordered),
-            2 => scan!(Ordered2),
-            _ => scan!(Ordered4),
+            _ => scan!(Ordered2),
         }
         let (low, high) = match rows.last() {
             Some((last, _)) if rows.len() == limit && reverse => (*last, high),

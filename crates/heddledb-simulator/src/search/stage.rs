@@ -17,7 +17,6 @@ use heddledb::{
     Transaction, Txn,
 };
 use heddledb_check::history::{Attempt, Op, Status};
-use heddledb_check::programs::Program as Procedure;
 use heddledb_check::recorder::{self, ORDERED, Recorder};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;

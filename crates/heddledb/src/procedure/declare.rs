@@ -282,6 +282,11 @@ pub fn workload<'a>(
     workload
 }
 
+/// The procedures as a text that `heddle analyze` reads.
+pub fn text<'a>(name: impl Into<String>, procedures: impl IntoIterator<Item = &'a Declaration>) -> String {
+    heddledb_analysis::text::print(&workload(name, procedures))
+}
+
 /// Columns of a table, and the groups that they are in.
 #[derive(Clone, Copy)]
 struct Set {

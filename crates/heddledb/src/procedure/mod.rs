@@ -13,7 +13,7 @@ mod declare;
 mod plan;
 
 pub use check::Checked;
-pub use declare::{Declaration, Site, workload};
+pub use declare::{Declaration, Site, text, workload};
 pub use plan::{Plan, Tracking};
 pub(crate) use plan::{PlannedSite, PlannedType};
 

@@ -33,7 +33,7 @@
 //! this one wait for someone who is ahead of it anyhow, which can close no cycle, since it is at a rank that
 //! the other has passed. Splits and merges of gaps unite their bits (PITFALLS I11). Whoever fills a place where
 //! an absent record is already, say the placeholder of an insert that aborted, asks the gap too: the scanner
-//! may have looked before that was put there (found by the search, ic3/stall/82).
+//! may have looked before that was put there (found by the search).
 //!
 //! **Skipped pieces** (PITFALLS I2). A rank is published by a piece that has waited for it, and that includes
 //! all lower ranks. So a piece that was left out in between needs nothing of its own.
