@@ -11,7 +11,7 @@
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::procedure::{Declaration, Plan, Tracking};
-use crate::sync::{AtomicU64, Mutex, Ordering, Wait, lock, now_ns};
+use crate::sync::{AtomicU64, Mutex, Ordering, Wait, lock, now_ns, spin_until};
 use heddledb_analysis::Options;
 use std::any::TypeId;
 use std::sync::Arc;
@@ -201,10 +201,7 @@ impl Procedures {
     /// Waits until they may. The caller is not pinned and holds nothing.
     #[cold]
     pub fn wait_open(&self) {
-        let mut wait = Wait::new();
-        while !self.is_open() {
-            wait.pause();
-        }
+        spin_until(|| self.is_open());
     }
 }
 

@@ -24,7 +24,7 @@ use crate::protocol::{Env, Intent, Protocol};
 use crate::record::{
     ConcurrencyWords, RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words,
 };
-use crate::sync::{Random, Wait, Work, note, point, work};
+use crate::sync::{Random, Work, note, point, spin_until, work};
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
     LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
@@ -204,10 +204,7 @@ impl<P: Protocol> Txn<P> {
         }
         procedures.close();
         self.gate = true;
-        let mut wait = Wait::new();
-        while !P::alone(&self.worker.local) {
-            wait.pause();
-        }
+        spin_until(|| P::alone(&self.worker.local));
         clock.pin(self.worker.number);
     }
 

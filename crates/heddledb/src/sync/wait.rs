@@ -44,10 +44,21 @@ impl Wait {
 }
 
 /// Waits until `condition` holds, whose only reason to change is a write by another thread to a word that it
-/// reads.
+/// reads. For waits of a transaction's length: yields for about a tenth of a millisecond before it sleeps.
 pub fn until(mut condition: impl FnMut() -> bool) {
     let mut wait = Wait::new();
+    let mut yields = 0;
     while !condition() {
-        wait.pause();
+        if wait.rounds < YIELD_ROUNDS {
+            wait.pause();
+        } else if yields < YIELDS {
+            yields += 1;
+            yield_now();
+        } else {
+            wait.pause();
+        }
     }
 }
+
+/// Yields of a long wait.
+const YIELDS: u32 = 192;

@@ -60,7 +60,7 @@ use crate::mutant::{Mutant, planted};
 use crate::procedure::{Plan, PlannedSite, PlannedType, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, Random, Wait, Work, decided, fence, note, point, work};
+use crate::sync::{Ordering, Random, Wait, Work, decided, fence, note, now_ns, point, spin_until, work};
 use crate::table::{GroupSet, Layout};
 use accessors::{Accessed, Accessor, Doing, GROUP_WORDS, IMAGE, Look, Source};
 use images::{Chunks, Images};
@@ -380,13 +380,13 @@ impl Local {
         while at < self.dependencies.len() {
             let Dependency { id, .. } = self.dependencies[at];
             let by_rank = self.options.rendezvous || self.has_edge(piece, id);
-            let mut wait = Watched::new(self, id, "to execute a rank", rank);
-            let ended = loop {
-                match self.shared.slots.progress(id) {
-                    Progress::Running(executed) if by_rank && executed >= rank => break None,
-                    Progress::Running(_) => wait.pause(self),
-                    ended => break Some(ended),
-                }
+            let there = |progress: Progress| match progress {
+                Progress::Running(executed) => by_rank && executed >= rank,
+                _ => true,
+            };
+            let ended = match self.wait_for(id, there) {
+                Progress::Running(_) => None,
+                ended => Some(ended),
             };
             match ended {
                 None => at += 1,
@@ -402,16 +402,24 @@ impl Local {
             return Ok(());
         }
         while let Some(Dependency { id, .. }) = self.dependencies.last().copied() {
-            let mut wait = Watched::new(self, id, "to end", u16::MAX);
-            let how = loop {
-                match self.shared.slots.progress(id) {
-                    Progress::Running(_) => wait.pause(self),
-                    ended => break ended,
-                }
-            };
+            let how = self.wait_for(id, |progress| !matches!(progress, Progress::Running(_)));
             self.ended(self.dependencies.len() - 1, how)?;
         }
         Ok(())
+    }
+
+    /// Waits until another transaction is so far.
+    #[inline]
+    fn wait_for(&self, id: Id, there: impl Fn(Progress) -> bool) -> Progress {
+        let mut progress = self.shared.slots.progress(id);
+        if !there(progress) {
+            let mut watch = Watch::default();
+            spin_until(|| {
+                progress = self.shared.slots.progress(id);
+                there(progress) || watch.goes_on(self, id)
+            });
+        }
+        progress
     }
 
     /// A transaction that this one depends on has ended.
@@ -1221,51 +1229,44 @@ impl Iterator for Groups64 {
     }
 }
 
-/// A wait for another transaction. In debug builds one that lasts for seconds tells who waits for whom.
-struct Watched {
-    wait: Wait,
-    #[cfg(debug_assertions)]
-    told: Option<(Id, &'static str, u16, u64)>,
+/// Looks at a wait for another transaction. In debug builds one that lasts for seconds tells who waits for whom.
+#[derive(Default)]
+struct Watch {
+    looks: u32,
+    since: u64,
+    told: bool,
 }
 
-impl Watched {
-    #[inline(always)]
-    fn new(_local: &Local, _id: Id, _until: &'static str, _rank: u16) -> Self {
-        Self {
-            wait: Wait::new(),
-            #[cfg(debug_assertions)]
-            told: Some((_id, _until, _rank, 0)),
+impl Watch {
+    /// False, always: the wait goes on.
+    #[inline]
+    fn goes_on(&mut self, local: &Local, id: Id) -> bool {
+        if cfg!(debug_assertions) && !crate::sync::MODEL && !cfg!(feature = "simulation") {
+            self.look(local, id);
         }
+        false
     }
 
     #[cold]
-    fn pause(&mut self, _local: &Local) {
-        self.wait.pause();
-        #[cfg(debug_assertions)]
-        self.watch(_local);
-    }
-
-    /// Tells of a wait of more than five seconds, once.
-    #[cfg(debug_assertions)]
-    fn watch(&mut self, local: &Local) {
+    fn look(&mut self, local: &Local, id: Id) {
         const LONG_NS: u64 = 5_000_000_000;
-        if crate::sync::MODEL || cfg!(feature = "simulation") || self.wait.rounds() < 1024 {
+        self.looks = self.looks.wrapping_add(1);
+        if self.told || !self.looks.is_multiple_of(1 << 10) {
             return;
         }
-        let Some((id, until, rank, since)) = &mut self.told else { return };
-        let now = crate::sync::now_ns();
-        if *since == 0 {
-            *since = now;
+        let now = now_ns();
+        if self.since == 0 {
+            self.since = now;
         }
-        if now - *since > LONG_NS {
+        if now - self.since > LONG_NS {
             let slots = &local.shared.slots;
             eprintln!(
-                "heddledb: {:?} (piece and rank {:?}) has waited for 5 s for {id:?} {until} {rank}; running: {:?}",
+                "heddledb: {:?}, in piece and rank {:?}, has waited for {id:?} for 5 s; these run: {:?}",
                 local.id(),
                 local.piece,
                 (0..slots.len()).filter_map(|slot| slots.running(slot)).collect::<Vec<_>>()
             );
-            self.told = None;
+            self.told = true;
         }
     }
 }
