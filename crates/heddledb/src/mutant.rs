@@ -133,8 +133,9 @@ impl Mutant {
         Self::CheckpointPartNotSynced,
     ];
 
-    /// Whether its window is so narrow that only a search in simulation must find it: threads on real cores, the
-    /// more on busy ones, may run for longer than a test before they meet in it.
+    /// Whether its window is so narrow, or the order that shows it so particular, that only a search in simulation
+    /// must find it: threads on real cores, the more on busy ones, may run for longer than a test before they
+    /// meet in it.
     pub const fn is_rare(self) -> bool {
         matches!(
             self,
@@ -143,6 +144,13 @@ impl Mutant {
                 | Self::TicTocSafeAtEqual
                 | Self::TicTocFailedRaiseTrusted
                 | Self::SiloEpochBeforeLocks
+                | Self::Ic3RankNotAwaited
+                | Self::Ic3CommitOrderIgnored
+                | Self::Ic3ReadersNotAwaited
+                | Self::Ic3ScanLeavesNoBit
+                | Self::Ic3InsertIgnoresScanners
+                | Self::Ic3WithdrawalKeepsVersion
+                | Self::Ic3ClosureIgnoresAccessors
         )
     }
 }
