@@ -1171,38 +1171,37 @@ impl Protocol for Ic3 {
         spare: impl FnOnce() -> bool,
     ) -> Seal {
         let now = clock.now();
-        let mut latched = Vec::new();
-        let mut outcome = Seal::Sealed;
+        // The access words before the latches; a table has at most so many groups.
+        let mut before = [0; GroupSet::BITS as usize];
+        let (mut latched, mut outcome) = (0, Seal::Sealed);
         for group in 0..layout.groups.len() {
             let at = Accessed::new(record, group);
             let Ok(Some(access)) = at.try_latch() else {
                 outcome = Seal::Busy;
                 break;
             };
-            latched.push((at, access));
+            before[group] = access;
+            latched += 1;
             let stamp = at.stamp().load(Ordering::Relaxed);
-            if at.newest().is_some() {
-                outcome = Seal::Busy;
-                break;
-            }
-            if !stamp::is_absent(stamp) {
-                outcome = Seal::Live;
-                break;
-            }
             // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a past, has
             // a greater stamp.
-            if stamp::is_locked(stamp) || stamp::epoch(stamp) >= now {
-                outcome = Seal::Busy;
-                break;
-            }
+            let old = !stamp::is_locked(stamp) && stamp::epoch(stamp) < now;
+            outcome = match at.newest() {
+                Some(_) => Seal::Busy,
+                None if !stamp::is_absent(stamp) => Seal::Live,
+                None if old => continue,
+                None => Seal::Busy,
+            };
+            break;
         }
         if outcome == Seal::Sealed && !spare() {
             outcome = Seal::Busy;
         }
-        for (at, access) in latched {
+        for (group, access) in before[..latched].iter().enumerate() {
+            let at = Accessed::new(record, group);
             match outcome {
                 Seal::Sealed => at.seal(),
-                _ => at.unlatch_unchanged(access),
+                _ => at.unlatch_unchanged(*access),
             }
         }
         outcome
