@@ -1174,13 +1174,13 @@ impl Protocol for Ic3 {
         // The access words before the latches; a table has at most so many groups.
         let mut before = [0; GroupSet::BITS as usize];
         let (mut latched, mut outcome) = (0, Seal::Sealed);
-        for group in 0..layout.groups.len() {
+        for (group, before) in before.iter_mut().enumerate().take(layout.groups.len()) {
             let at = Accessed::new(record, group);
             let Ok(Some(access)) = at.try_latch() else {
                 outcome = Seal::Busy;
                 break;
             };
-            before[group] = access;
+            *before = access;
             latched += 1;
             let stamp = at.stamp().load(Ordering::Relaxed);
             // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a past, has
