@@ -13,8 +13,10 @@
 //! whose own pieces are done may still depend on one that is not (PITFALLS I3). So an ended transaction
 //! alone counts as having passed every rank.
 //!
-//! **Aborted or committed.** Of its last aborted generation a slot keeps the number. Who waits for an older one
-//! cannot know any more how that ended and takes it for aborted, which costs an abort at most.
+//! **Aborted or committed.** Of its last 64 generations a slot keeps how they ended, a bit each. Who waits for an
+//! older one cannot know any more how that ended and takes it for aborted, which costs an abort at most. (One
+//! generation alone would not do: where transactions abort, those who come late to look would abort too, and
+//! take others along.)
 
 use crate::sync::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -36,6 +38,11 @@ impl Id {
 
     fn generation(self) -> u64 {
         self.0 >> SLOT_BITS
+    }
+
+    /// The bit that says whether it aborted.
+    fn bit(self) -> u64 {
+        1 << (self.generation() % KNOWN)
     }
 
     /// As a number of 58 bits.
@@ -64,11 +71,14 @@ pub(super) enum Progress {
 struct Slot {
     /// Written by its worker, read by all.
     status: AtomicU64,
-    /// The last generation that aborted; written before the status that says that it ended.
+    /// Bit g modulo 64 is set where generation g aborted; written before the status that says that it ended.
     aborted: AtomicU64,
     /// The type of the present generation; written before the status that begins it.
     of_type: AtomicU64,
 }
+
+/// Generations whose end is known.
+const KNOWN: u64 = 64;
 
 const ENDED: u64 = 1;
 const GENERATION: u32 = 16;
@@ -105,8 +115,11 @@ impl Slots {
     /// It has ended, and let go of everything.
     pub fn end(&self, id: Id, committed: bool) {
         let slot = &self.0[id.slot()];
-        if !committed {
-            slot.aborted.store(id.generation(), Ordering::Relaxed);
+        let (bit, known) = (id.bit(), slot.aborted.load(Ordering::Relaxed));
+        let aborted = if committed { known & !bit } else { known | bit };
+        if aborted != known {
+            // Release: who sees it sees the status that began this generation.
+            slot.aborted.store(aborted, Ordering::Release);
         }
         // Release: publishes what it installed, and the line before.
         slot.status.store(id.generation() << GENERATION | ENDED, Ordering::Release);
@@ -121,12 +134,11 @@ impl Slots {
         if status >> GENERATION == id.generation() && status & ENDED == 0 {
             return Progress::Running(((status & 0xFFFF) >> 1) as u16);
         }
-        // A later generation may be stored already, and then its owner aborted after he began `id`.
-        if slot.aborted.load(Ordering::Relaxed) < id.generation() {
-            Progress::Committed
-        } else {
-            Progress::Aborted
-        }
+        // Acquire, then the status again: had we read the bit of a generation that has taken this one's place,
+        // we would see that it has begun.
+        let aborted = slot.aborted.load(Ordering::Acquire) & id.bit() != 0;
+        let now = slot.status.load(Ordering::Relaxed) >> GENERATION;
+        if aborted || now - id.generation() >= KNOWN { Progress::Aborted } else { Progress::Committed }
     }
 
     /// The transaction that runs in a slot, and the rank that it has executed.
@@ -149,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outcome_is_known_until_the_slot_aborts_a_later_one() {
+    fn outcomes_are_known_for_a_while() {
         let slots = Slots::new(2);
         let id = |generation| Id::new(1, generation);
         slots.begin(id(1), 0);
@@ -159,13 +171,17 @@ mod tests {
         assert_eq!(slots.running(1), Some((id(1), 3)));
         slots.end(id(1), true);
         assert_eq!((slots.progress(id(1)), slots.running(1)), (Progress::Committed, None));
-        slots.begin(id(2), 0);
-        assert_eq!(slots.progress(id(1)), Progress::Committed, "a newer generation runs");
-        slots.end(id(2), false);
-        assert_eq!(slots.progress(id(2)), Progress::Aborted);
-        assert_eq!(slots.progress(id(1)), Progress::Aborted, "nobody knows any more");
-        slots.begin(id(3), 0);
-        slots.end(id(3), true);
-        assert_eq!(slots.progress(id(3)), Progress::Committed);
+        for generation in 2..200 {
+            slots.begin(id(generation), 0);
+            assert_eq!(slots.progress(id(generation)), Progress::Running(0));
+            slots.end(id(generation), generation % 3 != 0);
+        }
+        for generation in 1..200 {
+            let expected = match 199 - generation < KNOWN && generation % 3 != 0 {
+                true => Progress::Committed,
+                false => Progress::Aborted,
+            };
+            assert_eq!(slots.progress(id(generation)), expected, "{generation}");
+        }
     }
 }
