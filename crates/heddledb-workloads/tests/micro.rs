@@ -4,11 +4,11 @@
 mod run;
 
 use heddledb::protocol::{Silo, Visitor};
-use heddledb::{Protocol, Result, Transaction, Txn};
+use heddledb::{Protocol, Transaction};
 use heddledb_workloads::Workload;
 use heddledb_workloads::micro::table::{Table0, Table1, Table2};
 use heddledb_workloads::micro::{Micro, Parameters, Reads};
-use run::{assert_ok, assert_reported, kinds, loaded, run};
+use run::{Corruption, assert_every_check_can_report, assert_ok, kinds, loaded, run};
 
 struct RunAndCheck {
     parameters: Parameters,
@@ -76,10 +76,8 @@ fn every_variant_passes() {
     }
 }
 
-type Corruption = fn(&mut Txn<Silo>) -> Result<()>;
-
 /// What is done to a loaded database, and the checks that must report it.
-const CORRUPTIONS: &[(&str, Corruption, &[&str])] = &[
+const CORRUPTIONS: &[Corruption] = &[
     (
         "an update of one table alone",
         |tx| tx.update_columns(5, Table1::count, |count| *count += 4),
@@ -109,22 +107,7 @@ const CORRUPTIONS: &[(&str, Corruption, &[&str])] = &[
 
 #[test]
 fn every_check_can_report() {
-    let micro = Micro::new(small()).unwrap();
-    let mut reported = std::collections::BTreeSet::new();
-    let mut all = std::collections::BTreeSet::new();
-    for (what, corrupt, names) in CORRUPTIONS {
-        let db = loaded::<Silo>(&micro, (), 1);
-        db.session().unwrap().run(corrupt).unwrap();
-        let checks = micro.check(&db, &[]).unwrap();
-        assert_reported(what, &checks, names);
-        for check in checks {
-            if !check.ok {
-                reported.insert(check.name.clone());
-            }
-            all.insert(check.name);
-        }
-    }
-    assert_eq!(reported, all, "these checks were never made to fail");
+    assert_every_check_can_report(&Micro::new(small()).unwrap(), CORRUPTIONS);
 }
 
 #[test]

@@ -12,7 +12,8 @@ pub fn procedure(function: &ItemFn, signature: &Signature, analysed: &Analysed) 
     quote!(#function #implementation)
 }
 
-/// The function without its body: it is not compiled, and what calls it is.
+/// The function without its body, beside the error that refuses it: nothing of it ever runs, but what calls it is
+/// checked, so that one error is not followed by others.
 pub fn placeholder(function: &ItemFn) -> TokenStream {
     let ItemFn { attrs, vis, sig, .. } = function;
     quote! {

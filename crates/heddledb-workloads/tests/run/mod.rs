@@ -2,9 +2,10 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use heddledb::protocol::Kind;
-use heddledb::{Database, Error, Protocol};
+use heddledb::protocol::{Kind, Silo};
+use heddledb::{Database, Error, Protocol, Result, Txn};
 use heddledb_workloads::{Check, ReadOnly, Workload};
+use std::collections::BTreeSet;
 
 /// What workloads say when a transaction's input tells it to abort.
 const DECISIONS: [&str; 3] =
@@ -73,6 +74,27 @@ pub fn run_reading<W: Workload, P: Protocol>(
     });
     let aborts = results.iter().map(|(_, aborts)| aborts).sum();
     (results.into_iter().map(|(ledger, _)| ledger).collect(), aborts)
+}
+
+/// A change that no transaction makes: what it is, how it is made, and the checks that must report it.
+pub type Corruption = (&'static str, fn(&mut Txn<Silo>) -> Result<()>, &'static [&'static str]);
+
+/// Requires that each corruption of a freshly loaded database is reported, and that each check reports one.
+pub fn assert_every_check_can_report(workload: &impl Workload, corruptions: &[Corruption]) {
+    let (mut reported, mut all) = (BTreeSet::new(), BTreeSet::new());
+    for (what, corrupt, names) in corruptions {
+        let db = loaded::<Silo>(workload, (), 1);
+        db.session().unwrap().run(corrupt).unwrap();
+        let checks = workload.check(&db, &[]).unwrap();
+        assert_reported(what, &checks, names);
+        for check in checks {
+            if !check.ok {
+                reported.insert(check.name.clone());
+            }
+            all.insert(check.name);
+        }
+    }
+    assert_eq!(reported, all, "these checks were never made to fail");
 }
 
 /// Requires that all checks hold.

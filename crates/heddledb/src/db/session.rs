@@ -82,9 +82,15 @@ impl<P: Protocol> Session<P> {
     /// ```
     #[inline]
     pub fn run<R>(&mut self, mut body: impl FnMut(&mut Txn<P>) -> Result<R>) -> Result<R> {
+        self.until_committed(|session, retry| session.attempt_numbered(retry, &mut body))
+    }
+
+    /// Makes attempts until one does not conflict, and waits as long as durability asks for.
+    #[inline]
+    fn until_committed<R>(&mut self, mut attempt: impl FnMut(&mut Self, u32) -> Result<R>) -> Result<R> {
         let mut retry = 0;
         loop {
-            match self.attempt_numbered(retry, &mut body) {
+            match attempt(self, retry) {
                 Err(Error::Conflict(_)) => {
                     self.back_off(retry);
                     retry = retry.saturating_add(1);
@@ -172,17 +178,7 @@ impl<P: Protocol> Session<P> {
         name: &str,
         body: &mut impl FnMut(&mut Txn<P>) -> Result<R>,
     ) -> Result<R> {
-        let mut retry = 0;
-        loop {
-            match self.call_once(retry, &number, name, body) {
-                Err(Error::Conflict(_)) => {
-                    self.back_off(retry);
-                    retry = retry.saturating_add(1);
-                }
-                Ok(result) => return self.acknowledge_last().map(|()| result),
-                outcome => return outcome,
-            }
-        }
+        self.until_committed(|session, retry| session.call_once(retry, &number, name, body))
     }
 
     #[inline]

@@ -15,10 +15,9 @@
 //! accessor lists (PITFALLS I6).
 
 use super::{Declaration, workload};
+use crate::sync::{AtomicU64, Ordering};
 use heddledb_analysis::analysis::Until;
 use heddledb_analysis::{Analysis, Granularity, Options, Workload, analyse};
-
-use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// A plan; see the module's header.

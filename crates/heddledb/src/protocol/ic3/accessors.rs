@@ -53,6 +53,12 @@ const OLDER: usize = 2;
 const WRITES: u64 = 1;
 const PRESENT: u64 = 2;
 
+/// The value version in an access word.
+#[inline(always)]
+pub(super) fn value_of(access: u64) -> u32 {
+    (access >> VALUE) as u32
+}
+
 /// A column group of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accessed {
@@ -93,7 +99,7 @@ pub(super) struct Look {
 impl Look {
     /// The version of the value that was seen.
     pub fn value(&self) -> u32 {
-        (self.access >> VALUE) as u32
+        value_of(self.access)
     }
 }
 
@@ -232,7 +238,7 @@ impl Accessed {
             // Data words change only under a locked stamp, by a writer that the value version tells of or
             // whose new stamp is another.
             Source::Committed(stamp) => {
-                access >> VALUE == look.access >> VALUE && self.stamp().load(Ordering::Relaxed) == stamp
+                value_of(access) == look.value() && self.stamp().load(Ordering::Relaxed) == stamp
             }
             // The accessor may be used anew as soon as it has left the list.
             Source::Shown(_) => access == look.access,
@@ -243,7 +249,7 @@ impl Accessed {
     pub fn still(&self, value: u32) -> bool {
         // SeqCst: after whatever the caller relies on.
         let access = self.access().load(Ordering::SeqCst);
-        access != SEALED && (access >> VALUE) as u32 == value
+        access != SEALED && value_of(access) == value
     }
 
     /// Tries to latch the group; what it was before, or `None` if somebody else holds it.

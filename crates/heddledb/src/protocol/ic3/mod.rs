@@ -62,7 +62,7 @@ use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{Ordering, Random, Wait, Work, decided, fence, note, now_ns, point, spin_until, work};
 use crate::table::{GroupSet, Layout};
-use accessors::{Accessed, Accessor, Doing, GROUP_WORDS, IMAGE, Look, Source};
+use accessors::{Accessed, Accessor, Doing, GROUP_WORDS, IMAGE, Look, Source, value_of};
 use images::{Chunks, Images};
 use slots::{Id, Progress, Slots};
 use std::sync::Arc;
@@ -384,13 +384,9 @@ impl Local {
                 Progress::Running(executed) => by_rank && executed >= rank,
                 _ => true,
             };
-            let ended = match self.wait_for(id, there) {
-                Progress::Running(_) => None,
-                ended => Some(ended),
-            };
-            match ended {
-                None => at += 1,
-                Some(how) => self.ended(at, how)?,
+            match self.wait_for(id, there) {
+                Progress::Running(_) => at += 1,
+                how => self.ended(at, how)?,
             }
         }
         Ok(())
@@ -504,7 +500,7 @@ impl Local {
             let item = &mut self.items[at];
             // Mostly nobody else is there, and what is written was read.
             match item.at.try_latch() {
-                Ok(Some(access)) if item.reads && (access >> 32) as u32 == item.value => item.access = access,
+                Ok(Some(access)) if item.reads && value_of(access) == item.value => item.access = access,
                 Ok(Some(access)) => {
                     item.at.unlatch_unchanged(access);
                     return self.latch_with_patience(at, writes);
@@ -561,8 +557,7 @@ impl Local {
         // From here on it is among those that `unlatch_items` lets go, if only it is told of it.
         self.items[at].access = access;
         self.items[at].double = false;
-        let changed =
-            item.reads && (access >> 32) as u32 != item.value && !planted(Mutant::Ic3PieceNotValidated);
+        let changed = item.reads && value_of(access) != item.value && !planted(Mutant::Ic3PieceNotValidated);
         // A blind write saw the row there, or a placeholder missing, without a look that counts.
         let gone = item.writes && !item.reads && {
             let write = &writes.writes()[item.write as usize];
@@ -579,7 +574,7 @@ impl Local {
     fn join(&mut self, known: usize, at: usize) -> Result<(), Conflict> {
         let item = self.items[at];
         let first = &mut self.items[known];
-        let value = if first.reads { first.value } else { (first.access >> 32) as u32 };
+        let value = if first.reads { first.value } else { value_of(first.access) };
         if item.reads && item.value != value {
             return Err(Conflict::ReadChanged);
         }
@@ -1045,7 +1040,7 @@ impl Protocol for Ic3 {
         let slots = local.shared.slots.len();
         let rank = local.piece.map_or(0, |(_, rank)| rank);
         let mut running = 0;
-        for bit in Groups64(scanners) {
+        for bit in (0..64).filter(|bit| scanners & (1 << bit) != 0) {
             for slot in (bit..slots).step_by(64) {
                 let Some((id, executed)) = local.shared.slots.running(slot) else { continue };
                 running |= 1 << bit;
@@ -1209,22 +1204,6 @@ impl Protocol for Ic3 {
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {
         Accessed::new(record, group).reset(stamp);
-    }
-}
-
-/// The numbers of the bits that are set, ascending.
-struct Groups64(u64);
-
-impl Iterator for Groups64 {
-    type Item = usize;
-
-    #[inline]
-    fn next(&mut self) -> Option<usize> {
-        (self.0 != 0).then(|| {
-            let bit = self.0.trailing_zeros() as usize;
-            self.0 &= self.0 - 1;
-            bit
-        })
     }
 }
 
