@@ -46,6 +46,10 @@ pub struct Options {
     pub commutative: bool,
     /// Accesses marked as causal have no C-edges. If not, the mark is ignored.
     pub causal: bool,
+    /// What comes before the first access marked `no_abort` is one piece, and so is all of a type without that
+    /// mark: for runtimes whose pieces commit one by one, which have nothing to roll back with later
+    /// (transaction chopping).
+    pub rollback_safe: bool,
 }
 
 /// What an analysis found.
@@ -146,13 +150,14 @@ impl Default for Options {
             method: Method::default(),
             commutative: true,
             causal: true,
+            rollback_safe: false,
         }
     }
 }
 
 /// Analyses a workload.
 pub fn analyse(workload: &Workload, options: &Options) -> Analysis {
-    let graph = ScGraph::new(workload, options.granularity, options.commutative, options.causal);
+    let graph = ScGraph::new(workload, options);
     let merged = merge(&graph, options.method);
     let ranks = ranks(&graph, &merged.vertex, &merged.joined);
 

@@ -11,7 +11,8 @@
 //! `{p, q'}` and `{p', q}` are on a cycle of their own. Pieces without C-edges lie between such vertices on
 //! one instance's S-edges. The tests compare with a second implementation that has both copies.
 
-use crate::footprint::{Footprint, Granularity, Schema, Units};
+use crate::analysis::Options;
+use crate::footprint::{Footprint, Schema, Units};
 use crate::workload::{Access, Step, Workload};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,14 +95,14 @@ pub struct CEdge {
 
 impl ScGraph {
     /// The graph of a workload's types, but for those that run on snapshots.
-    pub fn new(workload: &Workload, granularity: Granularity, commutative: bool, causal: bool) -> Self {
-        let schema = Schema::new(workload, granularity, commutative, causal);
+    pub fn new(workload: &Workload, options: &Options) -> Self {
+        let schema = Schema::new(workload, options.granularity, options.commutative, options.causal);
         let (mut types, mut sites, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
         for transaction in workload.transactions.iter().filter(|transaction| !transaction.on_snapshot()) {
             let mut cut = Cut::default();
             cut.steps(&transaction.body, Nest::default());
             let (first_site, first_piece) = (sites.len(), pieces.len());
-            for of_piece in cut.pieces() {
+            for of_piece in cut.pieces(options.rollback_safe) {
                 let first = sites.len();
                 for cut in of_piece {
                     sites.push(Site {
@@ -258,8 +259,9 @@ impl<'a> Cut<'a> {
     }
 
     /// The accesses by piece. Each is its own but for those of a block, and for all from the first to the
-    /// last with the same number.
-    fn pieces(&self) -> Vec<&[CutSite<'a>]> {
+    /// last with the same number; and, if it has to be `rollback_safe`, for all before the first that says that
+    /// no abort comes any more.
+    fn pieces(&self, rollback_safe: bool) -> Vec<&[CutSite<'a>]> {
         let mut joined: Vec<bool> = self
             .sites
             .windows(2)
@@ -271,6 +273,10 @@ impl<'a> Cut<'a> {
                 let first = *first_of.entry(number).or_insert(at);
                 joined[first..at].fill(true);
             }
+        }
+        if rollback_safe {
+            let sure = self.sites.iter().position(|site| site.access.no_abort).unwrap_or(self.sites.len());
+            joined.iter_mut().take(sure.saturating_sub(1)).for_each(|joined| *joined = true);
         }
         let ends = (0..self.sites.len()).filter(|&at| !joined.get(at).copied().unwrap_or(false));
         let mut first = 0;
@@ -289,7 +295,7 @@ mod tests {
     use crate::text::parse;
 
     fn graph(body: &str) -> ScGraph {
-        ScGraph::new(&parse(&format!("workload w\n{body}")).unwrap(), Granularity::Column, true, true)
+        ScGraph::new(&parse(&format!("workload w\n{body}")).unwrap(), &Options::default())
     }
 
     /// The tables of each piece.
@@ -306,6 +312,20 @@ mod tests {
         assert_eq!(cut("piece\nread a\nloop\nread b\nend\nread c\nend"), ["a+b+c"]);
         assert_eq!(cut("if\nread a\nloop\nread b\nread c\nend\nelse\nread d\nend"), ["a", "b+c", "d"]);
         assert_eq!(cut("read a piece 1\nread b piece 1\nread c piece 2\nread d"), ["a+b", "c", "d"]);
+    }
+
+    #[test]
+    fn what_may_be_rolled_back_is_one_piece() {
+        let options = Options { rollback_safe: true, ..Options::default() };
+        let cut = |body: &str| {
+            let workload = parse(&format!("workload w\ntxn t\n{body}\nend")).unwrap();
+            let graph = ScGraph::new(&workload, &options);
+            graph.pieces.iter().map(|piece| graph.tables(piece.sites.clone()).join("+")).collect::<Vec<_>>()
+        };
+        assert_eq!(cut("read a\nread b\nread c no_abort\nread d"), ["a+b", "c", "d"]);
+        assert_eq!(cut("read a\nread b"), ["a+b"]);
+        assert_eq!(cut("read a no_abort\nread b"), ["a", "b"]);
+        assert_eq!(cut("read a\nloop\nread b\nread c no_abort\nend\nread d"), ["a+b+c", "d"]);
     }
 
     #[test]

@@ -102,6 +102,8 @@ pub struct Access {
     pub reads: Vec<String>,
     /// Application logic orders this access after whatever it could conflict with: it has no C-edge.
     pub causal: bool,
+    /// From this access on the transaction does not give up (transaction chopping's "rollback-safe").
+    pub no_abort: bool,
     /// The number of a piece by hand: neighbours with the same number are one piece.
     pub piece: Option<u32>,
     /// The line that it stands on, counted from 1; 0 if it stands in no text.
@@ -217,6 +219,7 @@ impl Access {
             columns: Columns::All,
             reads: Vec::new(),
             causal: false,
+            no_abort: false,
             piece: None,
             line: 0,
         }

@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 31] = [
     "workload",
     "table",
     "txn",
@@ -46,6 +46,7 @@ const WORDS: [&str; 30] = [
     "idx",
     "reads",
     "causal",
+    "no_abort",
     "*",
     "7",
     "#",

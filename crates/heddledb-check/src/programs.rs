@@ -16,6 +16,8 @@ use std::fmt;
 pub struct Program {
     name: String,
     lines: Vec<Line>,
+    /// From this line on it does not give up.
+    sure: usize,
 }
 
 /// A step of a type: one site.
@@ -73,13 +75,22 @@ impl Program {
             lines.push(Line { does, table: of, repeats, optional });
             table += u8::from(random.below(5) != 0);
         }
-        Self { name: format!("program_{number}"), lines }
+        // Every second one gives up only where it may find a row missing, or there.
+        let may_fail = |line: &Line| matches!(line.does, Does::Update | Does::Insert);
+        let sure = match number % 2 {
+            0 => lines.iter().rposition(may_fail).map_or(0, |last| last + 1),
+            _ => lines.len(),
+        };
+        Self { name: format!("program_{number}"), lines, sure }
     }
 
     /// What the database is told.
     pub fn declare(&self) -> Declaration {
         let mut declaration = Declaration::new(&self.name);
-        for line in &self.lines {
+        for (at, line) in self.lines.iter().enumerate() {
+            if at == self.sure {
+                declaration.no_abort();
+            }
             match line.repeats {
                 true => declaration.repeat(|declaration| line.declare(declaration)),
                 false => line.declare(&mut declaration),
@@ -98,7 +109,7 @@ impl Program {
             let times = if line.repeats { random.below(4) } else { 1 };
             for _ in 0..times {
                 input.push((site, line.step(random, base, keys)));
-                if random.below(40) == 0 {
+                if random.below(40) == 0 && usize::from(site) < self.sure {
                     input.push((site, Step::GiveUp));
                     return input;
                 }
@@ -118,7 +129,8 @@ impl fmt::Display for Program {
             let optional = if line.optional { "?" } else { "" };
             format!("{open}{:?} {}{close}{optional}", line.does, line.table)
         };
-        f.write_str(&self.lines.iter().map(line).collect::<Vec<_>>().join(", "))
+        let lines: Vec<_> = self.lines.iter().map(line).collect();
+        write!(f, "{}; sure from {}", lines.join(", "), self.sure)
     }
 }
 

@@ -46,6 +46,10 @@ conformance! {
     tictoc_sorted TicTocSorted;
     no_wait NoWait;
     wait_die WaitDie;
+    nested_occ NestedOcc;
+    chopping_occ ChoppingOcc;
+    chopping_2pl Chopping2pl;
+    datm Datm;
     ic3 Ic3;
     ic3_basic Ic3Basic;
     ic3_contended Ic3Contended;

@@ -113,7 +113,7 @@ fn every_check_can_report() {
 #[test]
 fn giving_up_leaves_nothing() {
     let micro = Micro::new(Parameters { user_abort_pct: 100, ..small() }).unwrap();
-    let db = loaded::<Silo>(&micro, (), 1);
+    let db = loaded::<Silo>(&micro, Default::default(), 1);
     let (ledgers, aborts) = run(&micro, &db, 1, 200, 9);
     assert_eq!((aborts, ledgers[0].commits), (200, [0; 2]));
     assert_ok("after giving up only", &micro.check(&db, &ledgers).unwrap());

@@ -396,7 +396,7 @@ fn session<P: Protocol>(db: &Database<P>) -> Session<P> {
 #[test]
 fn a_violation_is_told_with_its_place() {
     let tpcc = Tpcc::new(tiny()).unwrap();
-    let db = loaded::<Silo>(&tpcc, (), 1);
+    let db = loaded::<Silo>(&tpcc, Default::default(), 1);
     session(&db).run(|tx| tx.update_columns((2, 3), District::next_o_id, |next| *next += 2)).unwrap();
     let checks = tpcc.check(&db, &[]).unwrap();
     let told = checks.iter().find(|check| check.name.starts_with("condition 2:")).unwrap();
@@ -407,7 +407,7 @@ fn a_violation_is_told_with_its_place() {
 fn a_rollback_leaves_nothing() {
     let parameters = Parameters { rollback_pct: 100, mix: Mix::NEW_ORDER, ..tiny() };
     let tpcc = Tpcc::new(parameters).unwrap();
-    let db = loaded::<Silo>(&tpcc, (), 1);
+    let db = loaded::<Silo>(&tpcc, Default::default(), 1);
     let (ledgers, aborts) = run(&tpcc, &db, 1, 100, 9);
     assert_eq!((aborts, ledgers[0].commits), (100, [0; 5]));
     assert_ok("after rollbacks only", &tpcc.check(&db, &ledgers).unwrap());
@@ -417,7 +417,7 @@ fn a_rollback_leaves_nothing() {
 fn loading_repeats() {
     let tpcc = Tpcc::new(tiny()).unwrap();
     let row = || {
-        let db = loaded::<Silo>(&tpcc, (), 1);
+        let db = loaded::<Silo>(&tpcc, Default::default(), 1);
         let mut session = session(&db);
         session.run(|tx| Ok((tx.get::<Customer>((2, 3, 4))?, tx.get::<Stock>((2, 9))?))).unwrap()
     };

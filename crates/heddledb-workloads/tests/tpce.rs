@@ -248,7 +248,7 @@ fn every_check_can_report() {
 fn a_rollback_leaves_nothing() {
     let parameters = Parameters { rollback_pct: 100, mix: Mix::new(1, 0).unwrap(), ..tiny() };
     let tpce = Tpce::new(parameters).unwrap();
-    let db = loaded::<Silo>(&tpce, (), 1);
+    let db = loaded::<Silo>(&tpce, Default::default(), 1);
     let (ledgers, aborts) = run(&tpce, &db, 1, 200, 9);
     assert_eq!((aborts, ledgers[0].commits), (200, [0; 4]));
     assert_ok("after rollbacks only", &tpce.check(&db, &ledgers).unwrap());
@@ -257,7 +257,7 @@ fn a_rollback_leaves_nothing() {
 #[test]
 fn lots_are_opened_closed_and_covered() {
     let tpce = Tpce::new(Parameters { security_range: Some(5), rollback_pct: 0, ..tiny() }).unwrap();
-    let db = loaded::<Silo>(&tpce, (), 1);
+    let db = loaded::<Silo>(&tpce, Default::default(), 1);
     let (ledgers, _) = run(&tpce, &db, 1, 6000, 4);
     assert_ok("after 6000", &tpce.check(&db, &ledgers).unwrap());
     let mut session = db.session().unwrap();
@@ -293,7 +293,7 @@ fn lots_are_opened_closed_and_covered() {
 fn loading_repeats() {
     let tpce = Tpce::new(tiny()).unwrap();
     let rows = || {
-        let db = loaded::<Silo>(&tpce, (), 1);
+        let db = loaded::<Silo>(&tpce, Default::default(), 1);
         let mut session = db.session().unwrap();
         session.run(|tx| Ok((tx.get::<Trade>(77)?, tx.get::<CustomerAccount>(9)?))).unwrap()
     };

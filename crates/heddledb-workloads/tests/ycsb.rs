@@ -110,7 +110,7 @@ const CORRUPTIONS: &[(&str, Corruption, &[&str])] = &[
 fn every_check_can_report() {
     let ycsb = Ycsb::new(contended()).unwrap();
     for (what, corrupt, names) in CORRUPTIONS {
-        let db = loaded::<Silo>(&ycsb, (), 1);
+        let db = loaded::<Silo>(&ycsb, Default::default(), 1);
         db.session().unwrap().run(corrupt).unwrap();
         assert_reported(what, &ycsb.check(&db, &[]).unwrap(), names);
     }
@@ -120,7 +120,7 @@ fn every_check_can_report() {
 fn a_scan_reports_a_gap() {
     let parameters = Parameters { records: 300, ..Parameters::preset("e").unwrap() };
     let ycsb = Ycsb::new(parameters).unwrap();
-    let db = loaded::<Silo>(&ycsb, (), 1);
+    let db = loaded::<Silo>(&ycsb, Default::default(), 1);
     db.session().unwrap().run(|tx| tx.delete::<WideOrdered>(50)).unwrap();
     assert_reported("a record lost", &ycsb.check(&db, &[]).unwrap(), &["every record"]);
     let (mut generator, mut input) = (ycsb.generator(0, 1, 1), Default::default());
@@ -136,7 +136,7 @@ fn a_scan_reports_a_gap() {
 fn an_overwrite_by_nobody_is_reported() {
     let parameters = Parameters { write: Write::Blind, per_row: false, ..contended() };
     let ycsb = Ycsb::new(parameters).unwrap();
-    let db = loaded::<Silo>(&ycsb, (), 1);
+    let db = loaded::<Silo>(&ycsb, Default::default(), 1);
     let (ledgers, _) = run(&ycsb, &db, 1, 100, 1);
     assert_ok("overwritten", &ycsb.check(&db, &ledgers).unwrap());
     db.session().unwrap().run(|tx| tx.set_columns(3, Wide::field4, [9; 100])).unwrap();

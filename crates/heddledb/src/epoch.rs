@@ -13,7 +13,8 @@
 
 use crate::error::{Misuse, Result};
 use crate::sync::{
-    AtomicU64, Condvar, Mutex, Ordering, Wait, fence, lock, model_fence, name, now_ns, point, thread,
+    AtomicU64, Condvar, Mutex, Ordering, Wait, fence, lock, model_fence, name, now_ns, point, spin_until,
+    thread,
 };
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
@@ -36,12 +37,25 @@ pub struct EpochClock {
     now: CachePadded<AtomicU64>,
     /// One per worker, written by that worker alone; [`IDLE`] or the epoch that it is pinned at.
     places: Box<[CachePadded<AtomicU64>]>,
+    /// A commit may be of the epoch at which its worker is pinned, though the next has begun.
+    commits_late: bool,
 }
 
 impl EpochClock {
     /// A clock for `workers` workers.
     pub fn new(workers: usize) -> Self {
         Self::starting_at(workers, FIRST)
+    }
+
+    /// The same, where a commit may be of the epoch at which its worker is pinned, though the next has begun.
+    pub fn with_late_commits(self, commits_late: bool) -> Self {
+        Self { commits_late, ..self }
+    }
+
+    /// No commit to come is of an earlier epoch.
+    #[inline]
+    pub fn commits_from(&self) -> u64 {
+        self.now() - u64::from(self.commits_late)
     }
 
     /// Tells whoever observes a simulation what the words are.
@@ -57,7 +71,11 @@ impl EpochClock {
     /// A clock for `workers` workers whose first epoch is `first`.
     pub fn starting_at(workers: usize, first: u64) -> Self {
         let place = || CachePadded::new(AtomicU64::new(IDLE));
-        Self { now: CachePadded::new(AtomicU64::new(first)), places: (0..workers).map(|_| place()).collect() }
+        Self {
+            now: CachePadded::new(AtomicU64::new(first)),
+            places: (0..workers).map(|_| place()).collect(),
+            commits_late: false,
+        }
     }
 
     /// Pins the current epoch for `worker`, which must not be pinned, and returns it.
@@ -76,6 +94,19 @@ impl EpochClock {
             }
             epoch = again;
         }
+    }
+
+    /// Pins the current epoch, and waits until none of the first `workers` is pinned at an earlier one: all who pin
+    /// so run in one epoch at a time. `since` is the last epoch in which this worker did.
+    pub fn pin_together(&self, worker: usize, workers: usize, since: &mut u64) -> u64 {
+        let epoch = self.pin(worker);
+        if *since != epoch {
+            // SeqCst: who pins later sees this epoch, at least.
+            let behind = |place: &CachePadded<AtomicU64>| place.load(Ordering::SeqCst) < epoch;
+            spin_until(|| !self.places[..workers].iter().any(behind));
+            *since = epoch;
+        }
+        epoch
     }
 
     /// Unpins. Release: what the worker read and wrote happens before any reuse.

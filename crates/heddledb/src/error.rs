@@ -34,11 +34,13 @@ pub enum Conflict {
     Cascade,
     /// IC3: what is to be written is in use by calls that have not ended.
     Accessed,
+    /// It has waited for longer than a transaction takes, maybe for one that waits for it (DATM).
+    TimedOut,
 }
 
 impl Conflict {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Locked,
         Self::ReadChanged,
         Self::Phantom,
@@ -49,6 +51,7 @@ impl Conflict {
         Self::EpochFull,
         Self::Cascade,
         Self::Accessed,
+        Self::TimedOut,
     ];
 
     /// The name in tables and reports.
@@ -64,6 +67,7 @@ impl Conflict {
             Self::EpochFull => "epoch full",
             Self::Cascade => "cascade",
             Self::Accessed => "accessed",
+            Self::TimedOut => "timed out",
         }
     }
 }
@@ -146,6 +150,20 @@ pub enum Misuse {
         "a procedure did something else when it was executed again with the same answers; let it depend on its arguments and on what it reads alone"
     )]
     Diverged,
+    /// A procedure that gave up after pieces of it had committed one by one.
+    #[error(
+        "a procedure gave up after a piece of it was committed, and that stands: {why}; put `#[no_abort]` behind whatever may give up"
+    )]
+    PiecesStand {
+        /// Why it gave up.
+        why: String,
+    },
+    /// An access of a call at a site that its procedure does not have.
+    #[error("a call accesses the database at site {site}, which its procedure does not declare")]
+    NoSite {
+        /// The number of the site.
+        site: u16,
+    },
     /// A call of a procedure that the database does not know.
     #[error("procedure {name} is not registered; name it with `Builder::procedure` or `Database::register`")]
     NotRegistered {

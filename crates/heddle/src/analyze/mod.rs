@@ -38,6 +38,11 @@ pub struct AnalyzeArguments {
     /// Take an addition for a read and a write
     #[arg(long)]
     no_commutative: bool,
+    /// Merge what comes before the mark `no_abort`, or all of a type without it: pieces that commit one by one have
+    /// nothing to roll back with
+    #[arg(long)]
+    rollback_safe: bool,
+
     /// Ignore causal marks
     #[arg(long)]
     ignore_causal: bool,
@@ -89,7 +94,7 @@ A text:
       insert log
     end
   end
-Steps: read, update, add (commutative), insert, delete, scan; then by idx NAME, cols, reads, causal, piece N.
+Steps: read, update, add (commutative), insert, delete, scan; then by idx NAME, cols, reads, causal, no_abort, piece N.
 
 Examples:
   heddle analyze tpcc
@@ -156,6 +161,7 @@ impl AnalyzeArguments {
             method: if self.chopping { Method::Chopping } else { Method::Ic3 },
             commutative: !self.no_commutative,
             causal: !self.ignore_causal,
+            rollback_safe: self.rollback_safe,
         }
     }
 }

@@ -33,6 +33,7 @@ pub struct ChosenOptions {
     pub method: &'static str,
     pub commutative: bool,
     pub causal: bool,
+    pub rollback_safe: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -178,6 +179,7 @@ impl Document {
                 },
                 commutative: analysis.options.commutative,
                 causal: analysis.options.causal,
+                rollback_safe: analysis.options.rollback_safe,
             },
             types: (0..analysis.types.len()).map(|at| of_type(analysis, at)).collect(),
             merges: (0..analysis.merges.len()).map(|at| merge(analysis, at)).collect(),

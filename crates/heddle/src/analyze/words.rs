@@ -71,6 +71,9 @@ pub fn options(document: &Document) -> String {
     if !options.causal {
         said.push("causal marks are ignored");
     }
+    if options.rollback_safe {
+        said.push("what comes before `no_abort` is one piece");
+    }
     said.join(", ")
 }
 

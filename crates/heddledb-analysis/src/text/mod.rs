@@ -22,6 +22,7 @@
 //!   insert new_order
 //!   read   trade cols t_qty causal             # ordered by application logic: no C-edge
 //!   add    district cols d_ytd                 # commutative, result not used
+//!   add    warehouse cols w_ytd no_abort       # from here on it does not give up
 //! end
 //! txn order_status readonly                    # runs on a snapshot
 //!   scan order
@@ -33,7 +34,8 @@
 //! table  = "table" name+ { "static" | "appendonly" | "key" name+ | "cols" name+ | "group" name name+ }
 //! txn    = "txn" name { "weight" number | "readonly" } step+ "end"
 //! step   = access | "loop" step+ "end" | "piece" step+ "end" | "if" step* [ "else" step* ] "end"
-//! access = mode name { "by" "idx" name | "cols" ( name+ | "*" ) | "reads" name+ | "causal" | "piece" number }
+//! access = mode name { "by" "idx" name | "cols" ( name+ | "*" ) | "reads" name+ | "causal" | "no_abort"
+//!                     | "piece" number }
 //! mode   = "read" | "update" | "add" | "insert" | "delete" | "scan"
 //! ```
 //!

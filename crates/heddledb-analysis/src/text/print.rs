@@ -77,6 +77,9 @@ fn access(text: &mut String, access: &Access) {
     if access.causal {
         text.push_str(" causal");
     }
+    if access.no_abort {
+        text.push_str(" no_abort");
+    }
     if let Some(number) = access.piece {
         let _ = write!(text, " piece {number}");
     }

@@ -1,14 +1,15 @@
-//! What only a protocol that executes calls piece by piece does: to show what is not committed yet, to those
-//! and only those who then depend on it. Under other protocols there is nothing to test.
+//! What only a protocol that executes calls piece by piece does: most of all, to show what is not committed yet
+//! to those and only those who then depend on it. Under other protocols there is nothing to test.
 //!
 //! Each test stops calls between their pieces, by channels: a body may wait, as long as it does and writes the
 //! same when it is executed again.
 
 use super::Test;
 use heddledb::procedure::{Declaration, Tracking};
+use heddledb::protocol::Execution;
 use heddledb::{
-    Conflict, Database, Error, Protocol, ReadTransaction, Registered, Result, Session, Table, Transaction,
-    Txn,
+    Conflict, Database, Error, Misuse, Protocol, ReadTransaction, Registered, Result, Session, Table,
+    Transaction, Txn,
 };
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
             Test { name: "procedures_show_whole_groups", run: show_whole_groups::<P> },
             Test { name: "procedures_abort_who_read_and_nobody_else", run: abort_who_read::<P> },
             Test { name: "procedures_execute_a_piece_again", run: execute_again::<P> },
+            Test { name: "procedures_give_up_a_circle", run: give_up_a_circle::<P> },
+            Test { name: "procedures_commit_piece_by_piece", run: commit_piece_by_piece::<P> },
             Test { name: "procedures_come_and_go", run: come_and_go::<P> },
             Test { name: "closures_beside_procedures", run: closures_beside::<P> },
         ],
@@ -232,7 +235,8 @@ fn abort_who_read<P: Protocol>(options: &P::Options) {
 /// A piece whose reads have changed is executed again; what the pieces before it did stands, and is not done
 /// twice.
 fn execute_again<P: Protocol>(options: &P::Options) {
-    if !always_tracks::<P>(options) {
+    // Where calls are chopped, a closure would wait for the call that it runs in.
+    if P::execution(options) != Execution::Pieces || P::tracking(options) == Tracking::Contended {
         return;
     }
     let world = World::<P>::new(options);
@@ -261,6 +265,105 @@ fn execute_again<P: Protocol>(options: &P::Options) {
     assert_eq!(session.stats().conflicts_total(), 0);
     let rows = session.run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(9, Second::value)?)));
     assert_eq!(rows.expect("nobody else is there"), (Some(1), Some(11)));
+}
+
+/// Two calls that come to depend on each other do not wait for each other for ever, where nothing keeps them
+/// from it.
+fn give_up_a_circle<P: Protocol>(options: &P::Options) {
+    if P::tracking(options) != Tracking::Each {
+        return;
+    }
+    let world = World::<P>::new(options);
+    let (one_told, one_telling) = channel();
+    let (two_told, two_telling) = channel();
+    let conflicts = std::thread::scope(|scope| {
+        let world = &world;
+        // Each shows a write, waits for the other's, and writes there too.
+        let call = |mine: u64, theirs: u64, told: Sender<()>, telling: Receiver<()>| {
+            scope.spawn(move || {
+                let (mut session, mut met) = (world.session(), false);
+                let outcome = session.call_registered(world.call, |tx| {
+                    tx.at(FIRST);
+                    tx.update_columns(mine, First::one, |one| *one += 1)?;
+                    tx.at(FIRST);
+                    tx.get_columns(mine, First::two)?;
+                    if !std::mem::replace(&mut met, true) {
+                        told.send(()).expect("the other thread is there");
+                        await_from(&telling);
+                    }
+                    tx.at(FIRST);
+                    tx.update_columns(theirs, First::one, |one| *one += 1)?;
+                    tx.at(SECOND);
+                    tx.get_columns(1, Second::value).map(|_| ())
+                });
+                outcome.expect("it commits at last");
+                session.stats().conflicts_total()
+            })
+        };
+        let calls = [call(1, 2, one_told, two_telling), call(2, 1, two_told, one_telling)];
+        calls.map(|call| call.join().expect("no panic")).iter().sum::<u64>()
+    });
+    assert!(conflicts > 0, "each came first somewhere");
+    let sums = world.session().run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(2, First::one)?)));
+    assert_eq!(sums.expect("nobody else is there"), (Some(2), Some(2)));
+}
+
+/// Where each piece commits on its own, what has committed stands, and who gives up then is told so; but what comes
+/// before the promise not to give up is undone as a whole.
+fn commit_piece_by_piece<P: Protocol>(options: &P::Options) {
+    if P::execution(options) != Execution::Chopped {
+        return;
+    }
+    let world = World::<P>::new(options);
+    let register = |name: &str, promises: bool| {
+        let mut declaration = Declaration::new(name);
+        if promises {
+            declaration.no_abort();
+        }
+        // Nobody else is registered who reads these, so they commute.
+        declaration.add(First::one);
+        declaration.add(Second::value);
+        world.db.register_declared(declaration).expect("it is registered")
+    };
+    assert!(world.db.unregister_declared(world.call).expect("no transaction stays open"));
+    let (promises, may) = (register("promises", true), register("may", false));
+    let mut session = world.session();
+    let mut give_up = |which: Registered, at: u16| {
+        session.call_registered(which, |tx| {
+            tx.at(0);
+            tx.add(First::one, 1, 1)?;
+            if at == 0 {
+                return Err(Error::user("it gives up"));
+            }
+            tx.at(1);
+            tx.add(Second::value, 1, 1)?;
+            if at == 1 { Err(Error::user("it gives up")) } else { Ok(()) }
+        })
+    };
+    let stands = |outcome: Result<()>| match outcome {
+        Err(Error::Misuse(misuse)) => matches!(*misuse, Misuse::PiecesStand { .. }),
+        _ => false,
+    };
+    let sums = || {
+        let sums =
+            world.session().run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(1, Second::value)?)));
+        sums.expect("nobody else is there")
+    };
+    assert!(matches!(give_up(promises, 0), Err(Error::User(_))), "nothing has committed yet");
+    assert_eq!(sums(), (Some(0), Some(0)));
+    assert!(matches!(give_up(may, 1), Err(Error::User(_))), "it is one piece");
+    assert_eq!(sums(), (Some(0), Some(0)));
+    assert!(stands(give_up(promises, 1)), "the first piece has committed");
+    assert_eq!(sums(), (Some(1), Some(0)));
+    give_up(promises, 2).expect("it commits");
+    give_up(may, 2).expect("it commits");
+    assert_eq!(sums(), (Some(3), Some(2)));
+    // A site that is not declared is refused, because nothing says where it belongs.
+    let nowhere = session.call_registered(may, |tx| {
+        tx.at(2);
+        tx.get_columns(1, First::one)
+    });
+    assert!(matches!(nowhere, Err(Error::Misuse(misuse)) if *misuse == Misuse::NoSite { site: 2 }));
 }
 
 /// Procedures are registered and removed while calls of others run.

@@ -32,6 +32,8 @@ pub enum Step {
     },
     /// A call of the procedure with this type.
     Call(Path),
+    /// From here on it does not give up.
+    NoAbort,
     Loop(Vec<Step>),
     Piece(Vec<Step>),
     Branch {
@@ -51,6 +53,7 @@ pub fn analyse(function: &mut ItemFn, signature: &Signature, errors: &mut Errors
         steps: Vec::new(),
         locals: Locals::new(),
         causal: false,
+        depth: 0,
     };
     for input in function.sig.inputs.iter().skip(1) {
         if let syn::FnArg::Typed(typed) = input {
@@ -92,14 +95,18 @@ struct Walk<'a> {
     locals: Locals,
     /// The statement is marked as causal.
     causal: bool,
+    /// How deep in blocks the statement is that is walked over; 1 in the body itself.
+    depth: u32,
 }
 
 impl Walk<'_> {
     fn block(&mut self, block: &mut Block) {
         let locals = self.locals.clone();
+        self.depth += 1;
         for stmt in &mut block.stmts {
             self.statement(stmt);
         }
+        self.depth -= 1;
         self.locals = locals;
     }
 
@@ -109,6 +116,14 @@ impl Walk<'_> {
             Stmt::Expr(expr, _) => attributes(expr).map_or_else(Marks::default, take_marks),
             Stmt::Item(_) | Stmt::Macro(_) => Marks::default(),
         };
+        if let Some(mark) = &marks.no_abort {
+            if self.depth > 1 {
+                let message = "`#[no_abort]` belongs on a statement of the body itself: what is said in a loop, a branch \
+                               or a block need not hold after it";
+                self.errors.at(mark, message);
+            }
+            self.steps.push(Step::NoAbort);
+        }
         if let Some(mark) = &marks.piece {
             let Stmt::Expr(Expr::Block(block), _) = stmt else {
                 let message = "`#[piece]` belongs on a block; write `#[piece] { .. }` around the accesses that \
@@ -655,13 +670,15 @@ impl Walk<'_> {
 struct Marks {
     piece: Option<Attribute>,
     causal: Option<Attribute>,
+    no_abort: Option<Attribute>,
 }
 
 /// Takes the marks out of a statement's attributes.
 fn take_marks(attributes: &mut Vec<Attribute>) -> Marks {
     let mut marks = Marks::default();
     attributes.retain(|attribute| {
-        for (name, mark) in [("piece", &mut marks.piece), ("causal", &mut marks.causal)] {
+        let Marks { piece, causal, no_abort } = &mut marks;
+        for (name, mark) in [("piece", piece), ("causal", causal), ("no_abort", no_abort)] {
             if attribute.path().is_ident(name) {
                 *mark = Some(attribute.clone());
                 return false;

@@ -114,8 +114,9 @@ fn steps(all: &[Step], declaration: &Ident) -> TokenStream {
             quote!(#mark #declaration.#declared;)
         }
         Step::Call(procedure) => {
-            quote!(<#procedure as ::heddledb::procedure::Procedure>::declare(#declaration);)
+            quote!(#declaration.call::<#procedure>();)
         }
+        Step::NoAbort => quote!(#declaration.no_abort();),
         Step::Loop(inner) => {
             let inner = steps(inner, declaration);
             quote!(#declaration.repeat(|#declaration| { #inner });)

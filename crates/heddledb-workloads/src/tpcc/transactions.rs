@@ -130,6 +130,7 @@ pub fn new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::NewOrder
         entered.original = is_original(&data);
         sum += entered.amount;
     }
+    #[no_abort]
     for (line, entered) in input.lines().iter().zip(&mut entered) {
         let key = (line.supply_w_id, line.i_id);
         let (dist_info, data) = tx.get_columns(key, (dist, Stock::data))?.or_missing("stock")?;
@@ -185,6 +186,7 @@ pub fn new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::NewOrder
 /// Payment, which adds to W_YTD and D_YTD; see [`Parameters::commutative`](super::Parameters::commutative).
 #[procedure]
 pub fn payment(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Payment) -> Result<Output> {
+    #[no_abort]
     let w_name = warehouse_name(tx, input.w_id)?;
     tx.add(Warehouse::ytd, input.w_id, input.amount)?;
     let d_name = district_name(tx, input.w_id, input.d_id)?;

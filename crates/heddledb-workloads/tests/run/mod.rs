@@ -83,7 +83,7 @@ pub type Corruption = (&'static str, fn(&mut Txn<Silo>) -> Result<()>, &'static 
 pub fn assert_every_check_can_report(workload: &impl Workload, corruptions: &[Corruption]) {
     let (mut reported, mut all) = (BTreeSet::new(), BTreeSet::new());
     for (what, corrupt, names) in corruptions {
-        let db = loaded::<Silo>(workload, (), 1);
+        let db = loaded::<Silo>(workload, Default::default(), 1);
         db.session().unwrap().run(corrupt).unwrap();
         let checks = workload.check(&db, &[]).unwrap();
         assert_reported(what, &checks, names);

@@ -1,6 +1,7 @@
 //! The database: opening, sessions, metrics.
 
 mod checkpoint;
+mod chopping;
 mod counters;
 mod garbage;
 mod procedures;
@@ -27,7 +28,7 @@ use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::log::{Compression, FILES_MAX, LogError};
 use crate::procedure::{Declaration, Plan, Procedure};
-use crate::protocol::{Protocol, Shared, Silo};
+use crate::protocol::{Execution, Protocol, Shared, Silo};
 use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, Storage};
 use crate::sync::{Condvar, Mutex, lock, thread};
@@ -626,7 +627,8 @@ fn start<P: Protocol>(
     let clock = match &opened {
         Some(opened) => EpochClock::starting_at(places, opened.epoch),
         None => EpochClock::new(places),
-    };
+    }
+    .with_late_commits(P::execution(&options) == Execution::Chopped);
     let clock = Arc::new(clock);
     clock.name_words();
     let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));
@@ -679,7 +681,7 @@ fn start<P: Protocol>(
             boundaries,
             stores,
             counters: Counters::new(sessions),
-            procedures: Procedures::new(Plan::options(P::commutes(&options)), P::tracking(&options)),
+            procedures: Procedures::new::<P>(&options, sessions),
             options,
             shared,
             sessions_max: sessions,

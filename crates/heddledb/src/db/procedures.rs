@@ -8,9 +8,11 @@
 //! The same gate helps a transaction that cannot get through: it closes it, waits until no call is under way,
 //! and runs.
 
+use super::chopping::Underway;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::procedure::{Declaration, Plan, Tracking};
+use crate::protocol::{Execution, Protocol};
 use crate::sync::{AtomicU64, Mutex, Ordering, Wait, lock, now_ns, spin_until};
 use heddledb_analysis::Options;
 use std::any::TypeId;
@@ -32,6 +34,8 @@ pub(crate) struct Procedures {
     gate: AtomicU64,
     options: Options,
     tracking: Tracking,
+    pub execution: Execution,
+    underway: Underway,
 }
 
 /// What calls go by.
@@ -59,14 +63,18 @@ pub(crate) struct Known {
 }
 
 impl Procedures {
-    pub fn new(options: Options, tracking: Tracking) -> Self {
+    pub fn new<P: Protocol>(options: &P::Options, sessions: usize) -> Self {
+        let execution = P::execution(options);
+        let chops = execution == Execution::Chopped;
         Self {
             types: Mutex::new(Vec::new()),
             current: Mutex::new(Current::default()),
             version: AtomicU64::new(1),
             gate: AtomicU64::new(0),
-            options,
-            tracking,
+            options: Plan::options(P::commutes(options), chops),
+            tracking: P::tracking(options),
+            execution,
+            underway: Underway::new(if chops { sessions } else { 0 }),
         }
     }
 
@@ -151,6 +159,11 @@ impl Procedures {
             self.publish(Current { plan, numbers: known.numbers.clone() });
         }
         self.open();
+    }
+
+    /// The calls that are under way, where calls are chopped.
+    pub fn underway(&self) -> &Underway {
+        &self.underway
     }
 
     /// The number of a procedure by its type.

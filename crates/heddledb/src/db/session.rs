@@ -190,7 +190,7 @@ impl<P: Protocol> Session<P> {
         body: &mut impl FnMut(&mut Txn<P>) -> Result<R>,
     ) -> Result<R> {
         let txn = self.txn_mut();
-        txn.begin(retry);
+        txn.begin(retry, true);
         let known = number(txn).is_some_and(|number| txn.call(number));
         if !known {
             txn.abort();
@@ -213,7 +213,8 @@ impl<P: Protocol> Session<P> {
             let conflict = match outcome {
                 Ok(Ok(result)) => match txn.finish() {
                     Ok(()) => return txn.commit().map(|()| result),
-                    Err(conflict) => conflict,
+                    Err(Error::Conflict(conflict)) => conflict,
+                    Err(error) => return Err(give_up(txn, error)),
                 },
                 Ok(Err(Error::Conflict(conflict))) => conflict,
                 // The decision may rest on a state that never was: then it is a conflict after all (X8).
@@ -285,7 +286,7 @@ impl<P: Protocol> Session<P> {
     #[inline]
     fn attempt_numbered<R>(&mut self, retry: u32, body: impl FnOnce(&mut Txn<P>) -> Result<R>) -> Result<R> {
         let txn = self.txn_mut();
-        txn.begin(retry);
+        txn.begin(retry, false);
         match catch_unwind(AssertUnwindSafe(|| body(txn))) {
             Ok(Ok(result)) => txn.commit().map(|()| result),
             Ok(Err(error)) => Err(give_up(txn, error)),
@@ -385,7 +386,7 @@ fn give_up<P: Protocol>(txn: &mut Txn<P>, error: Error) -> Error {
     let error = match error {
         Error::Conflict(conflict) => Error::Conflict(conflict),
         // The decision may rest on a state that never was: then it is a conflict after all (X8).
-        decided => txn.validate().map_or_else(Error::from, |()| decided),
+        decided => txn.validate().map_or_else(Error::from, |()| txn.given_up(decided)),
     };
     txn.abort();
     match &error {
@@ -415,7 +416,7 @@ pub struct OwnedTransaction<P: Protocol> {
 
 impl<P: Protocol> OwnedTransaction<P> {
     pub(super) fn begin(mut session: Session<P>) -> Self {
-        session.txn_mut().begin(0);
+        session.txn_mut().begin(0, false);
         Self { session, running: true }
     }
 

@@ -7,6 +7,7 @@
 //! as any other under every protocol.
 
 use super::Inner;
+use super::chopping::Chopped;
 use super::counters::Memory;
 use super::garbage::{Garbage, Means};
 use super::procedures::Known;
@@ -20,7 +21,7 @@ use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Env, Intent, Protocol};
+use crate::protocol::{Env, Execution, Intent, Protocol};
 use crate::record::{
     ConcurrencyWords, RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words,
 };
@@ -51,7 +52,7 @@ pub(crate) struct Worker<P: Protocol> {
     /// The plan of the registered procedures.
     pub known: Known,
     /// What the call that runs was told.
-    recall: Recall,
+    pub(super) recall: Recall,
     /// Placeholders from before the piece that runs.
     placeholders_before: usize,
 }
@@ -111,19 +112,22 @@ pub struct Txn<P: Protocol> {
     pub(super) worker: Box<Worker<P>>,
     /// Set by the first error: the attempt can only be aborted.
     failed: bool,
-    /// It is a call that is executed piece by piece.
-    calling: bool,
+    /// How it is executed: as a closure is, or as a call in pieces.
+    executed: Execution,
+    /// The epoch of its commit, where that is fixed.
+    pub(super) epoch: Option<u64>,
+    pub(super) chopped: Chopped,
     /// Where the procedure's sites begin that runs within the one that was called, and the site of the next
     /// access.
     first_site: u16,
     site: u16,
     /// It holds the gate closed.
-    gate: bool,
+    pub(super) gate: bool,
 }
 
 /// Where an operation of a call gets its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+pub(super) enum Answer {
     /// From the database.
     New,
     /// From the database, to be remembered.
@@ -163,23 +167,54 @@ pub(super) fn cover(projection: &impl Projection) -> Span {
 
 impl<P: Protocol> Txn<P> {
     pub(super) fn new(db: Arc<Inner<P>>, worker: Box<Worker<P>>) -> Self {
-        Self { db, worker, failed: false, calling: false, first_site: 0, site: 0, gate: false }
+        Self {
+            db,
+            worker,
+            failed: false,
+            executed: Execution::Whole,
+            epoch: None,
+            chopped: Chopped::default(),
+            first_site: 0,
+            site: 0,
+            gate: false,
+        }
     }
 
-    /// Starts an attempt; `retry` counts the earlier ones of the same transaction.
+    /// Starts an attempt, of a call or of a closure; `retry` counts the earlier ones of the same transaction.
     #[inline]
-    pub(super) fn begin(&mut self, retry: u32) {
-        let worker = &mut *self.worker;
+    pub(super) fn begin(&mut self, retry: u32, is_call: bool) {
         work(Work::Attempt);
         note(|| format!("begins, attempt {}", retry + 1));
-        self.db.clock.pin(worker.number);
         self.failed = false;
-        if P::PIECES {
-            self.calling = false;
-            self.pass_gate(retry);
+        match self.db.procedures.execution {
+            Execution::Chopped if P::PIECES => self.begin_chopped(is_call),
+            execution => {
+                self.db.clock.pin(self.worker.number);
+                if P::PIECES && execution == Execution::Pieces {
+                    self.pass_gate(retry);
+                }
+            }
         }
+        self.begin_writes(retry);
+    }
+
+    /// Begins what [`Self::commit_writes`] or [`Self::abort_writes`] ends.
+    #[inline]
+    pub(super) fn begin_writes(&mut self, retry: u32) {
         let worker = &mut *self.worker;
-        P::begin(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number }, retry);
+        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: None };
+        P::begin(&mut worker.local, env, retry);
+    }
+
+    /// Whether it is a call whose pieces commit one by one.
+    #[inline(always)]
+    pub(super) fn is_chopped(&self) -> bool {
+        self.executed == Execution::Chopped
+    }
+
+    /// The site of the next access.
+    pub(super) fn site(&self) -> u16 {
+        self.site
     }
 
     /// Begins, if the gate is open. One that has failed often closes it and waits until no call is under way, so
@@ -224,12 +259,16 @@ impl<P: Protocol> Txn<P> {
         if worker.known.plan.of_type(number.into()).is_none() {
             return false;
         }
-        if P::PIECES {
+        if P::PIECES && self.db.procedures.execution != Execution::Whole {
             (self.first_site, self.site) = (0, 0);
-            self.calling = P::call(&mut worker.local, &worker.known.plan, number.into());
-            if self.calling {
-                worker.recall.clear();
-                worker.placeholders_before = 0;
+            worker.recall.clear();
+            worker.placeholders_before = 0;
+            if self.epoch.is_some() {
+                let planned = worker.known.plan.of_type(number.into()).map(Arc::clone);
+                self.call_chopped(planned);
+                self.executed = Execution::Chopped;
+            } else if P::call(&mut worker.local, &worker.known.plan, number.into()) {
+                self.executed = Execution::Pieces;
             }
         }
         true
@@ -249,20 +288,24 @@ impl<P: Protocol> Txn<P> {
     #[cold]
     pub(super) fn again(&mut self, conflict: Conflict) -> bool {
         let worker = &mut *self.worker;
-        if !self.calling || !P::again(&mut worker.local) {
-            return false;
+        match self.executed {
+            Execution::Whole => return false,
+            Execution::Pieces if !P::again(&mut worker.local) => return false,
+            Execution::Pieces => {
+                let now = self.db.clock.now();
+                for at in worker.placeholders_before..worker.placeholders.len() {
+                    worker.give_up_placeholder::<P>(at, now);
+                }
+                worker.placeholders.truncate(worker.placeholders_before);
+                worker.writes.go_back();
+                worker.recall.go_back();
+            }
+            Execution::Chopped => self.again_chopped(),
         }
         note(|| format!("{conflict}; executes its piece again"));
-        let now = self.db.clock.now();
-        for at in worker.placeholders_before..worker.placeholders.len() {
-            worker.give_up_placeholder::<P>(at, now);
-        }
-        worker.placeholders.truncate(worker.placeholders_before);
-        worker.writes.go_back();
-        worker.recall.go_back();
         self.failed = false;
         (self.first_site, self.site) = (0, 0);
-        self.db.counters.piece_retry(worker.number);
+        self.db.counters.piece_retry(self.worker.number);
         true
     }
 
@@ -277,20 +320,25 @@ impl<P: Protocol> Txn<P> {
 
     /// Ends the last piece of a call.
     #[inline]
-    pub(super) fn finish(&mut self) -> Result<(), Conflict> {
-        if !self.calling {
-            return Ok(());
+    pub(super) fn finish(&mut self) -> Result<()> {
+        match self.executed {
+            Execution::Whole => Ok(()),
+            Execution::Pieces => Ok(P::finish(&mut self.worker.local, &mut self.worker.writes)?),
+            Execution::Chopped if self.failed => Err(Misuse::Failed.into()),
+            Execution::Chopped => self.commit_piece(),
         }
-        P::finish(&mut self.worker.local, &mut self.worker.writes)
     }
 
     /// Before each operation.
     #[inline(always)]
     fn arrive(&mut self) -> Result<Answer> {
-        if P::PIECES && self.calling { self.arrive_at_site() } else { Ok(Answer::New) }
+        if P::PIECES && self.executed != Execution::Whole { self.arrive_at_site() } else { Ok(Answer::New) }
     }
 
     fn arrive_at_site(&mut self) -> Result<Answer> {
+        if self.is_chopped() {
+            return self.arrive_chopped();
+        }
         let worker = &mut *self.worker;
         if worker.recall.repeats() {
             if !P::arrive_again(&mut worker.local, self.site) {
@@ -350,28 +398,10 @@ impl<P: Protocol> Txn<P> {
             self.abort();
             return Err(Misuse::Failed.into());
         }
-        let worker = &mut *self.worker;
-        let env = Env { clock: &self.db.clock, worker: worker.number };
-        let Worker { local, writes, arena, superseded, .. } = worker;
-        let log = self.db.logging();
-        if let Some(log) = log
-            && !writes.is_empty()
-            && let Err(refusal) = log.check().and_then(|()| fits(writes))
-        {
-            self.abort();
-            return Err(refusal);
-        }
-        let log = log.map(|log| (&**log, env.worker));
-        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, log);
-        point("commit");
-        let outcome = P::commit(local, env, &mut commit);
-        let log_is_long = commit.log_is_long();
-        drop(commit);
-        match outcome {
-            Ok(stamp) => {
-                note(|| format!("committed at {stamp:#x}"));
-                self.worker.last_commit = stamp;
-                self.leave_behind(true);
+        // Its last piece has committed.
+        let committed = if self.is_chopped() { Ok(self.chopped.log_is_long) } else { self.commit_writes() };
+        match committed {
+            Ok(log_is_long) => {
                 self.db.counters.commit(self.worker.number);
                 self.end();
                 if log_is_long && let Some(log) = self.db.logging() {
@@ -379,28 +409,63 @@ impl<P: Protocol> Txn<P> {
                 }
                 Ok(())
             }
-            Err(conflict) => {
-                note(|| format!("{conflict}"));
+            Err(error) => {
                 self.abort();
-                self.db.counters.conflict(self.worker.number, conflict);
-                Err(conflict.into())
+                if let Error::Conflict(conflict) = error {
+                    self.db.counters.conflict(self.worker.number, conflict);
+                }
+                Err(error)
             }
         }
+    }
+
+    /// Lets the protocol commit what was read and written. True if the log has become long.
+    #[inline]
+    pub(super) fn commit_writes(&mut self) -> Result<bool> {
+        let worker = &mut *self.worker;
+        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: self.epoch };
+        let Worker { local, writes, arena, superseded, .. } = worker;
+        let log = self.db.logging();
+        if let Some(log) = log
+            && !writes.is_empty()
+        {
+            log.check().and_then(|()| fits(writes))?;
+        }
+        let log = log.map(|log| (&**log, env.worker));
+        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, log);
+        point("commit");
+        let outcome = P::commit(local, env, &mut commit);
+        let log_is_long = commit.log_is_long();
+        drop(commit);
+        let stamp = outcome.inspect_err(|conflict| note(|| format!("{conflict}")))?;
+        note(|| format!("committed at {stamp:#x}"));
+        self.worker.last_commit = stamp;
+        self.leave_behind(true);
+        Ok(log_is_long)
     }
 
     /// Ends an attempt without effect.
     pub(super) fn abort(&mut self) {
         note(|| "aborts".to_owned());
-        let worker = &mut *self.worker;
-        P::abort(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number }, &worker.writes);
-        self.leave_behind(false);
+        self.abort_writes();
         self.end();
+    }
+
+    /// Drops what was read and written.
+    pub(super) fn abort_writes(&mut self) {
+        let worker = &mut *self.worker;
+        P::abort(
+            &mut worker.local,
+            Env { clock: &self.db.clock, worker: worker.number, epoch: None },
+            &worker.writes,
+        );
+        self.leave_behind(false);
     }
 
     /// Whether a decision to give up, or a panic, rests on reads that still stand.
     pub(super) fn validate(&mut self) -> Result<(), Conflict> {
         let worker = &mut *self.worker;
-        P::validate(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number })
+        P::validate(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number, epoch: None })
     }
 
     /// Queues what this attempt leaves in the indexes without a row.
@@ -441,7 +506,8 @@ impl<P: Protocol> Txn<P> {
         self.db.counters.memory(worker.number, memory);
         self.db.clock.unpin(worker.number);
         if P::PIECES {
-            self.calling = false;
+            self.executed = Execution::Whole;
+            self.end_chopped();
             if std::mem::take(&mut self.gate) {
                 self.db.procedures.open();
             }
@@ -469,7 +535,7 @@ impl<P: Protocol> Txn<P> {
         {
             return self.read_own(write, intent, projection);
         }
-        let env = Env { clock: &self.db.clock, worker: worker.number };
+        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: None };
         let copy = |data| projection.load(&data);
         Ok(P::read(&mut worker.local, env, record, layout, projection.groups(), intent, copy)?)
     }
@@ -527,7 +593,7 @@ impl<P: Protocol> Txn<P> {
         at: usize,
     ) -> Result<Option<()>> {
         let worker = &mut *self.worker;
-        let env = Env { clock: &self.db.clock, worker: worker.number };
+        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: None };
         let target = worker.writes.scratch(at, span.end.saturating_sub(span.start));
         work(Work::Words(target.len()));
         let copy = |data: RecordData| {
@@ -553,7 +619,7 @@ impl<P: Protocol> Txn<P> {
         was_present: bool,
     ) -> Result<usize> {
         let worker = &mut *self.worker;
-        let env = Env { clock: &self.db.clock, worker: worker.number };
+        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: None };
         let writes = &mut worker.writes;
         let known = writes.find(record);
         P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;

@@ -54,6 +54,10 @@ pub struct Declaration {
     readonly: bool,
     /// The next access is causal.
     causal: bool,
+    /// From the next access on it does not give up.
+    no_abort: bool,
+    /// How many procedures are declared within this one.
+    depth: u16,
     /// The steps of the block that is being declared.
     body: Vec<Step>,
     tables: Vec<workload::Table>,
@@ -80,6 +84,8 @@ impl Declaration {
             name: name.into(),
             readonly: false,
             causal: false,
+            no_abort: false,
+            depth: 0,
             body: Vec::new(),
             tables: Vec::new(),
             sites: Vec::new(),
@@ -120,6 +126,20 @@ impl Declaration {
     /// Application logic orders the next access after whatever it could conflict with.
     pub fn causal(&mut self) {
         self.causal = true;
+    }
+
+    /// From the next access on the procedure does not give up: it returns no error of its own, and every insert,
+    /// update and addition finds what it needs. Where pieces commit one by one they may begin here.
+    pub fn no_abort(&mut self) {
+        // What a procedure says of itself is not so of one that calls it.
+        self.no_abort |= self.depth == 0;
+    }
+
+    /// The accesses of a procedure that is called here.
+    pub fn call<Q: Procedure>(&mut self) {
+        self.depth += 1;
+        Q::declare(self);
+        self.depth -= 1;
     }
 
     /// A loop.
@@ -259,6 +279,7 @@ impl Declaration {
             self.tables.push(describe::<T>());
         }
         access.causal = std::mem::take(&mut self.causal);
+        access.no_abort = std::mem::take(&mut self.no_abort);
         let relation = T::slot().number();
         self.sites.push(Site { relation, table: name, mode: access.mode, reads, writes, index });
         self.body.push(Step::Access(access));

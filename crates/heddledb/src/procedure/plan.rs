@@ -17,7 +17,7 @@
 use super::{Declaration, workload};
 use crate::sync::{AtomicU64, Ordering};
 use heddledb_analysis::analysis::Until;
-use heddledb_analysis::{Analysis, Granularity, Options, Workload, analyse};
+use heddledb_analysis::{Analysis, Granularity, Method, Options, Workload, analyse};
 use std::sync::Arc;
 
 /// A plan; see the module's header.
@@ -33,11 +33,15 @@ pub struct Plan {
 /// Which conflicts between procedures are tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracking {
-    /// All that the analysis does not exclude, as in the paper.
+    /// None: nothing is shown before the commit.
     #[default]
+    Nothing,
+    /// All that the analysis does not exclude, as in the paper.
     Always,
     /// Those that come up often, for as long as they do.
     Contended,
+    /// All, and each for itself: also where the analysis says that a piece needs no order but its own.
+    Each,
 }
 
 /// What becomes of a vertex.
@@ -108,16 +112,16 @@ impl Plan {
         tracking: Tracking,
     ) -> Self {
         let analysis = Arc::new(analyse(workload, &options));
-        let hot = vec![tracking == Tracking::Always; analysis.vertices.len()];
-        Self::of_analysis(analysis, &registered.collect::<Vec<_>>(), &hot)
+        let hot = vec![matches!(tracking, Tracking::Always | Tracking::Each); analysis.vertices.len()];
+        Self::of_analysis(analysis, &registered.collect::<Vec<_>>(), &hot, tracking == Tracking::Each)
     }
 
-    fn of_analysis(analysis: Arc<Analysis>, registered: &[bool], hot: &[bool]) -> Self {
+    fn of_analysis(analysis: Arc<Analysis>, registered: &[bool], hot: &[bool], each: bool) -> Self {
         // By the place in the analysis, the number here.
         let numbers: Vec<usize> = (0..registered.len()).filter(|&number| registered[number]).collect();
         let mut types: Vec<Option<Arc<PlannedType>>> = registered.iter().map(|_| None).collect();
         for (place, &number) in numbers.iter().enumerate() {
-            let planned = PlannedType::new(&analysis, place, &numbers, registered.len(), hot);
+            let planned = PlannedType::new(&analysis, place, &numbers, registered.len(), hot, each);
             types[number] = Some(Arc::new(planned));
         }
         let vertices = hot.iter().map(|&hot| Vertex { hot, ..Vertex::default() }).collect();
@@ -132,7 +136,7 @@ impl Plan {
         if let Some(of_vertex) = all.get_mut(usize::from(vertex)) {
             *of_vertex = hot;
         }
-        Self::of_analysis(Arc::clone(analysis), &registered, &all)
+        Self::of_analysis(Arc::clone(analysis), &registered, &all, false)
     }
 
     /// How many vertices there are.
@@ -171,8 +175,10 @@ impl Plan {
     }
 
     /// The options under which column groups are what conflicts.
-    pub(crate) fn options(commutative: bool) -> Options {
-        Options { granularity: Granularity::Group, commutative, ..Options::default() }
+    pub(crate) fn options(commutative: bool, chopped: bool) -> Options {
+        let method = if chopped { Method::Chopping } else { Method::Ic3 };
+        let granularity = Granularity::Group;
+        Options { granularity, commutative, method, rollback_safe: chopped, ..Options::default() }
     }
 
     /// A type that is registered.
@@ -187,7 +193,14 @@ impl Plan {
 }
 
 impl PlannedType {
-    fn new(analysis: &Analysis, place: usize, numbers: &[usize], types: usize, hot: &[bool]) -> Self {
+    fn new(
+        analysis: &Analysis,
+        place: usize,
+        numbers: &[usize],
+        types: usize,
+        hot: &[bool],
+        each: bool,
+    ) -> Self {
         let of_type = &analysis.types[place];
         let first = analysis.graph.types[place].sites.start;
         let mut sites = Vec::new();
@@ -195,7 +208,8 @@ impl PlannedType {
         for (number, piece) in of_type.pieces.iter().enumerate() {
             for site in piece.sites.clone() {
                 debug_assert_eq!(site, first + sites.len(), "sites come in order");
-                let tracked = piece.tracked && hot[piece.vertex] && conflicts(analysis, site);
+                let in_order = each || (piece.tracked && hot[piece.vertex]);
+                let tracked = in_order && conflicts(analysis, site);
                 let writes = analysis.graph.sites[site].access.mode.writes();
                 let remembered = tracked || writes || rewrites(analysis, site);
                 let rank = piece.rank as u16;
@@ -237,7 +251,7 @@ mod tests {
     fn plan(text: &str, commutative: bool) -> Plan {
         let workload = parse(text).unwrap();
         let registered = workload.transactions.iter().map(|_| true);
-        Plan::of_workload(&workload, registered, Plan::options(commutative), Tracking::Always)
+        Plan::of_workload(&workload, registered, Plan::options(commutative, false), Tracking::Always)
     }
 
     #[test]
@@ -278,8 +292,12 @@ mod tests {
     #[test]
     fn a_vertex_becomes_hot_where_commits_fail_and_cold_again() {
         let workload = parse("workload w\ntxn t\nupdate a reads a\nupdate b reads b\nend").unwrap();
-        let plan =
-            Plan::of_workload(&workload, std::iter::once(true), Plan::options(true), Tracking::Contended);
+        let plan = Plan::of_workload(
+            &workload,
+            std::iter::once(true),
+            Plan::options(true, false),
+            Tracking::Contended,
+        );
         assert!(plan.hot().is_empty() && !plan.of_type(0).unwrap().tracked);
         let vertex = plan.of_type(0).unwrap().pieces[1].vertex;
         assert!((0..HOT - 1).all(|_| !plan.failed(vertex, 3)) && plan.failed(vertex, 3));
@@ -294,8 +312,12 @@ mod tests {
     #[test]
     fn removed_types_keep_their_number() {
         let workload = parse("workload w\ntxn t\nupdate a\nupdate b\nend").unwrap();
-        let plan =
-            Plan::of_workload(&workload, [false, true].into_iter(), Plan::options(true), Tracking::Always);
+        let plan = Plan::of_workload(
+            &workload,
+            [false, true].into_iter(),
+            Plan::options(true, false),
+            Tracking::Always,
+        );
         assert!(plan.of_type(0).is_none());
         assert_eq!(plan.of_type(1).unwrap().sites.len(), 2);
     }

@@ -4,7 +4,7 @@
 //! over the protocol, so the choice is one match at the edge and costs nothing per access.
 
 use super::locking::Policy;
-use super::{Ic3, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, tictoc};
+use super::{Execution, Ic3, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc};
 use std::fmt;
 use std::str::FromStr;
 
@@ -49,9 +49,14 @@ macro_rules! registry {
                 match self { $(Self::$kind => <$protocol as Protocol>::STRICT,)* }
             }
 
+            /// How it executes calls of procedures.
+            pub fn execution(self) -> Execution {
+                match self { $(Self::$kind => <$protocol as Protocol>::execution(&$options),)* }
+            }
+
             /// Whether it executes calls of procedures piece by piece.
-            pub const fn has_pieces(self) -> bool {
-                match self { $(Self::$kind => <$protocol as Protocol>::PIECES,)* }
+            pub fn has_pieces(self) -> bool {
+                self.execution() != Execution::Whole
             }
 
             /// Calls `visitor` with the protocol's type and options.
@@ -65,16 +70,24 @@ macro_rules! registry {
 registry! {
     Unprotected "unprotected" Unprotected, (),
         "no concurrency control, one session: the limit that the others are measured against";
-    Silo "silo" Silo, (),
+    Silo "silo" Silo, silo::Options::default(),
         "optimistic, commit by read validation (Silo)";
     TicToc "tictoc" TicToc, tictoc::Options::default(),
         "optimistic, commit time computed from the data; no-wait validation, preemptive abort (TicToc)";
     TicTocSorted "tictoc-sorted" TicToc, tictoc::Options { no_wait: false, preemptive_abort: false },
         "TicToc without its two optimisations: write locks taken in key order, with waiting";
-    NoWait "no-wait" Locking, locking::Options { policy: Policy::NoWait },
+    NoWait "no-wait" Locking, locking::Options::with_policy(Policy::NoWait),
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
-    WaitDie "wait-die" Locking, locking::Options { policy: Policy::WaitDie },
+    WaitDie "wait-die" Locking, locking::Options::with_policy(Policy::WaitDie),
         "two-phase locking, the older waits, the younger aborts (WAIT_DIE)";
+    NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
+        "Silo whose procedures are validated, and executed again, piece by piece (nested OCC)";
+    ChoppingOcc "chopping-occ" Silo, silo::Options::with_calls(silo::Calls::Chopped),
+        "Silo whose procedures commit piece by piece, merged until that is serializable (transaction chopping)";
+    Chopping2pl "chopping-2pl" Locking, locking::Options::with_policy(Policy::WaitDie).chopped(),
+        "WAIT_DIE whose procedures commit piece by piece, merged until that is serializable (transaction chopping)";
+    Datm "datm" Ic3, ic3::Options::DATM,
+        "procedures show their writes at once, in any order; who has waited for too long aborts (DATM)";
     Ic3 "ic3" Ic3, ic3::Options::FULL,
         "procedures show their writes piece by piece, in an order that static analysis keeps free of cycles (IC3)";
     Ic3Basic "ic3-basic" Ic3, ic3::Options::BASIC,

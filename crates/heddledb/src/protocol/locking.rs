@@ -29,7 +29,7 @@
 //! take no locks, wait for no transaction.
 
 use super::reads::GapSet;
-use super::{Env, Intent, Protocol, Seal};
+use super::{Env, Execution, Intent, Protocol, Seal};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -63,12 +63,20 @@ pub enum Policy {
 pub struct Options {
     /// What happens on a lock conflict.
     pub policy: Policy,
+    /// Each piece of a call locks and commits on its own: transaction chopping. See [`Execution::Chopped`].
+    pub chopped: bool,
 }
 
 impl Options {
     /// Settings with `policy`.
     pub const fn with_policy(policy: Policy) -> Self {
-        Self { policy }
+        Self { policy, chopped: false }
+    }
+
+    /// The same, with calls chopped.
+    #[must_use]
+    pub const fn chopped(self) -> Self {
+        Self { chopped: true, ..self }
     }
 }
 
@@ -270,6 +278,11 @@ impl Protocol for Locking {
     type Options = Options;
     type Local = Local;
     type Shared = ();
+    const PIECES: bool = true;
+
+    fn execution(options: &Options) -> Execution {
+        if options.chopped { Execution::Chopped } else { Execution::Whole }
+    }
 
     fn local(options: &Options, _: &Arc<()>, _: usize) -> Local {
         Local { policy: options.policy, ..Local::default() }
@@ -350,7 +363,7 @@ impl Protocol for Locking {
         work(Work::Checks(local.held.len() + writes.writes().len()));
         point("locked");
         // Before the gaps are validated: whoever changes one later reads no earlier epoch.
-        let epoch = env.clock.commit_epoch();
+        let epoch = env.commit_epoch();
         if !planted(Mutant::LockingGapsNotValidated) {
             local.gaps.validate()?;
         }
@@ -413,7 +426,7 @@ impl Protocol for Locking {
         _: &Gap,
         spare: impl FnOnce() -> bool,
     ) -> Seal {
-        let (word, now) = (|group: usize| lock_word!(record, group), clock.now());
+        let (word, from) = (|group: usize| lock_word!(record, group), clock.commits_from());
         let release = |groups: usize| (0..groups).for_each(|g| word(g).store(ABSENT, Ordering::Release));
         for group in 0..layout.groups.len() {
             let old = word(group).load(Ordering::Acquire);
@@ -423,7 +436,7 @@ impl Protocol for Locking {
                 && word(group).compare_exchange(old, locked, Ordering::Acquire, Ordering::Relaxed).is_ok();
             // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a
             // past, has a greater stamp. Looked at under the lock.
-            if taken && stamp::epoch(stamp_word!(record, group).load(Ordering::Relaxed)) < now {
+            if taken && stamp::epoch(stamp_word!(record, group).load(Ordering::Relaxed)) < from {
                 continue;
             }
             release(group + usize::from(taken));

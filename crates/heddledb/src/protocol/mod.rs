@@ -11,12 +11,14 @@
 //! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 //! | [`locking`] | two-phase locking, NO_WAIT or WAIT_DIE | strictly serializable |
+//! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
 //! | [`unprotected`] | none, one session | serial |
 //!
 //! Adding one: a new file here, and a line in `registry!` below.
 
 pub mod ic3;
 pub mod locking;
+mod nested;
 pub(crate) mod reads;
 pub mod silo;
 pub mod tictoc;
@@ -71,6 +73,23 @@ pub struct Arrived {
     pub remembered: bool,
 }
 
+/// How calls of registered procedures are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Execution {
+    /// Like closures.
+    #[default]
+    Whole,
+    /// Piece by piece, by the protocol's own verbs.
+    Pieces,
+    /// Piece by piece, each of which commits on its own: transaction chopping (IC3 §6.4).
+    ///
+    /// The pieces are merged until no SC-cycle is left. What may abort is one piece too: of a procedure that
+    /// nowhere says `#[no_abort]`, all. If a body gives up after a piece was committed, that piece stands, and
+    /// the caller is told so ([`Misuse::PiecesStand`](crate::Misuse::PiecesStand)); so it is where the body
+    /// panics. A closure is no part of the analysis, so it runs while no call does.
+    Chopped,
+}
+
 /// What every verb of a protocol gets to see of its worker and database.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
@@ -78,6 +97,17 @@ pub struct Env<'a> {
     pub clock: &'a EpochClock,
     /// This worker's number.
     pub worker: usize,
+    /// The epoch of its commit, where that was fixed before.
+    pub epoch: Option<u64>,
+}
+
+impl Env<'_> {
+    /// The epoch for a commit, read after the transaction's locks are held; see [`EpochClock::commit_epoch`].
+    #[inline]
+    pub fn commit_epoch(&self) -> u64 {
+        let now = self.clock.commit_epoch();
+        self.epoch.unwrap_or(now)
+    }
 }
 
 /// What the workers of a database share besides its records.
@@ -188,9 +218,14 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// which nobody has read or locked: while nobody else has the record.
     fn restore(record: RecordRef, group: usize, stamp: u64);
 
-    /// Whether calls of procedures are executed piece by piece. If not, a call is like a closure, and none of
-    /// the verbs below is used.
+    /// Whether there are options under which calls of procedures are executed piece by piece. If not, a call
+    /// is like a closure, and none of the verbs below is used.
     const PIECES: bool = false;
+
+    /// How calls of procedures are executed.
+    fn execution(_options: &Self::Options) -> Execution {
+        Execution::Whole
+    }
 
     /// Whether additions whose result nobody uses are analysed as commuting.
     fn commutes(_options: &Self::Options) -> bool {
@@ -199,7 +234,7 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
 
     /// Which conflicts between procedures are tracked.
     fn tracking(_options: &Self::Options) -> Tracking {
-        Tracking::Always
+        Tracking::Nothing
     }
 
     /// The attempt that has begun is a call of the procedure with that number in the plan. True if it is to be

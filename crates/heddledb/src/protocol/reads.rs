@@ -92,10 +92,20 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     /// transaction holds the lock of a group.
     #[inline]
     pub fn validate(&self, own: impl Fn(RecordRef, usize) -> bool) -> Result<(), Conflict> {
+        self.validate_from(0, own)
+    }
+
+    /// The same of the reads from number `first` on.
+    #[inline]
+    pub fn validate_from(
+        &self,
+        first: usize,
+        own: impl Fn(RecordRef, usize) -> bool,
+    ) -> Result<(), Conflict> {
         if planted(Mutant::SiloReadsNotValidated) {
             return Ok(());
         }
-        for read in &self.reads {
+        for read in &self.reads[first..] {
             let group = read.group as usize;
             // SeqCst, after the epoch: whoever locks it later reads no earlier epoch (X5), so epochs
             // do not fall from a reader to the writer that overwrites what it read.
@@ -230,7 +240,13 @@ impl GapSet {
     /// A phantom, unless every gap still has its version.
     #[inline]
     pub fn validate(&self) -> Result<(), Conflict> {
-        match self.0.iter().all(|seen| seen.gap.version() == seen.version) {
+        self.validate_from(0)
+    }
+
+    /// The same of the looks from number `first` on.
+    #[inline]
+    pub fn validate_from(&self, first: usize) -> Result<(), Conflict> {
+        match self.0[first..].iter().all(|seen| seen.gap.version() == seen.version) {
             true => Ok(()),
             false => Err(Conflict::Phantom),
         }

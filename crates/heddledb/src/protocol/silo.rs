@@ -22,17 +22,21 @@
 //! it as read and to be written. A reader of absence either sees the placeholder and validates its
 //! stamp, or saw the gap before and validates the gap's version.
 //!
+//! **Calls of procedures** are executed like closures, or as [`Calls`] says.
+//!
 //! Strictly serializable: the serialisation point lies between begin and end of the transaction,
 //! and all reads are current there.
 
+use super::nested::Nested;
 use super::reads::{GapSet, PAUSES, ReadSet};
-use super::{Env, Intent, Protocol, Seal};
+use super::{Arrived, Env, Execution, Intent, Protocol, Seal};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
+use crate::procedure::Plan;
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::stamp;
 use crate::sync::{Ordering, Wait, Work, decided, fence, point, work};
@@ -42,6 +46,34 @@ use std::sync::Arc;
 /// The protocol. One word per column group: its stamp.
 #[derive(Debug)]
 pub struct Silo;
+
+/// How calls of registered procedures are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Calls {
+    /// Like closures.
+    #[default]
+    Whole,
+    /// In pieces that are validated, and executed again, one by one: nested OCC.
+    Nested,
+    /// In pieces each of which commits on its own: transaction chopping. See [`Execution::Chopped`].
+    Chopped,
+}
+
+/// Settings of Silo.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// How calls are executed.
+    pub calls: Calls,
+}
+
+impl Options {
+    /// Settings with `calls`.
+    pub const fn with_calls(calls: Calls) -> Self {
+        Self { calls }
+    }
+}
 
 /// A group that is locked, and its stamp before.
 struct Lock {
@@ -55,6 +87,7 @@ struct Lock {
 pub struct Local {
     reads: ReadSet<Silo>,
     gaps: GapSet,
+    nested: Option<Nested>,
     /// In the order of the write set, groups ascending.
     locks: Vec<Lock>,
     /// The time of this worker's last commit.
@@ -124,12 +157,22 @@ impl Protocol for Silo {
     const NAME: &'static str = "silo";
     const STRICT: bool = true;
     const SESSIONS_MAX: usize = 1024;
-    type Options = ();
+    type Options = Options;
     type Local = Local;
     type Shared = ();
+    const PIECES: bool = true;
 
-    fn local(_: &(), _: &Arc<()>, _: usize) -> Local {
-        Local::default()
+    fn local(options: &Options, _: &Arc<()>, _: usize) -> Local {
+        let nested = (options.calls == Calls::Nested).then(Nested::default);
+        Local { nested, ..Local::default() }
+    }
+
+    fn execution(options: &Options) -> Execution {
+        match options.calls {
+            Calls::Whole => Execution::Whole,
+            Calls::Nested => Execution::Pieces,
+            Calls::Chopped => Execution::Chopped,
+        }
     }
 
     #[inline]
@@ -137,6 +180,32 @@ impl Protocol for Silo {
         local.reads.clear();
         local.gaps.clear();
         local.locks.clear();
+        if let Some(nested) = &mut local.nested {
+            nested.begin();
+        }
+    }
+
+    fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) -> bool {
+        if let Some(nested) = &mut local.nested {
+            nested.call(plan.of_type(of_type));
+        }
+        local.nested.is_some()
+    }
+
+    fn arrive(local: &mut Local, _: &mut WriteSet, site: u16) -> Result<Arrived, Conflict> {
+        let another_piece = match &mut local.nested {
+            Some(nested) => nested.arrive(site, &local.reads, &local.gaps)?,
+            None => false,
+        };
+        Ok(Arrived { another_piece, remembered: true })
+    }
+
+    fn finish(local: &mut Local, _: &mut WriteSet) -> Result<(), Conflict> {
+        local.nested.as_ref().map_or(Ok(()), |nested| nested.end_piece(&local.reads, &local.gaps))
+    }
+
+    fn again(local: &mut Local) -> bool {
+        local.nested.as_mut().is_some_and(|nested| nested.again(&mut local.reads, &mut local.gaps))
     }
 
     #[inline(always)]
@@ -189,7 +258,7 @@ impl Protocol for Silo {
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
         work(Work::Checks(local.reads.len() + writes.writes().len()));
-        let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.clock.commit_epoch());
+        let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
         if !planted(Mutant::SiloWritesNotLocked) {
             for write in writes.writes() {
                 for group in write.group_numbers() {
@@ -205,7 +274,7 @@ impl Protocol for Silo {
             return Ok(local.newest_read(env.clock));
         }
         point("locked");
-        let epoch = early.unwrap_or_else(|| env.clock.commit_epoch());
+        let epoch = early.unwrap_or_else(|| env.commit_epoch());
         local.reads.validate(|record, group| writes.covers(record, group))?;
         local.validate_gaps()?;
 
@@ -241,8 +310,11 @@ impl Protocol for Silo {
 
     fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
         fence(Ordering::SeqCst);
-        local.reads.validate(|_, _| false)?;
-        local.validate_gaps()
+        let outcome = local.reads.validate(|_, _| false).and_then(|()| local.validate_gaps());
+        if let (Err(_), Some(nested)) = (&outcome, &mut local.nested) {
+            nested.failed(&local.reads, &local.gaps);
+        }
+        outcome
     }
 
     fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
@@ -258,8 +330,8 @@ impl Protocol for Silo {
     ) -> Seal {
         // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a
         // past, has a greater stamp.
-        let now = clock.now();
-        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < now, spare)
+        let from = clock.commits_from();
+        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < from, spare)
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {

@@ -260,7 +260,7 @@ impl Local {
             time = time.max(stamp::time(read.tid));
         }
         if !writes.is_empty() {
-            time = time.max(stamp::floor(env.clock.commit_epoch()));
+            time = time.max(stamp::floor(env.commit_epoch()));
         }
         for lock in &self.locks {
             // SeqCst, after the lock: sees every extension that did not see the lock.

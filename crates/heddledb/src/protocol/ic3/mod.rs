@@ -46,11 +46,12 @@
 //! Strictly serializable: the commit order is one of real time.
 
 mod accessors;
+mod datm;
 mod images;
 mod slots;
 
 use super::reads::{GapSet, PAUSES, ReadSet};
-use super::{Arrived, Env, Intent, Protocol, Seal};
+use super::{Arrived, Env, Execution, Intent, Protocol, Seal};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -84,14 +85,33 @@ pub struct Options {
     pub commutative: bool,
     /// Which conflicts are tracked. In the paper all are, wherever the analysis does not exclude them.
     pub tracking: Tracking,
+    /// Which interleavings are permitted.
+    pub interleaving: Interleaving,
+}
+
+/// Which interleavings of the pieces of several transactions are permitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interleaving {
+    /// Those that keep dependencies free of cycles: IC3.
+    #[default]
+    Constrained,
+    /// All; who has waited for too long aborts: DATM.
+    Free,
 }
 
 impl Options {
     /// All of it, where transactions contend.
     pub const CONTENDED: Self = Self { tracking: Tracking::Contended, ..Self::FULL };
+    /// Every access that may conflict is shown at once, and no order is enforced (DATM).
+    pub const DATM: Self = Self { tracking: Tracking::Each, interleaving: Interleaving::Free, ..Self::FULL };
     /// The paper's IC3 with all that its §4 adds.
-    pub const FULL: Self =
-        Self { optimistic_constraint: true, rendezvous: true, commutative: true, tracking: Tracking::Always };
+    pub const FULL: Self = Self {
+        optimistic_constraint: true,
+        rendezvous: true,
+        commutative: true,
+        tracking: Tracking::Always,
+        interleaving: Interleaving::Constrained,
+    };
     /// Without what §4 adds.
     pub const BASIC: Self =
         Self { optimistic_constraint: false, rendezvous: false, commutative: false, ..Self::FULL };
@@ -194,6 +214,8 @@ pub struct Local {
     piece: Option<(u16, u16)>,
     /// What is accessed next is tracked.
     tracked: bool,
+    /// How often this attempt has executed a piece again.
+    repeated: u32,
     /// An error after which no piece can be executed again: the whole attempt must end.
     doomed: bool,
 
@@ -373,7 +395,7 @@ impl Local {
 
     /// Waits until everyone that this transaction depends on has executed `rank`, or has ended.
     fn wait_for_rank(&mut self, piece: u16, rank: u16) -> Result<(), Conflict> {
-        if planted(Mutant::Ic3RankNotAwaited) {
+        if self.is_free() || planted(Mutant::Ic3RankNotAwaited) {
             return Ok(());
         }
         let mut at = 0;
@@ -398,7 +420,13 @@ impl Local {
             return Ok(());
         }
         while let Some(Dependency { id, .. }) = self.dependencies.last().copied() {
-            let how = self.wait_for(id, |progress| !matches!(progress, Progress::Running(_)));
+            let how = match self.is_free() {
+                true => self.wait_for_end_or_long(id),
+                false => self.wait_for(id, |progress| !matches!(progress, Progress::Running(_))),
+            };
+            if matches!(how, Progress::Running(_)) {
+                return Err(self.doom(Conflict::TimedOut));
+            }
             self.ended(self.dependencies.len() - 1, how)?;
         }
         Ok(())
@@ -817,6 +845,10 @@ impl Protocol for Ic3 {
     const GAP_FOLD: Fold = Fold::Union;
     const PIECES: bool = true;
 
+    fn execution(_: &Options) -> Execution {
+        Execution::Pieces
+    }
+
     fn local(options: &Options, shared: &Arc<Shared>, worker: usize) -> Local {
         Local {
             shared: Arc::clone(shared),
@@ -832,6 +864,7 @@ impl Protocol for Ic3 {
             piece: None,
             tracked: false,
             doomed: false,
+            repeated: 0,
             reads: ReadSet::default(),
             gaps: GapSet::default(),
             reads_before: 0,
@@ -866,7 +899,7 @@ impl Protocol for Ic3 {
         local.images.clear();
         local.locks.clear();
         (local.piece, local.tracked, local.doomed, local.has_shown) = (None, false, false, false);
-        (local.reads_before, local.gaps_before) = (0, 0);
+        (local.reads_before, local.gaps_before, local.repeated) = (0, 0, 0);
     }
 
     fn tracking(options: &Options) -> Tracking {
@@ -913,7 +946,7 @@ impl Protocol for Ic3 {
             local.tracked = false;
             return Ok(Arrived { another_piece: false, remembered: true });
         };
-        let another_piece = local.piece.is_none_or(|(piece, _)| piece != site.piece);
+        let another_piece = local.is_free() || local.piece.is_none_or(|(piece, _)| piece != site.piece);
         if another_piece {
             local.end_piece(writes)?;
             local.piece = Some((site.piece, site.rank));
@@ -949,7 +982,7 @@ impl Protocol for Ic3 {
     }
 
     fn again(local: &mut Local) -> bool {
-        if local.doomed || local.running != Running::Pieces {
+        if local.doomed || local.running != Running::Pieces || !local.may_repeat() {
             return false;
         }
         local.items.clear();
@@ -1038,7 +1071,7 @@ impl Protocol for Ic3 {
             return;
         }
         let slots = local.shared.slots.len();
-        let rank = local.piece.map_or(0, |(_, rank)| rank);
+        let rank = if local.is_free() { 0 } else { local.piece.map_or(0, |(_, rank)| rank) };
         let mut running = 0;
         for bit in (0..64).filter(|bit| scanners & (1 << bit) != 0) {
             for slot in (bit..slots).step_by(64) {
@@ -1083,7 +1116,7 @@ impl Protocol for Ic3 {
         }
         local.lock(writes).map_err(|conflict| local.failed(conflict, env.clock))?;
         point("locked");
-        let epoch = env.clock.commit_epoch();
+        let epoch = env.commit_epoch();
         let own = |record, group| writes.covers(record, group);
         local.reads.validate(own).map_err(|conflict| local.failed(conflict, env.clock))?;
         local.gaps.validate().map_err(|conflict| local.doom(conflict))?;

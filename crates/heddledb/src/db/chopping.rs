@@ -1,0 +1,177 @@
+//! Transaction chopping: each piece of a call is a transaction of the protocol, and commits (Shasha et al.; the
+//! comparator of IC3 §6.4).
+//!
+//! **Mechanism.** The plan has merged pieces until no SC-cycle is left, so any interleaving of pieces, each
+//! serializable, is one of whole calls. A piece that conflicts is executed again for as long as it takes,
+//! with the answers that those before it got (`db::recall`); it cannot be given up, so what may give up is in the
+//! first piece ([`Options::rollback_safe`](heddledb_analysis::Options::rollback_safe)).
+//!
+//! **Closures** are no part of the analysis. They run while no call does: a closure closes the gate and waits until
+//! those that are under way have ended. Who waits at the gate comes before the next closure, so neither starves
+//! the other.
+//!
+//! **One epoch.** Snapshots and recovery cut between epochs, so the pieces of a call must be of one; and as pieces
+//! of several calls interleave, so must all calls that run at once. A call begins when nobody is pinned at an
+//! earlier epoch any more, and its pieces commit in the epoch at which it is pinned, though the next
+//! may have begun; so tombstones stay one epoch longer ([`EpochClock::commits_from`](crate::epoch::EpochClock)) (tests: `procedures_commit_in_one_epoch`, and recovery after a crash).
+
+use super::Txn;
+use super::txn::Answer;
+use crate::error::{Error, Misuse, Result};
+use crate::procedure::PlannedType;
+use crate::protocol::Protocol;
+use crate::sync::{AtomicU64, Ordering, spin_until};
+use crossbeam_utils::CachePadded;
+use std::sync::Arc;
+
+/// Which sessions have a call under way, and how many wait for closures to end.
+pub(super) struct Underway {
+    /// By worker: 1 while it has a call under way.
+    calls: Box<[CachePadded<AtomicU64>]>,
+    waiting: AtomicU64,
+}
+
+impl Underway {
+    pub fn new(sessions: usize) -> Self {
+        let calls = (0..sessions).map(|_| CachePadded::new(AtomicU64::new(0))).collect();
+        Self { calls, waiting: AtomicU64::new(0) }
+    }
+
+    /// A call begins, once the gate is open.
+    fn begin(&self, worker: usize, is_open: impl Fn() -> bool) {
+        let mut waits = false;
+        loop {
+            // SeqCst: either who closes the gate sees this, or we see the gate closed.
+            self.calls[worker].store(1, Ordering::SeqCst);
+            if is_open() {
+                break;
+            }
+            self.calls[worker].store(0, Ordering::SeqCst);
+            if !std::mem::replace(&mut waits, true) {
+                self.waiting.fetch_add(1, Ordering::SeqCst);
+            }
+            spin_until(&is_open);
+        }
+        if waits {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn end(&self, worker: usize) {
+        // Release: what the call did happens before whatever a closure does.
+        self.calls[worker].store(0, Ordering::Release);
+    }
+
+    /// Whether no call is under way.
+    fn is_idle(&self) -> bool {
+        self.calls.iter().all(|call| call.load(Ordering::SeqCst) == 0)
+    }
+
+    /// Whether no call waits for the gate to open.
+    fn nobody_waits(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// A call whose pieces commit one by one.
+#[derive(Default)]
+pub(super) struct Chopped {
+    planned: Option<Arc<PlannedType>>,
+    /// The piece that runs.
+    piece: Option<u16>,
+    /// Pieces that have committed.
+    committed: u32,
+    /// One of them wrote.
+    wrote: bool,
+    /// How often the piece that runs was executed before.
+    retries: u32,
+    /// The log has become long meanwhile.
+    pub log_is_long: bool,
+    /// When this worker last saw that nobody was left in an earlier epoch.
+    together: u64,
+}
+
+impl<P: Protocol> Txn<P> {
+    /// Begins a call, or a closure, in a database whose calls are chopped.
+    pub(super) fn begin_chopped(&mut self, is_call: bool) {
+        let (procedures, clock) = (&self.db.procedures, &self.db.clock);
+        let worker = self.worker.number;
+        let underway = procedures.underway();
+        if is_call {
+            underway.begin(worker, || procedures.is_open());
+            let together = &mut self.chopped.together;
+            self.epoch = Some(clock.pin_together(worker, underway.calls.len(), together));
+            return;
+        }
+        spin_until(|| underway.nobody_waits());
+        procedures.close();
+        self.gate = true;
+        spin_until(|| underway.is_idle());
+        clock.pin(worker);
+    }
+
+    /// After an attempt has ended and its worker is no longer pinned.
+    pub(super) fn end_chopped(&mut self) {
+        if self.epoch.take().is_some() {
+            self.db.procedures.underway().end(self.worker.number);
+        }
+    }
+
+    /// The attempt that has begun is a call of that type.
+    pub(super) fn call_chopped(&mut self, planned: Option<Arc<PlannedType>>) {
+        self.chopped = Chopped { planned, together: self.chopped.together, ..Chopped::default() };
+    }
+
+    /// Before each operation of a call.
+    pub(super) fn arrive_chopped(&mut self) -> Result<Answer> {
+        let site = self.site();
+        let recall = &mut self.worker.recall;
+        if recall.repeats() {
+            recall.expect(site.into())?;
+            return Ok(Answer::Old);
+        }
+        let sites = self.chopped.planned.as_ref().map_or(&[][..], |planned| &planned.sites);
+        let piece = sites.get(usize::from(site)).ok_or(Misuse::NoSite { site })?.piece;
+        if self.chopped.piece != Some(piece) {
+            if self.chopped.piece.is_some() {
+                self.commit_piece()?;
+                self.begin_writes(0);
+            }
+            self.chopped.piece = Some(piece);
+        }
+        self.worker.recall.push(site.into());
+        Ok(Answer::Remembered)
+    }
+
+    /// Commits the piece that runs.
+    pub(super) fn commit_piece(&mut self) -> Result<()> {
+        let before = self.worker.last_commit;
+        let writes = !self.worker.writes.is_empty();
+        self.chopped.log_is_long |= self.commit_writes()?;
+        // The call's time is that of the last piece that wrote. What the others read is of no later epoch.
+        if self.chopped.wrote && !writes {
+            self.worker.last_commit = before;
+        }
+        self.chopped.wrote |= writes;
+        self.chopped.committed += 1;
+        self.chopped.retries = 0;
+        self.worker.recall.save();
+        Ok(())
+    }
+
+    /// After a conflict: the piece that runs begins again.
+    pub(super) fn again_chopped(&mut self) {
+        self.abort_writes();
+        self.worker.recall.go_back();
+        self.chopped.retries += 1;
+        self.begin_writes(self.chopped.retries);
+    }
+
+    /// What the caller of a body hears that gave up for that reason: where pieces stand, that they do.
+    pub(super) fn given_up(&self, error: Error) -> Error {
+        if self.is_chopped() && self.chopped.committed > 0 {
+            return Misuse::PiecesStand { why: error.to_string() }.into();
+        }
+        error
+    }
+}
