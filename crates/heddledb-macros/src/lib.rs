@@ -128,7 +128,8 @@ pub fn derive_table(input: TokenStream) -> TokenStream {
 /// The function stays, under its name and for whoever calls it. Each access in it now says its *site*, the
 /// number of this call of a table operation in the body. A unit struct with the function's name in
 /// CamelCase stands for the procedure; it implements `heddledb::procedure::Procedure` and, if the function
-/// only reads, `ReadProcedure`.
+/// only reads, `ReadProcedure`. If all its parameters and its result have serde's traits, it can be called by
+/// name as well (`heddledb::procedure::NamedProcedure`).
 ///
 /// ```
 /// use heddledb::procedure::Declaration;

@@ -165,10 +165,51 @@ pub enum Misuse {
         site: u16,
     },
     /// A call of a procedure that the database does not know.
-    #[error("procedure {name} is not registered; name it with `Builder::procedure` or `Database::register`")]
+    #[error(
+        "procedure {name} is not registered{}; name it with `Builder::procedure` or `Database::register`",
+        choice(alike)
+    )]
     NotRegistered {
         /// The procedure.
         name: String,
+        /// After a call by name: what can be called by name, the most alike first, eight at most.
+        alike: Vec<String>,
+    },
+    /// A call by name of a procedure that was registered by its type only.
+    #[error(
+        "procedure {name} cannot be called by name; register it with `Builder::named_procedure` or `Database::register_named`"
+    )]
+    NotByName {
+        /// The procedure.
+        name: String,
+    },
+    /// Bytes that are not a procedure's arguments, or not its result.
+    #[error(
+        "the {part} of procedure {procedure} cannot be decoded as `{expected}`: {why}; encode that very type, with `NamedProcedure` or in postcard's format"
+    )]
+    Undecodable {
+        /// The procedure.
+        procedure: &'static str,
+        /// `arguments` or `result`.
+        part: &'static str,
+        /// What was expected: the type.
+        expected: &'static str,
+        /// What the matter is with the bytes.
+        why: String,
+    },
+    /// Arguments or a result that have no bytes.
+    #[error(
+        "the {part} of procedure {procedure}, `{given}`, cannot be encoded: {why}; change how the type is serialized"
+    )]
+    Unencodable {
+        /// The procedure.
+        procedure: &'static str,
+        /// `arguments` or `result`.
+        part: &'static str,
+        /// The type.
+        given: &'static str,
+        /// What the matter is with the value.
+        why: String,
     },
     /// A commit after an operation of the transaction returned an error.
     #[error("an operation of this transaction failed, so it cannot commit; hand its error on with `?`")]
@@ -213,6 +254,11 @@ pub enum Misuse {
     /// The operating system refused.
     #[error("{0}")]
     System(String),
+}
+
+/// What could have been meant, in a message.
+fn choice(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(", but {} can be called by name", names.join(", ")) }
 }
 
 impl Error {

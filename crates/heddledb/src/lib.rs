@@ -30,8 +30,8 @@ mod transaction;
 mod version;
 
 pub use db::{
-    Builder, CheckpointReport, Database, Metrics, OwnedTransaction, Recovery, RecoveryProgress, Registered,
-    Session, Snapshot, Stats, Txn,
+    Builder, CheckpointReport, Database, Metrics, OwnedTransaction, ProcedureInfo, Recovery,
+    RecoveryProgress, Registered, Session, Snapshot, Stats, Txn,
 };
 pub use durability::{Durability, LogMetrics, Ticket};
 pub use error::{Conflict, Error, Misuse, Result};

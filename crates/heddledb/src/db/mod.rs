@@ -1,5 +1,7 @@
 //! The database: opening, sessions, metrics.
 
+#[cfg(feature = "postcard")]
+mod by_name;
 mod checkpoint;
 mod chopping;
 mod counters;
@@ -16,7 +18,7 @@ mod txn;
 
 pub use checkpoint::CheckpointReport;
 pub use counters::Stats;
-pub use procedures::Registered;
+pub use procedures::{ProcedureInfo, Registered};
 pub use recovery::{Recovery, RecoveryProgress};
 pub use session::{OwnedTransaction, Session};
 pub use snapshot::Snapshot;
@@ -34,7 +36,7 @@ use crate::storage::{Disk, Guard, Storage};
 use crate::sync::{Condvar, Mutex, lock, thread};
 use crate::table::{IndexSet, IndexVisitor, Table};
 use counters::Counters;
-use procedures::Procedures;
+use procedures::{CallByName, Procedures};
 use recovery::{Opened, Opening};
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -68,7 +70,7 @@ pub(crate) struct Inner<P: Protocol> {
     boundaries: Arc<Boundaries>,
     stores: Stores<P>,
     counters: Counters,
-    procedures: Procedures,
+    procedures: Procedures<P>,
     options: P::Options,
     /// What the protocol's workers share.
     shared: Arc<P::Shared>,
@@ -243,7 +245,7 @@ impl<P: Protocol> Database<P> {
     pub fn register<Q: Procedure>(&self) -> Result<()> {
         let declaration = Declaration::of::<Q>();
         let Inner { procedures, clock, .. } = &*self.inner;
-        procedures.add(Some(TypeId::of::<Q>()), declaration, clock).map(|_| ())
+        procedures.add(Some(TypeId::of::<Q>()), declaration, None, clock).map(|_| ())
     }
 
     /// Removes a procedure, so that it can no longer be called; false if it was not registered.
@@ -258,13 +260,18 @@ impl<P: Protocol> Database<P> {
         }
     }
 
+    /// The registered procedures, in the order of their names. Copies the names.
+    pub fn procedures(&self) -> Vec<ProcedureInfo> {
+        self.inner.procedures.list()
+    }
+
     /// Registers a procedure that has no type of its own, by what it declares.
     ///
     /// # Errors
     /// As for [`Database::register`].
     #[doc(hidden)]
     pub fn register_declared(&self, declaration: Declaration) -> Result<Registered> {
-        self.inner.procedures.add(None, declaration, &self.inner.clock)
+        self.inner.procedures.add(None, declaration, None, &self.inner.clock)
     }
 
     /// Removes a procedure that was registered by what it declares; false if it was removed before.
@@ -379,7 +386,7 @@ pub struct Builder<P: Protocol> {
     sessions: usize,
     settings: Settings,
     stores: Result<Stores<P>>,
-    procedures: Vec<(TypeId, Declaration)>,
+    procedures: Vec<(TypeId, Declaration, Option<CallByName<P>>)>,
     protocol: PhantomData<fn() -> P>,
 }
 
@@ -470,7 +477,7 @@ impl<P: Protocol> Builder<P> {
 
     /// Registers a procedure at once; see [`Database::register`].
     pub fn procedure<Q: Procedure>(mut self) -> Self {
-        self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>()));
+        self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>(), None));
         self
     }
 
@@ -606,8 +613,8 @@ impl<P: Protocol> Builder<P> {
             }
         };
         let db = start(self.options, self.sessions, threads, settings, stores, opened);
-        for (id, declaration) in self.procedures {
-            db.inner.procedures.add(Some(id), declaration, &db.inner.clock)?;
+        for (id, declaration, by_name) in self.procedures {
+            db.inner.procedures.add(Some(id), declaration, by_name, &db.inner.clock)?;
         }
         Ok(db)
     }
@@ -681,7 +688,7 @@ fn start<P: Protocol>(
             boundaries,
             stores,
             counters: Counters::new(sessions),
-            procedures: Procedures::new::<P>(&options, sessions),
+            procedures: Procedures::new(&options, sessions),
             options,
             shared,
             sessions_max: sessions,

@@ -8,6 +8,7 @@
 //! The same gate helps a transaction that cannot get through: it closes it, waits until no call is under way,
 //! and runs.
 
+use super::Session;
 use super::chopping::Underway;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
@@ -23,11 +24,11 @@ use std::sync::Arc;
 pub struct Registered(pub(crate) u16);
 
 /// The registered procedures, and the plan made of them.
-pub(crate) struct Procedures {
+pub(crate) struct Procedures<P: Protocol> {
     /// By number. Locked for the length of a change.
-    types: Mutex<Vec<Type>>,
+    types: Mutex<Vec<Type<P>>>,
     /// Locked for moments: by whoever is told of a change, pinned in the epoch that the change waits for.
-    current: Mutex<Current>,
+    current: Mutex<Current<P>>,
     /// Counts changes; read at each call.
     version: AtomicU64,
     /// Closed by so many.
@@ -38,32 +39,49 @@ pub(crate) struct Procedures {
     underway: Underway,
 }
 
+/// A call of one procedure, its arguments and result as bytes.
+pub(crate) type CallByName<P> = fn(&mut Session<P>, &[u8]) -> Result<Vec<u8>>;
+
+/// A procedure that is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcedureInfo {
+    /// Its name.
+    pub name: String,
+    /// Whether it can be called by it, and not by its type only.
+    pub by_name: bool,
+}
+
 /// What calls go by.
-#[derive(Default)]
-struct Current {
+struct Current<P: Protocol> {
     plan: Arc<Plan>,
     /// The numbers of procedures that have a type.
     numbers: Vec<(TypeId, u16)>,
+    names: Names<P>,
 }
 
-struct Type {
+/// The registered procedures by name, in that order, with how they are called by it if they can be.
+pub(crate) type Names<P> = Arc<[(String, Option<CallByName<P>>)]>;
+
+struct Type<P: Protocol> {
     /// The procedure's type, if it has one.
     id: Option<TypeId>,
     name: String,
     /// `None` once it was removed.
     declared: Option<Arc<Declaration>>,
+    by_name: Option<CallByName<P>>,
 }
 
 /// What a session knows of the plan.
-#[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct Known<P: Protocol> {
     version: u64,
     pub plan: Arc<Plan>,
     numbers: Vec<(TypeId, u16)>,
+    pub names: Names<P>,
 }
 
-impl Procedures {
-    pub fn new<P: Protocol>(options: &P::Options, sessions: usize) -> Self {
+impl<P: Protocol> Procedures<P> {
+    pub fn new(options: &P::Options, sessions: usize) -> Self {
         let execution = P::execution(options);
         let chops = execution == Execution::Chopped;
         Self {
@@ -78,13 +96,24 @@ impl Procedures {
         }
     }
 
-    /// Adds a procedure, unless it is there.
-    pub fn add(&self, id: Option<TypeId>, declared: Declaration, clock: &EpochClock) -> Result<Registered> {
+    /// Adds a procedure, unless it is there. `by_name` is how it is called by name, if it can be.
+    pub fn add(
+        &self,
+        id: Option<TypeId>,
+        declared: Declaration,
+        by_name: Option<CallByName<P>>,
+        clock: &EpochClock,
+    ) -> Result<Registered> {
         let mut types = lock(&self.types);
         let name = declared.name().to_owned();
-        let live = |known: &&Type| known.declared.is_some();
+        let live = |known: &&Type<P>| known.declared.is_some();
         let same = types.iter().position(|known| id.is_some() && known.id == id && live(&known));
         if let Some(number) = same {
+            if types[number].by_name.is_none() && by_name.is_some() {
+                types[number].by_name = by_name;
+                let names = names(&types);
+                self.publish(|current| current.names = names);
+            }
             return Ok(Registered(number as u16));
         }
         if types.iter().filter(live).any(|known| known.name == name) {
@@ -94,7 +123,7 @@ impl Procedures {
         if number >= usize::from(u16::MAX) {
             return Err(Misuse::Option("65,535 procedures were registered already".to_owned()).into());
         }
-        types.push(Type { id, name, declared: Some(Arc::new(declared)) });
+        types.push(Type { id, name, declared: Some(Arc::new(declared)), by_name });
         match self.renew(&types, clock) {
             Ok(()) => Ok(Registered(number as u16)),
             Err(error) => {
@@ -115,7 +144,7 @@ impl Procedures {
     }
 
     /// Makes the plan of what is registered now the one that is used.
-    fn renew(&self, types: &[Type], clock: &EpochClock) -> Result<()> {
+    fn renew(&self, types: &[Type<P>], clock: &EpochClock) -> Result<()> {
         let declared: Vec<Option<Declaration>> =
             types.iter().map(|known| known.declared.as_deref().cloned()).collect();
         let plan = Arc::new(Plan::new(&declared, self.options, self.tracking));
@@ -124,15 +153,15 @@ impl Procedures {
         self.close();
         let quiet = clock.wait_passed(clock.now());
         if quiet.is_ok() {
-            self.publish(Current { plan, numbers });
+            self.publish(|current| *current = Current { plan, numbers, names: names(types) });
         }
         self.open();
         quiet
     }
 
-    fn publish(&self, new: Current) {
+    fn publish(&self, change: impl FnOnce(&mut Current<P>)) {
         let mut current = lock(&self.current);
-        *current = new;
+        change(&mut current);
         // Release: pairs with the load in `update`.
         self.version.fetch_add(1, Ordering::Release);
     }
@@ -140,7 +169,7 @@ impl Procedures {
     /// Makes a vertex of the plan hot, or cold, unless somebody else changes the plan just now, or a transaction
     /// does not end soon. The caller's has ended.
     #[cold]
-    pub fn adapt(&self, known: &Known, vertex: u16, hot: bool, clock: &EpochClock) {
+    pub fn adapt(&self, known: &Known<P>, vertex: u16, hot: bool, clock: &EpochClock) {
         /// For how long others wait for it at most.
         const PATIENCE_NS: u64 = 2_000_000;
         let Ok(_changing) = self.types.try_lock() else { return };
@@ -156,7 +185,7 @@ impl Procedures {
             }
         }
         if clock.passed(now) {
-            self.publish(Current { plan, numbers: known.numbers.clone() });
+            self.publish(|current| current.plan = plan);
         }
         self.open();
     }
@@ -172,26 +201,37 @@ impl Procedures {
         current.numbers.iter().find(|(known, _)| *known == id).map(|(_, number)| usize::from(*number))
     }
 
+    /// What is registered.
+    pub fn list(&self) -> Vec<ProcedureInfo> {
+        let current = lock(&self.current);
+        let info = |(name, call): &(String, Option<_>)| ProcedureInfo {
+            name: name.clone(),
+            by_name: call.is_some(),
+        };
+        current.names.iter().map(info).collect()
+    }
+
     /// The plan.
     pub fn plan(&self) -> Arc<Plan> {
         Arc::clone(&lock(&self.current).plan)
     }
 
     /// Brings what a session knows up to date. It is between pinning the epoch and its first access, so the
-    /// plan stays until it ends.
+    /// plan stays until it ends; or it has not begun, and what it learns of the plan may be out of date.
     #[inline]
-    pub fn update(&self, known: &mut Known) {
+    pub fn update(&self, known: &mut Known<P>) {
         if known.version != self.version.load(Ordering::Acquire) {
             self.learn(known);
         }
     }
 
     #[cold]
-    fn learn(&self, known: &mut Known) {
+    fn learn(&self, known: &mut Known<P>) {
         let current = lock(&self.current);
         known.version = self.version.load(Ordering::Acquire);
         known.plan = Arc::clone(&current.plan);
         known.numbers.clone_from(&current.numbers);
+        known.names.clone_from(&current.names);
     }
 
     /// Nobody begins a transaction until `open`.
@@ -218,7 +258,27 @@ impl Procedures {
     }
 }
 
-impl Known {
+/// The procedures that are registered now, by name.
+fn names<P: Protocol>(types: &[Type<P>]) -> Names<P> {
+    let live = types.iter().filter(|known| known.declared.is_some());
+    let mut names: Vec<_> = live.map(|known| (known.name.clone(), known.by_name)).collect();
+    names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    names.into()
+}
+
+impl<P: Protocol> Default for Current<P> {
+    fn default() -> Self {
+        Self { plan: Arc::default(), numbers: Vec::new(), names: Arc::default() }
+    }
+}
+
+impl<P: Protocol> Default for Known<P> {
+    fn default() -> Self {
+        Self { version: 0, plan: Arc::default(), numbers: Vec::new(), names: Arc::default() }
+    }
+}
+
+impl<P: Protocol> Known<P> {
     /// The number of a procedure by its type.
     #[inline]
     pub fn number_of(&self, id: TypeId) -> Option<u16> {

@@ -172,7 +172,7 @@ impl<P: Protocol> Session<P> {
 
     /// Calls the procedure that `number` finds in the plan.
     #[inline]
-    fn call_with<R>(
+    pub(super) fn call_with<R>(
         &mut self,
         number: impl Fn(&mut Txn<P>) -> Option<u16>,
         name: &str,
@@ -194,7 +194,7 @@ impl<P: Protocol> Session<P> {
         let known = number(txn).is_some_and(|number| txn.call(number));
         if !known {
             txn.abort();
-            return Err(Misuse::NotRegistered { name: name.to_owned() }.into());
+            return Err(Misuse::NotRegistered { name: name.to_owned(), alike: Vec::new() }.into());
         }
         let outcome = self.execute(body);
         self.txn_mut().adapt();

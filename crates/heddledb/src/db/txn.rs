@@ -50,7 +50,7 @@ pub(crate) struct Worker<P: Protocol> {
     pub random: Random,
     pub last_commit: u64,
     /// The plan of the registered procedures.
-    pub known: Known,
+    pub known: Known<P>,
     /// What the call that runs was told.
     pub(super) recall: Recall,
     /// Placeholders from before the piece that runs.

@@ -6,14 +6,19 @@
 //! [`Procedure`]. What it declares is a [`Declaration`]: one access of `heddledb_analysis` for each site,
 //! with the loops and branches around it. A procedure that is made at run time fills one by hand.
 //!
-//! [`Checked`] holds a running procedure to its declaration.
+//! [`Checked`] holds a running procedure to its declaration. With the feature `postcard`, `NamedProcedure` writes
+//! arguments and results as bytes, for calls by name.
 
 mod check;
 mod declare;
+#[cfg(feature = "postcard")]
+mod named;
 mod plan;
 
 pub use check::Checked;
 pub use declare::{Declaration, Site, text, workload};
+#[cfg(feature = "postcard")]
+pub use named::NamedProcedure;
 pub use plan::{Plan, Tracking};
 pub(crate) use plan::{PlannedSite, PlannedType};
 

@@ -111,3 +111,29 @@ impl<const N: usize> fmt::Display for Text<N> {
         f.pad(self.as_str())
     }
 }
+
+/// As a string, in any format of serde's.
+#[cfg(feature = "postcard")]
+impl<const N: usize> serde::Serialize for Text<N> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// From a string, which must fit.
+#[cfg(feature = "postcard")]
+impl<'de, const N: usize> serde::Deserialize<'de> for Text<N> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fitting<const N: usize>;
+        impl<const N: usize> serde::de::Visitor<'_> for Fitting<N> {
+            type Value = Text<N>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "text of at most {N} bytes without NUL")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Text<N>, E> {
+                Text::new(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Fitting)
+    }
+}
