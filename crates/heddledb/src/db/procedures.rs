@@ -6,7 +6,7 @@
 //! place of the old one, and the gate opens.
 //!
 //! The same gate helps a transaction that cannot get through: it closes it, waits until no call is under way,
-//! and runs.
+//! and runs. Who does so, or changes the plan, has the *turn*, so that a plan does not change under him.
 
 use super::Session;
 use super::chopping::Underway;
@@ -33,6 +33,8 @@ pub(crate) struct Procedures<P: Protocol> {
     version: AtomicU64,
     /// Closed by so many.
     gate: AtomicU64,
+    /// 1 while somebody has the turn.
+    turn: AtomicU64,
     options: Options,
     tracking: Tracking,
     pub execution: Execution,
@@ -89,6 +91,7 @@ impl<P: Protocol> Procedures<P> {
             current: Mutex::new(Current::default()),
             version: AtomicU64::new(1),
             gate: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
             options: Plan::options(P::commutes(options), chops),
             tracking: P::tracking(options),
             execution,
@@ -150,12 +153,14 @@ impl<P: Protocol> Procedures<P> {
         let plan = Arc::new(Plan::new(&declared, self.options, self.tracking));
         let live = types.iter().enumerate().filter(|(_, known)| known.declared.is_some());
         let numbers = live.filter_map(|(number, known)| Some((known.id?, number as u16))).collect();
+        self.take_turn();
         self.close();
         let quiet = clock.wait_passed(clock.now());
         if quiet.is_ok() {
             self.publish(|current| *current = Current { plan, numbers, names: names(types) });
         }
         self.open();
+        self.give_turn();
         quiet
     }
 
@@ -177,6 +182,9 @@ impl<P: Protocol> Procedures<P> {
             return;
         }
         let plan = Arc::new(known.plan.with(vertex, hot));
+        if !self.try_turn() {
+            return;
+        }
         self.close();
         let (now, begun, mut wait) = (clock.now(), now_ns(), Wait::new());
         while !clock.passed(now) && now_ns() - begun < PATIENCE_NS {
@@ -188,6 +196,7 @@ impl<P: Protocol> Procedures<P> {
             self.publish(|current| current.plan = plan);
         }
         self.open();
+        self.give_turn();
     }
 
     /// The calls that are under way, where calls are chopped.
@@ -232,6 +241,22 @@ impl<P: Protocol> Procedures<P> {
         known.plan = Arc::clone(&current.plan);
         known.numbers.clone_from(&current.numbers);
         known.names.clone_from(&current.names);
+    }
+
+    /// Whether the turn was free, and is the caller's now.
+    fn try_turn(&self) -> bool {
+        // SeqCst, as for the gate; pairs with `give_turn`.
+        self.turn.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Waits for the turn. The caller is not pinned.
+    pub fn take_turn(&self) {
+        spin_until(|| self.try_turn());
+    }
+
+    /// Ends a `take_turn`.
+    pub fn give_turn(&self) {
+        self.turn.store(0, Ordering::SeqCst);
     }
 
     /// Nobody begins a transaction until `open`.

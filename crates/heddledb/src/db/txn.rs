@@ -123,6 +123,8 @@ pub struct Txn<P: Protocol> {
     site: u16,
     /// It holds the gate closed.
     pub(super) gate: bool,
+    /// It has the turn of those who run alone.
+    turn: bool,
 }
 
 /// Where an operation of a call gets its answer.
@@ -177,6 +179,7 @@ impl<P: Protocol> Txn<P> {
             first_site: 0,
             site: 0,
             gate: false,
+            turn: false,
         }
     }
 
@@ -237,8 +240,9 @@ impl<P: Protocol> Txn<P> {
                 clock.unpin(self.worker.number);
             }
         }
+        procedures.take_turn();
         procedures.close();
-        self.gate = true;
+        (self.turn, self.gate) = (true, true);
         spin_until(|| P::alone(&self.worker.local));
         clock.pin(self.worker.number);
     }
@@ -510,6 +514,9 @@ impl<P: Protocol> Txn<P> {
             self.end_chopped();
             if std::mem::take(&mut self.gate) {
                 self.db.procedures.open();
+            }
+            if std::mem::take(&mut self.turn) {
+                self.db.procedures.give_turn();
             }
         }
     }
