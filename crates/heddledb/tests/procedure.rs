@@ -525,8 +525,14 @@ fn marked(tx: &mut impl Transaction, id: u64) -> Result<i64> {
     tx.insert(Journal { id, amount: 0 })?;
     #[causal]
     sum += tx.get_columns(id, Account::limit)?.unwrap_or(0);
+    #[no_abort]
     tx.get_columns(id, Account::limit)?;
     Ok(sum + i64::from(owner.unwrap_or(0)))
+}
+
+#[procedure]
+fn calls_marked(tx: &mut impl Transaction, id: u64) -> Result<i64> {
+    marked(tx, id)
 }
 
 #[test]
@@ -541,9 +547,11 @@ fn marks_are_understood_and_removed() {
             "read   account cols owner causal",
             "insert journal causal",
             "read   account cols limit causal",
-            "read   account cols limit",
+            "read   account cols limit no_abort",
         ]
     );
+    // What a procedure promises of itself is no promise of who calls it.
+    assert!(declared::<CallsMarked>().iter().all(|line| !line.contains("no_abort")));
     assert_eq!(run::<Marked>(&mut database(), 1).unwrap(), 101);
 }
 

@@ -45,6 +45,16 @@ fn marks(tx: &mut impl Transaction, id: u64) -> Result<()> {
 }
 
 #[procedure]
+fn promises_in_a_branch(tx: &mut impl Transaction, id: u64) -> Result<()> {
+    if id > 0 {
+        #[no_abort]
+        tx.add(Account::balance, id, 1)?;
+    }
+    #[no_abort]
+    tx.add(Account::balance, 0, 1)
+}
+
+#[procedure]
 fn no_field_is_meant(tx: &mut impl Transaction, log: &Log) -> Result<()> {
     let deliveries = Some(1).map(|more| more + log.tx);
     tx.add(Account::balance, deliveries.unwrap_or(0), 1)
