@@ -730,13 +730,13 @@ impl Local {
         let image = block.part(ACCESSOR_WORDS);
         let accessor = Accessor::new(block, self.id(), doing, image);
         if let Some(write) = shows {
-            let before = if planted(Mutant::Ic3ImageWithoutLastWriter) { None } else { older };
-            let from = match before.and_then(Accessor::image) {
+            let from = match older.and_then(Accessor::image) {
                 Some(image) => image,
                 None => at.record.part(data_base::<Ic3>(layout) + span.start),
             };
+            let lost = older.is_some() && planted(Mutant::Ic3ImageWithoutLastWriter);
             // A row that comes into being has no words before.
-            if !write.is_full() {
+            if !write.is_full() && !lost {
                 for index in 0..words {
                     // Relaxed throughout: published by the latch's release.
                     let word = from.word(index).load(Ordering::Relaxed);
