@@ -623,7 +623,8 @@ impl Local {
         };
         // From here on it is among those that `unlatch_items` lets go, if only it is told of it.
         self.items[at].double = false;
-        if !item.stands(access, writes) && !(item.reads && planted(Mutant::Ic3PieceNotValidated)) {
+        let believed = item.reads && planted(Mutant::Ic3PieceNotValidated);
+        if !believed && !item.stands(access, writes) {
             item.at.unlatch_unchanged(access);
             return Err(Conflict::ReadChanged);
         }
@@ -1085,10 +1086,7 @@ impl Protocol for Ic3 {
                 local.reads.look(record, layout, groups, local.site)?
             };
             // In one place for both: it is a large part of the caller.
-            let value = match present {
-                Some(data) => Some(copy(data)),
-                None => None,
-            };
+            let value = present.map(&mut copy);
             let stands = if local.tracked {
                 local.looked(record, layout, groups)
             } else {
