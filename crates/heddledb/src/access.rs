@@ -122,6 +122,8 @@ pub struct Write {
     pub exposed: GroupSet,
     /// Whether the patches cover every word, so that the record's own data do not matter.
     full: bool,
+    /// Whether they are in the record already, all of them.
+    installed: bool,
     first: u32,
     last: u32,
 }
@@ -131,6 +133,12 @@ impl Write {
     #[inline(always)]
     pub fn group_numbers(&self) -> Groups {
         Groups(self.groups)
+    }
+
+    /// True if the record's own data do not matter for what this transaction sees.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 }
 
@@ -243,7 +251,9 @@ impl WriteSet {
         if index < self.savepoint.writes {
             self.keep(index);
         }
-        &mut self.writes[index]
+        let write = &mut self.writes[index];
+        write.installed = false;
+        write
     }
 
     #[cold]
@@ -310,6 +320,7 @@ impl WriteSet {
             was_present,
             exposed: 0,
             full: false,
+            installed: false,
             first: NONE,
             last: NONE,
         });
@@ -397,7 +408,7 @@ impl WriteSet {
     /// True if the record's own data do not matter for what this transaction sees.
     #[inline]
     pub fn is_full(&self, index: usize) -> bool {
-        self.writes[index].full
+        self.writes[index].is_full()
     }
 
     /// Applies the patches of a write to a copy of the row's words from `start` on, which lies at
@@ -431,8 +442,21 @@ impl WriteSet {
     /// whatever makes it the only writer, and publishes with a release afterwards.
     #[inline]
     pub fn install(&self, write: &Write, base: usize) {
+        if write.installed {
+            return;
+        }
         let all = Span { start: 0, end: write.layout.words };
         self.apply(write, all, |word| write.record.word(base + word));
+    }
+
+    /// Puts the data of a row that comes into being into its record and notes that others are shown all of
+    /// it, for a protocol that knows that the record's words mean nothing to anybody. A commit installs
+    /// them again only if the write was changed since.
+    #[inline]
+    pub fn show_in_place(&mut self, index: usize, base: usize) {
+        self.install(&self.writes[index], base);
+        let write = &mut self.writes[index];
+        (write.exposed, write.installed) = (write.groups, true);
     }
 
     /// Applies the part of a write that lies in `span` to words that `target` finds by their place in the
@@ -440,24 +464,24 @@ impl WriteSet {
     #[inline(always)]
     pub fn apply<'a>(&self, write: &Write, span: Span, target: impl Fn(usize) -> &'a AtomicU64) {
         let mut next = write.first;
-        while next != NONE {
-            let patch = self.patches[next as usize];
+        // No patch has the number `NONE`.
+        while let Some(patch) = self.patches.get(next as usize) {
             next = patch.next;
-            let start = patch.start as usize;
-            if start >= span.end || start + patch.len as usize <= span.start {
+            let (start, end) = (patch.start as usize, (patch.start + patch.len) as usize);
+            if start >= span.end || end <= span.start {
                 continue;
             }
-            let words = &self.scratch[patch.words as usize..][..patch.len as usize];
+            let at = patch.words as usize;
+            let words = &self.scratch[at..at + patch.len as usize];
             work(Work::Words(words.len()));
             // Relaxed throughout: optimistic readers discard what they copied while the caller's
             // lock bit was set, and the caller's release store publishes the rest.
             match patch.kind {
                 PatchKind::Copy => {
                     // That of a whole row covers several groups.
-                    let from = span.start.saturating_sub(start);
-                    let to = words.len().min(span.end - start);
-                    for (offset, word) in words[from..to].iter().enumerate() {
-                        target(start + from + offset).store(*word, Ordering::Relaxed);
+                    let (from, to) = (start.max(span.start), end.min(span.end));
+                    for (offset, word) in words[from - start..to - start].iter().enumerate() {
+                        target(from + offset).store(*word, Ordering::Relaxed);
                     }
                 }
                 PatchKind::Add => {

@@ -55,6 +55,12 @@ impl Recall {
         self.words.push(word);
     }
 
+    /// Keeps words.
+    #[inline]
+    pub fn extend(&mut self, words: &[u64]) {
+        self.words.extend_from_slice(words);
+    }
+
     /// Keeps the words of `span` that `store` writes.
     #[inline]
     pub fn push_words(&mut self, span: Span, store: impl FnOnce(&mut WordsCopy<'_>)) {

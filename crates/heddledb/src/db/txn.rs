@@ -164,7 +164,11 @@ impl Projection for Existence {
 /// The span that covers all columns of a projection.
 #[inline(always)]
 pub(super) fn cover(projection: &impl Projection) -> Span {
-    Groups(projection.groups()).fold(Span::NONE, |span, group| span.cover(projection.span(group)))
+    let mut all = Span::NONE;
+    for group in Groups(projection.groups()) {
+        all = all.cover(projection.span(group));
+    }
+    all
 }
 
 impl<P: Protocol> Txn<P> {
@@ -339,20 +343,27 @@ impl<P: Protocol> Txn<P> {
         if P::PIECES && self.executed != Execution::Whole { self.arrive_at_site() } else { Ok(Answer::New) }
     }
 
+    /// The same where the body was told an answer before.
+    #[cold]
+    fn arrive_again(&mut self) -> Result<Answer> {
+        let worker = &mut *self.worker;
+        if !P::arrive_again(&mut worker.local, self.site) {
+            return Ok(Answer::New);
+        }
+        match worker.recall.expect(self.site.into()) {
+            Ok(()) => Ok(Answer::Old),
+            Err(error) => Err(self.diverged(error)),
+        }
+    }
+
     fn arrive_at_site(&mut self) -> Result<Answer> {
         if self.is_chopped() {
             return self.arrive_chopped();
         }
-        let worker = &mut *self.worker;
-        if worker.recall.repeats() {
-            if !P::arrive_again(&mut worker.local, self.site) {
-                return Ok(Answer::New);
-            }
-            return match worker.recall.expect(self.site.into()) {
-                Ok(()) => Ok(Answer::Old),
-                Err(error) => Err(self.diverged(error)),
-            };
+        if self.worker.recall.repeats() {
+            return self.arrive_again();
         }
+        let worker = &mut *self.worker;
         let arrived = P::arrive(&mut worker.local, &mut worker.writes, self.site)?;
         if arrived.another_piece {
             worker.writes.save();
@@ -803,7 +814,13 @@ impl<P: Protocol> Txn<P> {
         let words = WordsCopy::new(span.start, self.worker.writes.scratch(at, len));
         observe(&words);
         let mut value = columns.load(&words);
-        self.remember(answer, OfTable(columns), Some(&value));
+        if answer == Answer::Remembered {
+            // As `remember` does, from words that are there already.
+            let Worker { recall, writes, .. } = &mut *self.worker;
+            let part = cover(&OfTable(columns));
+            recall.push(true.into());
+            recall.extend(writes.scratch(at + part.start - span.start, part.len()));
+        }
         let mut words = WordsCopy::new(span.start, self.worker.writes.scratch(at, len));
         let result = change(&mut value);
         let mut groups = staged.groups();

@@ -65,27 +65,49 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         tag: u16,
         mut copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
-        let start = self.reads.len();
         loop {
-            let mut absent = false;
-            for group in Groups(groups) {
-                let word = unlocked_stamp::<C>(record, group)?;
-                absent |= stamp::is_absent(word);
-                self.reads.push(Read { record, stamp: word, group: group as u8, tag });
-            }
-            let value = (!absent).then(|| copy(RecordData::new(record, data_base::<C>(layout))));
-            // Acquire fence, then relaxed loads: if any copied word came from a later writer, so
-            // does its lock bit or stamp (pairs with the release fence of the write phase).
-            fence(Ordering::Acquire);
-            let now = |read: &Read| record.word(C::stamp_word(read.group as usize)).load(Ordering::Relaxed);
-            if planted(Mutant::SiloStampTakenAfterCopy) {
-                self.reads[start..].iter_mut().for_each(|read| read.stamp = now(read));
-            }
-            if self.reads[start..].iter().all(|read| now(read) == read.stamp) {
+            let first = self.reads.len();
+            let value = self.look(record, layout, groups, tag)?.map(&mut copy);
+            if self.stand(record, first) {
                 return Ok(value);
             }
-            self.reads.truncate(start);
         }
+    }
+
+    /// The first half of a read, before the copy: `None` if the row does not exist.
+    #[inline(always)]
+    pub fn look(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        tag: u16,
+    ) -> Result<Option<RecordData>, Conflict> {
+        let mut absent = false;
+        for group in Groups(groups) {
+            let word = unlocked_stamp::<C>(record, group)?;
+            absent |= stamp::is_absent(word);
+            self.reads.push(Read { record, stamp: word, group: group as u8, tag });
+        }
+        Ok((!absent).then(|| RecordData::new(record, data_base::<C>(layout))))
+    }
+
+    /// The second half: whether what was copied is what was committed. If not, forgets the reads from number
+    /// `first` on.
+    #[inline(always)]
+    pub fn stand(&mut self, record: RecordRef, first: usize) -> bool {
+        // Acquire fence, then relaxed loads: if any copied word came from a later writer, so
+        // does its lock bit or stamp (pairs with the release fence of the write phase).
+        fence(Ordering::Acquire);
+        let now = |read: &Read| record.word(C::stamp_word(read.group as usize)).load(Ordering::Relaxed);
+        if planted(Mutant::SiloStampTakenAfterCopy) {
+            self.reads[first..].iter_mut().for_each(|read| read.stamp = now(read));
+        }
+        let stands = self.reads[first..].iter().all(|read| now(read) == read.stamp);
+        if !stands {
+            self.reads.truncate(first);
+        }
+        stands
     }
 
     /// A conflict, unless every group still has its stamp and nobody has locked it. `own` says whether this

@@ -12,14 +12,17 @@
 //! accessor. It does not count a writer that commits: what he showed is then in the record, the same.
 //!
 //! **Values stand in the accessors** of their writers (PITFALLS I7). The present value is that of the newest
-//! writer, or the committed one. So when a writer aborts, what was there before him is there again.
+//! writer, or the committed one. So when a writer aborts, what was there before him is there again. Who shows a
+//! row that he has added himself leaves its words in the record: while its stamp says that there is no row,
+//! they mean nothing to anybody else.
 //!
 //! An accessor, newest first in its list:
 //!
 //! ```text
 //!   word 0  who, and whether he writes and the row then exists
-//!        1  the next newer one      2  the next older one      3  -
-//!        4..  the group's words as he shows them
+//!        1  the next newer one      2  the next older one
+//!        3  of a writer, leads to the group's words as he shows them
+//!        4..  those words, if they are not in the record
 //! ```
 //!
 //! A piece reads without the latch: it looks for the newest writer and copies, and what it copied counts only
@@ -44,11 +47,12 @@ const VALUE: u32 = 32;
 /// Latched for ever: the record has left the index.
 const SEALED: u64 = u64::MAX;
 
-/// Where an accessor's image begins.
-pub(super) const IMAGE: usize = 4;
+/// Words of an accessor; its image may follow.
+pub(super) const ACCESSOR_WORDS: usize = 4;
 const WHO: usize = 0;
 const NEWER: usize = 1;
 const OLDER: usize = 2;
+const IMAGE: usize = 3;
 
 const WRITES: u64 = 1;
 const PRESENT: u64 = 2;
@@ -84,8 +88,8 @@ pub(super) struct Accessor(RecordRef);
 pub(super) enum Source {
     /// In the record, under this stamp.
     Committed(u64),
-    /// In a writer's accessor.
-    Shown(Accessor),
+    /// Where a writer shows it.
+    Shown { by: Accessor, image: RecordRef },
 }
 
 /// A look at a group without its latch.
@@ -104,8 +108,9 @@ impl Look {
 }
 
 impl Accessor {
-    /// Prepares one that is in no list, in memory of the worker's own.
-    pub fn new(block: RecordRef, id: Id, doing: Doing) -> Self {
+    /// Prepares one that is in no list, in memory of the worker's own. A writer's `image` has the group's words.
+    #[inline(always)]
+    pub fn new(block: RecordRef, id: Id, doing: Doing, image: RecordRef) -> Self {
         let does = match doing {
             Doing::Reads => 0,
             Doing::Writes { present: false } => WRITES,
@@ -113,6 +118,7 @@ impl Accessor {
         };
         // Relaxed: published by the latch's release.
         block.word(WHO).store(id.bits() << 2 | does, Ordering::Relaxed);
+        block.word(IMAGE).store(image.to_link(), Ordering::Relaxed);
         Self(block)
     }
 
@@ -133,9 +139,9 @@ impl Accessor {
         RecordRef::from_link(self.0.word(OLDER).load(Ordering::Relaxed)).map(Self)
     }
 
-    /// Its block, whose words from [`IMAGE`] on are the group's.
-    pub fn block(self) -> RecordRef {
-        self.0
+    /// The group's words as a writer shows them. Under the latch.
+    pub fn image(self) -> Option<RecordRef> {
+        RecordRef::from_link(self.0.word(IMAGE).load(Ordering::Relaxed))
     }
 }
 
@@ -169,8 +175,15 @@ impl Accessed {
     }
 
     /// Looks for the present value. Waits for the latch's holder, who waits for others for a bounded time only.
-    #[inline]
+    #[inline(always)]
     pub fn look(&self) -> Result<Look, Conflict> {
+        // Acquire: as below. Mostly nobody is there.
+        let access = self.access().load(Ordering::Acquire);
+        let look = (access & LATCH == 0).then(|| self.look_at_committed(access)).flatten();
+        look.map_or_else(|| self.look_with_patience(), Ok)
+    }
+
+    fn look_with_patience(&self) -> Result<Look, Conflict> {
         let mut wait = Wait::new();
         loop {
             // Acquire: pairs with the release of the last holder, whose accessors we follow.
@@ -186,31 +199,35 @@ impl Accessed {
         }
     }
 
-    /// The same from one access word; `None` if the list changed under us, or the record is being written.
+    /// The same from one access word; `None` if there are accessors, or the record is being written.
+    #[inline(always)]
+    fn look_at_committed(&self, access: u64) -> Option<Look> {
+        if self.newest_link().load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        // Acquire: pairs with the release of the version that is about to be copied.
+        let stamp = self.stamp().load(Ordering::Acquire);
+        let look = Look { access, source: Source::Committed(stamp), present: !stamp::is_absent(stamp) };
+        (!stamp::is_locked(stamp)).then_some(look)
+    }
+
+    /// The same; `None` if the list changed under us, or the record is being written.
     #[inline]
     fn look_at(&self, access: u64) -> Option<Look> {
-        let newest = self.newest_link().load(Ordering::Relaxed);
-        if newest == 0 {
-            // Acquire: pairs with the release of the version that is about to be copied.
-            let stamp = self.stamp().load(Ordering::Acquire);
-            let source = Source::Committed(stamp);
-            return (!stamp::is_locked(stamp)).then_some(Look {
-                access,
-                source,
-                present: !stamp::is_absent(stamp),
-            });
+        let mut at = self.newest();
+        if at.is_none() {
+            return self.look_at_committed(access);
         }
-        let mut at = RecordRef::from_link(newest).map(Accessor);
         while let Some(accessor) = at {
             let writer = accessor.writes().then(|| accessor.shows_present());
-            let older = accessor.older();
+            let (image, older) = (accessor.image(), accessor.older());
             // What was read of the accessor belongs to this list only if the list is what it was: else the
             // block may have become another's. So no step is taken along a link that is not known to be good.
             if !self.unchanged(access) {
                 return None;
             }
-            if let Some(present) = writer {
-                return Some(Look { access, source: Source::Shown(accessor), present });
+            if let (Some(present), Some(image)) = (writer, image) {
+                return Some(Look { access, source: Source::Shown { by: accessor, image }, present });
             }
             at = older;
         }
@@ -241,7 +258,7 @@ impl Accessed {
                 value_of(access) == look.value() && self.stamp().load(Ordering::Relaxed) == stamp
             }
             // The accessor may be used anew as soon as it has left the list.
-            Source::Shown(_) => access == look.access,
+            Source::Shown { .. } => access == look.access,
         }
     }
 
@@ -271,10 +288,33 @@ impl Accessed {
         Ok(Some(access))
     }
 
+    /// Latches a group that nobody has ever accessed or latched; false if somebody has.
+    #[inline(always)]
+    pub fn latch_untouched(&self) -> bool {
+        // As in `try_latch`.
+        let latched = self.access().compare_exchange(0, LATCH, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        fence(Ordering::Release);
+        latched
+    }
+
+    /// What the access word was before the latch. Under the latch.
+    #[inline(always)]
+    pub fn before_latch(&self) -> u64 {
+        self.access().load(Ordering::Relaxed) & !LATCH
+    }
+
     /// Latches the group, however long it takes. The holder must be one that waits for nobody who waits
     /// for us.
-    #[inline]
+    #[inline(always)]
     pub fn latch(&self) -> Result<u64, Conflict> {
+        match self.try_latch() {
+            Ok(Some(access)) => Ok(access),
+            _ => self.latch_with_patience(),
+        }
+    }
+
+    #[cold]
+    fn latch_with_patience(&self) -> Result<u64, Conflict> {
         let mut wait = Wait::new();
         loop {
             if let Some(access) = self.try_latch()? {
@@ -299,7 +339,7 @@ impl Accessed {
         self.access().store(access, Ordering::Release);
     }
 
-    /// The newest accessor. Under the latch.
+    /// The newest accessor. Under the latch, or else good only if the access word does not change.
     #[inline]
     pub fn newest(&self) -> Option<Accessor> {
         RecordRef::from_link(self.newest_link().load(Ordering::Relaxed)).map(Accessor)
@@ -336,6 +376,15 @@ impl Accessed {
         if let Some(newest) = newest {
             newest.0.word(NEWER).store(accessor.0.to_link(), Ordering::Relaxed);
         }
+        self.newest_link().store(accessor.0.to_link(), Ordering::Relaxed);
+    }
+
+    /// Puts an accessor into an empty list. Under the latch.
+    #[inline(always)]
+    pub fn enter_alone(&self, accessor: Accessor) {
+        // Relaxed throughout: as in `enter`.
+        accessor.0.word(OLDER).store(0, Ordering::Relaxed);
+        accessor.0.word(NEWER).store(0, Ordering::Relaxed);
         self.newest_link().store(accessor.0.to_link(), Ordering::Relaxed);
     }
 

@@ -47,32 +47,43 @@ impl Chunks {
 #[derive(Debug, Default)]
 pub(super) struct Images {
     chunks: Vec<(RecordRef, usize)>,
-    /// The chunk in use, and how many words of it are.
+    /// How many of them are in use, the next free word of the last of those, and how many are left of it.
     chunk: usize,
-    used: usize,
+    next: Option<RecordRef>,
+    left: usize,
 }
 
 impl Images {
     /// Everything may be used anew.
     #[inline]
     pub fn clear(&mut self) {
-        (self.chunk, self.used) = (0, 0);
+        (self.chunk, self.next, self.left) = (0, None, 0);
     }
 
     /// So many words, with whatever they held.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, words: usize, chunks: &Chunks) -> RecordRef {
+        match self.next {
+            Some(next) if words <= self.left => {
+                (self.next, self.left) = (Some(next.part(words)), self.left - words);
+                next
+            }
+            _ => self.take_from_next(words, chunks),
+        }
+    }
+
+    #[cold]
+    fn take_from_next(&mut self, words: usize, chunks: &Chunks) -> RecordRef {
         loop {
-            match self.chunks.get(self.chunk) {
-                Some((chunk, len)) if self.used + words <= *len => {
-                    self.used += words;
-                    return chunk.part(self.used - words);
-                }
-                Some(_) => (self.chunk, self.used) = (self.chunk + 1, 0),
-                None => {
-                    let len = CHUNK_WORDS.max(words);
-                    self.chunks.push((chunks.add(len), len));
-                }
+            if self.chunk == self.chunks.len() {
+                let len = CHUNK_WORDS.max(words);
+                self.chunks.push((chunks.add(len), len));
+            }
+            let (chunk, len) = self.chunks[self.chunk];
+            self.chunk += 1;
+            if words <= len {
+                (self.next, self.left) = (Some(chunk.part(words)), len - words);
+                return chunk;
             }
         }
     }

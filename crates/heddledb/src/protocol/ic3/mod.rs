@@ -52,7 +52,7 @@ mod slots;
 
 use super::reads::{GapSet, PAUSES, ReadSet};
 use super::{Arrived, Env, Execution, Intent, Protocol, Seal};
-use crate::access::{Groups, WriteSet};
+use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
@@ -63,7 +63,7 @@ use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{Ordering, Random, Wait, Work, decided, fence, note, now_ns, point, spin_until, work};
 use crate::table::{GroupSet, Layout};
-use accessors::{Accessed, Accessor, Doing, GROUP_WORDS, IMAGE, Look, Source, value_of};
+use accessors::{ACCESSOR_WORDS, Accessed, Accessor, Doing, GROUP_WORDS, Look, Source, value_of};
 use images::{Chunks, Images};
 use slots::{Id, Progress, Slots};
 use std::sync::Arc;
@@ -147,8 +147,6 @@ struct Item {
     value: u32,
     reads: bool,
     writes: bool,
-    /// The access word before the latch.
-    access: u64,
     /// Another item is the same group; that one has taken over what this one does.
     double: bool,
 }
@@ -156,7 +154,35 @@ struct Item {
 impl Item {
     #[inline(always)]
     fn new(at: Accessed, layout: &'static Layout) -> Self {
-        Self { at, layout, write: 0, value: 0, reads: false, writes: false, access: 0, double: false }
+        Self { at, layout, write: 0, value: 0, reads: false, writes: false, double: false }
+    }
+
+    /// Whether the group is what the piece took it for. Under the latch; `access` is the access word before.
+    #[inline(always)]
+    fn stands(&self, access: u64, writes: &WriteSet) -> bool {
+        match self.reads {
+            true => value_of(access) == self.value,
+            // A blind write saw the row there, or a placeholder missing, without a look that counts.
+            false => self.at.is_present() == writes.writes()[self.write as usize].was_present,
+        }
+    }
+}
+
+/// A record that the piece has added. As long as nobody else has touched it, its data words are as good as the
+/// worker's own memory: there is no row, and if the transaction aborts there has been none.
+#[derive(Clone, Copy)]
+struct Fresh {
+    record: RecordRef,
+    layout: &'static Layout,
+    /// The number in the write set.
+    write: u32,
+}
+
+impl Fresh {
+    /// All its groups.
+    #[inline(always)]
+    fn groups(self) -> impl Iterator<Item = Accessed> {
+        (0..self.layout.groups.len()).map(move |group| Accessed::new(self.record, group))
     }
 }
 
@@ -175,12 +201,12 @@ struct Entered {
     accessor: Accessor,
 }
 
-/// A group whose stamp is locked.
+/// A group whose stamp is locked and that is latched.
 struct Lock {
     at: Accessed,
     stamp: u64,
-    /// The access word before the latch; `None` where our own accessor keeps others away.
-    access: Option<u64>,
+    /// The access word before the latch.
+    access: u64,
 }
 
 /// What the transaction is.
@@ -230,7 +256,11 @@ pub struct Local {
 
     // Of the piece.
     items: Vec<Item>,
+    /// Not among the items.
+    fresh: Vec<Fresh>,
     piece_gaps: GapSet,
+    /// The look at the first group of what is read, and those at all of them if there are several.
+    look: Option<Look>,
     looks: Vec<Look>,
 
     // Of the transaction's pieces so far.
@@ -241,6 +271,9 @@ pub struct Local {
     has_shown: bool,
 
     // Of the commit.
+    /// The stamps of all that was shown are locked.
+    shown_locked: bool,
+    /// What was not shown.
     locks: Vec<Lock>,
     order: Vec<(u32, u8)>,
     last: u64,
@@ -307,88 +340,85 @@ impl Local {
 
     // ---- Reading ------------------------------------------------------------------------------------
 
-    /// Reads the present values of groups, shown or committed, and notes the look for this piece.
-    fn read_tracked<R>(
+    /// Looks for the present values of groups, shown or committed; `None` if the row does not exist.
+    fn look(
         &mut self,
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
-        mut copy: impl FnMut(RecordData) -> R,
-    ) -> Result<Option<R>, Conflict> {
-        if groups.is_power_of_two() {
-            return self.read_group(record, layout, groups.trailing_zeros() as usize, copy);
+    ) -> Result<Option<RecordData>, Conflict> {
+        let first = groups.trailing_zeros() as usize;
+        let look = Accessed::new(record, first).look()?;
+        self.look = Some(look);
+        if !groups.is_power_of_two() {
+            return self.look_at_others(record, layout, groups);
         }
-        loop {
-            self.looks.clear();
-            for group in Groups(groups) {
-                self.looks.push(Accessed::new(record, group).look()?);
+        Ok(look.present.then(|| match look.source {
+            Source::Committed(_) => RecordData::new(record, data_base::<Ic3>(layout)),
+            Source::Shown { image, .. } => {
+                RecordData::new(image, layout.groups[first].span.start.wrapping_neg())
             }
-            let present = self.looks.iter().all(|look| look.present);
-            let value = present.then(|| self.copy_present(record, layout, groups, &mut copy));
-            let same = |(group, look): (usize, &Look)| Accessed::new(record, group).stands(look);
-            if Groups(groups).zip(&self.looks).all(same) {
-                for (group, look) in Groups(groups).zip(&self.looks) {
-                    let at = Accessed::new(record, group);
-                    self.items.push(Item { value: look.value(), reads: true, ..Item::new(at, layout) });
-                }
-                return Ok(value);
-            }
-        }
+        }))
     }
 
-    /// The same for one group, as is usual.
-    #[inline]
-    fn read_group<R>(
-        &mut self,
-        record: RecordRef,
-        layout: &'static Layout,
-        group: usize,
-        mut copy: impl FnMut(RecordData) -> R,
-    ) -> Result<Option<R>, Conflict> {
-        let at = Accessed::new(record, group);
-        loop {
-            let look = at.look()?;
-            let value = look.present.then(|| match look.source {
-                Source::Committed(_) => copy(RecordData::new(record, data_base::<Ic3>(layout))),
-                Source::Shown(accessor) => {
-                    let start = layout.groups[group].span.start;
-                    copy(RecordData::new(accessor.block(), IMAGE.wrapping_sub(start)))
-                }
-            });
-            if at.stands(&look) {
-                self.items.push(Item { value: look.value(), reads: true, ..Item::new(at, layout) });
-                return Ok(value);
-            }
-        }
-    }
-
-    /// Copies from where the looks found the values.
-    fn copy_present<R>(
+    /// The same where there are several groups; the first was looked at.
+    fn look_at_others(
         &mut self,
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
-        copy: &mut impl FnMut(RecordData) -> R,
-    ) -> R {
-        let base = data_base::<Ic3>(layout);
-        let shown = |look: &Look| matches!(look.source, Source::Shown(_));
-        if !self.looks.iter().any(shown) {
-            return copy(RecordData::new(record, base));
+    ) -> Result<Option<RecordData>, Conflict> {
+        self.looks.clear();
+        self.looks.extend(self.look);
+        for group in Groups(groups).skip(1) {
+            self.looks.push(Accessed::new(record, group).look()?);
         }
-        // Groups from different places: put together in memory of our own.
+        let shown = |look: &Look| matches!(look.source, Source::Shown { .. });
+        Ok(match self.looks.iter().all(|look| look.present) {
+            false => None,
+            true if self.looks.iter().any(shown) => Some(self.put_together(record, layout, groups)),
+            true => Some(RecordData::new(record, data_base::<Ic3>(layout))),
+        })
+    }
+
+    /// Groups from different places, in memory of our own.
+    fn put_together(&mut self, record: RecordRef, layout: &'static Layout, groups: GroupSet) -> RecordData {
         let row = self.images.take(layout.words, &self.shared.chunks);
         for (group, look) in Groups(groups).zip(&self.looks) {
             let span = layout.groups[group].span;
             let (from, base) = match look.source {
-                Source::Committed(_) => (record, base + span.start),
-                Source::Shown(accessor) => (accessor.block(), IMAGE),
+                Source::Committed(_) => (record, data_base::<Ic3>(layout) + span.start),
+                Source::Shown { image, .. } => (image, 0),
             };
             for index in 0..span.len() {
                 let word = from.word(base + index).load(Ordering::Relaxed);
                 row.word(span.start + index).store(word, Ordering::Relaxed);
             }
         }
-        copy(RecordData::new(row, 0))
+        RecordData::new(row, 0)
+    }
+
+    /// Notes the looks for this piece, if what was copied since is what they found.
+    fn looked(&mut self, record: RecordRef, layout: &'static Layout, groups: GroupSet) -> bool {
+        if groups.is_power_of_two()
+            && let Some(look) = self.look
+        {
+            let at = Accessed::new(record, groups.trailing_zeros() as usize);
+            let stands = at.stands(&look);
+            if stands {
+                self.items.push(Item { value: look.value(), reads: true, ..Item::new(at, layout) });
+            }
+            return stands;
+        }
+        let same = |(group, look): (usize, &Look)| Accessed::new(record, group).stands(look);
+        if !Groups(groups).zip(&self.looks).all(same) {
+            return false;
+        }
+        for (group, look) in Groups(groups).zip(&self.looks) {
+            let at = Accessed::new(record, group);
+            self.items.push(Item { value: look.value(), reads: true, ..Item::new(at, layout) });
+        }
+        true
     }
 
     // ---- Pieces -------------------------------------------------------------------------------------
@@ -476,13 +506,25 @@ impl Local {
         }
     }
 
+    /// Ends the piece that runs, and begins that of a site.
+    #[inline(never)]
+    fn begin_piece(&mut self, site: PlannedSite, writes: &mut WriteSet) -> Result<(), Conflict> {
+        self.end_piece(writes)?;
+        self.piece = Some((site.piece, site.rank));
+        (self.reads_before, self.gaps_before) = (self.reads.len(), self.gaps.len());
+        if site.tracked && !self.options.optimistic_constraint {
+            self.wait_for_rank(site.piece, site.rank)?;
+        }
+        Ok(())
+    }
+
     /// Ends the piece that runs: steps 1 to 4 of the module's header.
     fn end_piece(&mut self, writes: &mut WriteSet) -> Result<(), Conflict> {
         let Some((piece, rank)) = self.piece else { return Ok(()) };
-        if self.items.is_empty() && self.piece_gaps.is_empty() {
+        if self.items.is_empty() && self.fresh.is_empty() && self.piece_gaps.is_empty() {
             return Ok(());
         }
-        work(Work::Checks(self.items.len()));
+        work(Work::Checks(self.items.len() + self.fresh.len()));
         self.wait_for_rank(piece, rank)?;
         point("piece");
         self.latch_items(writes)?;
@@ -490,6 +532,7 @@ impl Local {
             Ok(gaps) => gaps,
             Err(conflict) => {
                 self.unlatch_items(self.items.len());
+                self.unlatch_fresh(self.fresh.len());
                 return Err(conflict);
             }
         };
@@ -503,10 +546,14 @@ impl Local {
             }
         }
         let alone = self.dependencies.len();
-        for at in 0..self.items.len() {
-            if !self.items[at].double {
-                self.enter(at, writes);
+        let (mut items, mut fresh) = (std::mem::take(&mut self.items), std::mem::take(&mut self.fresh));
+        for item in &items {
+            if !item.double {
+                self.enter(item, writes);
             }
+        }
+        for fresh in &fresh {
+            self.enter_fresh(*fresh, writes);
         }
         self.count(piece, self.dependencies.len() > alone);
         // Before the latches are let go: who finds our bit in a gap must find our rank.
@@ -514,9 +561,19 @@ impl Local {
         self.has_shown = true;
         note(|| format!("has executed rank {rank}"));
         self.unlatch_gaps(gaps);
-        for item in self.items.drain(..).filter(|item| !item.double) {
-            item.at.unlatch(item.access, item.writes);
+        for item in &items {
+            if !item.double {
+                item.at.unlatch(item.at.before_latch(), item.writes);
+            }
         }
+        for fresh in &fresh {
+            for at in fresh.groups() {
+                at.unlatch(0, true);
+            }
+        }
+        items.clear();
+        fresh.clear();
+        (self.items, self.fresh) = (items, fresh);
         self.piece_gaps.clear();
         Ok(())
     }
@@ -524,16 +581,24 @@ impl Local {
     /// Latches all that the piece accessed, and checks that it is what it was.
     #[inline]
     fn latch_items(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
-        for at in 0..self.items.len() {
-            let item = &mut self.items[at];
-            // Mostly nobody else is there, and what is written was read.
+        for (at, item) in self.items.iter().enumerate() {
+            // Mostly nobody else is there.
             match item.at.try_latch() {
-                Ok(Some(access)) if item.reads && value_of(access) == item.value => item.access = access,
+                Ok(Some(access)) if item.stands(access, writes) => {}
                 Ok(Some(access)) => {
                     item.at.unlatch_unchanged(access);
                     return self.latch_with_patience(at, writes);
                 }
                 _ => return self.latch_with_patience(at, writes),
+            }
+        }
+        for (at, fresh) in self.fresh.iter().enumerate() {
+            for group in fresh.groups() {
+                if !group.latch_untouched() {
+                    fresh.groups().take(group.group.into()).for_each(|at| at.unlatch_unchanged(0));
+                    self.unlatch_fresh(at);
+                    return self.latch_with_patience(self.items.len(), writes);
+                }
             }
         }
         Ok(())
@@ -542,6 +607,7 @@ impl Local {
     /// The same where it takes more; the first `latched` items are.
     #[cold]
     fn latch_with_patience(&mut self, latched: usize, writes: &WriteSet) -> Result<(), Conflict> {
+        self.take_fresh_as_others();
         let (mut at, mut tries) = (latched, Wait::new());
         loop {
             let outcome = loop {
@@ -566,9 +632,7 @@ impl Local {
     #[inline]
     fn latch_item(&mut self, at: usize, writes: &WriteSet) -> Result<(), Conflict> {
         let item = self.items[at];
-        // Two that each have what the other waits for must not give up in step.
-        let patience = PAUSES + self.random.below(u64::from(PAUSES)) as u32;
-        let mut wait = Wait::new();
+        let (mut wait, mut patience) = (Wait::new(), None);
         let access = loop {
             if let Some(access) = item.at.try_latch()? {
                 break access;
@@ -577,21 +641,18 @@ impl Local {
             if let Some(known) = known {
                 return self.join(known, at);
             }
+            // Two that each have what the other waits for must not give up in step.
+            let random = &mut self.random;
+            let patience = *patience.get_or_insert_with(|| PAUSES + random.below(u64::from(PAUSES)) as u32);
             if wait.rounds() >= patience {
                 return Err(Conflict::Locked);
             }
             wait.pause();
         };
         // From here on it is among those that `unlatch_items` lets go, if only it is told of it.
-        self.items[at].access = access;
         self.items[at].double = false;
-        let changed = item.reads && value_of(access) != item.value && !planted(Mutant::Ic3PieceNotValidated);
-        // A blind write saw the row there, or a placeholder missing, without a look that counts.
-        let gone = item.writes && !item.reads && {
-            let write = &writes.writes()[item.write as usize];
-            item.at.is_present() != write.was_present
-        };
-        if changed || gone {
+        let believed = item.reads && planted(Mutant::Ic3PieceNotValidated);
+        if !believed && !item.stands(access, writes) {
             item.at.unlatch_unchanged(access);
             return Err(Conflict::ReadChanged);
         }
@@ -602,7 +663,7 @@ impl Local {
     fn join(&mut self, known: usize, at: usize) -> Result<(), Conflict> {
         let item = self.items[at];
         let first = &mut self.items[known];
-        let value = if first.reads { first.value } else { value_of(first.access) };
+        let value = if first.reads { first.value } else { value_of(first.at.before_latch()) };
         if item.reads && item.value != value {
             return Err(Conflict::ReadChanged);
         }
@@ -619,7 +680,26 @@ impl Local {
     fn unlatch_items(&mut self, latched: usize) {
         for item in &mut self.items[..latched] {
             if !std::mem::take(&mut item.double) {
-                item.at.unlatch_unchanged(item.access);
+                item.at.unlatch_unchanged(item.at.before_latch());
+            }
+        }
+    }
+
+    /// Lets go of the first `latched` fresh records, untouched.
+    fn unlatch_fresh(&self, latched: usize) {
+        for at in self.fresh[..latched].iter().flat_map(|fresh| fresh.groups()) {
+            at.unlatch_unchanged(0);
+        }
+    }
+
+    /// Makes items of the records that the piece has added, like those of any other record.
+    #[cold]
+    fn take_fresh_as_others(&mut self) {
+        for Fresh { record, layout, write } in self.fresh.drain(..) {
+            for group in 0..layout.groups.len() {
+                // Its value version was 0 when it was added, and anybody's write would have raised it.
+                let at = Accessed::new(record, group);
+                self.items.push(Item { reads: true, writes: true, write, ..Item::new(at, layout) });
             }
         }
     }
@@ -655,10 +735,10 @@ impl Local {
 
     /// Enters an item into its group's list and learns on whom it depends. Under the latch.
     #[inline]
-    fn enter(&mut self, at: usize, writes: &mut WriteSet) {
-        let Item { at, layout, reads, writes: writing, write, .. } = self.items[at];
-        let write = writing.then_some(write as usize);
-        let blind = !reads && write.is_some_and(|write| writes.is_full(write));
+    fn enter(&mut self, item: &Item, writes: &mut WriteSet) {
+        let Item { at, layout, reads, .. } = *item;
+        let write = item.writes.then(|| &writes.writes()[item.write as usize]);
+        let blind = !reads && write.is_some_and(Write::is_full);
         let mut older = at.newest();
         while let Some(accessor) = older {
             if accessor.writes() {
@@ -666,65 +746,81 @@ impl Local {
                 self.depend(accessor.id(), !blind);
                 break;
             }
-            if writing && !planted(Mutant::Ic3ReadersNotAwaited) {
+            if item.writes && !planted(Mutant::Ic3ReadersNotAwaited) {
                 self.depend(accessor.id(), false);
             }
             older = accessor.older();
         }
         let span = layout.groups[at.group as usize].span;
-        let doing =
-            write.map_or(Doing::Reads, |write| Doing::Writes { present: writes.writes()[write].present });
-        let words = if doing == (Doing::Writes { present: true }) { span.len() } else { 0 };
-        let block = self.images.take(IMAGE + words, &self.shared.chunks);
-        let accessor = Accessor::new(block, self.id(), doing);
-        if words > 0
-            && let Some(write) = write
-        {
-            let before = if planted(Mutant::Ic3ImageWithoutLastWriter) { None } else { older };
-            let (from, base) = match before {
-                Some(writer) => (writer.block(), IMAGE),
-                None => (at.record, data_base::<Ic3>(layout) + span.start),
+        let doing = write.map_or(Doing::Reads, |write| Doing::Writes { present: write.present });
+        let shows = write.filter(|write| write.present);
+        let words = if shows.is_some() { span.len() } else { 0 };
+        let block = self.images.take(ACCESSOR_WORDS + words, &self.shared.chunks);
+        let image = block.part(ACCESSOR_WORDS);
+        let accessor = Accessor::new(block, self.id(), doing, image);
+        if let Some(write) = shows {
+            let from = match older.and_then(Accessor::image) {
+                Some(image) => image,
+                None => at.record.part(data_base::<Ic3>(layout) + span.start),
             };
+            let lost = older.is_some() && planted(Mutant::Ic3ImageWithoutLastWriter);
             // A row that comes into being has no words before.
-            if !writes.is_full(write) {
+            if !write.is_full() && !lost {
                 for index in 0..words {
                     // Relaxed throughout: published by the latch's release.
-                    let word = from.word(base + index).load(Ordering::Relaxed);
-                    block.word(IMAGE + index).store(word, Ordering::Relaxed);
+                    let word = from.word(index).load(Ordering::Relaxed);
+                    image.word(index).store(word, Ordering::Relaxed);
                 }
             }
-            let image = |word: usize| block.lasting_word(IMAGE + word - span.start);
-            writes.apply(&writes.writes()[write], span, image);
+            let image = |word: usize| image.lasting_word(word - span.start);
+            writes.apply(write, span, image);
         }
-        if let Some(write) = write {
-            writes.expose(write, 1 << at.group);
+        if item.writes {
+            writes.expose(item.write as usize, 1 << at.group);
         }
         at.enter(accessor);
         self.entered.push(Entered { at, accessor });
     }
 
+    /// Enters a record that the piece has added, alone in the lists of its groups. Under all their latches.
+    #[inline]
+    fn enter_fresh(&mut self, fresh: Fresh, writes: &mut WriteSet) {
+        let Fresh { record, layout, write } = fresh;
+        let doing = Doing::Writes { present: writes.writes()[write as usize].present };
+        let base = data_base::<Ic3>(layout);
+        writes.show_in_place(write as usize, base);
+        let mut block = self.images.take(layout.groups.len() * ACCESSOR_WORDS, &self.shared.chunks);
+        for (number, group) in layout.groups.iter().enumerate() {
+            let at = Accessed::new(record, number);
+            let accessor = Accessor::new(block, self.id(), doing, record.part(base + group.span.start));
+            block = block.part(ACCESSOR_WORDS);
+            at.enter_alone(accessor);
+            self.entered.push(Entered { at, accessor });
+        }
+    }
+
     // ---- Commit -------------------------------------------------------------------------------------
 
-    /// Locks the stamps of all groups that are written.
-    fn lock(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
+    /// Locks the stamps of all groups that are written. Returns the latest time among them.
+    fn lock(&mut self, writes: &WriteSet) -> Result<u64, Conflict> {
         // Whoever comes here waits for nobody any more, so those who wait for him with a latch in hand,
         // in one order, wait in no circle.
         self.order.clear();
+        self.shown_locked = true;
+        let mut newest = 0;
         for (number, write) in writes.writes().iter().enumerate() {
-            for group in write.group_numbers() {
-                if write.exposed & (1 << group) == 0 {
-                    self.order.push((number as u32, group as u8));
-                    continue;
-                }
-                let at = Accessed::new(write.record, group);
+            for group in Groups(write.exposed) {
                 // Relaxed, a plain store: our accessor is the oldest of the list, and as long as it is there
                 // nobody else writes the stamp. The fence of `commit_epoch` orders it as it does locks.
+                let at = Accessed::new(write.record, group);
                 let stamp = at.stamp().load(Ordering::Relaxed);
                 at.stamp().store(stamp | stamp::LOCK, Ordering::Relaxed);
-                self.locks.push(Lock { at, stamp, access: None });
+                newest = newest.max(stamp::time(stamp));
+            }
+            for group in Groups(write.groups & !write.exposed) {
+                self.order.push((number as u32, group as u8));
             }
         }
-        let shown = self.locks.len();
         let mut sorted = false;
         let mut next = 0;
         while next < self.order.len() {
@@ -738,7 +834,7 @@ impl Local {
                 }
                 Err(Conflict::Locked) if !sorted => {
                     // In one order with the others, and then for as long as it takes.
-                    self.unlock_from(shown);
+                    self.unlock();
                     let place = |&(number, group): &(u32, u8)| {
                         let write = &writes.writes()[number as usize];
                         (write.relation, writes.key(write), group)
@@ -749,7 +845,7 @@ impl Local {
                 Err(conflict) => return Err(conflict),
             }
         }
-        Ok(())
+        Ok(self.locks.iter().fold(newest, |newest, lock| newest.max(stamp::time(lock.stamp))))
     }
 
     /// Latches a group that nobody accesses and locks its stamp.
@@ -770,7 +866,7 @@ impl Local {
                     return Err(conflict);
                 }
                 at.stamp().store(stamp | stamp::LOCK, Ordering::Relaxed);
-                return Ok(Lock { at, stamp, access: Some(access) });
+                return Ok(Lock { at, stamp, access });
             }
             if !patient && wait.rounds() >= PAUSES {
                 return Err(Conflict::Locked);
@@ -779,13 +875,25 @@ impl Local {
         }
     }
 
-    /// Undoes the locks from number `first` on.
-    fn unlock_from(&mut self, first: usize) {
-        for Lock { at, stamp, access } in self.locks.drain(first..) {
+    /// Undoes the locks of what was not shown.
+    fn unlock(&mut self) {
+        for Lock { at, stamp, access } in self.locks.drain(..) {
             // Release: the lock's critical section ends here.
             at.stamp().store(stamp, Ordering::Release);
-            if let Some(access) = access {
-                at.unlatch_unchanged(access);
+            at.unlatch_unchanged(access);
+        }
+    }
+
+    /// Undoes the locks of what was shown, if they were taken.
+    fn unlock_shown(&mut self, writes: &WriteSet) {
+        if !std::mem::take(&mut self.shown_locked) {
+            return;
+        }
+        for write in writes.writes() {
+            for group in Groups(write.exposed) {
+                let at = Accessed::new(write.record, group);
+                // Release: as above.
+                at.stamp().store(at.stamp().load(Ordering::Relaxed) & !stamp::LOCK, Ordering::Release);
             }
         }
     }
@@ -793,7 +901,7 @@ impl Local {
     /// Takes this transaction's accessors out of all lists.
     fn withdraw(&mut self, committed: bool) {
         // The newest first, so that of two in one list the value goes back step by step.
-        for Entered { at, accessor } in self.entered.drain(..).rev() {
+        while let Some(Entered { at, accessor }) = self.entered.pop() {
             // A record with an accessor is never sealed.
             let Ok(access) = at.latch() else { continue };
             at.withdraw(accessor);
@@ -871,12 +979,15 @@ impl Protocol for Ic3 {
             gaps_before: 0,
             met: Vec::new(),
             items: Vec::new(),
+            fresh: Vec::new(),
             piece_gaps: GapSet::default(),
+            look: None,
             looks: Vec::new(),
             entered: Vec::new(),
             dependencies: Vec::new(),
             images: Images::default(),
             has_shown: false,
+            shown_locked: false,
             locks: Vec::new(),
             order: Vec::new(),
             last: 0,
@@ -894,11 +1005,13 @@ impl Protocol for Ic3 {
         local.gaps.clear();
         local.met.clear();
         local.items.clear();
+        local.fresh.clear();
         local.piece_gaps.clear();
         local.dependencies.clear();
         local.images.clear();
         local.locks.clear();
         (local.piece, local.tracked, local.doomed, local.has_shown) = (None, false, false, false);
+        local.shown_locked = false;
         (local.reads_before, local.gaps_before, local.repeated) = (0, 0, 0);
     }
 
@@ -948,14 +1061,9 @@ impl Protocol for Ic3 {
         };
         let another_piece = local.is_free() || local.piece.is_none_or(|(piece, _)| piece != site.piece);
         if another_piece {
-            local.end_piece(writes)?;
-            local.piece = Some((site.piece, site.rank));
-            (local.reads_before, local.gaps_before) = (local.reads.len(), local.gaps.len());
+            local.begin_piece(site, writes)?;
         }
         local.tracked = site.tracked;
-        if another_piece && site.tracked && !local.options.optimistic_constraint {
-            local.wait_for_rank(site.piece, site.rank)?;
-        }
         Ok(Arrived { another_piece, remembered: site.remembered })
     }
 
@@ -969,11 +1077,7 @@ impl Protocol for Ic3 {
         if !local.tracked {
             return false;
         }
-        for group in 0..layout.groups.len() {
-            // Its value version was 0 when it was added, and anybody's write would have raised it.
-            let (at, write) = (Accessed::new(record, group), number as u32);
-            local.items.push(Item { reads: true, writes: true, write, ..Item::new(at, layout) });
-        }
+        local.fresh.push(Fresh { record, layout, write: number as u32 });
         true
     }
 
@@ -986,6 +1090,7 @@ impl Protocol for Ic3 {
             return false;
         }
         local.items.clear();
+        local.fresh.clear();
         local.piece_gaps.clear();
         local.reads.truncate(local.reads_before);
         local.gaps.truncate(local.gaps_before);
@@ -1004,12 +1109,25 @@ impl Protocol for Ic3 {
         layout: &'static Layout,
         groups: GroupSet,
         _: Intent,
-        copy: impl FnMut(RecordData) -> R,
+        mut copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
-        if local.tracked {
-            local.read_tracked(record, layout, groups, copy)
-        } else {
-            local.reads.read(record, layout, groups, local.site, copy)
+        loop {
+            let first = local.reads.len();
+            let present = if local.tracked {
+                local.look(record, layout, groups)?
+            } else {
+                local.reads.look(record, layout, groups, local.site)?
+            };
+            // In one place for both: it is a large part of the caller.
+            let value = present.map(&mut copy);
+            let stands = if local.tracked {
+                local.looked(record, layout, groups)
+            } else {
+                local.reads.stand(record, first)
+            };
+            if stands {
+                return Ok(value);
+            }
         }
     }
 
@@ -1034,10 +1152,18 @@ impl Protocol for Ic3 {
         if !local.tracked {
             return Ok(());
         }
+        // What is written to a record that the piece has added is shown with it.
+        let known = |fresh: &Fresh| fresh.write as usize >= number;
+        if local.fresh.last().is_some_and(known) && local.fresh.iter().any(|fresh| fresh.record == record) {
+            return Ok(());
+        }
         for group in Groups(groups) {
             let at = Accessed::new(record, group);
             // Mostly what was read just now.
-            let recent = local.items.iter_mut().rev().take(4).find(|item| item.at == at);
+            let recent = match local.items.last_mut() {
+                Some(item) if item.at == at => Some(item),
+                _ => local.items.iter_mut().rev().take(4).find(|item| item.at == at),
+            };
             match recent {
                 Some(item) => (item.writes, item.write) = (true, number as u32),
                 None => {
@@ -1114,7 +1240,7 @@ impl Protocol for Ic3 {
             local.end(true);
             return Ok(time);
         }
-        local.lock(writes).map_err(|conflict| local.failed(conflict, env.clock))?;
+        let newest_write = local.lock(writes).map_err(|conflict| local.failed(conflict, env.clock))?;
         point("locked");
         let epoch = env.commit_epoch();
         let own = |record, group| writes.covers(record, group);
@@ -1124,7 +1250,6 @@ impl Protocol for Ic3 {
             return Err(local.doom(Conflict::Accessed));
         }
         point("validated");
-        let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
         let newest = newest_write.max(local.reads.newest());
         let time = newest.max(local.last).max(stamp::floor(epoch)) + 1;
         if stamp::epoch(time) > epoch {
@@ -1146,9 +1271,7 @@ impl Protocol for Ic3 {
             }
         }
         for lock in local.locks.drain(..) {
-            if let Some(access) = lock.access {
-                lock.at.unlatch(access, true);
-            }
+            lock.at.unlatch(lock.access, true);
         }
         local.withdraw(true);
         local.end(true);
@@ -1156,6 +1279,7 @@ impl Protocol for Ic3 {
     }
 
     fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
+        local.take_fresh_as_others();
         // What the piece that runs has read is still so, and what it was read from commits.
         if local.items.iter().any(|item| item.reads && !item.at.still(item.value)) {
             return Err(Conflict::ReadChanged);
@@ -1170,8 +1294,8 @@ impl Protocol for Ic3 {
             if look.value() != item.value {
                 return Err(Conflict::ReadChanged);
             }
-            if let Source::Shown(accessor) = look.source {
-                let id = accessor.id();
+            if let Source::Shown { by, .. } = look.source {
+                let id = by.id();
                 if !item.at.stands(&look) {
                     return Err(Conflict::ReadChanged);
                 }
@@ -1185,8 +1309,9 @@ impl Protocol for Ic3 {
         local.gaps.validate().map_err(|conflict| local.doom(conflict))
     }
 
-    fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
-        local.unlock_from(0);
+    fn abort(local: &mut Local, _: Env<'_>, writes: &WriteSet) {
+        local.unlock();
+        local.unlock_shown(writes);
         local.withdraw(false);
         local.end(false);
     }
