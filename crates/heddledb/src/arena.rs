@@ -29,21 +29,37 @@ const TAKEN: usize = if SMALL { 4 } else { 64 };
 
 /// Free blocks by relation number that any worker may take.
 #[derive(Default)]
-pub(crate) struct Exchange(Mutex<Vec<Vec<RecordRef>>>);
+pub(crate) struct Exchange {
+    shelves: Mutex<Vec<Vec<RecordRef>>>,
+    /// The relations, modulo 64, of which it may have any: so that those who only create rows need not lock it.
+    /// Written under the lock. Relaxed: a hint, and the lock publishes the blocks.
+    stocked: AtomicU64,
+}
 
 impl Exchange {
+    fn bit(relation: usize) -> u64 {
+        1 << (relation % 64)
+    }
+
     fn give(&self, relation: usize, blocks: impl Iterator<Item = RecordRef>) {
-        let mut shelves = lock(&self.0);
+        let mut shelves = lock(&self.shelves);
         if shelves.len() <= relation {
             shelves.resize_with(relation + 1, Vec::new);
         }
         shelves[relation].extend(blocks);
+        self.stocked.fetch_or(Self::bit(relation), Ordering::Relaxed);
     }
 
     fn take(&self, relation: usize, free: &mut Vec<RecordRef>) {
-        let mut shelves = lock(&self.0);
+        if self.stocked.load(Ordering::Relaxed) & Self::bit(relation) == 0 {
+            return;
+        }
+        let mut shelves = lock(&self.shelves);
         if let Some(shelf) = shelves.get_mut(relation) {
             free.extend(shelf.drain(shelf.len().saturating_sub(TAKEN)..));
+        }
+        if shelves.iter().skip(relation % 64).step_by(64).all(Vec::is_empty) {
+            self.stocked.fetch_and(!Self::bit(relation), Ordering::Relaxed);
         }
     }
 }

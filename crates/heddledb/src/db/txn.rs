@@ -228,7 +228,7 @@ impl<P: Protocol> Txn<P> {
     /// that it gets through.
     #[inline]
     fn pass_gate(&mut self, retry: u32) {
-        const OFTEN: u32 = 24;
+        const OFTEN: u32 = 64;
         if retry < OFTEN && self.db.procedures.is_open() {
             return;
         }

@@ -251,9 +251,10 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     /// Adds an entry unless the key has one. `make` runs at most once, under the latch of the leaf,
     /// and gets the gap that holds the key's place.
     pub(crate) fn insert(&self, key: &[u64; N], make: impl FnOnce(&Gap) -> RecordRef) -> Inserted {
-        let mut wait = Wait::new();
+        // Kept from one try to the next: its pool has one lock for all.
+        let (mut spare, mut wait) = (None, Wait::new());
         loop {
-            match self.prepare(key) {
+            match self.prepare(key, &mut spare) {
                 Ok(Prepared::Exists(record, gap)) => return Inserted::Exists(record, gap),
                 Ok(Prepared::Ready(spot)) => {
                     let record = make(&spot.leaf.gap);
@@ -469,7 +470,12 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     // ---- Insert --------------------------------------------------------------------------------
 
     /// Finds the key, or latches what an insert of it will change.
-    fn prepare(&self, key: &[u64; N]) -> Result<Prepared<'_, N, CAP>, Interrupted> {
+    /// For a full leaf it takes the new one from `kept`, if there is one, and leaves it there if it fails.
+    fn prepare<'a>(
+        &'a self,
+        key: &[u64; N],
+        kept: &mut Option<Spare<'a, N, CAP>>,
+    ) -> Result<Prepared<'a, N, CAP>, Interrupted> {
         let (mut node, mut version) = self.root()?;
         let mut parent: Option<(&Node<N, CAP>, u64, usize)> = None;
         loop {
@@ -497,7 +503,9 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
                 _ => Err(Interrupted),
             };
         }
-        let spare = (count == CAP).then(|| Spare::new(&self.pools.leaves));
+        if count == CAP && kept.is_none() {
+            *kept = Some(Spare::new(&self.pools.leaves));
+        }
         // Top-down, like all latches. The parent has room as of its version.
         let parent = match parent {
             Some((parent, version, place)) if count == CAP => {
@@ -506,6 +514,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             _ => None,
         };
         let latch = node.gap.try_latch(version).ok_or(Interrupted)?;
+        let spare = if count == CAP { kept.take() } else { None };
         Ok(Prepared::Ready(Spot { leaf: node, latch, position, spare, parent }))
     }
 

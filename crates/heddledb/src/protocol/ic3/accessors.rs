@@ -16,10 +16,14 @@
 //! row that he has added himself leaves its words in the record: while its stamp says that there is no row,
 //! they mean nothing to anybody else.
 //!
+//! **Who has committed leaves late.** His values are in the records before he is out of the lists, and who waited
+//! for him need not wait for that. A writer who commits after him takes him out, and all who are older than
+//! himself: they have ended, all of them. Else an older value would be the present one.
+//!
 //! An accessor, newest first in its list:
 //!
 //! ```text
-//!   word 0  who, and whether he writes and the row then exists
+//!   word 0  who, and whether he writes and the row then exists; 0 once another took him out
 //!        1  the next newer one      2  the next older one
 //!        3  of a writer, leads to the group's words as he shows them
 //!        4..  those words, if they are not in the record
@@ -137,6 +141,11 @@ impl Accessor {
     /// The next older one.
     pub fn older(self) -> Option<Self> {
         RecordRef::from_link(self.0.word(OLDER).load(Ordering::Relaxed)).map(Self)
+    }
+
+    /// Whether a later writer took it out of the list. Under the latch.
+    fn is_out(self) -> bool {
+        self.0.word(WHO).load(Ordering::Relaxed) == 0
     }
 
     /// The group's words as a writer shows them. Under the latch.
@@ -388,9 +397,12 @@ impl Accessed {
         self.newest_link().store(accessor.0.to_link(), Ordering::Relaxed);
     }
 
-    /// Takes an accessor out of the list. Under the latch.
+    /// Takes an accessor out of the list, unless it is out. Under the latch.
     #[inline]
     pub fn withdraw(&self, accessor: Accessor) {
+        if accessor.is_out() {
+            return;
+        }
         let newer = accessor.0.word(NEWER).load(Ordering::Relaxed);
         let older = accessor.0.word(OLDER).load(Ordering::Relaxed);
         match RecordRef::from_link(newer) {
@@ -399,6 +411,18 @@ impl Accessed {
         }
         if let Some(older) = RecordRef::from_link(older) {
             older.word(NEWER).store(newer, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes everyone out of the list who is older than an accessor. Under the latch.
+    #[inline]
+    pub fn withdraw_older(&self, accessor: Accessor) {
+        let mut at = accessor.older();
+        // Relaxed throughout: published by the latch's release.
+        accessor.0.word(OLDER).store(0, Ordering::Relaxed);
+        while let Some(older) = at {
+            at = older.older();
+            older.0.word(WHO).store(0, Ordering::Relaxed);
         }
     }
 

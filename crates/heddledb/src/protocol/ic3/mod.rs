@@ -13,7 +13,13 @@
 //!
 //! Transactions commit in the order of their dependencies: each waits for those it depends on to end, aborts
 //! if it has read from one that aborted, and then installs what it wrote. So the order in which transactions
-//! commit is a serial order of all of them.
+//! commit is a serial order of all of them. One that commits has ended when everything is installed; it leaves
+//! the lists after that.
+//!
+//! **In turn.** Where many execute the same piece at once and each enters what the others have read, most fail,
+//! and execute it again, and get into each other's way. So who has failed executes his piece again when he is
+//! next: one at a time, at each rank. Who has the turn waits for nobody any more: he has waited for his rank
+//! before, and whom he meets while he executes the piece is past it.
 //!
 //! **Which pieces.** Only sites whose accesses may conflict in a way that matters are *tracked* like this.
 //! Everything else (most of what most transactions read) is read as committed and checked at the commit, like
@@ -61,9 +67,12 @@ use crate::mutant::{Mutant, planted};
 use crate::procedure::{Plan, PlannedSite, PlannedType, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, Random, Wait, Work, decided, fence, note, now_ns, point, spin_until, work};
+use crate::sync::{
+    AtomicU64, MODEL, Ordering, Random, Wait, Work, decided, fence, note, now_ns, point, spin_until, work,
+};
 use crate::table::{GroupSet, Layout};
 use accessors::{ACCESSOR_WORDS, Accessed, Accessor, Doing, GROUP_WORDS, Look, Source, value_of};
+use crossbeam_utils::CachePadded;
 use images::{Chunks, Images};
 use slots::{Id, Progress, Slots};
 use std::sync::Arc;
@@ -128,11 +137,16 @@ impl Default for Options {
 pub struct Shared {
     slots: Slots,
     chunks: Chunks,
+    /// By rank, modulo their number: 1 while one who has failed there has his turn.
+    turns: [CachePadded<AtomicU64>; TURNS],
 }
+
+const TURNS: usize = if MODEL { 1 } else { 64 };
 
 impl super::Shared for Shared {
     fn new(sessions: usize) -> Self {
-        Self { slots: Slots::new(sessions), chunks: Chunks::default() }
+        let turns = std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0)));
+        Self { slots: Slots::new(sessions), chunks: Chunks::default(), turns }
     }
 }
 
@@ -244,6 +258,10 @@ pub struct Local {
     repeated: u32,
     /// An error after which no piece can be executed again: the whole attempt must end.
     doomed: bool,
+    /// The piece that runs has failed, and waits for its turn with its next access.
+    has_failed: bool,
+    /// The turn that it has.
+    turn: Option<usize>,
 
     // Of accesses that are not tracked.
     reads: ReadSet<Ic3>,
@@ -486,6 +504,37 @@ impl Local {
         Ok(())
     }
 
+    /// The piece that runs has failed before: waits for its rank, then for its turn.
+    #[cold]
+    fn take_turn(&mut self) -> Result<(), Conflict> {
+        self.has_failed = false;
+        let Some((piece, rank)) = self.piece else { return Ok(()) };
+        // Without rendezvous pieces it may have to wait for ends yet; without ranks nobody is next.
+        if !self.options.rendezvous || self.is_free() {
+            return Ok(());
+        }
+        self.wait_for_rank(piece, rank)?;
+        let at = rank as usize % TURNS;
+        let turn = &self.shared.turns[at];
+        loop {
+            // Relaxed: only whose turn it is depends on it, nothing else is published here.
+            spin_until(|| turn.load(Ordering::Relaxed) == 0);
+            if turn.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                break;
+            }
+        }
+        self.turn = Some(at);
+        Ok(())
+    }
+
+    /// Lets the next have the turn, if this one has it.
+    #[inline]
+    fn leave_turn(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            self.shared.turns[turn].store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Whether a piece has a C-edge with a transaction's type.
     fn has_edge(&self, piece: u16, id: Id) -> bool {
         let of_type = self.shared.slots.of_type(id);
@@ -522,6 +571,7 @@ impl Local {
     fn end_piece(&mut self, writes: &mut WriteSet) -> Result<(), Conflict> {
         let Some((piece, rank)) = self.piece else { return Ok(()) };
         if self.items.is_empty() && self.fresh.is_empty() && self.piece_gaps.is_empty() {
+            self.leave_turn();
             return Ok(());
         }
         work(Work::Checks(self.items.len() + self.fresh.len()));
@@ -575,6 +625,7 @@ impl Local {
         fresh.clear();
         (self.items, self.fresh) = (items, fresh);
         self.piece_gaps.clear();
+        self.leave_turn();
         Ok(())
     }
 
@@ -804,14 +855,15 @@ impl Local {
     /// Locks the stamps of all groups that are written. Returns the latest time among them.
     fn lock(&mut self, writes: &WriteSet) -> Result<u64, Conflict> {
         // Whoever comes here waits for nobody any more, so those who wait for him with a latch in hand,
-        // in one order, wait in no circle.
+        // in one order, wait in no circle. What was written first comes last, and is unlatched first: mostly
+        // it is what the most others write.
         self.order.clear();
         self.shown_locked = true;
         let mut newest = 0;
         for (number, write) in writes.writes().iter().enumerate() {
             for group in Groups(write.exposed) {
-                // Relaxed, a plain store: our accessor is the oldest of the list, and as long as it is there
-                // nobody else writes the stamp. The fence of `commit_epoch` orders it as it does locks.
+                // Relaxed, a plain store: whoever is older in the list has ended, and as long as our accessor
+                // is there nobody else writes the stamp. The fence of `commit_epoch` orders it as it does locks.
                 let at = Accessed::new(write.record, group);
                 let stamp = at.stamp().load(Ordering::Relaxed);
                 at.stamp().store(stamp | stamp::LOCK, Ordering::Relaxed);
@@ -821,6 +873,7 @@ impl Local {
                 self.order.push((number as u32, group as u8));
             }
         }
+        self.order.reverse();
         let mut sorted = false;
         let mut next = 0;
         while next < self.order.len() {
@@ -839,7 +892,7 @@ impl Local {
                         let write = &writes.writes()[number as usize];
                         (write.relation, writes.key(write), group)
                     };
-                    self.order.sort_unstable_by(|one, other| place(one).cmp(&place(other)));
+                    self.order.sort_unstable_by(|one, other| place(other).cmp(&place(one)));
                     (sorted, next) = (true, 0);
                 }
                 Err(conflict) => return Err(conflict),
@@ -902,8 +955,11 @@ impl Local {
     fn withdraw(&mut self, committed: bool) {
         // The newest first, so that of two in one list the value goes back step by step.
         while let Some(Entered { at, accessor }) = self.entered.pop() {
-            // A record with an accessor is never sealed.
+            // Sealed: then another took us out of the list.
             let Ok(access) = at.latch() else { continue };
+            if committed && accessor.writes() {
+                at.withdraw_older(accessor);
+            }
             at.withdraw(accessor);
             let other_value = !committed && accessor.writes() && !planted(Mutant::Ic3WithdrawalKeepsVersion);
             at.unlatch(access, other_value);
@@ -912,6 +968,7 @@ impl Local {
 
     /// Ends the transaction for those who wait for it.
     fn end(&mut self, committed: bool) {
+        self.leave_turn();
         if self.running == Running::Pieces {
             self.shared.slots.end(self.id(), committed);
         }
@@ -973,6 +1030,8 @@ impl Protocol for Ic3 {
             tracked: false,
             doomed: false,
             repeated: 0,
+            has_failed: false,
+            turn: None,
             reads: ReadSet::default(),
             gaps: GapSet::default(),
             reads_before: 0,
@@ -1011,7 +1070,7 @@ impl Protocol for Ic3 {
         local.images.clear();
         local.locks.clear();
         (local.piece, local.tracked, local.doomed, local.has_shown) = (None, false, false, false);
-        local.shown_locked = false;
+        (local.shown_locked, local.has_failed) = (false, false);
         (local.reads_before, local.gaps_before, local.repeated) = (0, 0, 0);
     }
 
@@ -1060,6 +1119,9 @@ impl Protocol for Ic3 {
             return Ok(Arrived { another_piece: false, remembered: true });
         };
         let another_piece = local.is_free() || local.piece.is_none_or(|(piece, _)| piece != site.piece);
+        if local.has_failed {
+            local.take_turn()?;
+        }
         if another_piece {
             local.begin_piece(site, writes)?;
         }
@@ -1086,9 +1148,11 @@ impl Protocol for Ic3 {
     }
 
     fn again(local: &mut Local) -> bool {
+        local.leave_turn();
         if local.doomed || local.running != Running::Pieces || !local.may_repeat() {
             return false;
         }
+        local.has_failed = true;
         local.items.clear();
         local.fresh.clear();
         local.piece_gaps.clear();
@@ -1236,8 +1300,8 @@ impl Protocol for Ic3 {
             local.reads.validate(|_, _| false).map_err(|conflict| local.failed(conflict, env.clock))?;
             local.gaps.validate().map_err(|conflict| local.doom(conflict))?;
             let time = local.newest_read(env.clock);
-            local.withdraw(true);
             local.end(true);
+            local.withdraw(true);
             return Ok(time);
         }
         let newest_write = local.lock(writes).map_err(|conflict| local.failed(conflict, env.clock))?;
@@ -1261,6 +1325,8 @@ impl Protocol for Ic3 {
         // Release fence, then relaxed data stores: a reader that copied one of them also finds the lock bit or
         // a newer stamp when it checks.
         fence(Ordering::Release);
+        let latched = local.locks.drain(..).rev().map(|lock| (lock.at, lock.access));
+        let mut latched = latched.peekable();
         for write in writes.writes() {
             point("install");
             commit.install::<Self>(write, time);
@@ -1269,17 +1335,21 @@ impl Protocol for Ic3 {
                 // Release: publishes the data to whoever reads this stamp.
                 Accessed::new(write.record, group).stamp().store(word, Ordering::Release);
             }
+            // Mostly latched in the reverse order of the writes: others wait for one no longer than they must.
+            while let Some((at, access)) = latched.next_if(|(at, _)| at.record == write.record) {
+                at.unlatch(access, true);
+            }
         }
-        for lock in local.locks.drain(..) {
-            lock.at.unlatch(lock.access, true);
-        }
-        local.withdraw(true);
+        latched.for_each(|(at, access)| at.unlatch(access, true));
         local.end(true);
+        local.withdraw(true);
         Ok(time)
     }
 
     fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
         local.take_fresh_as_others();
+        // It waits for others to end, and the piece that runs will not be entered.
+        local.leave_turn();
         // What the piece that runs has read is still so, and what it was read from commits.
         if local.items.iter().any(|item| item.reads && !item.at.still(item.value)) {
             return Err(Conflict::ReadChanged);

@@ -112,7 +112,7 @@ impl Slots {
         self.0[id.slot()].status.store(status, Ordering::Release);
     }
 
-    /// It has ended, and let go of everything.
+    /// It has ended: everything is installed, or it is out of all lists.
     pub fn end(&self, id: Id, committed: bool) {
         let slot = &self.0[id.slot()];
         let (bit, known) = (id.bit(), slot.aborted.load(Ordering::Relaxed));
