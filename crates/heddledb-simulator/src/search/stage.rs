@@ -146,8 +146,8 @@ pub(super) fn writes(attempt: &Attempt) -> bool {
     attempt.ops.iter().any(|op| matches!(op, Op::Write(..) | Op::Delete(..)))
 }
 
-/// Accesses after which a simulation is given up.
-const STEPS_MAX: u64 = 400_000;
+/// Accesses after which a simulation is given up: more than a ticking clock makes while a worker stands still.
+const STEPS_MAX: u64 = 1_500_000;
 /// The same where a dead worker may keep others waiting for ever.
 const STEPS_MAX_WITH_DEATHS: u64 = 25_000;
 

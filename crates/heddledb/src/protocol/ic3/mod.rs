@@ -176,8 +176,12 @@ impl Item {
     fn stands(&self, access: u64, writes: &WriteSet) -> bool {
         match self.reads {
             true => value_of(access) == self.value,
-            // A blind write saw the row there, or a placeholder missing, without a look that counts.
-            false => self.at.is_present() == writes.writes()[self.write as usize].was_present,
+            // A blind write saw the row there, or a placeholder missing, without a look that counts; or the
+            // transaction has shown the row before, and then knows it from itself.
+            false => {
+                let write = &writes.writes()[self.write as usize];
+                write.exposed & (1 << self.at.group) != 0 || self.at.is_present() == write.was_present
+            }
         }
     }
 }
@@ -789,7 +793,9 @@ impl Local {
     fn enter(&mut self, item: &Item, writes: &mut WriteSet) {
         let Item { at, layout, reads, .. } = *item;
         let write = item.writes.then(|| &writes.writes()[item.write as usize]);
-        let blind = !reads && write.is_some_and(Write::is_full);
+        // Without ranks another may have come between two writes of ours, and if it aborts, so must we: whom it
+        // depends on we then would not wait for (found by the search: datm/10).
+        let blind = !reads && write.is_some_and(Write::is_full) && !self.is_free();
         let mut older = at.newest();
         while let Some(accessor) = older {
             if accessor.writes() {
