@@ -102,7 +102,7 @@ pub struct Env<'a> {
 }
 
 impl Env<'_> {
-    /// The epoch for a commit, read after the transaction's locks are held; see [`EpochClock::commit_epoch`].
+    /// The epoch for a commit, read after the transaction's locks are held (PITFALLS X5).
     #[inline]
     pub fn commit_epoch(&self) -> u64 {
         let now = self.clock.commit_epoch();
