@@ -23,6 +23,7 @@ pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
             Test { name: "procedures_execute_a_piece_again", run: execute_again::<P> },
             Test { name: "procedures_give_up_a_circle", run: give_up_a_circle::<P> },
             Test { name: "procedures_commit_piece_by_piece", run: commit_piece_by_piece::<P> },
+            Test { name: "procedures_commit_in_one_epoch", run: commit_in_one_epoch::<P> },
             Test { name: "procedures_come_and_go", run: come_and_go::<P> },
             Test { name: "closures_beside_procedures", run: closures_beside::<P> },
         ],
@@ -364,6 +365,52 @@ fn commit_piece_by_piece<P: Protocol>(options: &P::Options) {
         tx.get_columns(1, First::one)
     });
     assert!(matches!(nowhere, Err(Error::Misuse(misuse)) if *misuse == Misuse::NoSite { site: 2 }));
+}
+
+/// A snapshot sees all pieces of a call or none, where each commits on its own and the epoch moves on in between.
+fn commit_in_one_epoch<P: Protocol>(options: &P::Options) {
+    if P::execution(options) != Execution::Chopped {
+        return;
+    }
+    let builder = Database::builder().protocol::<P>().options(options.clone());
+    let db = builder.manual_epochs().open().expect("it opens");
+    let mut declaration = Declaration::new("both");
+    declaration.no_abort();
+    declaration.add(First::one);
+    declaration.add(Second::value);
+    let both = db.register_declared(declaration).expect("it is registered");
+    let mut session = db.session().expect("there are sessions");
+    let fill = |tx: &mut Txn<P>| {
+        tx.insert(First { key: 1, one: 0, two: 0 })?;
+        tx.insert(Second { key: 1, value: 0 })
+    };
+    session.run(fill).expect("the tables are empty");
+    let seen = std::thread::scope(|scope| {
+        let (db, mut looking) = (&db, None);
+        let call = session.call_registered(both, |tx| {
+            tx.at(0);
+            tx.add(First::one, 1, 1)?;
+            tx.at(1);
+            tx.add(Second::value, 1, 1)?;
+            // The first piece has committed. A snapshot of this moment waits for the call to end, and moves the
+            // epoch on as far as that lets it.
+            let epoch = db.metrics().epoch;
+            looking.get_or_insert_with(|| {
+                scope.spawn(|| {
+                    let mut snapshot = db.snapshot().expect("no transaction stays open");
+                    let one = snapshot.get_columns(1, First::one).expect("a snapshot never fails");
+                    (one, snapshot.get_columns(1, Second::value).expect("a snapshot never fails"))
+                })
+            });
+            while db.metrics().epoch == epoch {
+                std::thread::yield_now();
+            }
+            Ok(())
+        });
+        call.expect("it commits");
+        looking.expect("it was begun").join().expect("no panic")
+    });
+    assert_eq!(seen, (Some(1), Some(1)), "the snapshot stands behind the whole call");
 }
 
 /// Procedures are registered and removed while calls of others run.

@@ -13,7 +13,8 @@
 //! **One epoch.** Snapshots and recovery cut between epochs, so the pieces of a call must be of one; and as pieces
 //! of several calls interleave, so must all calls that run at once. A call begins when nobody is pinned at an
 //! earlier epoch any more, and its pieces commit in the epoch at which it is pinned, though the next
-//! may have begun; so tombstones stay one epoch longer ([`EpochClock::commits_from`](crate::epoch::EpochClock)) (tests: `procedures_commit_in_one_epoch`, and recovery after a crash).
+//! may have begun; so tombstones stay one epoch longer ([`EpochClock::commits_from`](crate::epoch::EpochClock)).
+//! Test: `procedures_commit_in_one_epoch`.
 
 use super::Txn;
 use super::txn::Answer;

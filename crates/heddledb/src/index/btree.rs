@@ -469,8 +469,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
 
     // ---- Insert --------------------------------------------------------------------------------
 
-    /// Finds the key, or latches what an insert of it will change.
-    /// For a full leaf it takes the new one from `kept`, if there is one, and leaves it there if it fails.
+    /// Finds the key, or latches what an insert of it will change. For a full leaf it takes the new one from `kept`, if there is one, and leaves it there if it fails.
     fn prepare<'a>(
         &'a self,
         key: &[u64; N],
