@@ -290,7 +290,7 @@ mod tests {
         );
 
         let all = simulation("heddle sim tpcc --protocol all --cores 1,8,64 --sweep").unwrap();
-        assert_eq!(all.points.len(), 3 * (3 * (Kind::ALL.len() - 1) + 1));
+        assert_eq!(all.points.len(), 3 * (3 * (Kind::contenders().len() - 1) + 1));
         assert_eq!(all.notes, ["unprotected on 8, 64 cores was passed over: it can use 1 core only"]);
 
         let plan = simulation("heddle sim tpcc").unwrap();

@@ -15,9 +15,6 @@ use std::time::Duration;
 /// Virtual cores; protocols that cannot have so many run on as many as they can.
 pub const CORES: usize = 64;
 
-/// What others are compared with, and nobody tunes; the last hardly commits on so many cores (IC3 §6.4).
-const LEFT_OUT: [Kind; 4] = [Kind::NestedOcc, Kind::ChoppingOcc, Kind::Chopping2pl, Kind::Datm];
-
 /// What the file says above its lines.
 const HEADER: &str = "\
 # What a transaction costs on 64 virtual cores (unprotected: on one), exactly. A change that alters a line
@@ -40,11 +37,11 @@ pub fn measure(mut told: impl FnMut(&str)) -> Result<String, String> {
     };
     let (high, scans) = (ycsb("high")?, ycsb("e")?);
     let mut text = String::from(HEADER);
-    for kind in Kind::ALL.iter().filter(|kind| !LEFT_OUT.contains(kind)) {
+    for kind in Kind::contenders() {
         for line in [
-            line("tpcc", *kind, &tpcc, 600),
-            line("ycsb-high", *kind, &high, 400),
-            line("ycsb-e", *kind, &scans, 300),
+            line("tpcc", kind, &tpcc, 600),
+            line("ycsb-high", kind, &high, 400),
+            line("ycsb-e", kind, &scans, 300),
         ] {
             let line = line?;
             told(&line);

@@ -37,7 +37,7 @@ impl<W: WorkloadArguments> Simulated<W> {
 /// Arguments that all workloads share.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Protocols, by commas; `all` runs every one
+    /// Protocols, by commas; `all` runs every one but those that others are only compared with
     #[arg(long, short, value_name = "NAME,..", value_delimiter = ',', default_value = "silo,tictoc")]
     pub protocol: Vec<String>,
     /// Numbers of virtual cores, by commas, up to 1024 [default: 1,4,16,64]
@@ -191,7 +191,7 @@ impl Plan {
 impl Common {
     /// The plan, or why there can be none.
     pub fn plan(&self) -> Result<Plan, Failure> {
-        let (kinds, all) = protocols(&self.protocol, Kind::ALL)?;
+        let (kinds, all) = protocols(&self.protocol, &Kind::contenders())?;
         let default = if self.quick { vec![1, 4, 16] } else { vec![1, 4, 16, 64] };
         let mut counts = self.cores.clone().unwrap_or(default);
         counts.sort_unstable();

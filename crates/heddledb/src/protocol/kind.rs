@@ -96,6 +96,16 @@ registry! {
         "IC3 where procedures contend, commit by read validation where they do not";
 }
 
+impl Kind {
+    /// Those that others are only compared with (IC3 §6.4). Nobody tunes them, and on many cores some hardly commit.
+    pub const COMPARATORS: [Self; 4] = [Self::NestedOcc, Self::ChoppingOcc, Self::Chopping2pl, Self::Datm];
+
+    /// The others.
+    pub fn contenders() -> Vec<Self> {
+        Self::ALL.iter().copied().filter(|kind| !Self::COMPARATORS.contains(kind)).collect()
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
