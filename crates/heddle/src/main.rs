@@ -13,6 +13,7 @@ mod log;
 mod machine;
 mod progress;
 mod report;
+mod reproduce;
 mod sim;
 mod soak;
 
@@ -26,6 +27,7 @@ use crash::child::ChildArguments;
 use failure::{FOUND, Failure};
 use history::HistoryArguments;
 use log::LogArguments;
+use reproduce::arguments::ReproduceArguments;
 use sim::SimArguments;
 use soak::SoakArguments;
 use std::ffi::OsString;
@@ -49,6 +51,7 @@ Examples:
   heddle bench snapshots --interval 10,100,1000
   heddle sim tpcc --quick
   heddle sim tpcc --protocol all --cores 1,2,4,8,16,32,64,128,256,1024 --html sim.html
+  heddle reproduce ic3 --quick --jobs 2 --html ic3.html
   heddle analyze tpcc --html tpcc.html
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
@@ -65,6 +68,9 @@ enum Command {
     /// Run a workload on virtual cores: up to a thousand of them, the same result on any machine
     #[command(after_help = sim::EXAMPLES)]
     Sim(SimArguments),
+    /// Run a paper's evaluation again, figure by figure, and judge each of its claims
+    #[command(after_help = reproduce::arguments::EXAMPLES)]
+    Reproduce(ReproduceArguments),
     /// Tell which parts of transactions may interleave, and which SC-cycle forces the rest together
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArguments),
@@ -99,6 +105,7 @@ fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Bench(bench) => bench::bench(bench, command(&arguments)),
         Command::Sim(simulated) => sim::sim(simulated, command(&arguments)),
+        Command::Reproduce(paper) => reproduce::reproduce(paper, command(&arguments)),
         Command::Analyze(arguments) => analyze::analyze(arguments),
         Command::History(history) => history::history(history).map(|()| true),
         Command::Check(check) => check::check(check),

@@ -74,4 +74,5 @@ pub mod workload;
 pub use analysis::{Analysis, Options, analyse};
 pub use footprint::Granularity;
 pub use merge::Method;
+pub use transition::Transition;
 pub use workload::Workload;

@@ -52,5 +52,7 @@ conformance! {
     datm Datm;
     ic3 Ic3;
     ic3_basic Ic3Basic;
+    ic3_optimistic Ic3Optimistic;
+    ic3_no_rendezvous Ic3NoRendezvous;
     ic3_contended Ic3Contended;
 }

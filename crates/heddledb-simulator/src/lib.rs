@@ -5,6 +5,7 @@
 //!   delays, deaths and disks that lose power.
 //! - [`shapes`]: counters and locks whose curves are known; [`budget`]: exact costs, kept in a file;
 //!   [`calibration`]: how well the table of costs fits a real machine.
+//! - [`dependencies`]: on how many others a transaction depends.
 //!
 //! The engine is the same source, compiled behind the simulation backend of its `sync` door, and so are the
 //! workloads: they are other types than those of the plain engine, and a program may have both. See
@@ -14,9 +15,11 @@
 
 pub mod budget;
 pub mod calibration;
+pub mod dependencies;
 pub mod point;
 pub mod search;
 pub mod shapes;
+pub mod timeline;
 
 pub use heddledb as engine;
 pub use heddledb_workloads as workloads;

@@ -114,6 +114,28 @@ fn a_spinning_core_sleeps_until_its_line_is_written() {
     assert!(spun.1 > 25_000_000, "{spun:?}");
 }
 
+/// An exchange that fails writes the line that it watches, and must not forget to watch it.
+#[test]
+fn who_waits_with_an_exchange_is_woken() {
+    const CORES: usize = 12;
+    let body = || {
+        let turn = Arc::new(AtomicU64::new(1));
+        let takers: Vec<_> = (0..CORES)
+            .map(|number| {
+                let turn = Arc::clone(&turn);
+                thread::spawn_worker(number, move || {
+                    let take = || turn.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+                    spin_until(take);
+                    turn.store(0, Ordering::Release);
+                })
+            })
+            .collect();
+        turn.store(0, Ordering::Release);
+        takers.into_iter().for_each(|taker| taker.join().expect("no panic"));
+    };
+    simulate(Settings::default(), body).expect("all have had their turn");
+}
+
 #[test]
 fn who_cannot_go_on_is_told() {
     let failure = simulate(Settings::default(), || {

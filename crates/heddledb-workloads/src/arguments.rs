@@ -60,6 +60,10 @@ pub struct TpccArguments {
     /// Delivery looks for the oldest order from the district's first instead of the last delivered
     #[arg(long, help_heading = TPCC)]
     pub full_delivery_scan: bool,
+    /// Order-Status asks for a district's last order instead of a customer's, as a procedure among those that
+    /// write (IC3's rendezvous pieces)
+    #[arg(long, help_heading = TPCC)]
+    pub last_order_status: bool,
 }
 
 const TPCC: &str = "TPC-C";
@@ -80,6 +84,7 @@ impl WorkloadArguments for TpccArguments {
             scale: self.scale.unwrap_or(default.scale),
             commutative: default.commutative && !self.read_sums,
             delivery_hint: default.delivery_hint && !self.full_delivery_scan,
+            last_order_status: self.last_order_status || default.last_order_status,
         })
     }
 }

@@ -108,6 +108,16 @@ fn the_modes_of_others_pass_their_checks() {
     }
 }
 
+/// Half of the transactions enter an order, half ask for the last.
+#[test]
+fn a_districts_last_order_is_always_there() {
+    for kind in kinds(2) {
+        let mix = Mix([50, 0, 50, 0, 0]);
+        let parameters = Parameters { warehouses: 1, last_order_status: true, mix, ..tiny() };
+        kind.visit(plain(parameters, 2, 1000));
+    }
+}
+
 #[test]
 fn one_warehouse_at_home() {
     for kind in kinds(2) {

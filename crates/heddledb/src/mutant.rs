@@ -48,6 +48,7 @@ pub enum Mutant {
     Ic3InsertIgnoresScanners,
     Ic3WithdrawalKeepsVersion,
     Ic3ClosureIgnoresAccessors,
+    Ic3VerdictBeforeWait,
     // Windows of a few instructions: found in simulation, see `is_rare`.
     TreeChildNotRechecked,
     TicTocSafeAtEqual,
@@ -111,6 +112,7 @@ impl Mutant {
         Self::Ic3InsertIgnoresScanners,
         Self::Ic3WithdrawalKeepsVersion,
         Self::Ic3ClosureIgnoresAccessors,
+        Self::Ic3VerdictBeforeWait,
         Self::TreeChildNotRechecked,
         Self::TicTocSafeAtEqual,
         Self::TicTocFailedRaiseTrusted,

@@ -1,9 +1,13 @@
 //! Procedures that are called by name, with their arguments and results as bytes.
 
+#[macro_use]
+mod kinds;
+
 use heddledb::procedure::NamedProcedure;
-use heddledb::protocol::{Kind, Protocol, Silo, Visitor};
+use heddledb::protocol::{Protocol, Silo};
 use heddledb::{
-    Database, Error, Misuse, ReadTransaction, Result, Scan, Session, Table, Text, Transaction, procedure,
+    Builder, Database, Error, Misuse, ReadTransaction, Result, Scan, Session, Table, Text, Transaction,
+    procedure,
 };
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -135,6 +139,17 @@ fn conspire(tx: &mut impl Transaction, id: u64) -> Result<Secret> {
 }
 
 /// Four accounts with a hundred each.
+/// All whose types have bytes by name, and one by its type only.
+fn with_procedures<P: Protocol>(builder: Builder<P>) -> Builder<P> {
+    builder
+        .named_procedure::<Transfer>()
+        .named_procedure::<Balance>()
+        .named_procedure::<Total>()
+        .named_procedure::<Grant>()
+        .named_procedure::<Open>()
+        .procedure::<Sum>()
+}
+
 fn filled<P: Protocol>(db: &Database<P>) -> Session<P> {
     let mut session = db.session().unwrap();
     let account = |id| Account { id, balance: 100, owner: Text::truncated("nobody") };
@@ -164,28 +179,6 @@ fn balances<P: Protocol>(session: &mut Session<P>) -> Vec<i64> {
     rows.iter().map(|row| row.balance).collect()
 }
 
-macro_rules! under_every_protocol {
-    ($($(#[$attribute:meta])* $name:ident, $sessions:literal;)*) => {
-        mod visitors {
-            $(#[allow(non_camel_case_types)] pub struct $name;)*
-        }
-        $(
-            impl Visitor for visitors::$name {
-                type Output = ();
-                fn visit<P: Protocol>(self, options: P::Options) {
-                    bodies::$name::<P>(options);
-                }
-            }
-            $(#[$attribute])*
-            #[test]
-            fn $name() {
-                let able = Kind::ALL.iter().filter(|kind| kind.sessions_max() >= $sessions);
-                able.for_each(|kind| kind.visit(visitors::$name));
-            }
-        )*
-    };
-}
-
 under_every_protocol! {
     /// All kinds of types there and back.
     arguments_and_results_travel, 1;
@@ -205,18 +198,8 @@ mod bodies {
     use super::*;
 
     pub fn arguments_and_results_travel<P: Protocol>(options: P::Options) {
-        let db = Database::<Silo>::builder()
-            .protocol::<P>()
-            .options(options)
-            .named_procedure::<Transfer>()
-            .named_procedure::<Balance>()
-            .named_procedure::<Total>()
-            .named_procedure::<Grant>()
-            .named_procedure::<Open>()
-            .procedure::<Sum>()
-            .procedure::<SealedBalance>()
-            .open()
-            .unwrap();
+        let builder = Database::<Silo>::builder().protocol::<P>().options(options);
+        let db = with_procedures(builder).procedure::<SealedBalance>().open().unwrap();
         let mut session = filled(&db);
         assert_eq!(call::<Transfer, P>(&mut session, (1, 2, 30)).unwrap(), 70);
         assert_eq!(session.call(Transfer, (1, 2, 30)).unwrap(), 40);
@@ -372,16 +355,7 @@ mod bodies {
 }
 
 fn database() -> Session<Silo> {
-    let db = Database::builder()
-        .named_procedure::<Transfer>()
-        .named_procedure::<Balance>()
-        .named_procedure::<Total>()
-        .named_procedure::<Grant>()
-        .named_procedure::<Open>()
-        .procedure::<Sum>()
-        .open()
-        .unwrap();
-    filled(&db)
+    filled(&with_procedures(Database::builder()).open().unwrap())
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Memory is given back: what sessions, batches and snapshots leave behind does not pile up.
 
-use heddledb::protocol::{Kind, Visitor};
+#[macro_use]
+mod kinds;
+
 use heddledb::{Database, Protocol, ReadTransaction, Session, Table, Transaction};
 use std::time::Duration;
 
@@ -31,28 +33,6 @@ fn insert<P: Protocol>(session: &mut Session<P>, ids: std::ops::Range<u64>) {
 
 fn delete<P: Protocol>(session: &mut Session<P>, ids: std::ops::Range<u64>) {
     session.run(|tx| ids.clone().try_for_each(|id| tx.delete::<Item>(id).map(|_| ()))).unwrap();
-}
-
-macro_rules! under_every_protocol {
-    ($($(#[$attribute:meta])* $name:ident, $sessions:literal;)*) => {
-        mod visitors {
-            $(#[allow(non_camel_case_types)] pub struct $name;)*
-        }
-        $(
-            impl Visitor for visitors::$name {
-                type Output = ();
-                fn visit<P: Protocol>(self, options: P::Options) {
-                    bodies::$name::<P>(options);
-                }
-            }
-            $(#[$attribute])*
-            #[test]
-            fn $name() {
-                let able = Kind::ALL.iter().filter(|kind| kind.sessions_max() >= $sessions);
-                able.for_each(|kind| kind.visit(visitors::$name));
-            }
-        )*
-    };
 }
 
 under_every_protocol! {

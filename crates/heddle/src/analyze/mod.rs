@@ -5,7 +5,7 @@
 
 mod apps;
 mod dot;
-mod drawing;
+pub mod drawing;
 mod model;
 mod page;
 mod words;
@@ -196,7 +196,7 @@ fn load(source: &str) -> Result<(String, Workload), Failure> {
     Ok((source.to_owned(), parse(source, &text)?))
 }
 
-fn parse(label: &str, content: &str) -> Result<Workload, Failure> {
+pub fn parse(label: &str, content: &str) -> Result<Workload, Failure> {
     let workload = text::parse(content).map_err(|error| Failure::usage(format!("{label}:{error}")))?;
     if workload.transactions.is_empty() {
         return Err(Failure::usage(format!("{label}: there is no transaction; `txn NAME` opens one")));

@@ -71,6 +71,7 @@ Examples:
   heddle bench tpcc --quick
   heddle bench tpcc --protocol silo,tictoc --threads 1,2 --warehouses 1 --json out.json --html out.html
   heddle bench tpcc --protocol all --mix new-order --remote-items 10
+  heddle bench tpcc --protocol ic3 --threads 2 --crew 4   # waits suspend a transaction, and another runs
   heddle bench tpcc --threads 2 --read-only snapshot   # Order-Status and Stock-Level on snapshots
   heddle bench tpcc --threads 2 --durability none,epoch,sync --dir /var/tmp";
 
@@ -130,6 +131,9 @@ pub struct Common {
     /// Numbers of threads, by commas
     #[arg(long, short, value_name = "N,..", value_delimiter = ',', default_value = "1", value_parser = threads)]
     pub threads: Vec<usize>,
+    /// Sessions on each thread. With several, each goes on where another waits for a transaction; with one, a wait spins
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub crew: u16,
     /// Length of the measured window of a run [default: 5]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
@@ -325,7 +329,7 @@ impl Common {
         let mut asked = Vec::new();
         for &kind in &kinds {
             for &threads in &counts {
-                let most = kind.sessions_max();
+                let most = kind.sessions_max() / usize::from(self.crew);
                 if threads <= most {
                     let each = durabilities.iter();
                     asked.extend(each.map(|&durability| Configuration { kind, threads, durability }));
@@ -361,6 +365,7 @@ impl Common {
             settings: Settings {
                 warmup: Duration::from_secs_f64(self.warmup),
                 seconds: Duration::from_secs_f64(self.seconds.unwrap_or(default_seconds)),
+                crew: self.crew.into(),
                 pool: self.pool,
                 seed: self.seed,
                 read_only: self.read_only,
@@ -402,6 +407,10 @@ where
     Ok((kinds, all))
 }
 
-fn at_most(sessions: usize) -> String {
-    if sessions == 1 { "1 thread only".into() } else { format!("{sessions} threads at most") }
+fn at_most(threads: usize) -> String {
+    match threads {
+        0 => "no thread with so large a --crew".into(),
+        1 => "1 thread only".into(),
+        _ => format!("{threads} threads at most"),
+    }
 }

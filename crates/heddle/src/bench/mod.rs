@@ -16,6 +16,7 @@ use arguments::{BenchArguments, Configuration, Outputs, Plan, WorkloadArguments}
 use heddledb::protocol::Kind;
 use heddledb_workloads::Workload;
 use runner::Job;
+use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
 
@@ -132,6 +133,7 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
     let pairs = [
         ("seconds", settings.seconds.as_secs_f64()),
         ("warmup", settings.warmup.as_secs_f64()),
+        ("crew", settings.crew as f64),
         ("pool", settings.pool as f64),
     ];
     Measurement {
@@ -150,17 +152,27 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
     }
 }
 
-/// Prints the table and writes the files.
+/// Prints the table of a report and writes the files.
 pub fn publish(report: &Report, outputs: &Outputs) -> Result<(), Failure> {
+    publish_forms(outputs, |colours| table::render(report, colours), report, || html::page(report))
+}
+
+/// Prints a table, which is given whether there are colours, and writes a document's JSON and page, as wanted.
+pub fn publish_forms(
+    outputs: &Outputs,
+    table: impl FnOnce(bool) -> String,
+    document: &impl Serialize,
+    page: impl FnOnce() -> String,
+) -> Result<(), Failure> {
     if outputs.json_to_stdout() {
-        eprint!("{}", table::render(report, terminal_with_colours(&std::io::stderr())));
+        eprint!("{}", table(terminal_with_colours(&std::io::stderr())));
     } else {
-        let text = table::render(report, terminal_with_colours(&std::io::stdout()));
-        // A reader that went away, such as `head`, is no failure of the benchmark.
+        let text = table(terminal_with_colours(&std::io::stdout()));
+        // A reader that went away, such as `head`, is no failure of the command.
         let _ = std::io::stdout().write_all(text.as_bytes());
     }
     if let Some(path) = &outputs.json {
-        let mut text = serde_json::to_string_pretty(report)
+        let mut text = serde_json::to_string_pretty(document)
             .map_err(|error| Failure::run(format!("the report cannot be written as JSON: {error}")))?;
         text.push('\n');
         if outputs.json_to_stdout() {
@@ -170,7 +182,7 @@ pub fn publish(report: &Report, outputs: &Outputs) -> Result<(), Failure> {
         }
     }
     if let Some(path) = &outputs.html {
-        write(path, &html::page(report))?;
+        write(path, &page())?;
     }
     Ok(())
 }

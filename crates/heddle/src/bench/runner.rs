@@ -43,6 +43,8 @@ pub struct Settings {
     pub warmup: Duration,
     /// How long the window is.
     pub seconds: Duration,
+    /// Sessions on each thread: one that spins while it waits, or several of which each goes on where another waits.
+    pub crew: usize,
     /// Inputs drawn ahead by each worker; 0 draws each in the window.
     pub pool: usize,
     /// The seed of loading and drawing.
@@ -145,7 +147,8 @@ impl<W: Workload> Job<'_, W> {
     fn run<P: Protocol>(&self, options: P::Options) -> Result<Run, Error> {
         let settings = self.settings;
         // Loading may use every core, whatever the number of workers.
-        let sessions = self.threads.max(settings.cores.len()).clamp(1, P::SESSIONS_MAX);
+        let workers = self.threads * self.crew::<P>();
+        let sessions = workers.max(settings.cores.len()).clamp(1, P::SESSIONS_MAX);
         let folder = match self.durability {
             Durability::None => None,
             _ => Some(machine::folder(&settings.log.directory, "heddle-bench-")?),
@@ -170,9 +173,8 @@ impl<W: Workload> Job<'_, W> {
         drop(bar);
         let load_seconds = loading.elapsed().as_secs_f64();
 
-        let sessions = (0..self.threads).map(|_| db.session()).collect::<Result<Vec<_>, _>>()?;
         let before = db.metrics().log;
-        let tallies = self.measure(&db, sessions)?;
+        let tallies = self.measure(&db)?;
         let mut run = self.figures(&tallies);
         run.log = before
             .zip(db.metrics().log)
@@ -233,12 +235,13 @@ impl<W: Workload> Job<'_, W> {
         }
     }
 
+    /// Sessions on each thread.
+    fn crew<P: Protocol>(&self) -> usize {
+        self.settings.crew.min(P::SESSIONS_MAX / self.threads).max(1)
+    }
+
     /// Starts the workers, conducts them through warm-up and window, and collects their tallies.
-    fn measure<P: Protocol>(
-        &self,
-        db: &Database<P>,
-        sessions: Vec<Session<P>>,
-    ) -> Result<Vec<Tally<W::Ledger>>, Error> {
+    fn measure<P: Protocol>(&self, db: &Database<P>) -> Result<Vec<Tally<W::Ledger>>, Error> {
         let settings = self.settings;
         let signal = Signal(AtomicU8::new(WARM_UP));
         let barrier = Barrier::new(self.threads + 1);
@@ -246,9 +249,9 @@ impl<W: Workload> Job<'_, W> {
         thread::scope(|scope| {
             let (signal, barrier) = (&signal, &barrier);
             let mut workers = Vec::with_capacity(self.threads);
-            for (number, session) in sessions.into_iter().enumerate() {
+            for number in 0..self.threads {
                 let core = pinned.then(|| settings.cores[number]);
-                let body = move || self.worker(number, session, core, signal, barrier);
+                let body = move || self.thread(number, db, core, signal, barrier);
                 let name = format!("worker-{number}");
                 match thread::Builder::new().name(name).spawn_scoped(scope, body) {
                     Ok(worker) => workers.push(worker),
@@ -267,11 +270,47 @@ impl<W: Workload> Job<'_, W> {
             drop(bar);
             self.conduct(db, signal);
             let tallies: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
-            tallies
-                .into_iter()
-                .map(|tally| tally.unwrap_or_else(|_| Err(misfortune("a worker panicked".into()))))
-                .collect()
+            let mut all = Vec::new();
+            for tallies in tallies {
+                all.extend(tallies.unwrap_or_else(|_| Err(misfortune("a worker panicked".into())))?);
+            }
+            Ok(all)
         })
+    }
+
+    /// The life of one thread: that of its session, or of several.
+    fn thread<P: Protocol>(
+        &self,
+        number: usize,
+        db: &Database<P>,
+        core: Option<usize>,
+        signal: &Signal,
+        barrier: &Barrier,
+    ) -> Result<Vec<Tally<W::Ledger>>, Error> {
+        if let Some(core) = core {
+            machine::pin(core);
+        }
+        let crew = self.crew::<P>();
+        // Whoever is first on the thread waits for the other threads; the others of a crew have not run before.
+        let worker = |member: usize, session: &mut Session<P>| {
+            let wait = || {
+                if member == 0 {
+                    barrier.wait();
+                }
+            };
+            self.worker(number * crew + member, session, signal, wait)
+        };
+        let tallies = match crew {
+            1 => db.session().map(|mut session| vec![worker(0, &mut session)]),
+            _ => db.crew(crew, worker),
+        };
+        tallies
+            .inspect_err(|_| {
+                signal.raise(STOP);
+                barrier.wait();
+            })?
+            .into_iter()
+            .collect()
     }
 
     /// Gives the signals, and moves the bar while it waits.
@@ -303,16 +342,13 @@ impl<W: Workload> Job<'_, W> {
     fn worker<P: Protocol>(
         &self,
         number: usize,
-        mut session: Session<P>,
-        core: Option<usize>,
+        session: &mut Session<P>,
         signal: &Signal,
-        barrier: &Barrier,
+        wait_for_all: impl FnOnce(),
     ) -> Result<Tally<W::Ledger>, Error> {
         let (workload, clock, read_only) = (self.workload, self.settings.clock, self.settings.read_only);
-        if let Some(core) = core {
-            machine::pin(core);
-        }
-        let mut generator = workload.generator(number, self.threads, self.settings.seed);
+        let workers = self.threads * self.crew::<P>();
+        let mut generator = workload.generator(number, workers, self.settings.seed);
         let mut pool = vec![W::Input::default(); self.settings.pool.max(1)];
         if self.settings.pool > 0 {
             for input in &mut pool {
@@ -328,7 +364,7 @@ impl<W: Workload> Job<'_, W> {
         // Some of the commits, until they are durable.
         let mut watched: VecDeque<(u64, Ticket)> = VecDeque::new();
         let watches = self.durability == Durability::Epoch;
-        barrier.wait();
+        wait_for_all();
 
         let now = Instant::now();
         let kinds = vec![[0; 2]; workload.kinds().len()];
@@ -375,7 +411,7 @@ impl<W: Workload> Job<'_, W> {
                 workload.draw(&mut generator, input);
             }
             workload.refresh(&mut generator, input);
-            let outcome = read_only.run(workload, &mut session, input);
+            let outcome = read_only.run(workload, session, input);
             let end = clock.now();
             let kind = &mut tally.kinds[workload.kind(input)];
             match outcome {

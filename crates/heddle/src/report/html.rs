@@ -4,6 +4,7 @@
 //! variables of the style sheet, so the page is readable on light and on dark. The script only
 //! shows the figures of what is pointed at; every figure also stands in a table.
 
+pub mod chart;
 mod simulation;
 
 use super::model::{CheckResult, Measurement, Report};
@@ -49,12 +50,17 @@ pub fn page(report: &Report) -> String {
         section(&mut body, "Runs", "", &runs(report));
     }
     section(&mut body, "Set-up", "", &setup(report));
+    document(&format!("heddle: {workload}"), &body)
+}
+
+/// A page of one file.
+pub fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>heddle: {workload}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
          <div id=\"tip\"></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        workload = escape(workload),
+        title = escape(title),
     )
 }
 
@@ -72,7 +78,8 @@ fn header(body: &mut String, report: &Report, workload: &str) {
     }
 }
 
-fn section(body: &mut String, title: &str, note: &str, content: &str) {
+/// A section of the page.
+pub fn section(body: &mut String, title: &str, note: &str, content: &str) {
     let note = if note.is_empty() { String::new() } else { format!("<p>{note}</p>\n") };
     let _ = writeln!(body, "<section>\n<h2>{title}</h2>\n{note}{content}</section>");
 }
@@ -597,7 +604,7 @@ fn setup(report: &Report) -> String {
 }
 
 /// A table whose first `words` columns are set to the left.
-fn table(titles: &[&str], words: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
+pub fn table(titles: &[&str], words: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let class = |at: usize| if at < words { " class=\"w\"" } else { " class=\"n\"" };
     let mut text = String::from("<table>\n");
     if titles.iter().any(|title| !title.is_empty()) {
@@ -629,6 +636,7 @@ fn verdict(ok: bool) -> String {
     if ok { OK } else { FAILED }.to_owned()
 }
 
+/// Text without letters that mean something to a page.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

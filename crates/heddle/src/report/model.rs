@@ -221,6 +221,20 @@ pub struct Simulation {
     pub work_cycles: f64,
     /// That work by kind: how often.
     pub work: BTreeMap<String, f64>,
+    /// On how many others a transaction depended, where that was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependencies: Option<DependencyFigures>,
+}
+
+/// On how many others a transaction depended; means over those that committed piece by piece, warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DependencyFigures {
+    /// How many the means are over.
+    pub transactions: u64,
+    /// Others whose accesses it met while they ran.
+    pub direct: f64,
+    /// More others, which it depended on through these.
+    pub transitive: f64,
 }
 
 impl Simulation {

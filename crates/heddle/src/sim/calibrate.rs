@@ -192,6 +192,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
     let settings = RealSettings {
         warmup: length,
         seconds: length,
+        crew: 1,
         pool: POOL,
         seed: arguments.seed,
         read_only: heddledb_workloads::ReadOnly::Serializable,

@@ -19,7 +19,7 @@ pub mod arguments;
 mod calibrate;
 mod costs;
 mod fit;
-mod points;
+pub mod points;
 mod search;
 mod shapes;
 
@@ -142,7 +142,7 @@ where
 }
 
 /// The command without `--jobs`, on which nothing depends.
-fn unhurried(command: &str) -> String {
+pub fn unhurried(command: &str) -> String {
     let mut words = Vec::new();
     let mut rest = command.split(' ');
     while let Some(word) = rest.next() {

@@ -1,4 +1,4 @@
-//! Runs the points of a plan, and makes their report.
+//! Runs points, those of a plan or others, and makes the plan's report.
 //!
 //! A point is a simulation on one thread of its own, and knows nothing of the others: so several can run at
 //! once, and the report is the same. It holds nothing of this machine either, neither times nor names; those
@@ -6,9 +6,12 @@
 
 use super::arguments::{Configuration, Plan};
 use crate::progress::Progress;
-use crate::report::model::{CheckResult, Latency, Machine, Measurement, Outcomes, Report, Run, Simulation};
+use crate::report::model::{
+    CheckResult, DependencyFigures, Latency, Machine, Measurement, Outcomes, Report, Run, Simulation,
+};
 use crate::report::{percent, rate, table};
 use heddledb_simulator::calibration;
+use heddledb_simulator::dependencies::{Census, Dependencies};
 use heddledb_simulator::engine::Conflict;
 use heddledb_simulator::engine::simulation::{Costs, Counts, Settings, Topology};
 use heddledb_simulator::point::{Broken, Load, Point, Subject};
@@ -20,24 +23,118 @@ use std::time::{Duration, Instant};
 /// What loading and checking a database costs a simulation, as time of one core in a window.
 const LOADING: Duration = Duration::from_millis(10);
 
-/// Simulates all points.
-pub fn measure(workload: &Subject, plan: &Plan, command: String) -> Report {
-    let weight = |point: &Configuration| {
-        let time = plan.window(point.cores) + plan.warmup(point.cores);
-        time.as_micros() as u64 * point.cores as u64 + LOADING.as_micros() as u64
-    };
-    let progress = Progress::weighed(plan.points.iter().map(weight).sum());
-    let mut results: Vec<Measurement> =
-        plan.points.iter().map(|point| empty(workload, plan, *point)).collect();
+/// A point to be simulated, with all that it depends on.
+#[derive(Clone)]
+pub struct Task {
+    /// What it is a part of, for whoever waits; empty if that goes without saying.
+    pub part_of: String,
+    /// What runs.
+    pub workload: Subject,
+    /// Under which protocol, on how many cores.
+    pub point: Configuration,
+    /// How long, how often the epoch advances, from which seed.
+    pub load: Load,
+    /// The shape of the machine.
+    pub topology: Topology,
+    /// What things cost, but for [`Configuration::factor`].
+    pub costs: Costs,
+    /// Whether dependencies are counted.
+    pub census: bool,
+    /// After so many accesses it is given up.
+    pub steps_max: u64,
+}
+
+impl Task {
+    /// A point of a plan.
+    fn of_plan(workload: &Subject, plan: &Plan, point: Configuration) -> Self {
+        Self {
+            part_of: String::new(),
+            workload: workload.clone(),
+            point,
+            load: Load {
+                cores: point.cores,
+                seed: plan.seed,
+                warmup: plan.warmup(point.cores),
+                window: plan.window(point.cores),
+                epoch_interval: plan.epoch_interval,
+                read_only: plan.read_only,
+                pool: 0,
+            },
+            topology: plan.topology,
+            costs: plan.costs,
+            census: false,
+            steps_max: u64::MAX,
+        }
+    }
+
+    /// How much there is to simulate.
+    pub fn weight(&self) -> u64 {
+        let time = self.load.window + self.load.warmup;
+        time.as_micros() as u64 * self.load.cores as u64 + LOADING.as_micros() as u64
+    }
+
+    /// The costs that it is simulated with.
+    fn scaled_costs(&self) -> Costs {
+        self.costs.scaled(self.point.factor.0, self.point.factor.1)
+    }
+
+    fn simulate(&self) -> Result<(Point, Option<Dependencies>), Broken> {
+        let census = self.census.then(Census::default);
+        let settings = Settings {
+            topology: self.topology,
+            costs: self.scaled_costs(),
+            follower: census.as_ref().map(Census::follower),
+            steps_max: self.steps_max,
+            ..Settings::default()
+        };
+        let point = self.workload.simulate(self.point.kind, self.load.clone(), settings)?;
+        Ok((point, census.map(|census| census.dependencies())))
+    }
+
+    /// A measurement without a run.
+    fn empty(&self) -> Measurement {
+        let Self { workload, point, load, topology, .. } = self;
+        let settings =
+            [("seconds", load.window), ("warmup", load.warmup), ("epoch_interval", load.epoch_interval)];
+        let costs = self.scaled_costs();
+        Measurement {
+            workload: workload.name().to_owned(),
+            protocol: point.kind.name().to_owned(),
+            durability: "none".into(),
+            threads: point.cores,
+            seed: load.seed,
+            settings: settings.map(|(name, value)| (name.to_owned(), value.as_secs_f64())).into(),
+            parameters: workload
+                .parameters()
+                .into_iter()
+                .chain([("read_only".to_owned(), load.read_only.to_string())])
+                .collect(),
+            simulation: Some(Simulation {
+                sockets: topology.sockets,
+                cores_per_socket: topology.cores_per_socket,
+                coherence: point.factor.value(),
+                costs: costs.entries().into_iter().map(|(name, _, value)| (name.to_owned(), value)).collect(),
+                calibration: calibration::statement(&self.costs),
+                ..Simulation::default()
+            }),
+            ..Measurement::default()
+        }
+    }
+}
+
+/// Simulates points, `jobs` at a time; a measurement of one run for each, in their order.
+pub fn simulate_all(tasks: &[Task], jobs: usize) -> Vec<Measurement> {
+    let progress = Progress::weighed(tasks.iter().map(Task::weight).sum());
+    let mut results: Vec<Measurement> = tasks.iter().map(Task::empty).collect();
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (told, outcomes) = mpsc::channel();
-        for _ in 0..plan.jobs.min(plan.points.len()) {
+        for _ in 0..jobs.min(tasks.len()) {
             let (told, next) = (told.clone(), &next);
             scope.spawn(move || {
-                while let Some((at, point)) = claim(next, &plan.points) {
+                while let Some((at, task)) = claim(next, tasks) {
                     let begun = Instant::now();
-                    let outcome = simulate(workload, plan, point);
+                    let outcome = task.simulate();
                     if told.send((at, outcome, begun.elapsed())).is_err() {
                         return;
                     }
@@ -46,10 +143,10 @@ pub fn measure(workload: &Subject, plan: &Plan, command: String) -> Report {
         }
         drop(told);
         for (at, outcome, elapsed) in outcomes {
-            let (measurement, point) = (&mut results[at], &plan.points[at]);
+            let (measurement, task) = (&mut results[at], &tasks[at]);
             let figures = match outcome {
-                Ok(figures) => {
-                    fill(measurement, workload, &figures);
+                Ok((figures, dependencies)) => {
+                    fill(measurement, &task.workload, &figures, dependencies);
                     let pace = figures.steps as f64 / elapsed.as_secs_f64().max(1e-9);
                     format!(
                         "{} tx/s, {} aborts, {} steps/s",
@@ -66,16 +163,25 @@ pub fn measure(workload: &Subject, plan: &Plan, command: String) -> Report {
             };
             let failed = measurement.runs[0].error.is_none() && measurement.failed();
             let verdict = if failed { ", a check FAILED" } else { "" };
-            let line =
-                format!("{}: {figures}{verdict}, {:.1} s", table::name(measurement), elapsed.as_secs_f64());
-            progress.weight_done(&line, weight(point));
+            let part_of = if task.part_of.is_empty() { "" } else { &format!("{}: ", task.part_of) };
+            let line = format!(
+                "{part_of}{}: {figures}{verdict}, {:.1} s",
+                table::name(measurement),
+                elapsed.as_secs_f64()
+            );
+            progress.weight_done(&line, task.weight());
         }
     });
-    drop(progress);
+    results
+}
+
+/// Simulates all points of a plan.
+pub fn measure(workload: &Subject, plan: &Plan, command: String) -> Report {
+    let tasks: Vec<Task> = plan.points.iter().map(|point| Task::of_plan(workload, plan, *point)).collect();
     let mut report = Report {
         command,
         machine: machine(&plan.topology, &plan.costs),
-        results,
+        results: simulate_all(&tasks, plan.jobs),
         baseline: None,
         notes: plan.notes.clone(),
     };
@@ -96,65 +202,19 @@ pub fn measure(workload: &Subject, plan: &Plan, command: String) -> Report {
 }
 
 /// The next point that nobody has taken.
-fn claim(next: &AtomicUsize, points: &[Configuration]) -> Option<(usize, Configuration)> {
+fn claim<'a>(next: &AtomicUsize, tasks: &'a [Task]) -> Option<(usize, &'a Task)> {
     // Relaxed: the number is all that is shared.
     let at = next.fetch_add(1, Ordering::Relaxed);
-    Some((at, *points.get(at)?))
-}
-
-/// The costs that a point is simulated with.
-fn costs(plan: &Plan, point: Configuration) -> Costs {
-    plan.costs.scaled(point.factor.0, point.factor.1)
-}
-
-fn simulate(workload: &Subject, plan: &Plan, point: Configuration) -> Result<Point, Broken> {
-    let load = Load {
-        cores: point.cores,
-        seed: plan.seed,
-        warmup: plan.warmup(point.cores),
-        window: plan.window(point.cores),
-        epoch_interval: plan.epoch_interval,
-        read_only: plan.read_only,
-        pool: 0,
-    };
-    let settings = Settings { topology: plan.topology, costs: costs(plan, point), ..Settings::default() };
-    workload.simulate(point.kind, load, settings)
-}
-
-/// A measurement without a run.
-fn empty(workload: &Subject, plan: &Plan, point: Configuration) -> Measurement {
-    let settings = [
-        ("seconds", plan.window(point.cores)),
-        ("warmup", plan.warmup(point.cores)),
-        ("epoch_interval", plan.epoch_interval),
-    ];
-    let costs = costs(plan, point);
-    Measurement {
-        workload: workload.name().to_owned(),
-        protocol: point.kind.name().to_owned(),
-        durability: "none".into(),
-        threads: point.cores,
-        seed: plan.seed,
-        settings: settings.map(|(name, value)| (name.to_owned(), value.as_secs_f64())).into(),
-        parameters: workload
-            .parameters()
-            .into_iter()
-            .chain([("read_only".to_owned(), plan.read_only.to_string())])
-            .collect(),
-        simulation: Some(Simulation {
-            sockets: plan.topology.sockets,
-            cores_per_socket: plan.topology.cores_per_socket,
-            coherence: point.factor.value(),
-            costs: costs.entries().into_iter().map(|(name, _, value)| (name.to_owned(), value)).collect(),
-            calibration: calibration::statement(&plan.costs),
-            ..Simulation::default()
-        }),
-        ..Measurement::default()
-    }
+    Some((at, tasks.get(at)?))
 }
 
 /// Puts the figures of a point into its measurement.
-fn fill(measurement: &mut Measurement, workload: &Subject, point: &Point) {
+fn fill(
+    measurement: &mut Measurement,
+    workload: &Subject,
+    point: &Point,
+    dependencies: Option<Dependencies>,
+) {
     measurement.runs.push(run(workload, point));
     measurement.summarise();
     let Some(simulation) = &mut measurement.simulation else { return };
@@ -179,6 +239,10 @@ fn fill(measurement: &mut Measurement, workload: &Subject, point: &Point) {
         waiting_cycles: each(waiting_cycles),
         work_cycles: each(work_cycles),
         work: Counts::WORK.iter().zip(work).map(|(name, count)| ((*name).to_owned(), each(count))).collect(),
+        dependencies: dependencies.map(|Dependencies { transactions, direct, transitive }| {
+            let each = |sum: u64| sum as f64 / transactions.max(1) as f64;
+            DependencyFigures { transactions, direct: each(direct), transitive: each(transitive) }
+        }),
         ..std::mem::take(simulation)
     };
 }
@@ -238,7 +302,7 @@ fn latency(rising: &[u64]) -> Latency {
 }
 
 /// The virtual machine, where a benchmark has the real one. What it does not have is empty.
-fn machine(topology: &Topology, costs: &Costs) -> Machine {
+pub fn machine(topology: &Topology, costs: &Costs) -> Machine {
     let Topology { sockets, cores_per_socket } = *topology;
     let many = if sockets == 1 { "" } else { "s" };
     Machine {

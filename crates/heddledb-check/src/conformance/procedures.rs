@@ -5,7 +5,7 @@
 //! same when it is executed again.
 
 use super::Test;
-use heddledb::procedure::{Declaration, Tracking};
+use heddledb::procedure::{Declaration, PlanChange, Tracking};
 use heddledb::protocol::Execution;
 use heddledb::{
     Conflict, Database, Error, Misuse, Protocol, ReadTransaction, Registered, Result, Session, Table,
@@ -25,6 +25,8 @@ pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
             Test { name: "procedures_commit_piece_by_piece", run: commit_piece_by_piece::<P> },
             Test { name: "procedures_commit_in_one_epoch", run: commit_in_one_epoch::<P> },
             Test { name: "procedures_come_and_go", run: come_and_go::<P> },
+            Test { name: "procedures_panic_for_a_reason", run: panic_for_a_reason::<P> },
+            Test { name: "procedures_go_over_beside_a_call", run: go_over_beside_a_call::<P> },
             Test { name: "closures_beside_procedures", run: closures_beside::<P> },
         ],
     }
@@ -70,6 +72,17 @@ fn declare(name: &str) -> Declaration {
     declaration
 }
 
+/// Two additions, which commute where nobody reads what they add to; it may promise not to give up after the first.
+fn two_additions(name: &str, promises: bool) -> Declaration {
+    let mut declaration = Declaration::new(name);
+    if promises {
+        declaration.no_abort();
+    }
+    declaration.add(First::one);
+    declaration.add(Second::value);
+    declaration
+}
+
 /// Whether everything is shown from the start.
 fn always_tracks<P: Protocol>(options: &P::Options) -> bool {
     P::tracking(options) == Tracking::Always
@@ -90,7 +103,13 @@ struct World<P: Protocol> {
 impl<P: Protocol> World<P> {
     /// Rows 1 and 2 of both tables, all zero.
     fn new(options: &P::Options) -> Self {
-        let db = Database::builder().protocol::<P>().options(options.clone()).open().expect("it opens");
+        Self::changing(options, PlanChange::default())
+    }
+
+    /// The same, whose plan changes in that way.
+    fn changing(options: &P::Options, how: PlanChange) -> Self {
+        let builder = Database::builder().protocol::<P>().options(options.clone());
+        let db = builder.plan_change(how).open().expect("it opens");
         let call = db.register_declared(declare("both")).expect("it is registered");
         let mut session = db.session().expect("there are sessions");
         let fill = |tx: &mut Txn<P>| {
@@ -106,6 +125,30 @@ impl<P: Protocol> World<P> {
 
     fn session(&self) -> Session<P> {
         self.db.session().expect("there are sessions")
+    }
+
+    /// What calls add to: the first table's one and the second's value, of row 1.
+    fn sums(&self) -> (i64, i64) {
+        let sums = self.session().run(|tx| {
+            Ok((tx.get_columns(1, First::one)?.unwrap_or(0), tx.get_columns(1, Second::value)?.unwrap_or(0)))
+        });
+        sums.expect("nobody else is there")
+    }
+
+    /// Adds one to what `sums` tells of; between its two pieces, once, it does something else.
+    fn raise_both(&self, between: impl FnOnce()) -> Result<()> {
+        let mut between = Some(between);
+        self.session().call_registered(self.call, |tx| {
+            tx.at(FIRST);
+            tx.update_columns(1, First::one, |one| *one += 1)?;
+            tx.at(SECOND);
+            // With this access the first piece has ended.
+            tx.get_columns(1, Second::value)?;
+            if let Some(between) = between.take() {
+                between();
+            }
+            tx.update_columns(1, Second::value, |value| *value += 1)
+        })
     }
 
     /// Shows a write to the first table and passes the second, then tells, and waits for leave to go on; once,
@@ -316,18 +359,9 @@ fn commit_piece_by_piece<P: Protocol>(options: &P::Options) {
         return;
     }
     let world = World::<P>::new(options);
-    let register = |name: &str, promises: bool| {
-        let mut declaration = Declaration::new(name);
-        if promises {
-            declaration.no_abort();
-        }
-        // Nobody else is registered who reads these, so they commute.
-        declaration.add(First::one);
-        declaration.add(Second::value);
-        world.db.register_declared(declaration).expect("it is registered")
-    };
     assert!(world.db.unregister_declared(world.call).expect("no transaction stays open"));
-    let (promises, may) = (register("promises", true), register("may", false));
+    let register = |declared| world.db.register_declared(declared).expect("it is registered");
+    let (promises, may) = (register(two_additions("promises", true)), register(two_additions("may", false)));
     let mut session = world.session();
     let mut give_up = |which: Registered, at: u16| {
         session.call_registered(which, |tx| {
@@ -345,20 +379,15 @@ fn commit_piece_by_piece<P: Protocol>(options: &P::Options) {
         Err(Error::Misuse(misuse)) => matches!(*misuse, Misuse::PiecesStand { .. }),
         _ => false,
     };
-    let sums = || {
-        let sums =
-            world.session().run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(1, Second::value)?)));
-        sums.expect("nobody else is there")
-    };
     assert!(matches!(give_up(promises, 0), Err(Error::User(_))), "nothing has committed yet");
-    assert_eq!(sums(), (Some(0), Some(0)));
+    assert_eq!(world.sums(), (0, 0));
     assert!(matches!(give_up(may, 1), Err(Error::User(_))), "it is one piece");
-    assert_eq!(sums(), (Some(0), Some(0)));
+    assert_eq!(world.sums(), (0, 0));
     assert!(stands(give_up(promises, 1)), "the first piece has committed");
-    assert_eq!(sums(), (Some(1), Some(0)));
+    assert_eq!(world.sums(), (1, 0));
     give_up(promises, 2).expect("it commits");
     give_up(may, 2).expect("it commits");
-    assert_eq!(sums(), (Some(3), Some(2)));
+    assert_eq!(world.sums(), (3, 2));
     // A site that is not declared is refused, because nothing says where it belongs.
     let nowhere = session.call_registered(may, |tx| {
         tx.at(2);
@@ -374,11 +403,7 @@ fn commit_in_one_epoch<P: Protocol>(options: &P::Options) {
     }
     let builder = Database::builder().protocol::<P>().options(options.clone());
     let db = builder.manual_epochs().open().expect("it opens");
-    let mut declaration = Declaration::new("both");
-    declaration.no_abort();
-    declaration.add(First::one);
-    declaration.add(Second::value);
-    let both = db.register_declared(declaration).expect("it is registered");
+    let both = db.register_declared(two_additions("both", true)).expect("it is registered");
     let mut session = db.session().expect("there are sessions");
     let fill = |tx: &mut Txn<P>| {
         tx.insert(First { key: 1, one: 0, two: 0 })?;
@@ -415,8 +440,14 @@ fn commit_in_one_epoch<P: Protocol>(options: &P::Options) {
 
 /// Procedures are registered and removed while calls of others run.
 fn come_and_go<P: Protocol>(options: &P::Options) {
+    for how in [PlanChange::Barrier, PlanChange::Transition] {
+        come_and_go_by::<P>(options, how);
+    }
+}
+
+fn come_and_go_by<P: Protocol>(options: &P::Options, how: PlanChange) {
     const CHANGES: usize = 30;
-    let world = World::<P>::new(options);
+    let world = World::<P>::changing(options, how);
     let done = std::sync::atomic::AtomicBool::new(false);
     let calls = std::thread::scope(|scope| {
         let (world, done) = (&world, &done);
@@ -466,9 +497,112 @@ fn come_and_go<P: Protocol>(options: &P::Options) {
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         workers.map(|worker| worker.join().expect("no panic")).iter().sum::<i64>()
     });
-    let sums =
-        world.session().run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(1, Second::value)?)));
-    assert_eq!(sums.expect("nobody else is there"), (Some(calls), Some(calls)));
+    assert_eq!(world.sums(), (calls, calls));
+}
+
+/// A panic because of what was seen is heard only if it was so: the piece may have been executed before that of one whom
+/// the call comes after. (Where pieces wait before they execute, this one waits, and the other goes on after a while.)
+fn panic_for_a_reason<P: Protocol>(options: &P::Options) {
+    if !matches!(P::tracking(options), Tracking::Always | Tracking::Each) {
+        return;
+    }
+    let world = World::<P>::new(options);
+    let ((told, telling), (leave, leaving)) = (channel(), channel());
+    std::thread::scope(|scope| {
+        let world = &world;
+        let first = scope.spawn(move || {
+            world.raise_both(|| {
+                told.send(()).expect("the test is there");
+                let _ = leaving.recv_timeout(Duration::from_millis(200));
+            })
+        });
+        await_from(&telling);
+        let mut leave = Some(leave);
+        let both = world.session().call_registered(world.call, |tx| {
+            tx.at(FIRST);
+            let one = tx.update_columns(1, First::one, |one| {
+                *one += 1;
+                *one
+            })?;
+            tx.at(SECOND);
+            let value = tx.update_columns(1, Second::value, |value| {
+                *value += 1;
+                *value
+            })?;
+            if let Some(leave) = leave.take() {
+                // When this one waits, so that it has been judged before the other goes on.
+                scope.spawn(move || {
+                    std::thread::sleep(Duration::from_millis(20));
+                    let _ = leave.send(());
+                });
+            }
+            if one != value {
+                // A panic that nobody is told of on the way: that would take time.
+                std::panic::resume_unwind(Box::new("never to be heard"));
+            }
+            Ok((one, value))
+        });
+        first.join().expect("no panic").expect("the first call commits");
+        assert_eq!(both.expect("they were never unequal"), (2, 2));
+    });
+    assert_eq!(world.sums(), (2, 2));
+}
+
+/// While a call of the plan before stays open, others begin, go on and commit, and keep to the order in which it and they
+/// met: under the plan in between too, where two of their pieces are one.
+fn go_over_beside_a_call<P: Protocol>(options: &P::Options) {
+    if !always_tracks::<P>(options) {
+        return;
+    }
+    let world = World::<P>::changing(options, PlanChange::Transition);
+    let ((told, telling), (leave, leaving)) = (channel(), channel());
+    std::thread::scope(|scope| {
+        let world = &world;
+        // It has executed its first piece, and not its second.
+        let first = scope.spawn(move || {
+            world.raise_both(|| {
+                told.send(()).expect("the test is there");
+                await_from(&leaving);
+            })
+        });
+        await_from(&telling);
+        let before = world.db.plan();
+        let change = scope.spawn(move || {
+            let mut declaration = Declaration::new("backwards");
+            declaration.upsert::<Second>();
+            declaration.upsert::<First>();
+            world.db.register_declared(declaration).expect("the first call ends in time")
+        });
+        let begun = std::time::Instant::now();
+        while std::sync::Arc::ptr_eq(&world.db.plan(), &before) {
+            assert!(begun.elapsed() < PATIENCE, "the plan in between comes at once");
+            std::thread::yield_now();
+        }
+        assert!(!change.is_finished(), "it waits for the first call");
+        // Nobody who has nothing to do with the first call waits for it.
+        let apart = world.session().call_registered(world.call, |tx| {
+            tx.at(FIRST);
+            tx.update_columns(2, First::one, |one| *one += 1)?;
+            tx.at(SECOND);
+            tx.update_columns(2, Second::value, |value| *value += 1)
+        });
+        apart.expect("it commits");
+        // Who comes after the first call at one table does at the other.
+        let after = scope.spawn(move || {
+            world.session().call_registered(world.call, |tx| {
+                tx.at(FIRST);
+                let one = tx.get_columns(1, First::one)?;
+                tx.at(SECOND);
+                Ok((one, tx.get_columns(1, Second::value)?))
+            })
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        leave.send(()).expect("the first call waits");
+        first.join().expect("no panic").expect("it commits");
+        assert_eq!(after.join().expect("no panic").expect("it commits"), (Some(1), Some(1)));
+        change.join().expect("no panic");
+    });
+    assert_eq!(world.sums(), (1, 1));
 }
 
 /// Closures that write what calls access, both ways round: each takes effect at one moment.
@@ -508,7 +642,5 @@ fn closures_beside<P: Protocol>(options: &P::Options) {
             }
         });
     });
-    let sums =
-        world.session().run(|tx| Ok((tx.get_columns(1, First::one)?, tx.get_columns(1, Second::value)?)));
-    assert_eq!(sums.expect("nobody else is there"), (Some(2 * ROUNDS), Some(2 * ROUNDS)));
+    assert_eq!(world.sums(), (2 * ROUNDS, 2 * ROUNDS));
 }

@@ -26,7 +26,7 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
     } else if is_of(&["Locking"]) {
         vec![(Kind::NoWait, Faults::None), (Kind::WaitDie, Faults::None)]
     } else if is_of(&["Ic3"]) {
-        vec![(Kind::Ic3, Faults::None), (Kind::Ic3, Faults::Stall)]
+        vec![(Kind::Ic3, Faults::None), (Kind::Ic3, Faults::Stall), (Kind::Ic3, Faults::Change)]
     } else if is_of(&["Log", "Recovery"]) {
         vec![(Kind::Silo, Faults::Disk), (Kind::NoWait, Faults::Disk)]
     } else {
@@ -34,9 +34,13 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
     }
 }
 
-/// Whether the search has to find it: what needs a damaged disk, many lives or a checkpoint is for others.
+/// Whether the search has to find it: what needs a damaged disk, many lives, a checkpoint, rows whose columns share a
+/// group, or somebody who panics for what he has seen, is for others.
 fn is_required(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");
+    if matches!(mutant, Mutant::Ic3ImageWithoutLastWriter | Mutant::Ic3VerdictBeforeWait) {
+        return false;
+    }
     !(["Recovery", "Checkpoint"].iter().any(|room| name.starts_with(room))
         || name.starts_with("Log") && !name.starts_with("Locking"))
 }

@@ -9,6 +9,7 @@
 
 use super::scenario::{Disk, Epochs, Scenario};
 use super::stage::{Run, State, open, writes};
+use heddledb::procedure::PlanChange;
 use heddledb::protocol::{Kind, Visitor};
 use heddledb::simulation::Failure;
 use heddledb::storage::Simulated;
@@ -114,7 +115,8 @@ impl Visitor for Recover {
 
     fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
         let epochs = Epochs::Worker { advances: 0, yields: false };
-        let db = open::<P>(options, 1, Some((self.disk, Duration::ZERO)), epochs)?;
+        let disk = Some((self.disk, Duration::ZERO));
+        let db = open::<P>(options, 1, disk, epochs, PlanChange::default())?;
         let durable = db.recovery().map_or(0, |recovery| recovery.durable_epoch);
         let (mut ops, mut version) = (Vec::new(), 0);
         let mut snapshot: Snapshot<P> = db.snapshot()?;

@@ -46,11 +46,13 @@ pub enum Faults {
     /// The database has a disk. Workers and the log's own thread die or stand still, the device fails, and in
     /// the end the power is cut.
     Disk,
+    /// Procedures are registered and removed while they are called, and somebody may stand still.
+    Change,
 }
 
 impl Faults {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::None, Self::Stall, Self::Kill, Self::Disk];
+    pub const ALL: [Self; 5] = [Self::None, Self::Stall, Self::Kill, Self::Disk, Self::Change];
 
     /// The name in a spec; `none` is left out there.
     pub const fn name(self) -> &'static str {
@@ -59,6 +61,7 @@ impl Faults {
             Self::Stall => "stall",
             Self::Kill => "kill",
             Self::Disk => "disk",
+            Self::Change => "change",
         }
     }
 }

@@ -6,6 +6,7 @@
 //! what the small size hides: which keys are there, how full a leaf is, who is slow where.
 
 use super::{Cut, Faults};
+use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
 use heddledb::simulation::{Event, Fate, Schedule, When, Who};
 use heddledb::sync::Random;
@@ -80,6 +81,23 @@ pub(super) enum Epochs {
     Service { interval_ns: u64 },
 }
 
+/// What a worker of its own changes while the others run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// A procedure type: it is removed if it is there, registered if not.
+    Type(usize),
+    /// Whether a vertex of the plan is tracked.
+    Vertex(u16, bool),
+}
+
+/// How procedures come and go.
+#[derive(Clone, Debug)]
+pub(super) struct Changes {
+    pub how: PlanChange,
+    /// Each after how many pauses.
+    pub steps: Vec<(Change, u64)>,
+}
+
 /// What goes wrong with the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Disk {
@@ -104,6 +122,7 @@ pub(super) struct Scenario {
     pub epochs: Epochs,
     pub events: Vec<Event>,
     pub disk: Option<Disk>,
+    pub changes: Option<Changes>,
     pub seed: u64,
 }
 
@@ -123,6 +142,8 @@ const POINTS: [&str; 13] = [
     "piece",
     "piece latched",
 ];
+/// Those between pieces.
+const PIECE_POINTS: [&str; 2] = ["piece", "piece latched"];
 /// Those of the log.
 const LOG_POINTS: [&str; 2] = ["round taken", "round durable"];
 
@@ -143,7 +164,9 @@ impl Scenario {
         let history = faults != Faults::None || random.below(4) != 0;
         let program = match history {
             // Under protocols that execute them in pieces, mostly calls.
-            true if kind.has_pieces() && random.below(6) != 0 => draw_calls(random, workers, transactions),
+            true if kind.has_pieces() && (random.below(6) != 0 || faults == Faults::Change) => {
+                draw_calls(random, workers, transactions, faults)
+            }
             true => draw_history(random, workers, transactions, faults),
             false => Program::Invariant(pick(random, &Invariant::ALL)),
         };
@@ -164,7 +187,13 @@ impl Scenario {
                 keeps_power: random.below(4) == 0,
             });
         }
-        let mut all = Self { program, workers, transactions, schedule, epochs, events, disk, seed };
+        let changes = match &program {
+            Program::History { programs, .. } if faults == Faults::Change && !programs.is_empty() => {
+                Some(draw_changes(random, programs.len(), kind))
+            }
+            _ => None,
+        };
+        let mut all = Self { program, workers, transactions, schedule, epochs, events, disk, changes, seed };
         if let Some(cut) = cut {
             all.cut(cut);
         }
@@ -193,6 +222,19 @@ impl Scenario {
             *seed = seed.wrapping_add(cut.salt);
         }
     }
+}
+
+fn draw_changes(random: &mut Random, types: usize, kind: Kind) -> Changes {
+    let how = if random.below(4) == 0 { PlanChange::Barrier } else { PlanChange::Transition };
+    // Where a plan says what is tracked, and nothing else depends on it.
+    let adapts = matches!(kind, Kind::Ic3 | Kind::Ic3Basic | Kind::Ic3Contended);
+    let adapt_odds = if adapts { pick(random, &[0, 0, 2, 6]) } else { 0 };
+    let step = |random: &mut Random| match random.below(8) < adapt_odds {
+        true => Change::Vertex(random.below(6) as u16, random.below(2) == 0),
+        false => Change::Type(random.below(types as u64) as usize),
+    };
+    let steps = (0..1 + random.below(6)).map(|_| (step(random), random.below(4))).collect();
+    Changes { how, steps }
 }
 
 fn draw_schedule(random: &mut Random) -> Schedule {
@@ -282,14 +324,17 @@ fn draw_history(random: &mut Random, workers: usize, transactions: usize, faults
 }
 
 /// Calls of random procedures, with closures that do the same, and snapshots.
-fn draw_calls(random: &mut Random, workers: usize, transactions: usize) -> Program {
+fn draw_calls(random: &mut Random, workers: usize, transactions: usize, faults: Faults) -> Program {
     let (keys, odds) = (1 + random.below(3), random.below(4));
     let mut rows = Vec::new();
     for table in 0..TABLES {
         rows.extend((0..keys).filter(|_| random.below(4) < odds).map(|key| (table, key)));
     }
-    let programs: Vec<_> =
-        (0..1 + random.below(4) as usize).map(|number| Procedure::draw(random, number)).collect();
+    let types = match faults {
+        Faults::Change => 2 + random.below(3),
+        _ => 1 + random.below(4),
+    };
+    let programs: Vec<_> = (0..types as usize).map(|number| Procedure::draw(random, number)).collect();
     let (closure_odds, snapshot_odds) = (pick(random, &[4, 8, 30]), pick(random, &[7, 20, 60]));
     let mut plans = Vec::new();
     for _ in 0..workers {
@@ -319,6 +364,10 @@ fn draw_events(random: &mut Random, workers: usize, faults: Faults) -> Vec<Event
         (0, _) => When::Access(random.below(400)),
         (1, Who::Service(_)) => When::Wait(1 + random.below(8)),
         (1, _) if faults == Faults::Disk => When::Wait(1 + random.below(8)),
+        // Between its pieces, where the plan changes under it.
+        (1 | 2, Who::Worker(worker)) if faults == Faults::Change && worker < workers => {
+            When::Point(pick(random, &PIECE_POINTS).to_owned(), 1 + random.below(6))
+        }
         (2, _) if faults == Faults::Disk => {
             When::Point(pick(random, &LOG_POINTS).to_owned(), 1 + random.below(3))
         }
@@ -335,6 +384,7 @@ fn draw_events(random: &mut Random, workers: usize, faults: Faults) -> Vec<Event
         let fate = match faults {
             Faults::None => Fate::Stall(20 << random.below(6)),
             Faults::Stall => Fate::Stall(200 << random.below(8)),
+            Faults::Change => Fate::Stall(20 << random.below(8)),
             Faults::Kill | Faults::Disk if random.below(3) != 0 => Fate::Kill,
             Faults::Kill | Faults::Disk => Fate::Stall(50 << random.below(8)),
         };
@@ -380,6 +430,9 @@ impl fmt::Display for Scenario {
         writeln!(f, "epochs:   {:?}", self.epochs)?;
         for event in &self.events {
             writeln!(f, "ordered:  {:?} {:?} {:?}", event.who, event.when, event.fate)?;
+        }
+        if let Some(changes) = &self.changes {
+            writeln!(f, "changes:  {changes:?}")?;
         }
         if let Some(disk) = &self.disk {
             writeln!(f, "disk:     {disk:?}")?;

@@ -7,7 +7,8 @@
 //! ([`heddledb::sync::decided`]).
 
 use super::disk::Timed;
-use super::scenario::{Disk, Epochs, Invariant, Program, Scenario, Steps, TRIES};
+use super::scenario::{Change, Changes, Disk, Epochs, Invariant, Program, Scenario, Steps, TRIES};
+use heddledb::procedure::PlanChange;
 use heddledb::protocol::Visitor;
 use heddledb::simulation::{Costs, Failure, Observer, Settings, Who, free, simulate, steps};
 use heddledb::storage::{Fault, Simulated};
@@ -69,8 +70,8 @@ pub(super) struct Record {
     pub entries: RefCell<Vec<Entry>>,
     /// By worker: when the attempt that it runs was decided to commit; 0 before.
     decided: RefCell<Vec<u64>>,
-    /// The procedures of the scenario, as they were registered.
-    registered: RefCell<Vec<Registered>>,
+    /// The procedures of the scenario, as they were registered last, and whether they still are.
+    registered: RefCell<Vec<(Registered, bool)>>,
     /// What is wrong without a judge.
     pub wrong: RefCell<Vec<String>>,
     pub commits: Cell<u64>,
@@ -223,8 +224,9 @@ pub(super) fn open<P: Protocol>(
     sessions: usize,
     disk: Option<(Simulated, Duration)>,
     epochs: Epochs,
+    change: PlanChange,
 ) -> Result<Database<P>> {
-    let builder = Database::builder().protocol::<P>().options(options).sessions(sessions);
+    let builder = Database::builder().protocol::<P>().options(options).sessions(sessions).plan_change(change);
     let builder = recorder::tables(builder);
     let builder = match epochs {
         Epochs::Service { interval_ns } => builder.epoch_interval(Duration::from_nanos(interval_ns)),
@@ -247,7 +249,8 @@ impl Play {
             (self.disk.clone().expect("made with the scenario"), latency)
         });
         let sessions = (scenario.workers + 2).min(P::SESSIONS_MAX);
-        let db = open::<P>(options, sessions, disk, scenario.epochs)?;
+        let change = scenario.changes.as_ref().map(|changes| changes.how).unwrap_or_default();
+        let db = open::<P>(options, sessions, disk, scenario.epochs, change)?;
         self.prepare(&db)?;
         if let Some((Disk { fails_at: Some((after, is_error)), .. }, disk)) =
             scenario.disk.zip(self.disk.as_ref())
@@ -272,6 +275,11 @@ impl Play {
                 Ok(())
             };
             workers.push(thread::spawn_worker(scenario.workers, advance));
+        }
+        if let Some(Changes { steps, .. }) = &scenario.changes {
+            let (play, db, steps) = (self.clone(), db.clone(), steps.clone());
+            let change = move || play.change(&db, &steps);
+            workers.push(thread::spawn_worker(scenario.workers + 2, change));
         }
         for (number, worker) in workers.into_iter().enumerate() {
             self.ended(number, worker.join());
@@ -312,7 +320,7 @@ impl Play {
             Program::History { rows, passing, programs, .. } => {
                 for program in programs {
                     let registered = db.register_declared(program.declare())?;
-                    self.record.registered.borrow_mut().push(registered);
+                    self.record.registered.borrow_mut().push((registered, true));
                 }
                 let body = self.scenario.workers + 2;
                 if !rows.is_empty() || !passing.is_empty() {
@@ -381,6 +389,33 @@ impl Play {
         }
     }
 
+    /// Lets procedures come and go.
+    fn change<P: Protocol>(&self, db: &Database<P>, steps: &[(Change, u64)]) -> Result<()> {
+        let Program::History { programs, .. } = &self.scenario.program else { return Ok(()) };
+        for &(change, pauses) in steps {
+            (0..pauses).for_each(|_| yield_now());
+            let of_type = match change {
+                Change::Type(of_type) => of_type,
+                Change::Vertex(vertex, hot) => {
+                    db.adapt(vertex, hot);
+                    continue;
+                }
+            };
+            let (registered, is_there) = self.record.registered.borrow()[of_type];
+            let changed = match is_there {
+                true => db.unregister_declared(registered).map(|_| registered),
+                false => db.register_declared(programs[of_type].declare()),
+            };
+            match changed {
+                Ok(now) => self.record.registered.borrow_mut()[of_type] = (now, !is_there),
+                // Somebody stands still, and keeps the epoch.
+                Err(Error::Misuse(misuse)) if matches!(*misuse, Misuse::EpochHeld { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Makes everything so far durable.
     fn flush<P: Protocol>(&self, db: &Database<P>) {
         // What commits while it waits is not promised.
@@ -408,7 +443,7 @@ impl Play {
         if steps.is_snapshot {
             return self.snapshot(session, number, steps);
         }
-        let call = steps.call.map(|of_type| self.record.registered.borrow()[of_type]);
+        let call = steps.call.map(|of_type| self.record.registered.borrow()[of_type].0);
         let body = steps.steps.len();
         let step = |recorder: &mut Recorder<'_, Txn<P>>, at: usize| {
             let (site, step) = steps.steps[at];
@@ -462,6 +497,12 @@ impl Play {
                 return Ok(After::Again);
             }
             Err(Error::User(_)) => record.end(at, Status::Aborted, 0, State::Ended),
+            // It was removed.
+            Err(Error::Misuse(misuse))
+                if self.scenario.changes.is_some() && matches!(*misuse, Misuse::NotRegistered { .. }) =>
+            {
+                record.end(at, Status::Aborted, 0, State::Ended);
+            }
             // An insert or update that looked for itself and found the row there, or not there.
             Err(Error::Misuse(misuse))
                 if matches!(*misuse, Misuse::DuplicateKey { .. } | Misuse::NotFound { .. }) =>

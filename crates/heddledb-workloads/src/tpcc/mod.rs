@@ -212,6 +212,9 @@ pub struct Parameters {
     /// remembered outside the transactions after each commit, as the published implementations do.
     /// Off: from the district's first.
     pub delivery_hint: bool,
+    /// Order-Status asks for a district's last order instead of a customer's, among those that write (IC3 §6.5).
+    /// Then the only procedures are those that the mix has.
+    pub last_order_status: bool,
     /// The standard form or a published deviation.
     pub mode: Mode,
 }
@@ -228,6 +231,7 @@ impl Default for Parameters {
             scale: Scale::FULL,
             commutative: true,
             delivery_hint: true,
+            last_order_status: false,
             mode: Mode::Spec,
         }
     }
@@ -349,6 +353,9 @@ impl Workload for Tpcc {
             ("commutative", commutative.to_string()),
             ("delivery_hint", delivery_hint.to_string()),
         ];
+        if self.parameters.last_order_status {
+            list.push(("order_status", "a district's last order, among those that write".to_string()));
+        }
         if *scale != Scale::FULL {
             list.push(("customers per district", scale.customers.to_string()));
             list.push(("items", scale.items.to_string()));
@@ -363,8 +370,20 @@ impl Workload for Tpcc {
 
     fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P> {
         let builder = load::tables(&self.parameters, builder);
-        let builder = builder.procedure::<transactions::NewOrder>().procedure::<transactions::Delivery>();
-        match self.parameters.commutative {
+        let Parameters { last_order_status, commutative, mix: Mix(shares), .. } = self.parameters;
+        let is_called = |kind: Kind| !last_order_status || shares[kind as usize] > 0;
+        let mut builder = builder;
+        if is_called(Kind::NewOrder) {
+            builder = builder.procedure::<transactions::NewOrder>();
+        }
+        if is_called(Kind::Delivery) {
+            builder = builder.procedure::<transactions::Delivery>();
+        }
+        if last_order_status {
+            builder = builder.procedure::<transactions::LastOrderStatus>();
+        }
+        match commutative {
+            _ if !is_called(Kind::Payment) => builder,
             true => builder.procedure::<transactions::Payment>(),
             false => builder.procedure::<transactions::PaymentByUpdates>(),
         }
@@ -403,6 +422,9 @@ impl Workload for Tpcc {
             Input::Payment(input) if self.parameters.commutative => transactions::payment(tx, self, input),
             Input::Payment(input) => transactions::payment_by_updates(tx, self, input),
             Input::Delivery(input) => transactions::delivery(tx, self, input),
+            Input::OrderStatus(input) if self.parameters.last_order_status => {
+                transactions::last_order_status(tx, input.w_id, input.d_id)
+            }
             Input::OrderStatus(_) | Input::StockLevel(_) => self.look(tx, input),
         }
     }
@@ -420,13 +442,19 @@ impl Workload for Tpcc {
             }
             Input::Payment(input) => session.call(transactions::PaymentByUpdates, (self, input)),
             Input::Delivery(input) => session.call(transactions::Delivery, (self, input)),
+            Input::OrderStatus(input) if self.parameters.last_order_status => {
+                session.call(transactions::LastOrderStatus, (input.w_id, input.d_id))
+            }
             Input::OrderStatus(_) | Input::StockLevel(_) => session.run(|tx| self.look(tx, input)),
         }
     }
 
     #[inline]
     fn only_reads(&self, input: &Input) -> bool {
-        matches!(input, Input::OrderStatus(_) | Input::StockLevel(_))
+        match input {
+            Input::OrderStatus(_) => !self.parameters.last_order_status,
+            input => matches!(input, Input::StockLevel(_)),
+        }
     }
 
     #[inline]

@@ -1,10 +1,8 @@
 //! Procedures that are called by name, with their arguments and results as bytes.
 
 use super::procedures::{CallByName, Known};
-use super::{Builder, Database, Inner, Session, Txn};
+use super::{Builder, Database, Inner, Session};
 use crate::error::{Misuse, Result};
-#[cfg(debug_assertions)]
-use crate::procedure::Checked;
 use crate::procedure::{Declaration, NamedProcedure};
 use crate::protocol::Protocol;
 use std::any::TypeId;
@@ -78,13 +76,7 @@ impl<P: Protocol> Builder<P> {
 
 /// A call of `Q`, all in bytes.
 fn call<Q: NamedProcedure, P: Protocol>(session: &mut Session<P>, bytes: &[u8]) -> Result<Vec<u8>> {
-    let arguments = Q::decode_arguments(bytes)?;
-    let number = |txn: &mut Txn<P>| txn.number_of(TypeId::of::<Q>());
-    session.call_with(number, Q::NAME, &mut |tx: &mut Txn<P>| {
-        #[cfg(debug_assertions)]
-        let tx = &mut Checked::of::<Q>(tx);
-        Q::encode_output(&Q::run(tx, &arguments)?)
-    })
+    session.call_and::<Q, _>(&Q::decode_arguments(bytes)?, |output| Q::encode_output(&output))
 }
 
 impl<P: Protocol> Known<P> {

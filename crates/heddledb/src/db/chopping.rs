@@ -80,8 +80,8 @@ pub(super) struct Chopped {
     planned: Option<Arc<PlannedType>>,
     /// The piece that runs.
     piece: Option<u16>,
-    /// Pieces that have committed.
-    committed: u32,
+    /// Pieces have committed.
+    committed: bool,
     /// One of them wrote.
     wrote: bool,
     /// How often the piece that runs was executed before.
@@ -125,14 +125,14 @@ impl<P: Protocol> Txn<P> {
 
     /// Before each operation of a call.
     pub(super) fn arrive_chopped(&mut self) -> Result<Answer> {
-        let site = self.site();
+        let site = self.site;
         let recall = &mut self.worker.recall;
         if recall.repeats() {
             recall.expect(site.into())?;
             return Ok(Answer::Old);
         }
-        let sites = self.chopped.planned.as_ref().map_or(&[][..], |planned| &planned.sites);
-        let piece = sites.get(usize::from(site)).ok_or(Misuse::NoSite { site })?.piece;
+        let planned = self.chopped.planned.as_ref().and_then(|planned| planned.site(site));
+        let piece = planned.ok_or(Misuse::NoSite { site })?.piece;
         if self.chopped.piece != Some(piece) {
             if self.chopped.piece.is_some() {
                 self.commit_piece()?;
@@ -154,7 +154,7 @@ impl<P: Protocol> Txn<P> {
             self.worker.last_commit = before;
         }
         self.chopped.wrote |= writes;
-        self.chopped.committed += 1;
+        self.chopped.committed = true;
         self.chopped.retries = 0;
         self.worker.recall.save();
         Ok(())
@@ -170,7 +170,7 @@ impl<P: Protocol> Txn<P> {
 
     /// What the caller of a body hears that gave up for that reason: where pieces stand, that they do.
     pub(super) fn given_up(&self, error: Error) -> Error {
-        if self.is_chopped() && self.chopped.committed > 0 {
+        if self.is_chopped() && self.chopped.committed {
             return Misuse::PiecesStand { why: error.to_string() }.into();
         }
         error

@@ -5,6 +5,8 @@ mod by_name;
 mod checkpoint;
 mod chopping;
 mod counters;
+#[cfg(feature = "suspend")]
+mod crew;
 mod garbage;
 mod procedures;
 mod reading;
@@ -29,7 +31,7 @@ use crate::durability::{Durability, LogMetrics, LogOptions, RedoLog};
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::log::{Compression, FILES_MAX, LogError};
-use crate::procedure::{Declaration, Plan, Procedure};
+use crate::procedure::{Declaration, Plan, PlanChange, Procedure};
 use crate::protocol::{Execution, Protocol, Shared, Silo};
 use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, Storage};
@@ -236,8 +238,8 @@ impl<P: Protocol> Database<P> {
 
     /// Registers a procedure, so that it can be called ([`Session::call`]); does nothing if it is registered.
     ///
-    /// All registered procedures are analysed together, so this makes a new plan for all of them. Transactions
-    /// that begin meanwhile wait, and it waits for those that run to end.
+    /// All registered procedures are analysed together, so this makes a new plan for all of them. It waits for the
+    /// transactions that run to end; whether those that begin meanwhile wait too is for [`Builder::plan_change`] to say.
     ///
     /// # Errors
     /// [`Misuse::EpochHeld`] when a transaction stays open for seconds; [`Misuse::Option`] where another
@@ -281,6 +283,12 @@ impl<P: Protocol> Database<P> {
     #[doc(hidden)]
     pub fn unregister_declared(&self, which: Registered) -> Result<bool> {
         self.inner.procedures.remove(which.0.into(), &self.inner.clock)
+    }
+
+    /// Makes a vertex of the present plan hot, or cold, as calls do where they contend.
+    #[doc(hidden)]
+    pub fn adapt(&self, vertex: u16, hot: bool) {
+        self.inner.procedures.adapt(&self.plan(), vertex, hot);
     }
 
     /// The plan under which procedures run now.
@@ -392,6 +400,7 @@ pub struct Builder<P: Protocol> {
 
 /// The settings that do not depend on the protocol.
 struct Settings {
+    plan_change: PlanChange,
     epoch_interval: Option<Duration>,
     snapshot_interval: Duration,
     place: Option<Place>,
@@ -426,6 +435,7 @@ const THREADS_MAX: usize = 16;
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            plan_change: PlanChange::default(),
             epoch_interval: Some(EPOCH_INTERVAL),
             snapshot_interval: SNAPSHOT_INTERVAL,
             place: None,
@@ -478,6 +488,12 @@ impl<P: Protocol> Builder<P> {
     /// Registers a procedure at once; see [`Database::register`].
     pub fn procedure<Q: Procedure>(mut self) -> Self {
         self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>(), None));
+        self
+    }
+
+    /// How procedures are registered and removed while others run: with a barrier unless told.
+    pub fn plan_change(mut self, change: PlanChange) -> Self {
+        self.settings.plan_change = change;
         self
     }
 
@@ -688,7 +704,7 @@ fn start<P: Protocol>(
             boundaries,
             stores,
             counters: Counters::new(sessions),
-            procedures: Procedures::new(&options, sessions),
+            procedures: Procedures::new(&options, settings.plan_change, sessions),
             options,
             shared,
             sessions_max: sessions,

@@ -1,20 +1,24 @@
 //! The procedures that a database knows, and how their set is changed.
 //!
 //! All registered procedures are analysed together, so a change makes a new [`Plan`]. Two plans must not be
-//! in use at once, because under them a type may be cut differently. So a change closes the *gate*: who
-//! begins a transaction waits; when all that were running have ended (two epochs later), the new plan takes the
-//! place of the old one, and the gate opens.
+//! in use at once, because under them a type may be cut differently. There are two ways from one to the next:
 //!
-//! The same gate helps a transaction that cannot get through: it closes it, waits until no call is under way,
+//! - A *barrier* ([`PlanChange::Barrier`]) closes the *gate*: who begins a transaction waits; when all that were
+//!   running have ended (two epochs later), the new plan takes the place of the old one, and the gate opens.
+//! - A *transition* ([`PlanChange::Transition`]) puts a plan in between that keeps to both ([`Plan::between`]). Nobody
+//!   waits but who makes the change, until all that began under the old plan have ended; a procedure that is added or
+//!   removed is not called meanwhile. Those who run under the plan in between have ended before the next change begins.
+//!
+//! The gate also helps a transaction that cannot get through: it closes it, waits until no call is under way,
 //! and runs. Who does so, or changes the plan, has the *turn*, so that a plan does not change under him.
 
 use super::Session;
 use super::chopping::Underway;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
-use crate::procedure::{Declaration, Plan, Tracking};
+use crate::procedure::{Declaration, Plan, PlanChange, Tracking};
 use crate::protocol::{Execution, Protocol};
-use crate::sync::{AtomicU64, Mutex, Ordering, Wait, lock, now_ns, spin_until};
+use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, fence, lock, wait_until};
 use heddledb_analysis::Options;
 use std::any::TypeId;
 use std::sync::Arc;
@@ -25,8 +29,8 @@ pub struct Registered(pub(crate) u16);
 
 /// The registered procedures, and the plan made of them.
 pub(crate) struct Procedures<P: Protocol> {
-    /// By number. Locked for the length of a change.
-    types: Mutex<Vec<Type<P>>>,
+    /// Locked for the length of a change.
+    types: Mutex<Types<P>>,
     /// Locked for moments: by whoever is told of a change, pinned in the epoch that the change waits for.
     current: Mutex<Current<P>>,
     /// Counts changes; read at each call.
@@ -38,7 +42,16 @@ pub(crate) struct Procedures<P: Protocol> {
     options: Options,
     tracking: Tracking,
     pub execution: Execution,
+    change: PlanChange,
     underway: Underway,
+}
+
+/// What was registered ever.
+struct Types<P: Protocol> {
+    /// By number.
+    all: Vec<Type<P>>,
+    /// Until this epoch has passed, somebody may run under a plan before the present one.
+    changed_in: u64,
 }
 
 /// A call of one procedure, its arguments and result as bytes.
@@ -83,11 +96,11 @@ pub(crate) struct Known<P: Protocol> {
 }
 
 impl<P: Protocol> Procedures<P> {
-    pub fn new(options: &P::Options, sessions: usize) -> Self {
+    pub fn new(options: &P::Options, change: PlanChange, sessions: usize) -> Self {
         let execution = P::execution(options);
         let chops = execution == Execution::Chopped;
         Self {
-            types: Mutex::new(Vec::new()),
+            types: Mutex::new(Types { all: Vec::new(), changed_in: 0 }),
             current: Mutex::new(Current::default()),
             version: AtomicU64::new(1),
             gate: AtomicU64::new(0),
@@ -95,6 +108,7 @@ impl<P: Protocol> Procedures<P> {
             options: Plan::options(P::commutes(options), chops),
             tracking: P::tracking(options),
             execution,
+            change: if P::tracking(options) == Tracking::Nothing { PlanChange::Barrier } else { change },
             underway: Underway::new(if chops { sessions } else { 0 }),
         }
     }
@@ -110,27 +124,27 @@ impl<P: Protocol> Procedures<P> {
         let mut types = lock(&self.types);
         let name = declared.name().to_owned();
         let live = |known: &&Type<P>| known.declared.is_some();
-        let same = types.iter().position(|known| id.is_some() && known.id == id && live(&known));
+        let same = types.all.iter().position(|known| id.is_some() && known.id == id && live(&known));
         if let Some(number) = same {
-            if types[number].by_name.is_none() && by_name.is_some() {
-                types[number].by_name = by_name;
-                let names = names(&types);
+            if types.all[number].by_name.is_none() && by_name.is_some() {
+                types.all[number].by_name = by_name;
+                let names = names(&types.all);
                 self.publish(|current| current.names = names);
             }
             return Ok(Registered(number as u16));
         }
-        if types.iter().filter(live).any(|known| known.name == name) {
+        if types.all.iter().filter(live).any(|known| known.name == name) {
             return Err(Misuse::Option(format!("another procedure is registered as `{name}`")).into());
         }
-        let number = types.len();
+        let number = types.all.len();
         if number >= usize::from(u16::MAX) {
             return Err(Misuse::Option("65,535 procedures were registered already".to_owned()).into());
         }
-        types.push(Type { id, name, declared: Some(Arc::new(declared)), by_name });
-        match self.renew(&types, clock) {
+        types.all.push(Type { id, name, declared: Some(Arc::new(declared)), by_name });
+        match self.renew(&mut types, clock) {
             Ok(()) => Ok(Registered(number as u16)),
             Err(error) => {
-                types.pop();
+                types.all.pop();
                 Err(error)
             }
         }
@@ -139,29 +153,71 @@ impl<P: Protocol> Procedures<P> {
     /// Removes a procedure. False if it was not there.
     pub fn remove(&self, number: usize, clock: &EpochClock) -> Result<bool> {
         let mut types = lock(&self.types);
-        let Some(declared) = types.get_mut(number).and_then(|known| known.declared.take()) else {
+        let Some(declared) = types.all.get_mut(number).and_then(|known| known.declared.take()) else {
             return Ok(false);
         };
-        self.renew(&types, clock).inspect_err(|_| types[number].declared = Some(declared))?;
+        self.renew(&mut types, clock).inspect_err(|_| types.all[number].declared = Some(declared))?;
         Ok(true)
     }
 
     /// Makes the plan of what is registered now the one that is used.
-    fn renew(&self, types: &[Type<P>], clock: &EpochClock) -> Result<()> {
+    fn renew(&self, types: &mut Types<P>, clock: &EpochClock) -> Result<()> {
         let declared: Vec<Option<Declaration>> =
-            types.iter().map(|known| known.declared.as_deref().cloned()).collect();
-        let plan = Arc::new(Plan::new(&declared, self.options, self.tracking));
-        let live = types.iter().enumerate().filter(|(_, known)| known.declared.is_some());
-        let numbers = live.filter_map(|(number, known)| Some((known.id?, number as u16))).collect();
-        self.take_turn();
+            types.all.iter().map(|known| known.declared.as_deref().cloned()).collect();
+        let plan = Plan::new(&declared, self.options, self.tracking);
+        if plan.vertices() > Plan::VERTICES_MAX {
+            let most = Plan::VERTICES_MAX;
+            return Err(
+                Misuse::Option(format!("the procedures have more than {most} pieces together")).into()
+            );
+        }
+        match self.change {
+            PlanChange::Barrier => self.stop_and_change(types, plan, clock),
+            PlanChange::Transition => self.go_over(types, plan, clock),
+        }
+    }
+
+    /// Changes the plan while nobody runs.
+    fn stop_and_change(&self, types: &Types<P>, plan: Plan, clock: &EpochClock) -> Result<()> {
+        self.take_turn(None);
         self.close();
         let quiet = clock.wait_passed(clock.now());
         if quiet.is_ok() {
-            self.publish(|current| *current = Current { plan, numbers, names: names(types) });
+            self.publish(|current| *current = Current::new(types, plan.into()));
         }
         self.open();
         self.give_turn();
         quiet
+    }
+
+    /// Changes the plan while others run.
+    fn go_over(&self, types: &mut Types<P>, mut plan: Plan, clock: &EpochClock) -> Result<()> {
+        clock.wait_passed(types.changed_in)?;
+        let old = self.plan();
+        if old.is_empty() {
+            self.publish(|current| *current = Current::new(types, plan.into()));
+            return Ok(());
+        }
+        if let Some(between) = old.between(&mut plan) {
+            let before = lock(&self.current).clone();
+            let between = Current::new(types, between.into()).both(&before);
+            if let Err(error) = clock.wait_passed(self.put_in_place(between, clock)) {
+                types.changed_in = self.put_in_place(before, clock);
+                return Err(error);
+            }
+        }
+        types.changed_in = self.put_in_place(Current::new(types, plan.into()), clock);
+        Ok(())
+    }
+
+    /// Publishes what calls go by from now on. Returns the last epoch in which a transaction may have begun that does not
+    /// know of it.
+    fn put_in_place(&self, next: Current<P>, clock: &EpochClock) -> u64 {
+        self.publish(|current| *current = next);
+        // SeqCst: who begins in a later epoch than the one that is read now sees what was published (he reads the
+        // version after he has pinned that epoch, with a SeqCst access in between).
+        fence(Ordering::SeqCst);
+        clock.now()
     }
 
     fn publish(&self, change: impl FnOnce(&mut Current<P>)) {
@@ -171,32 +227,15 @@ impl<P: Protocol> Procedures<P> {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Makes a vertex of the plan hot, or cold, unless somebody else changes the plan just now, or a transaction
-    /// does not end soon. The caller's has ended.
+    /// Makes a vertex of the plan hot, or cold, unless somebody else changes the plan just now. Nobody waits for it: what
+    /// is tracked each transaction may choose for itself.
     #[cold]
-    pub fn adapt(&self, known: &Known<P>, vertex: u16, hot: bool, clock: &EpochClock) {
-        /// For how long others wait for it at most.
-        const PATIENCE_NS: u64 = 2_000_000;
+    pub fn adapt(&self, known: &Plan, vertex: u16, hot: bool) {
         let Ok(_changing) = self.types.try_lock() else { return };
-        if !Arc::ptr_eq(&self.plan(), &known.plan) {
-            return;
-        }
-        let plan = Arc::new(known.plan.with(vertex, hot));
-        if !self.try_turn() {
-            return;
-        }
-        self.close();
-        let (now, begun, mut wait) = (clock.now(), now_ns(), Wait::new());
-        while !clock.passed(now) && now_ns() - begun < PATIENCE_NS {
-            if !clock.advance() {
-                wait.pause();
-            }
-        }
-        if clock.passed(now) {
+        if std::ptr::eq(&*self.plan(), known) {
+            let plan = Arc::new(known.with(vertex, hot));
             self.publish(|current| current.plan = plan);
         }
-        self.open();
-        self.give_turn();
     }
 
     /// The calls that are under way, where calls are chopped.
@@ -250,8 +289,11 @@ impl<P: Protocol> Procedures<P> {
     }
 
     /// Waits for the turn. The caller is not pinned.
-    pub fn take_turn(&self) {
-        spin_until(|| self.try_turn());
+    pub fn take_turn(&self, suspender: Option<&Suspender>) {
+        while !self.try_turn() {
+            // Relaxed: whether it is ours the exchange says.
+            wait_until(suspender, || self.turn.load(Ordering::Relaxed) == 0);
+        }
     }
 
     /// Ends a `take_turn`.
@@ -278,8 +320,8 @@ impl<P: Protocol> Procedures<P> {
 
     /// Waits until they may. The caller is not pinned and holds nothing.
     #[cold]
-    pub fn wait_open(&self) {
-        spin_until(|| self.is_open());
+    pub fn wait_open(&self, suspender: Option<&Suspender>) {
+        wait_until(suspender, || self.is_open());
     }
 }
 
@@ -289,6 +331,28 @@ fn names<P: Protocol>(types: &[Type<P>]) -> Names<P> {
     let mut names: Vec<_> = live.map(|known| (known.name.clone(), known.by_name)).collect();
     names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     names.into()
+}
+
+impl<P: Protocol> Current<P> {
+    fn new(types: &Types<P>, plan: Arc<Plan>) -> Self {
+        let live = types.all.iter().enumerate().filter(|(_, known)| known.declared.is_some());
+        let numbers = live.filter_map(|(number, known)| Some((known.id?, number as u16))).collect();
+        Self { plan, numbers, names: names(&types.all) }
+    }
+
+    /// The same with those procedures only that another knows too.
+    fn both(mut self, other: &Self) -> Self {
+        self.numbers.retain(|known| other.numbers.contains(known));
+        let known = |name: &str| other.names.iter().any(|(known, _)| known == name);
+        self.names = self.names.iter().filter(|(name, _)| known(name)).cloned().collect();
+        self
+    }
+}
+
+impl<P: Protocol> Clone for Current<P> {
+    fn clone(&self) -> Self {
+        Self { plan: Arc::clone(&self.plan), numbers: self.numbers.clone(), names: Arc::clone(&self.names) }
+    }
 }
 
 impl<P: Protocol> Default for Current<P> {

@@ -11,7 +11,7 @@ use crate::procedure::Checked;
 use crate::procedure::Procedure;
 use crate::protocol::Protocol;
 use crate::stamp;
-use crate::sync::{spin, yield_now};
+use crate::sync::{Wait, spin, yield_now};
 use std::any::TypeId;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -95,7 +95,12 @@ impl<P: Protocol> Session<P> {
                     self.back_off(retry);
                     retry = retry.saturating_add(1);
                 }
-                Ok(result) => return self.acknowledge_last().map(|()| result),
+                Ok(result) => {
+                    if let Some(suspender) = &self.txn().worker.suspender {
+                        suspender.let_others_run(&mut Wait::new());
+                    }
+                    return self.acknowledge_last().map(|()| result);
+                }
                 outcome => return outcome,
             }
         }
@@ -133,11 +138,21 @@ impl<P: Protocol> Session<P> {
     #[inline]
     pub fn call<Q: Procedure>(&mut self, procedure: Q, arguments: Q::Arguments<'_>) -> Result<Q::Output> {
         let _ = procedure;
+        self.call_and::<Q, _>(&arguments, Ok)
+    }
+
+    /// Calls a procedure, and makes of its output what the caller gets, within the transaction.
+    #[inline]
+    pub(super) fn call_and<Q: Procedure, R>(
+        &mut self,
+        arguments: &Q::Arguments<'_>,
+        result: impl Fn(Q::Output) -> Result<R>,
+    ) -> Result<R> {
         let number = |txn: &mut Txn<P>| txn.number_of(TypeId::of::<Q>());
         self.call_with(number, Q::NAME, &mut |tx: &mut Txn<P>| {
             #[cfg(debug_assertions)]
             let tx = &mut Checked::of::<Q>(tx);
-            Q::run(tx, &arguments)
+            result(Q::run(tx, arguments)?)
         })
     }
 
@@ -172,7 +187,7 @@ impl<P: Protocol> Session<P> {
 
     /// Calls the procedure that `number` finds in the plan.
     #[inline]
-    pub(super) fn call_with<R>(
+    fn call_with<R>(
         &mut self,
         number: impl Fn(&mut Txn<P>) -> Option<u16>,
         name: &str,

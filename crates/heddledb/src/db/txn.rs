@@ -25,7 +25,7 @@ use crate::protocol::{Env, Execution, Intent, Protocol};
 use crate::record::{
     ConcurrencyWords, RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words,
 };
-use crate::sync::{Random, Work, note, point, spin_until, work};
+use crate::sync::{Random, Suspender, Work, note, point, wait_until, work};
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
     LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
@@ -55,6 +55,8 @@ pub(crate) struct Worker<P: Protocol> {
     pub(super) recall: Recall,
     /// Placeholders from before the piece that runs.
     placeholders_before: usize,
+    /// Lets the thread's other sessions run while this one waits.
+    pub suspender: Option<Suspender>,
 }
 
 struct Placeholder {
@@ -99,7 +101,15 @@ impl<P: Protocol> Worker<P> {
             known: Known::default(),
             recall: Recall::default(),
             placeholders_before: 0,
+            suspender: None,
         }
+    }
+
+    /// How it waits for other transactions from now on; it spins if it is told nothing.
+    #[cfg(feature = "suspend")]
+    pub fn suspend_by(&mut self, suspender: Option<Suspender>) {
+        P::suspend_by(&mut self.local, suspender.clone());
+        self.suspender = suspender;
     }
 }
 
@@ -120,7 +130,7 @@ pub struct Txn<P: Protocol> {
     /// Where the procedure's sites begin that runs within the one that was called, and the site of the next
     /// access.
     first_site: u16,
-    site: u16,
+    pub(super) site: u16,
     /// It holds the gate closed.
     pub(super) gate: bool,
     /// It has the turn of those who run alone.
@@ -219,11 +229,6 @@ impl<P: Protocol> Txn<P> {
         self.executed == Execution::Chopped
     }
 
-    /// The site of the next access.
-    pub(super) fn site(&self) -> u16 {
-        self.site
-    }
-
     /// Begins, if the gate is open. One that has failed often closes it and waits until no call is under way, so
     /// that it gets through.
     #[inline]
@@ -233,10 +238,11 @@ impl<P: Protocol> Txn<P> {
             return;
         }
         let Inner { clock, procedures, .. } = &*self.db;
+        let suspender = self.worker.suspender.as_ref();
         clock.unpin(self.worker.number);
         if retry < OFTEN {
             loop {
-                procedures.wait_open();
+                procedures.wait_open(suspender);
                 clock.pin(self.worker.number);
                 if procedures.is_open() {
                     return;
@@ -244,10 +250,10 @@ impl<P: Protocol> Txn<P> {
                 clock.unpin(self.worker.number);
             }
         }
-        procedures.take_turn();
+        procedures.take_turn(suspender);
         procedures.close();
         (self.turn, self.gate) = (true, true);
-        spin_until(|| P::alone(&self.worker.local));
+        wait_until(suspender, || P::alone(&self.worker.local));
         clock.pin(self.worker.number);
     }
 
@@ -288,7 +294,7 @@ impl<P: Protocol> Txn<P> {
         if P::PIECES
             && let Some((vertex, hot)) = P::wish(&mut self.worker.local)
         {
-            self.db.procedures.adapt(&self.worker.known, vertex, hot, &self.db.clock);
+            self.db.procedures.adapt(&self.worker.known.plan, vertex, hot);
         }
     }
 

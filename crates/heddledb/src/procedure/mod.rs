@@ -19,7 +19,7 @@ pub use check::Checked;
 pub use declare::{Declaration, Site, text, workload};
 #[cfg(feature = "postcard")]
 pub use named::NamedProcedure;
-pub use plan::{Plan, Tracking};
+pub use plan::{Plan, PlanChange, Tracking};
 pub(crate) use plan::{PlannedSite, PlannedType};
 
 use crate::error::Result;

@@ -11,13 +11,20 @@
 //! commits fail becomes *hot*, and cold again when its pieces meet nobody. Each such step makes a new plan of
 //! the same analysis.
 //!
+//! **From plan to plan.** Transactions under two plans may run beside each other only if one of the two knows the
+//! other's pieces. Either nobody runs while plans change, or there is a plan in between, whose procedures keep to
+//! both: *transitional* ([`Plan::between`], IC3 §4.5). Its pieces end where pieces of both plans end; each has its rank in both. Plans in
+//! turn give their ranks in another *lane*, so that who meets a rank knows in which plan's order it stands; the
+//! [`Bridge`] says what a rank of the plan before means in the new one.
+//!
 //! Conflicts are those of column groups ([`Granularity::Group`]), because groups are what has versions and
 //! accessor lists (PITFALLS I6).
 
 use super::{Declaration, workload};
 use crate::sync::{AtomicU64, Ordering};
 use heddledb_analysis::analysis::Until;
-use heddledb_analysis::{Analysis, Granularity, Method, Options, Workload, analyse};
+use heddledb_analysis::{Analysis, Granularity, Method, Options, Transition, Workload, analyse};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A plan; see the module's header.
@@ -28,6 +35,32 @@ pub struct Plan {
     analysis: Option<Arc<Analysis>>,
     /// By vertex of the analysis.
     vertices: Vec<Vertex>,
+    /// Of which lane its ranks are: 0 or 1.
+    pub(crate) lane: u16,
+    /// It stands between two others.
+    pub(crate) is_transitional: bool,
+    /// How ranks of the plan before compare with the new one's. In a transitional plan, and in the one after it.
+    pub(crate) bridge: Option<Arc<Bridge>>,
+}
+
+/// By type, the pieces of a transitional plan.
+#[derive(Debug, Default)]
+pub(crate) struct Bridge(Vec<Vec<Crossing>>);
+
+/// A piece of a transitional plan: its rank among the old plan's and among the new one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Crossing {
+    old: u16,
+    new: u16,
+}
+
+impl Bridge {
+    /// Whether a call of that type under the transitional plan has executed all that is of a rank in the new plan, if
+    /// it has executed its pieces up to a rank in the old one; or at least a piece behind it.
+    pub fn has_executed(&self, of_type: usize, old: u16, new: u16) -> bool {
+        let pieces = self.0.get(of_type).map_or(&[][..], |pieces| pieces);
+        pieces.iter().find(|piece| piece.new >= new).is_some_and(|piece| old >= piece.old)
+    }
 }
 
 /// Which conflicts between procedures are tracked.
@@ -42,6 +75,17 @@ pub enum Tracking {
     Contended,
     /// All, and each for itself: also where the analysis says that a piece needs no order but its own.
     Each,
+}
+
+/// How the plan changes when a procedure is registered or removed while others run (IC3 §4.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlanChange {
+    /// Who begins a transaction waits until all that run have ended and the new plan is there.
+    #[default]
+    Barrier,
+    /// Nobody waits: calls go over to the new plan by a transitional one. Where calls show nothing before they commit
+    /// there is no order of pieces to keep, and it is as with a barrier.
+    Transition,
 }
 
 /// What becomes of a vertex.
@@ -80,6 +124,9 @@ pub(crate) struct PlannedSite {
     /// What is done here must be remembered for another execution of the body. If not, it is only read, and can
     /// be read again: it is checked at the commit, and its own transaction writes it nowhere.
     pub remembered: bool,
+    /// The rank of its own piece in the plan before, and in the plan after a transitional one: not more than
+    /// its piece's.
+    pub own_ranks: [u16; 2],
 }
 
 /// What a runtime knows of a piece.
@@ -90,6 +137,8 @@ pub(crate) struct PlannedPiece {
     /// By type: it has a C-edge with a piece there. Where it has none, waiting for a rank means waiting for a
     /// rendezvous piece (IC3 §4.2).
     pub direct: Vec<bool>,
+    /// Its rank in the plan after a transitional one; otherwise its own.
+    pub rank_after: u16,
 }
 
 impl Plan {
@@ -124,11 +173,10 @@ impl Plan {
             let planned = PlannedType::new(&analysis, place, &numbers, registered.len(), hot, each);
             types[number] = Some(Arc::new(planned));
         }
-        let vertices = hot.iter().map(|&hot| Vertex { hot, ..Vertex::default() }).collect();
-        Self { types, analysis: Some(analysis), vertices }
+        Self { types, analysis: Some(analysis), vertices: vertices(hot), ..Self::default() }
     }
 
-    /// The same plan with a vertex hot, or cold.
+    /// The same plan with a vertex hot, or cold: the two may be used side by side, as all their ranks are the same.
     pub(crate) fn with(&self, vertex: u16, hot: bool) -> Self {
         let Some(analysis) = &self.analysis else { return Self::default() };
         let registered: Vec<bool> = self.types.iter().map(Option::is_some).collect();
@@ -136,8 +184,49 @@ impl Plan {
         if let Some(of_vertex) = all.get_mut(usize::from(vertex)) {
             *of_vertex = hot;
         }
-        Self::of_analysis(Arc::clone(analysis), &registered, &all, false)
+        let (lane, bridge) = (self.lane, self.bridge.clone());
+        Self { lane, bridge, ..Self::of_analysis(Arc::clone(analysis), &registered, &all, false) }
     }
+
+    /// The plan for those who run while this one is replaced by `new`, which learns of it: the types that both know,
+    /// cut where both cut them. `None` if they have none in common.
+    pub(crate) fn between(&self, new: &mut Self) -> Option<Self> {
+        new.lane = 1 - self.lane;
+        let (before, after) = (self.analysis.as_ref()?, Arc::clone(new.analysis.as_ref()?));
+        let transition = Transition::between(before, &after);
+        let numbers = (0..new.types.len()).filter(|&number| new.types[number].is_some());
+        let mut types: Vec<Option<Arc<PlannedType>>> = vec![None; new.types.len()];
+        let mut crossings = vec![Vec::new(); new.types.len()];
+        for (number, of_type) in numbers.zip(&after.types) {
+            let nested = transition.types.iter().find(|nested| nested.name == of_type.name);
+            let (Some(nested), Some(old), Some(new)) = (nested, self.of_type(number), new.of_type(number))
+            else {
+                continue;
+            };
+            let planned =
+                PlannedType::between(old, new, nested.pieces.iter().map(|piece| piece.sites.clone()));
+            let ends = nested.pieces.iter().map(|piece| planned.sites[piece.sites.end - 1]);
+            let crossing = |site: PlannedSite| Crossing { old: site.own_ranks[0], new: site.own_ranks[1] };
+            crossings[number] = ends.map(crossing).collect();
+            types[number] = Some(Arc::new(planned));
+        }
+        if types.iter().all(Option::is_none) {
+            return None;
+        }
+        let bridge = Some(Arc::new(Bridge(crossings)));
+        new.bridge.clone_from(&bridge);
+        let hot: Vec<bool> = new.vertices.iter().map(|vertex| vertex.hot).collect();
+        let vertices = vertices(&hot);
+        Some(Self { types, analysis: Some(after), vertices, lane: self.lane, is_transitional: true, bridge })
+    }
+
+    /// Whether nobody can be called under it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.types.iter().all(Option::is_none)
+    }
+
+    /// The most vertices that a plan may have: ranks are numbers of 14 bits.
+    pub(crate) const VERTICES_MAX: usize = (1 << 14) - 1;
 
     /// How many vertices there are.
     pub(crate) fn vertices(&self) -> usize {
@@ -193,6 +282,12 @@ impl Plan {
 }
 
 impl PlannedType {
+    /// Where a site stands; `None` if the type has not so many.
+    #[inline(always)]
+    pub fn site(&self, site: u16) -> Option<PlannedSite> {
+        self.sites.get(usize::from(site)).copied()
+    }
+
     fn new(
         analysis: &Analysis,
         place: usize,
@@ -213,17 +308,52 @@ impl PlannedType {
                 let writes = analysis.graph.sites[site].access.mode.writes();
                 let remembered = tracked || writes || rewrites(analysis, site);
                 let rank = piece.rank as u16;
-                sites.push(PlannedSite { piece: number as u16, rank, tracked, remembered });
+                let own_ranks = [rank; 2];
+                sites.push(PlannedSite { piece: number as u16, rank, tracked, remembered, own_ranks });
             }
             let mut direct = vec![false; types];
             for wait in &piece.waits {
                 direct[numbers[wait.on]] = matches!(wait.until, Until::Piece(_));
             }
-            pieces.push(PlannedPiece { vertex: piece.vertex as u16, direct });
+            let rank_after = piece.rank as u16;
+            pieces.push(PlannedPiece { vertex: piece.vertex as u16, direct, rank_after });
         }
         let tracked = sites.iter().any(|site| site.tracked);
         Self { sites, pieces, tracked }
     }
+
+    /// The same type between two plans, in pieces of those sites.
+    fn between(old: &Self, new: &Self, cuts: impl Iterator<Item = Range<usize>>) -> Self {
+        let (mut sites, mut pieces) = (Vec::new(), Vec::new());
+        for cut in cuts {
+            let last = cut.end - 1;
+            let (rank, rank_after) = (old.sites[last].rank, new.sites[last].rank);
+            let mut direct = vec![true; new.pieces.first().map_or(0, |piece| piece.direct.len())];
+            for at in cut {
+                let (before, after) = (old.sites[at], new.sites[at]);
+                sites.push(PlannedSite {
+                    piece: pieces.len() as u16,
+                    rank,
+                    tracked: before.tracked || after.tracked,
+                    remembered: before.remembered || after.remembered,
+                    own_ranks: [before.rank, after.rank],
+                });
+                let (before, after) =
+                    (&old.pieces[usize::from(before.piece)], &new.pieces[usize::from(after.piece)]);
+                for (of_type, direct) in direct.iter_mut().enumerate() {
+                    *direct &= before.direct.get(of_type) == Some(&true) && after.direct[of_type];
+                }
+            }
+            let vertex = new.pieces[usize::from(new.sites[last].piece)].vertex;
+            pieces.push(PlannedPiece { vertex, direct, rank_after });
+        }
+        let tracked = sites.iter().any(|site| site.tracked);
+        Self { sites, pieces, tracked }
+    }
+}
+
+fn vertices(hot: &[bool]) -> Vec<Vertex> {
+    hot.iter().map(|&hot| Vertex { hot, ..Vertex::default() }).collect()
 }
 
 /// Whether any access, in another transaction of its own type too, may conflict with a site.
@@ -307,6 +437,44 @@ mod tests {
         let of_type = hot.of_type(0).unwrap();
         assert!(of_type.tracked && of_type.sites[1].tracked && !of_type.sites[0].tracked);
         assert!(hot.with(vertex, false).hot().is_empty());
+    }
+
+    /// IC3 figure 10: the new type forces two pieces of the old one together, which stay sub-pieces; and back.
+    #[test]
+    fn between_two_plans_a_piece_ends_where_both_end() {
+        let of = |text: &str, registered: &[bool]| {
+            let options = Plan::options(true, false);
+            Plan::of_workload(&parse(text).unwrap(), registered.iter().copied(), options, Tracking::Always)
+        };
+        let forth = "txn t1\nupdate a reads a\nupdate b reads b\nupdate c reads c\nend\n";
+        let back = "txn t2\nupdate b reads b\nupdate a reads a\nend\n";
+        let mut one = of(&format!("workload w\n{forth}"), &[true]);
+        let mut both = of(&format!("workload w\n{forth}{back}"), &[true, true]);
+        assert!(Plan::default().between(&mut one).is_none(), "there was nothing before");
+        assert_eq!(one.lane, 1);
+        let between = one.between(&mut both).unwrap();
+        assert_eq!((one.lane, between.lane, both.lane), (1, 1, 0));
+        assert!(between.is_transitional && !both.is_transitional && between.of_type(1).is_none());
+        let ranks =
+            |plan: &Plan| plan.of_type(0).unwrap().sites.iter().map(|site| site.rank).collect::<Vec<_>>();
+        let (before, after) = (ranks(&one), ranks(&both));
+        assert!(before[0] < before[1] && after[0] == after[1] && after[1] < after[2]);
+        let sites = &between.of_type(0).unwrap().sites;
+        assert_eq!(sites.iter().map(|site| site.piece).collect::<Vec<_>>(), [0, 0, 1]);
+        assert_eq!(ranks(&between), [before[1], before[1], before[2]], "what the whole piece is past");
+        assert_eq!(sites[0].own_ranks, [before[0], after[0]]);
+        let pieces = &between.of_type(0).unwrap().pieces;
+        assert_eq!(pieces.iter().map(|piece| piece.rank_after).collect::<Vec<_>>(), [after[1], after[2]]);
+        let bridge = both.bridge.as_ref().unwrap();
+        assert!(!bridge.has_executed(0, before[0], after[0]) && bridge.has_executed(0, before[1], after[0]));
+        assert!(!bridge.has_executed(0, before[1], after[2]) && bridge.has_executed(0, before[2], after[2]));
+        assert!(!bridge.has_executed(0, before[2], after[2] + 1), "nothing of it comes there or later");
+        assert!(!bridge.has_executed(1, before[2], after[0]), "of a type that was not there");
+        // The same way back.
+        let mut again = of(&format!("workload w\n{forth}"), &[true, false]);
+        let between = both.between(&mut again).unwrap();
+        assert_eq!(between.of_type(0).unwrap().sites[0].own_ranks, [after[0], before[0]]);
+        assert_eq!(between.of_type(0).unwrap().pieces[0].rank_after, before[1]);
     }
 
     #[test]

@@ -92,13 +92,25 @@ registry! {
         "procedures show their writes piece by piece, in an order that static analysis keeps free of cycles (IC3)";
     Ic3Basic "ic3-basic" Ic3, ic3::Options::BASIC,
         "IC3 without its three optimisations: optimistic constraint, rendezvous pieces, commutative additions";
+    Ic3Optimistic "ic3-optimistic" Ic3, ic3::Options { optimistic_constraint: true, ..ic3::Options::BASIC },
+        "IC3 with the first of its three optimisations, optimistic constraint, and without the others";
+    Ic3NoRendezvous "ic3-no-rendezvous" Ic3, ic3::Options { rendezvous: false, ..ic3::Options::FULL },
+        "IC3 without rendezvous pieces: with optimistic constraint and commutative additions";
     Ic3Contended "ic3-contended" Ic3, ic3::Options::CONTENDED,
         "IC3 where procedures contend, commit by read validation where they do not";
 }
 
 impl Kind {
-    /// Those that others are only compared with (IC3 §6.4). Nobody tunes them, and on many cores some hardly commit.
-    pub const COMPARATORS: [Self; 4] = [Self::NestedOcc, Self::ChoppingOcc, Self::Chopping2pl, Self::Datm];
+    /// Those that others are only compared with (IC3 §6.4, §6.5). Nobody tunes them, and on many cores some hardly
+    /// commit.
+    pub const COMPARATORS: [Self; 6] = [
+        Self::NestedOcc,
+        Self::ChoppingOcc,
+        Self::Chopping2pl,
+        Self::Datm,
+        Self::Ic3Optimistic,
+        Self::Ic3NoRendezvous,
+    ];
 
     /// The others.
     pub fn contenders() -> Vec<Self> {

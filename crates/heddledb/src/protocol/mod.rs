@@ -40,6 +40,7 @@ use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
 use crate::procedure::{Plan, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
+use crate::sync::Suspender;
 use crate::table::{GroupSet, Layout};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -236,6 +237,9 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     fn tracking(_options: &Self::Options) -> Tracking {
         Tracking::Nothing
     }
+
+    /// How the worker waits for other transactions from now on; it spins if it is told nothing.
+    fn suspend_by(_local: &mut Self::Local, _suspender: Option<Suspender>) {}
 
     /// The attempt that has begun is a call of the procedure with that number in the plan. True if it is to be
     /// executed piece by piece.

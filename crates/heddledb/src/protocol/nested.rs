@@ -47,8 +47,10 @@ impl Nested {
         reads: &ReadSet<C>,
         gaps: &GapSet,
     ) -> Result<bool, Conflict> {
-        let sites = self.planned.as_ref().map_or(&[][..], |planned| &planned.sites);
-        let Some(piece) = sites.get(usize::from(site)).map(|site| site.piece) else { return Ok(false) };
+        let Some(site) = self.planned.as_ref().and_then(|planned| planned.site(site)) else {
+            return Ok(false);
+        };
+        let piece = site.piece;
         if self.piece == Some(piece) {
             return Ok(false);
         }

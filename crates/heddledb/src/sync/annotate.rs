@@ -23,9 +23,20 @@ pub enum Work {
     Cycles(u64),
 }
 
+/// Something about the place of a transaction among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It comes after this one.
+    After(u64),
+    /// It has committed.
+    Committed,
+    /// It has aborted.
+    Aborted,
+}
+
 #[cfg(not(feature = "simulation"))]
 mod silent {
-    use super::Work;
+    use super::{Course, Work};
 
     /// Charges work.
     #[inline(always)]
@@ -38,6 +49,10 @@ mod silent {
     /// Tells whoever drives the simulation that this core's transaction cannot fail any more.
     #[inline(always)]
     pub fn decided(_: u64) {}
+
+    /// Tells whoever drives the simulation of a transaction's place among others; both by numbers that no other has.
+    #[inline(always)]
+    pub fn course(_: u64, _: Course) {}
 
     /// Tells an observer something.
     #[inline(always)]
@@ -53,4 +68,4 @@ mod silent {
 }
 
 #[cfg(not(feature = "simulation"))]
-pub use silent::{decided, name, note, point, shared_memory, work};
+pub use silent::{course, decided, name, note, point, shared_memory, work};

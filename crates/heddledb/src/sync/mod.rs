@@ -24,6 +24,9 @@
 ))]
 compile_error!("choose one backend of heddledb::sync: feature `loom`, `shuttle` or `simulation`");
 
+#[cfg(all(feature = "suspend", any(feature = "loom", feature = "shuttle", feature = "simulation")))]
+compile_error!("feature `suspend` of heddledb::sync is for threads of the system");
+
 #[cfg(feature = "loom")]
 #[path = "loom.rs"]
 mod backend;
@@ -43,6 +46,11 @@ mod annotate;
 mod clock;
 mod parallel;
 mod random;
+#[cfg(feature = "suspend")]
+mod suspend;
+#[cfg(not(feature = "suspend"))]
+#[path = "no_suspend.rs"]
+mod suspend;
 mod wait;
 
 pub use annotate::*;
@@ -51,11 +59,24 @@ pub use backend::{
     sleep, spin, spin_loop, spin_until, thread, yield_now,
 };
 #[cfg(feature = "simulation")]
-pub use backend::{decided, name, note, point, shared_memory, work};
+pub use backend::{course, decided, name, note, point, shared_memory, work};
 pub use parallel::in_parallel;
 pub use random::Random;
 pub use std::sync::atomic::Ordering;
+pub use suspend::Suspender;
+#[cfg(feature = "suspend")]
+pub use suspend::interleave;
 pub use wait::Wait;
+
+/// Waits until `condition` holds, whose only reason to change is a write by another task or thread: spins, unless there
+/// is somebody to suspend the task.
+#[inline]
+pub fn wait_until(suspender: Option<&Suspender>, condition: impl FnMut() -> bool) {
+    match suspender {
+        None => spin_until(condition),
+        Some(suspender) => suspender.wait_until(condition),
+    }
+}
 
 /// True where a model checker schedules the threads: spins must then be few, chunks small.
 pub const MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));

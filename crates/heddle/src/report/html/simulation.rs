@@ -1,7 +1,8 @@
 //! The plots of a simulation: curves over the number of virtual cores, and the costs behind them.
 
 use super::super::model::{Measurement, Report, Simulation};
-use super::{Linear, Plot, colour, dot, escape, legend, polyline, section, table};
+use super::chart::{Chart, Curve, Point, Spacing};
+use super::{escape, legend, section, table};
 use crate::report::{microseconds, percent, rate};
 use heddledb_simulator::engine::simulation::Costs;
 use std::fmt::Write;
@@ -80,50 +81,35 @@ fn plot(report: &Report, figure: &Figure, factor: f64, wide: bool) -> String {
         Some((result, (figure.value)(result, simulation)))
     });
     let values: Vec<(&Measurement, f64)> = values.collect();
-    let cores = report.threads();
-    let (Some(low), Some(high)) = (cores.first(), cores.last()) else { return String::new() };
-    let plot = if wide {
-        Plot { width: 1000.0, height: 340.0, left: 64.0, right: 24.0, bottom: 44.0 }
-    } else {
-        Plot { width: 490.0, height: 300.0, left: 64.0, right: 16.0, bottom: 44.0 }
-    };
-    // One scale for all factors, so that they can be compared.
-    let scale = Linear::nice(values.iter().map(|(_, value)| *value).fold(0.0, f64::max));
-    let decades = (*high as f64 / *low as f64).ln();
-    let share = |cores: usize| if decades > 0.0 { (cores as f64 / *low as f64).ln() / decades } else { 0.5 };
-    let x = |cores: usize| plot.x(share(cores) * 0.94 + 0.03);
-    let y = |value: f64| plot.y(value / scale.top);
-    let mut svg = plot.open(&format!("{} by cores", figure.title));
-    for tick in scale.ticks() {
-        plot.gridline(&mut svg, y(tick), &(figure.shown)(tick));
-    }
-    for &count in &cores {
-        plot.label_below(&mut svg, x(count), &count.to_string());
-    }
-    plot.axis_name(&mut svg, "virtual cores");
-    for (at, name) in names(report).iter().enumerate() {
+    let curve = |name: String| {
         let mine = |(result, _): &&(&Measurement, f64)| {
-            &result.protocol == name
+            result.protocol == name
                 && result.coherence() == factor
                 && !result.runs.iter().any(|run| run.error.is_some())
         };
         let mut points: Vec<&(&Measurement, f64)> = values.iter().filter(mine).collect();
         points.sort_by_key(|(result, _)| result.threads);
-        let path: Vec<(f64, f64)> =
-            points.iter().map(|(result, value)| (x(result.threads), y(*value))).collect();
-        let _ = writeln!(svg, "<g {}>", colour(at));
-        polyline(&mut svg, &path);
-        for ((result, value), (x, y)) in points.into_iter().zip(path) {
-            dot(
-                &mut svg,
-                x,
-                y,
-                &format!("{}\n{}", super::super::table::name(result), (figure.shown)(*value)),
-            );
-        }
-        svg += "</g>\n";
-    }
-    svg + "</svg>\n"
+        let point = |(result, value): &(&Measurement, f64)| Point {
+            x: result.threads as f64,
+            y: *value,
+            tip: format!("{}\n{}", super::super::table::name(result), (figure.shown)(*value)),
+        };
+        Curve { points: points.into_iter().map(point).collect(), name }
+    };
+    let marks: Vec<f64> = report.threads().into_iter().map(|cores| cores as f64).collect();
+    let curves: Vec<Curve> = names(report).into_iter().map(curve).collect();
+    let chart = Chart {
+        title: &format!("{} by cores", figure.title),
+        axis: "virtual cores",
+        spacing: Spacing::Logarithmic,
+        marks: &marks,
+        curves: &curves,
+        // One scale for all factors, so that they can be compared.
+        top: values.iter().map(|(_, value)| *value).fold(0.0, f64::max),
+        shown: figure.shown,
+        wide,
+    };
+    chart.draw()
 }
 
 /// What a transaction was made of, and what that cost.

@@ -10,14 +10,10 @@
 //! deferred to the commit, as elsewhere. The time-out is the 0.45 ms that it found best, up to twice as long by
 //! chance, so that two who wait for each other seldom give up together.
 
-use super::slots::{Id, Progress};
 use super::{Interleaving, Local};
-use crate::sync::{MODEL, Wait, now_ns};
 
 /// After how long it is given up.
-const PATIENCE_NS: u64 = 450_000;
-/// The same in rounds, where time stands still.
-const ROUNDS: u32 = 24;
+pub(super) const PATIENCE_NS: u64 = 450_000;
 /// How often one attempt may execute pieces again.
 const REPETITIONS: u32 = 8;
 
@@ -33,19 +29,5 @@ impl Local {
     pub(super) fn may_repeat(&mut self) -> bool {
         self.repeated += 1;
         !self.is_free() || self.repeated <= REPETITIONS
-    }
-
-    /// Waits until another transaction has ended, or for as long as one may: then it still runs.
-    pub(super) fn wait_for_end_or_long(&mut self, id: Id) -> Progress {
-        let patience = PATIENCE_NS + self.random.below(PATIENCE_NS);
-        let (begun, mut wait) = (now_ns(), Wait::new());
-        loop {
-            let progress = self.shared.slots.progress(id);
-            let long = now_ns() - begun > patience || (MODEL && wait.rounds() > ROUNDS);
-            if long || !matches!(progress, Progress::Running(_)) {
-                return progress;
-            }
-            wait.pause();
-        }
     }
 }

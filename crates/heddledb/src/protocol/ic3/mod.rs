@@ -55,6 +55,7 @@ mod accessors;
 mod datm;
 mod images;
 mod slots;
+mod transition;
 
 use super::reads::{GapSet, PAUSES, ReadSet};
 use super::{Arrived, Env, Execution, Intent, Protocol, Seal};
@@ -68,13 +69,14 @@ use crate::procedure::{Plan, PlannedSite, PlannedType, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{
-    AtomicU64, MODEL, Ordering, Random, Wait, Work, decided, fence, note, now_ns, point, spin_until, work,
+    AtomicU64, Course, MODEL, Ordering, Random, Suspender, Wait, Work, course, decided, fence, note, now_ns,
+    point, wait_until, work,
 };
 use crate::table::{GroupSet, Layout};
 use accessors::{ACCESSOR_WORDS, Accessed, Accessor, Doing, GROUP_WORDS, Look, Source, value_of};
 use crossbeam_utils::CachePadded;
 use images::{Chunks, Images};
-use slots::{Id, Progress, Slots};
+use slots::{Executed, Id, Progress, Slots};
 use std::sync::Arc;
 
 /// The protocol. Three words per column group: stamp, access word, newest accessor.
@@ -204,6 +206,15 @@ impl Fresh {
     }
 }
 
+/// Where a piece stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Its number in its type.
+    piece: u16,
+    /// Its rank, of the lane of its plan.
+    rank: u16,
+}
+
 /// A transaction that this one depends on.
 #[derive(Clone, Copy)]
 struct Dependency {
@@ -246,6 +257,9 @@ pub struct Local {
     generation: u64,
     running: Running,
     plan: Option<Arc<Plan>>,
+    /// The plan's.
+    lane: u16,
+    is_transitional: bool,
     /// What the plan says of its type.
     planned: Option<Arc<PlannedType>>,
     /// The site of the next access.
@@ -254,8 +268,8 @@ pub struct Local {
     wish: Option<(u16, bool)>,
     /// By vertex: pieces that this worker has executed there, and those of them that met anybody.
     met_at: Vec<(u32, u32)>,
-    /// The piece that runs and its rank, once there is one.
-    piece: Option<(u16, u16)>,
+    /// The piece that runs, once there is one.
+    piece: Option<Place>,
     /// What is accessed next is tracked.
     tracked: bool,
     /// How often this attempt has executed a piece again.
@@ -301,6 +315,8 @@ pub struct Local {
     last: u64,
     /// For how long it waits with latches in hand: never for as long as another in the same place.
     random: Random,
+    /// Lets others run while it waits for a transaction.
+    suspender: Option<Suspender>,
 }
 
 /// How often a piece tries to get its latches before it executes again.
@@ -310,7 +326,7 @@ impl Local {
     /// What the plan says of a site.
     #[inline(always)]
     fn planned(&self, site: u16) -> Option<PlannedSite> {
-        self.planned.as_ref()?.sites.get(site as usize).copied()
+        self.planned.as_ref()?.site(site)
     }
 
     fn id(&self) -> Id {
@@ -445,20 +461,20 @@ impl Local {
 
     // ---- Pieces -------------------------------------------------------------------------------------
 
-    /// Waits until everyone that this transaction depends on has executed `rank`, or has ended.
-    fn wait_for_rank(&mut self, piece: u16, rank: u16) -> Result<(), Conflict> {
+    /// Waits until everyone that this transaction depends on is past a piece's place, or has ended.
+    fn wait_for_rank(&mut self, place: Place) -> Result<(), Conflict> {
         if self.is_free() || planted(Mutant::Ic3RankNotAwaited) {
             return Ok(());
         }
         let mut at = 0;
         while at < self.dependencies.len() {
             let Dependency { id, .. } = self.dependencies[at];
-            let by_rank = self.options.rendezvous || self.has_edge(piece, id);
-            let there = |progress: Progress| match progress {
-                Progress::Running(executed) => by_rank && executed >= rank,
+            let by_rank = self.options.rendezvous || self.has_edge(place.piece, id);
+            let there = |local: &Self, progress: Progress| match progress {
+                Progress::Running(executed) => by_rank && local.is_past(id, executed, place),
                 _ => true,
             };
-            match self.wait_for(id, there) {
+            match self.wait_for(id, there)? {
                 Progress::Running(_) => at += 1,
                 how => self.ended(at, how)?,
             }
@@ -472,13 +488,7 @@ impl Local {
             return Ok(());
         }
         while let Some(Dependency { id, .. }) = self.dependencies.last().copied() {
-            let how = match self.is_free() {
-                true => self.wait_for_end_or_long(id),
-                false => self.wait_for(id, |progress| !matches!(progress, Progress::Running(_))),
-            };
-            if matches!(how, Progress::Running(_)) {
-                return Err(self.doom(Conflict::TimedOut));
-            }
+            let how = self.wait_for(id, |_, progress| !matches!(progress, Progress::Running(_)))?;
             self.ended(self.dependencies.len() - 1, how)?;
         }
         Ok(())
@@ -486,16 +496,51 @@ impl Local {
 
     /// Waits until another transaction is so far.
     #[inline]
-    fn wait_for(&self, id: Id, there: impl Fn(Progress) -> bool) -> Progress {
+    fn wait_for(&mut self, id: Id, there: impl Fn(&Self, Progress) -> bool) -> Result<Progress, Conflict> {
         let mut progress = self.shared.slots.progress(id);
-        if !there(progress) {
-            let mut watch = Watch::default();
-            spin_until(|| {
-                progress = self.shared.slots.progress(id);
-                there(progress) || watch.goes_on(self, id)
-            });
+        if there(self, progress) {
+            return Ok(progress);
         }
-        progress
+        let patience_ns = match (self.options.interleaving, self.is_transitional) {
+            (Interleaving::Free, _) => datm::PATIENCE_NS,
+            (Interleaving::Constrained, true) => transition::PATIENCE_NS,
+            (Interleaving::Constrained, false) => {
+                let mut watch = Watch::default();
+                wait_until(self.suspender.as_ref(), || {
+                    progress = self.shared.slots.progress(id);
+                    there(self, progress) || watch.goes_on(self, id)
+                });
+                return Ok(progress);
+            }
+        };
+        self.wait_not_for_ever(patience_ns, id, there)
+    }
+
+    /// Waits until another transaction is so far, for a limited time: up to twice as long by chance, so that of those
+    /// who wait for each other one gives up first.
+    fn wait_not_for_ever(
+        &mut self,
+        patience_ns: u64,
+        id: Id,
+        there: impl Fn(&Self, Progress) -> bool,
+    ) -> Result<Progress, Conflict> {
+        /// The same in rounds, where time stands still.
+        const ROUNDS: u32 = 24;
+        let patience_ns = patience_ns + self.random.below(patience_ns);
+        let (begun, mut wait) = (now_ns(), Wait::new());
+        loop {
+            let progress = self.shared.slots.progress(id);
+            if there(self, progress) {
+                return Ok(progress);
+            }
+            if now_ns() - begun > patience_ns || (MODEL && wait.rounds() > ROUNDS) {
+                return Err(self.doom(Conflict::TimedOut));
+            }
+            match &self.suspender {
+                Some(suspender) => suspender.let_others_run(&mut wait),
+                None => wait.pause(),
+            }
+        }
     }
 
     /// A transaction that this one depends on has ended.
@@ -512,17 +557,17 @@ impl Local {
     #[cold]
     fn take_turn(&mut self) -> Result<(), Conflict> {
         self.has_failed = false;
-        let Some((piece, rank)) = self.piece else { return Ok(()) };
-        // Without rendezvous pieces it may have to wait for ends yet; without ranks nobody is next.
-        if !self.options.rendezvous || self.is_free() {
+        let Some(place) = self.piece else { return Ok(()) };
+        // Without rendezvous pieces, and between two plans, it may have to wait yet; without ranks nobody is next.
+        if !self.options.rendezvous || self.is_free() || self.is_transitional {
             return Ok(());
         }
-        self.wait_for_rank(piece, rank)?;
-        let at = rank as usize % TURNS;
+        self.wait_for_rank(place)?;
+        let at = place.rank as usize % TURNS;
         let turn = &self.shared.turns[at];
         loop {
             // Relaxed: only whose turn it is depends on it, nothing else is published here.
-            spin_until(|| turn.load(Ordering::Relaxed) == 0);
+            wait_until(self.suspender.as_ref(), || turn.load(Ordering::Relaxed) == 0);
             if turn.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 break;
             }
@@ -555,7 +600,10 @@ impl Local {
         }
         match self.dependencies.iter_mut().find(|known| known.id == id) {
             Some(known) => known.forces |= forces,
-            None => self.dependencies.push(Dependency { id, forces }),
+            None => {
+                course(self.id().bits(), Course::After(id.bits()));
+                self.dependencies.push(Dependency { id, forces });
+            }
         }
     }
 
@@ -563,23 +611,24 @@ impl Local {
     #[inline(never)]
     fn begin_piece(&mut self, site: PlannedSite, writes: &mut WriteSet) -> Result<(), Conflict> {
         self.end_piece(writes)?;
-        self.piece = Some((site.piece, site.rank));
+        let place = Place { piece: site.piece, rank: site.rank };
+        self.piece = Some(place);
         (self.reads_before, self.gaps_before) = (self.reads.len(), self.gaps.len());
         if site.tracked && !self.options.optimistic_constraint {
-            self.wait_for_rank(site.piece, site.rank)?;
+            self.wait_for_rank(place)?;
         }
         Ok(())
     }
 
     /// Ends the piece that runs: steps 1 to 4 of the module's header.
     fn end_piece(&mut self, writes: &mut WriteSet) -> Result<(), Conflict> {
-        let Some((piece, rank)) = self.piece else { return Ok(()) };
+        let Some(place) = self.piece else { return Ok(()) };
         if self.items.is_empty() && self.fresh.is_empty() && self.piece_gaps.is_empty() {
             self.leave_turn();
             return Ok(());
         }
         work(Work::Checks(self.items.len() + self.fresh.len()));
-        self.wait_for_rank(piece, rank)?;
+        self.wait_for_rank(place)?;
         point("piece");
         self.latch_items(writes)?;
         let gaps = match self.latch_gaps() {
@@ -591,6 +640,14 @@ impl Local {
             }
         };
         point("piece latched");
+        if self.is_transitional
+            && let Some(id) = self.ahead_of_us(place)
+        {
+            self.unlatch_gaps(gaps);
+            self.unlatch_items(self.items.len());
+            self.unlatch_fresh(self.fresh.len());
+            return Err(self.give_way(id));
+        }
         let bit = 1 << (self.worker % 64);
         for seen in &self.piece_gaps.looks()[..gaps] {
             if !planted(Mutant::Ic3ScanLeavesNoBit) {
@@ -609,11 +666,11 @@ impl Local {
         for fresh in &fresh {
             self.enter_fresh(*fresh, writes);
         }
-        self.count(piece, self.dependencies.len() > alone);
+        self.count(place.piece, self.dependencies.len() > alone);
         // Before the latches are let go: who finds our bit in a gap must find our rank.
-        self.shared.slots.advance(self.id(), rank);
+        self.shared.slots.advance(self.id(), Executed::new(place.rank, self.lane));
         self.has_shown = true;
-        note(|| format!("has executed rank {rank}"));
+        note(|| format!("has executed rank {}", place.rank));
         self.unlatch_gaps(gaps);
         for item in &items {
             if !item.double {
@@ -731,6 +788,14 @@ impl Local {
         Ok(())
     }
 
+    /// Whether what the piece has read, entered nowhere yet, is still so.
+    fn piece_stands(&self) -> Result<(), Conflict> {
+        if self.items.iter().any(|item| item.reads && !item.at.still(item.value)) {
+            return Err(Conflict::ReadChanged);
+        }
+        self.piece_gaps.validate()
+    }
+
     /// Lets go of the first `latched` items, unchanged.
     fn unlatch_items(&mut self, latched: usize) {
         for item in &mut self.items[..latched] {
@@ -750,10 +815,10 @@ impl Local {
     /// Makes items of the records that the piece has added, like those of any other record.
     #[cold]
     fn take_fresh_as_others(&mut self) {
-        for Fresh { record, layout, write } in self.fresh.drain(..) {
-            for group in 0..layout.groups.len() {
+        for fresh in self.fresh.drain(..) {
+            let Fresh { layout, write, .. } = fresh;
+            for at in fresh.groups() {
                 // Its value version was 0 when it was added, and anybody's write would have raised it.
-                let at = Accessed::new(record, group);
                 self.items.push(Item { reads: true, writes: true, write, ..Item::new(at, layout) });
             }
         }
@@ -977,6 +1042,7 @@ impl Local {
         self.leave_turn();
         if self.running == Running::Pieces {
             self.shared.slots.end(self.id(), committed);
+            course(self.id().bits(), if committed { Course::Committed } else { Course::Aborted });
         }
         self.running = Running::Closure;
         self.piece = None;
@@ -1028,6 +1094,8 @@ impl Protocol for Ic3 {
             generation: 0,
             running: Running::Closure,
             plan: None,
+            lane: 0,
+            is_transitional: false,
             planned: None,
             site: 0,
             wish: None,
@@ -1057,6 +1125,7 @@ impl Protocol for Ic3 {
             order: Vec::new(),
             last: 0,
             random: Random::new(worker as u64),
+            suspender: None,
         }
     }
 
@@ -1084,9 +1153,15 @@ impl Protocol for Ic3 {
         options.tracking
     }
 
+    fn suspend_by(local: &mut Local, suspender: Option<Suspender>) {
+        local.suspender = suspender;
+    }
+
     #[inline]
     fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) -> bool {
         if local.plan.as_ref().is_none_or(|known| !Arc::ptr_eq(known, plan)) {
+            local.lane = plan.lane;
+            local.is_transitional = plan.is_transitional && !local.is_free();
             local.plan = Some(Arc::clone(plan));
             local.met_at.clear();
             local.met_at.resize(plan.vertices(), (0, 0));
@@ -1103,7 +1178,7 @@ impl Protocol for Ic3 {
         }
         local.generation += 1;
         local.running = Running::Pieces;
-        local.shared.slots.begin(local.id(), of_type);
+        local.shared.slots.begin(local.id(), of_type, local.lane);
         true
     }
 
@@ -1124,7 +1199,7 @@ impl Protocol for Ic3 {
             local.tracked = false;
             return Ok(Arrived { another_piece: false, remembered: true });
         };
-        let another_piece = local.is_free() || local.piece.is_none_or(|(piece, _)| piece != site.piece);
+        let another_piece = local.is_free() || local.piece.is_none_or(|place| place.piece != site.piece);
         if local.has_failed {
             local.take_turn()?;
         }
@@ -1267,7 +1342,6 @@ impl Protocol for Ic3 {
             return;
         }
         let slots = local.shared.slots.len();
-        let rank = if local.is_free() { 0 } else { local.piece.map_or(0, |(_, rank)| rank) };
         let mut running = 0;
         for bit in (0..64).filter(|bit| scanners & (1 << bit) != 0) {
             for slot in (bit..slots).step_by(64) {
@@ -1276,10 +1350,11 @@ impl Protocol for Ic3 {
                 if slot == local.worker || planted(Mutant::Ic3InsertIgnoresScanners) {
                     continue;
                 }
-                // What a call inserts untracked, nobody scans tracked.
-                if local.running == Running::Closure {
+                // What is not tracked takes effect at the commit: then no scanner may run. What a call inserts so,
+                // nobody scans tracked under its own plan, but maybe under a neighbouring one.
+                if !local.tracked {
                     local.met.push(id);
-                } else if local.tracked && executed >= rank {
+                } else if local.is_free() || local.may_come_before(id, executed) {
                     local.depend(id, false);
                 }
             }
@@ -1313,12 +1388,14 @@ impl Protocol for Ic3 {
         let newest_write = local.lock(writes).map_err(|conflict| local.failed(conflict, env.clock))?;
         point("locked");
         let epoch = env.commit_epoch();
-        let own = |record, group| writes.covers(record, group);
-        local.reads.validate(own).map_err(|conflict| local.failed(conflict, env.clock))?;
-        local.gaps.validate().map_err(|conflict| local.doom(conflict))?;
+        // Before the reads are validated: one who ends after that may have changed what was read, and has not seen
+        // what this one inserts (found by the search: ic3/84715).
         if !local.met_have_ended() {
             return Err(local.doom(Conflict::Accessed));
         }
+        let own = |record, group| writes.covers(record, group);
+        local.reads.validate(own).map_err(|conflict| local.failed(conflict, env.clock))?;
+        local.gaps.validate().map_err(|conflict| local.doom(conflict))?;
         point("validated");
         let newest = newest_write.max(local.reads.newest());
         let time = newest.max(local.last).max(stamp::floor(epoch)) + 1;
@@ -1357,10 +1434,7 @@ impl Protocol for Ic3 {
         // It waits for others to end, and the piece that runs will not be entered.
         local.leave_turn();
         // What the piece that runs has read is still so, and what it was read from commits.
-        if local.items.iter().any(|item| item.reads && !item.at.still(item.value)) {
-            return Err(Conflict::ReadChanged);
-        }
-        local.piece_gaps.validate()?;
+        local.piece_stands()?;
         fence(Ordering::SeqCst);
         local.reads.validate(|_, _| false).map_err(|conflict| local.doom(conflict))?;
         local.gaps.validate().map_err(|conflict| local.doom(conflict))?;
@@ -1380,7 +1454,12 @@ impl Protocol for Ic3 {
         }
         last_writers.into_iter().for_each(|id| local.depend(id, true));
         local.wait_for_ends()?;
-        // What they have committed may be what an untracked access did not find.
+        // What they have committed may be what an untracked access did not find, or what the piece that runs was too
+        // early for: it may have executed before one that this transaction comes after, and is not entered.
+        if !planted(Mutant::Ic3VerdictBeforeWait) {
+            local.piece_stands()?;
+        }
+        fence(Ordering::SeqCst);
         local.reads.validate(|_, _| false).map_err(|conflict| local.doom(conflict))?;
         local.gaps.validate().map_err(|conflict| local.doom(conflict))
     }
@@ -1399,7 +1478,7 @@ impl Protocol for Ic3 {
         _: &Gap,
         spare: impl FnOnce() -> bool,
     ) -> Seal {
-        let now = clock.now();
+        let from = clock.commits_from();
         // The access words before the latches; a table has at most so many groups.
         let mut before = [0; GroupSet::BITS as usize];
         let (mut latched, mut outcome) = (0, Seal::Sealed);
@@ -1414,7 +1493,7 @@ impl Protocol for Ic3 {
             let stamp = at.stamp().load(Ordering::Relaxed);
             // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a past, has
             // a greater stamp.
-            let old = !stamp::is_locked(stamp) && stamp::epoch(stamp) < now;
+            let old = !stamp::is_locked(stamp) && stamp::epoch(stamp) < from;
             outcome = match at.newest() {
                 Some(_) => Seal::Busy,
                 None if !stamp::is_absent(stamp) => Seal::Live,

@@ -5,9 +5,11 @@
 //! ended (PITFALLS X3).
 //!
 //! ```text
-//!   status   63 ........ 16   15 ....... 1   0
-//!            generation       rank done      ended
+//!   status   63 ........ 16   15 ....... 2   1      0
+//!            generation       rank done      lane   ended
 //! ```
+//!
+//! The *lane* says which plan's ranks these are; it changes with each change of the plan ([`super::transition`]).
 //!
 //! The rank is that of the last piece *executed*: never of the next, and never "all", because a transaction
 //! whose own pieces are done may still depend on one that is not (PITFALLS I3). So an ended transaction
@@ -20,6 +22,7 @@
 
 use crate::sync::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
+use std::fmt;
 
 /// A transaction: a slot and a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +58,39 @@ impl Id {
     }
 }
 
+/// The rank up to which a transaction has executed pieces, and in which plan's numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Executed(u16);
+
+impl Executed {
+    pub fn new(rank: u16, lane: u16) -> Self {
+        Self(rank << 1 | lane)
+    }
+
+    pub fn rank(self) -> u16 {
+        self.0 >> 1
+    }
+
+    pub fn lane(self) -> u16 {
+        self.0 & 1
+    }
+
+    fn of(status: u64) -> Self {
+        Self(((status & 0xFFFF) >> 1) as u16)
+    }
+}
+
+impl fmt::Debug for Executed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of lane {}", self.rank(), self.lane())
+    }
+}
+
 /// How far a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It runs, and has executed pieces up to this rank.
-    Running(u16),
+    /// It runs.
+    Running(Executed),
     /// It has committed.
     Committed,
     /// It has aborted, or nobody knows any more.
@@ -98,17 +129,16 @@ impl Slots {
         self.0.len()
     }
 
-    /// Begins a transaction of the slot's owner.
-    pub fn begin(&self, id: Id, of_type: usize) {
-        let slot = &self.0[id.slot()];
-        slot.of_type.store(of_type as u64, Ordering::Relaxed);
-        // Release: who sees the generation sees its type.
-        slot.status.store(id.generation() << GENERATION, Ordering::Release);
+    /// Begins a transaction of the slot's owner, whose ranks are of that lane.
+    pub fn begin(&self, id: Id, of_type: usize, lane: u16) {
+        self.0[id.slot()].of_type.store(of_type as u64, Ordering::Relaxed);
+        // Release in there: who sees the generation sees its type.
+        self.advance(id, Executed::new(0, lane));
     }
 
-    /// It has executed a piece of that rank. Release: and what that piece put into lists.
-    pub fn advance(&self, id: Id, rank: u16) {
-        let status = id.generation() << GENERATION | u64::from(rank) << 1;
+    /// It has executed a piece. Release: and what that piece put into lists.
+    pub fn advance(&self, id: Id, executed: Executed) {
+        let status = id.generation() << GENERATION | u64::from(executed.0) << 1;
         self.0[id.slot()].status.store(status, Ordering::Release);
     }
 
@@ -132,7 +162,7 @@ impl Slots {
         // Acquire: pairs with the stores above.
         let status = slot.status.load(Ordering::Acquire);
         if status >> GENERATION == id.generation() && status & ENDED == 0 {
-            return Progress::Running(((status & 0xFFFF) >> 1) as u16);
+            return Progress::Running(Executed::of(status));
         }
         // Acquire, then the status again: had we read the bit of a generation that has taken this one's place,
         // we would see that it has begun.
@@ -141,13 +171,13 @@ impl Slots {
         if aborted || now - id.generation() >= KNOWN { Progress::Aborted } else { Progress::Committed }
     }
 
-    /// The transaction that runs in a slot, and the rank that it has executed.
+    /// The transaction that runs in a slot, and what it has executed.
     #[inline]
-    pub fn running(&self, slot: usize) -> Option<(Id, u16)> {
+    pub fn running(&self, slot: usize) -> Option<(Id, Executed)> {
         // Acquire: as above.
         let status = self.0[slot].status.load(Ordering::Acquire);
         let id = Id::new(slot, status >> GENERATION);
-        (status & ENDED == 0).then_some((id, ((status & 0xFFFF) >> 1) as u16))
+        (status & ENDED == 0).then_some((id, Executed::of(status)))
     }
 
     /// The type of a transaction that runs; of a later one, if it has ended meanwhile.
@@ -164,16 +194,18 @@ mod tests {
     fn outcomes_are_known_for_a_while() {
         let slots = Slots::new(2);
         let id = |generation| Id::new(1, generation);
-        slots.begin(id(1), 0);
-        assert_eq!(slots.progress(id(1)), Progress::Running(0));
-        slots.advance(id(1), 3);
-        assert_eq!(slots.progress(id(1)), Progress::Running(3));
-        assert_eq!(slots.running(1), Some((id(1), 3)));
+        slots.begin(id(1), 0, 1);
+        assert_eq!(slots.progress(id(1)), Progress::Running(Executed::new(0, 1)));
+        let executed = Executed::new(3, 1);
+        slots.advance(id(1), executed);
+        assert_eq!(slots.progress(id(1)), Progress::Running(executed));
+        assert_eq!(slots.running(1), Some((id(1), executed)));
+        assert_eq!((executed.rank(), executed.lane()), (3, 1));
         slots.end(id(1), true);
         assert_eq!((slots.progress(id(1)), slots.running(1)), (Progress::Committed, None));
         for generation in 2..200 {
-            slots.begin(id(generation), 0);
-            assert_eq!(slots.progress(id(generation)), Progress::Running(0));
+            slots.begin(id(generation), 0, 0);
+            assert_eq!(slots.progress(id(generation)), Progress::Running(Executed::new(0, 0)));
             slots.end(id(generation), generation % 3 != 0);
         }
         for generation in 1..200 {

@@ -24,7 +24,7 @@ use super::directory::{Cache, Directory, Kind, Map};
 use super::htm::{self, Mode};
 use super::schedule::{Event, Fate, Schedule, Scheduler, When, Who};
 use super::trace::{Names, Observed, Observer, What};
-use crate::sync::Work;
+use crate::sync::{Course, Work};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell, RefMut};
@@ -52,7 +52,12 @@ pub struct Settings {
     pub observer: Option<Observer>,
     /// Is told of every transaction that cannot fail any more.
     pub decided: Option<Decided>,
+    /// Is told which transactions come after which, by protocols that know it.
+    pub follower: Option<Follower>,
 }
+
+/// Is told of a transaction's place among others.
+pub type Follower = Box<dyn FnMut(u64, Course)>;
 
 /// Is told by whom a transaction was decided to commit, and at which time.
 pub type Decided = Box<dyn FnMut(Option<Who>, u64)>;
@@ -68,6 +73,7 @@ impl Default for Settings {
             stack_bytes: 256 << 10,
             observer: None,
             decided: None,
+            follower: None,
         }
     }
 }
@@ -184,6 +190,7 @@ pub(super) struct Machine {
     stack_bytes: usize,
     observer: RefCell<Option<Observer>>,
     decided: RefCell<Option<Decided>>,
+    follower: RefCell<Option<Follower>>,
     pub observing: Cell<bool>,
     pub names: RefCell<Names>,
 }
@@ -337,14 +344,23 @@ impl Inside {
 
     fn wake_watchers(&mut self, line: u32, by: usize, done: u64) {
         let Some(watchers) = self.watchers.remove(&line) else { return };
+        // Who writes the line that he watches himself, say with an exchange that fails, goes on watching it.
+        let mut himself = false;
         for core in watchers {
-            if core == by || !self.cores[core].watched.contains(&line) {
+            if !self.cores[core].watched.contains(&line) {
+                continue;
+            }
+            if core == by {
+                himself = true;
                 continue;
             }
             self.cores[core].written = true;
             if let State::Parked { what: Awaited::Line, .. } = self.cores[core].state {
                 self.make_ready(core, done);
             }
+        }
+        if himself {
+            self.watchers.insert(line, vec![by]);
         }
     }
 
@@ -463,8 +479,17 @@ pub(super) fn label(who: Option<Who>) -> String {
 
 impl Machine {
     fn new(settings: Settings) -> Self {
-        let Settings { topology, costs, schedule, events, steps_max, stack_bytes, observer, decided } =
-            settings;
+        let Settings {
+            topology,
+            costs,
+            schedule,
+            events,
+            steps_max,
+            stack_bytes,
+            observer,
+            decided,
+            follower,
+        } = settings;
         Self {
             inside: RefCell::new(Inside {
                 cores: Vec::new(),
@@ -496,6 +521,7 @@ impl Machine {
             observing: Cell::new(observer.is_some()),
             observer: RefCell::new(observer),
             decided: RefCell::new(decided),
+            follower: RefCell::new(follower),
             names: RefCell::new(Names::default()),
         }
     }
@@ -510,6 +536,13 @@ impl Machine {
         };
         if let Some(observer) = self.observer.borrow_mut().as_mut() {
             observer(&Observed { step, clock, who, what });
+        }
+    }
+
+    /// Something about a transaction's place among others.
+    pub fn course(&self, transaction: u64, course: Course) {
+        if let Some(tell) = self.follower.borrow_mut().as_mut() {
+            tell(transaction, course);
         }
     }
 

@@ -24,11 +24,13 @@ pub use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 pub use blocking::{Condvar, Mutex, MutexGuard, WaitTimeoutResult, thread};
 pub use costs::{Costs, Counts, Topology};
 pub use directory::Kind;
-pub use machine::{Decided, Failure, Settings, clock, costs, counts, free, simulate, simulated, steps};
+pub use machine::{
+    Decided, Failure, Follower, Settings, clock, costs, counts, free, simulate, simulated, steps,
+};
 pub use schedule::{Event, Fate, Schedule, When, Who};
 pub use trace::{Observed, Observer, What};
 
-use super::Work;
+use super::{Course, Work};
 use machine::{Awaited, machine};
 use std::sync::atomic::Ordering;
 
@@ -109,6 +111,14 @@ pub fn point(name: &'static str) {
 pub fn decided(time: u64) {
     if let Some(machine) = machine() {
         machine.decided(time);
+    }
+}
+
+/// Tells whoever drives the simulation of a transaction's place among others; both by numbers that no other has.
+#[inline(always)]
+pub fn course(transaction: u64, course: Course) {
+    if let Some(machine) = machine() {
+        machine.course(transaction, course);
     }
 }
 

@@ -1,0 +1,122 @@
+//! While the plan changes: who has executed what, in whose order.
+//!
+//! **Problem** (IC3 §4.5). When procedures are registered or removed, their types are cut anew. A transaction of the
+//! plan before and one of the plan after do not wait for each other's pieces, since the one's are not the
+//! other's, and could come in two orders: then each would wait for the other to commit first.
+//!
+//! **Mechanism.** Between the two comes a *transitional* plan. First it takes the old plan's place; when all
+//! that began under the old one have ended, the new plan takes its place. So only neighbours meet, and who runs
+//! under the transitional plan keeps to both. His pieces are whole pieces of each of the two: the *sub-pieces*
+//! that one of them has inside such a piece execute, are checked and entered together, at one moment. That is as
+//! if each had been executed in its turn just then, provided that whoever comes before this one at an early
+//! sub-piece is past the last of them too. So a piece looks, with all its latches in hand, whether those it is
+//! about to come after are; if one is not, the piece gives way, waits for him, and executes again
+//! ([`Local::ahead_of_us`]).
+//!
+//! **Ranks** are numbers within a plan. A slot tells them in the plan's *lane*; old and transitional plan share
+//! one, the new plan has the other.
+//!
+//! | who waits, before its piece | for whom | until he has executed |
+//! |---|---|---|
+//! | old | old, transitional | the piece's rank |
+//! | transitional | old, transitional | its rank in the old plan, and all up to its rank in the new one ([`Bridge`]) |
+//! | transitional | new | its rank in the new plan |
+//! | new | transitional | all up to its rank ([`Bridge`]) |
+//! | new | new | its rank |
+//!
+//! **No circle.** The waits of one plan alone cannot make one. The orders of two plans may differ in what is not
+//! related in either, so those of both together can; but then somebody in it runs under the transitional plan. So he
+//! waits for a limited time, and aborts.
+//!
+//! **Where we leave the paper.** There a sub-piece learns at its own end on whom it depends, and waits for them
+//! before the next. Here it learns so at the end of the whole piece. Tests: `procedures_come_and_go`; the search
+//! with faults `change`; and that nobody waits in vain, `plans_change_and_nobody_aborts`.
+
+use super::slots::{Executed, Id, Progress};
+use super::{Conflict, Local, Place};
+
+/// After how long a wait under a transitional plan is given up.
+pub(super) const PATIENCE_NS: u64 = 2_000_000;
+
+impl Local {
+    /// Whether another transaction is past the place of a piece.
+    #[inline(always)]
+    pub(super) fn is_past(&self, id: Id, executed: Executed, place: Place) -> bool {
+        if executed.lane() == self.lane && !self.is_transitional {
+            executed.rank() >= place.rank
+        } else {
+            self.is_past_in_both(id, executed, place)
+        }
+    }
+
+    #[cold]
+    fn is_past_in_both(&self, id: Id, executed: Executed, place: Place) -> bool {
+        let rank = self.rank_after(place);
+        let bridged = || {
+            let bridge = self.plan.as_ref().and_then(|plan| plan.bridge.as_ref());
+            // If it has ended meanwhile the type may be another's; then whatever is said of it is right.
+            bridge.is_some_and(|bridge| {
+                bridge.has_executed(self.shared.slots.of_type(id), executed.rank(), rank)
+            })
+        };
+        match (self.is_transitional, executed.lane() == self.lane) {
+            (true, true) => executed.rank() >= place.rank && bridged(),
+            (true, false) => executed.rank() >= rank,
+            (false, _) => bridged(),
+        }
+    }
+
+    /// The rank of a piece in the plan after a transitional one; its own elsewhere.
+    fn rank_after(&self, place: Place) -> u16 {
+        let piece = self.planned.as_ref().and_then(|planned| planned.pieces.get(usize::from(place.piece)));
+        piece.map_or(place.rank, |piece| piece.rank_after)
+    }
+
+    /// Whether another may have executed what the site where we are has a C-edge with.
+    pub(super) fn may_come_before(&self, id: Id, executed: Executed) -> bool {
+        let Some((place, site)) = self.piece.zip(self.planned(self.site)) else { return true };
+        match self.is_transitional {
+            true => executed.rank() >= site.own_ranks[usize::from(executed.lane() != self.lane)],
+            false => self.is_past(id, executed, place),
+        }
+    }
+
+    /// Under a transitional plan and with all latches in hand: somebody whom the piece would come after and who is
+    /// not past all that it consists of.
+    #[cold]
+    pub(super) fn ahead_of_us(&self, place: Place) -> Option<Id> {
+        if std::env::var_os("NO_AHEAD").is_some() {
+            return None;
+        }
+        let after = self.rank_after(place);
+        let behind = |executed: Executed| {
+            executed.rank() < if executed.lane() == self.lane { place.rank } else { after }
+        };
+        for item in self.items.iter().filter(|item| !item.double) {
+            let mut older = item.at.newest();
+            while let Some(accessor) = older {
+                let id = accessor.id();
+                let comes_first = item.writes || accessor.writes();
+                if comes_first
+                    && id != self.id()
+                    && let Progress::Running(executed) = self.shared.slots.progress(id)
+                    && behind(executed)
+                {
+                    return Some(id);
+                }
+                if accessor.writes() {
+                    break;
+                }
+                older = accessor.older();
+            }
+        }
+        None
+    }
+
+    /// The piece gives way to another, and comes after it.
+    #[cold]
+    pub(super) fn give_way(&mut self, id: Id) -> Conflict {
+        self.depend(id, false);
+        Conflict::Accessed
+    }
+}

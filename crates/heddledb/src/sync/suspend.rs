@@ -1,0 +1,197 @@
+//! Several tasks on one thread, of which each goes on where another waits (IC3 §5.2, suspend-wait).
+//!
+//! A task is a coroutine with a stack of its own. While it waits for another transaction it lets the next one
+//! run ([`Suspender::wait_until`]), and looks again when it is its turn. Who waits for a structure (a latch)
+//! spins: such a wait ends within some instructions of another thread, and no task is suspended while it has one
+//! in hand.
+
+use super::{Wait, spin_until};
+use corosensei::stack::{DefaultStack, Stack};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::cell::Cell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::thread;
+
+/// Bytes of a task's stack; only what is touched takes memory.
+const STACK_BYTES: usize = 1 << 20;
+
+/// Suspends the task that it was made for.
+#[derive(Clone)]
+pub struct Suspender(Arc<Task>);
+
+/// What is known of a task.
+struct Task {
+    /// Null unless the task's body runs.
+    yielder: AtomicPtr<Yielder<bool, bool>>,
+    /// The addresses of its stack.
+    stack: Range<usize>,
+}
+
+impl Suspender {
+    /// Waits until `condition` holds, whose only reason to change is a write by another task or thread; the thread's
+    /// other tasks run meanwhile. Where it is called by somebody else than its task, it spins.
+    pub fn wait_until(&self, mut condition: impl FnMut() -> bool) {
+        let mut in_vain = false;
+        while !condition() {
+            if !self.suspend(in_vain) {
+                return spin_until(condition);
+            }
+            in_vain = true;
+        }
+    }
+
+    /// Lets the thread's other tasks run for a turn, or pauses where there is nobody to be suspended.
+    pub fn let_others_run(&self, wait: &mut Wait) {
+        if !self.suspend(false) {
+            wait.pause();
+        }
+    }
+
+    /// Lets the others run; `in_vain` if it has looked again since and still waits. False if that cannot be,
+    /// because this is not the stack of its task.
+    fn suspend(&self, in_vain: bool) -> bool {
+        let here = Cell::new(0u8);
+        let address = here.as_ptr().addr();
+        // Relaxed: only the task's own thread sees its stack, so it has written this itself.
+        let yielder = self.0.yielder.load(Ordering::Relaxed);
+        if yielder.is_null() || !self.0.stack.contains(&address) {
+            return false;
+        }
+        // SAFETY: it is not null, so the task's body has begun and has not returned; the body's frame, in which
+        // the yielder lives, is on the stack that we are on. Nobody else runs on that stack, so we are the
+        // coroutine that it suspends.
+        unsafe { (*yielder).suspend(in_vain) };
+        true
+    }
+}
+
+impl std::fmt::Debug for Suspender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Suspender")
+    }
+}
+
+/// Runs tasks on this thread, in turns, until all have ended. Returns what each came to, in their order; the
+/// first panic goes on in the caller when the others have ended.
+///
+/// # Errors
+/// Those of the system, when it has no memory for a stack.
+pub fn interleave<R>(tasks: Vec<impl FnOnce(Suspender) -> R>) -> std::io::Result<Vec<R>> {
+    let stacks = tasks.iter().map(|_| DefaultStack::new(STACK_BYTES)).collect::<Result<Vec<_>, _>>()?;
+    let mut outcomes: Vec<Option<thread::Result<R>>> = tasks.iter().map(|_| None).collect();
+    let mut running = Vec::new();
+    for (number, (task, stack)) in tasks.into_iter().zip(stacks).enumerate() {
+        let known = Arc::new(Task {
+            yielder: AtomicPtr::new(std::ptr::null_mut()),
+            stack: stack.limit().get()..stack.base().get(),
+        });
+        let body = move |yielder: &Yielder<bool, bool>, _: bool| {
+            // Relaxed: see `suspend`.
+            known.yielder.store(std::ptr::from_ref(yielder).cast_mut(), Ordering::Relaxed);
+            let suspender = Suspender(Arc::clone(&known));
+            let outcome = catch_unwind(AssertUnwindSafe(|| task(suspender)));
+            known.yielder.store(std::ptr::null_mut(), Ordering::Relaxed);
+            outcome
+        };
+        // SAFETY: what the body borrows outlives this function, and no coroutine does: the loop below drives
+        // each to its end, and nothing in it panics, since the bodies catch their panics.
+        let coroutine = unsafe { Coroutine::with_stack_unchecked(stack, body) };
+        running.push((number, coroutine));
+    }
+    let mut wait = Wait::new();
+    while !running.is_empty() {
+        let mut all_in_vain = true;
+        running.retain_mut(|(number, coroutine)| match coroutine.resume(false) {
+            CoroutineResult::Yield(in_vain) => {
+                all_in_vain &= in_vain;
+                true
+            }
+            CoroutineResult::Return(outcome) => {
+                (outcomes[*number], all_in_vain) = (Some(outcome), false);
+                false
+            }
+        });
+        // Nobody here can go on: the processor is for those that they wait for.
+        match all_in_vain {
+            true => wait.pause(),
+            false => wait = Wait::new(),
+        }
+    }
+    let mut results = Vec::new();
+    for outcome in outcomes.into_iter().flatten() {
+        match outcome {
+            Ok(result) => results.push(result),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn a_task_runs_while_another_waits() {
+        let (told, order) = (Cell::new(0), RefCell::new(Vec::new()));
+        let task = |number: u32| {
+            let (told, order) = (&told, &order);
+            move |suspender: Suspender| {
+                // Each waits for the one after it.
+                suspender.wait_until(|| told.get() == 3 - number);
+                order.borrow_mut().push(number);
+                told.set(told.get() + 1);
+                number * 10
+            }
+        };
+        let results = interleave((0..4).map(task).collect()).unwrap();
+        assert_eq!(results, [0, 10, 20, 30]);
+        assert_eq!(*order.borrow(), [3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn the_others_end_before_a_panic_goes_on() {
+        let ended = Cell::new(0);
+        let task = |number: u32| {
+            let ended = &ended;
+            move |suspender: Suspender| {
+                assert_ne!(number, 1, "the second task panics");
+                let mut looks = 0;
+                suspender.wait_until(|| {
+                    looks += 1;
+                    looks > 3
+                });
+                ended.set(ended.get() + 1);
+            }
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| interleave((0..3).map(task).collect())));
+        assert!(outcome.is_err() && ended.get() == 2);
+    }
+
+    /// One that is kept too long, used on another thread or on another's stack suspends nobody.
+    #[test]
+    fn only_the_own_task_is_suspended() {
+        let kept: RefCell<Vec<Suspender>> = RefCell::new(Vec::new());
+        let task = |number: usize| {
+            let kept = &kept;
+            move |suspender: Suspender| {
+                kept.borrow_mut().push(suspender.clone());
+                let others =
+                    kept.borrow().iter().filter(|other| !Arc::ptr_eq(&other.0, &suspender.0)).count();
+                assert_eq!(others, number);
+                let first = kept.borrow()[0].clone();
+                assert_eq!(first.suspend(false), number == 0);
+                thread::scope(|scope| {
+                    let elsewhere = scope.spawn(|| suspender.suspend(false));
+                    assert!(!elsewhere.join().unwrap());
+                });
+            }
+        };
+        interleave((0..2).map(task).collect()).unwrap();
+        assert!(!kept.borrow()[0].suspend(false) && !kept.borrow()[1].suspend(false));
+    }
+}

@@ -1,0 +1,114 @@
+//! Several sessions on one thread: what waits for another transaction lets the next one run.
+
+use heddledb::protocol::{Ic3, Silo};
+use heddledb::{Database, Error, Protocol, ReadTransaction, Result, Table, Transaction, procedure};
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+struct Account {
+    #[key]
+    id: u64,
+    balance: i64,
+}
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+struct Total {
+    #[key]
+    id: u64,
+    sum: i64,
+}
+
+#[procedure]
+fn deposit(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<i64> {
+    let balance = tx.update_columns(id, Account::balance, |balance| {
+        *balance += amount;
+        *balance
+    })?;
+    let sum = tx.update_columns(1, Total::sum, |sum| {
+        *sum += amount;
+        *sum
+    })?;
+    Ok(balance + sum)
+}
+
+const ACCOUNTS: u64 = 2;
+
+fn database<P: Protocol>() -> Database<P> {
+    let db = Database::builder().protocol::<P>().procedure::<Deposit>().open().unwrap();
+    let fill = |tx: &mut heddledb::Txn<P>| {
+        tx.insert(Total { id: 1, sum: 0 })?;
+        (0..ACCOUNTS).try_for_each(|id| tx.insert(Account { id, balance: 0 }))
+    };
+    db.session().unwrap().run(fill).unwrap();
+    db
+}
+
+fn total<P: Protocol>(db: &Database<P>) -> (i64, i64) {
+    let look = |tx: &mut heddledb::Txn<P>| {
+        let sum = tx.get_columns(1, Total::sum)?.unwrap_or(0);
+        let mut balances = 0;
+        for id in 0..ACCOUNTS {
+            balances += tx.get_columns(id, Account::balance)?.unwrap_or(0);
+        }
+        Ok((sum, balances))
+    };
+    db.session().unwrap().run(look).unwrap()
+}
+
+/// Two threads, each with a crew, on rows that all of them write.
+fn everybody_deposits<P: Protocol>() {
+    const CALLS: i64 = 400;
+    const CREW: usize = 5;
+    let db = database::<P>();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let worked = db.crew(CREW, |number, session| {
+                    for call in 0..CALLS as u64 {
+                        session.call(Deposit, ((number as u64 + call) % ACCOUNTS, 1)).unwrap();
+                    }
+                    number
+                });
+                assert_eq!(worked.unwrap(), (0..CREW).collect::<Vec<_>>());
+            });
+        }
+    });
+    let all = 2 * CREW as i64 * CALLS;
+    assert_eq!(total(&db), (all, all));
+}
+
+#[test]
+fn crews_deposit_under_ic3() {
+    everybody_deposits::<Ic3>();
+}
+
+#[test]
+fn crews_deposit_under_silo() {
+    everybody_deposits::<Silo>();
+}
+
+/// A session that waits does not keep the thread from the one that it waits for.
+#[test]
+fn who_waits_lets_the_one_he_waits_for_run() {
+    let db = database::<Ic3>();
+    let order = std::cell::RefCell::new(Vec::new());
+    let outcomes = db.crew(3, |number, session| {
+        for _ in 0..50 {
+            session.call(Deposit, (0, 1))?;
+            order.borrow_mut().push(number);
+        }
+        Ok::<(), Error>(())
+    });
+    outcomes.unwrap().into_iter().for_each(|outcome| outcome.unwrap());
+    assert_eq!(total(&db), (150, 150));
+    let order = order.into_inner();
+    assert!(order.windows(2).filter(|pair| pair[0] != pair[1]).count() > 50, "they take turns: {order:?}");
+}
+
+#[test]
+fn a_crew_has_as_many_sessions_as_there_are() {
+    let db = Database::builder().sessions(2).open().unwrap();
+    assert_eq!(db.crew(2, |number, _| number).unwrap(), [0, 1]);
+    let error = db.crew(3, |_, _| ()).unwrap_err().to_string();
+    assert!(error.contains("session"), "{error}");
+    assert!(db.session().is_ok(), "those it had taken are back");
+}
