@@ -46,6 +46,7 @@ conformance! {
     tictoc_sorted TicTocSorted;
     no_wait NoWait;
     wait_die WaitDie;
+    hekaton Hekaton;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;
     chopping_2pl Chopping2pl;

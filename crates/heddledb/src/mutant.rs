@@ -37,6 +37,16 @@ pub enum Mutant {
     LockingUpgradeNotTaken,
     LockingSharedDespiteWriter,
     LockingWriteLockNotTaken,
+    // Hekaton.
+    HekatonReadsNewest,
+    HekatonWriteNotLocked,
+    HekatonReadsNotValidated,
+    HekatonGapsNotValidated,
+    HekatonVersionNotKept,
+    HekatonPreparingIgnored,
+    HekatonDependencyIgnored,
+    HekatonEndBeforePreparing,
+    HekatonCutTooMuch,
     // IC3.
     Ic3RankNotAwaited,
     Ic3CommitOrderIgnored,
@@ -102,6 +112,15 @@ impl Mutant {
         Self::LockingUpgradeNotTaken,
         Self::LockingSharedDespiteWriter,
         Self::LockingWriteLockNotTaken,
+        Self::HekatonReadsNewest,
+        Self::HekatonWriteNotLocked,
+        Self::HekatonReadsNotValidated,
+        Self::HekatonGapsNotValidated,
+        Self::HekatonVersionNotKept,
+        Self::HekatonPreparingIgnored,
+        Self::HekatonDependencyIgnored,
+        Self::HekatonEndBeforePreparing,
+        Self::HekatonCutTooMuch,
         Self::Ic3RankNotAwaited,
         Self::Ic3CommitOrderIgnored,
         Self::Ic3AbortNotFollowed,
@@ -146,6 +165,10 @@ impl Mutant {
                 | Self::TicTocSafeAtEqual
                 | Self::TicTocFailedRaiseTrusted
                 | Self::SiloEpochBeforeLocks
+                | Self::HekatonPreparingIgnored
+                | Self::HekatonDependencyIgnored
+                | Self::HekatonEndBeforePreparing
+                | Self::HekatonCutTooMuch
                 | Self::Ic3RankNotAwaited
                 | Self::Ic3CommitOrderIgnored
                 | Self::Ic3ReadersNotAwaited

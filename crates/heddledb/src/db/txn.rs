@@ -445,7 +445,7 @@ impl<P: Protocol> Txn<P> {
     pub(super) fn commit_writes(&mut self) -> Result<bool> {
         let worker = &mut *self.worker;
         let env = Env { clock: &self.db.clock, worker: worker.number, epoch: self.epoch };
-        let Worker { local, writes, arena, superseded, .. } = worker;
+        let Worker { local, writes, arena, superseded, garbage, .. } = worker;
         let log = self.db.logging();
         if let Some(log) = log
             && !writes.is_empty()
@@ -453,7 +453,7 @@ impl<P: Protocol> Txn<P> {
             log.check().and_then(|()| fits(writes))?;
         }
         let log = log.map(|log| (&**log, env.worker));
-        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, log);
+        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, garbage.live(), log);
         point("commit");
         let outcome = P::commit(local, env, &mut commit);
         let log_is_long = commit.log_is_long();

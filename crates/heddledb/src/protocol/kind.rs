@@ -4,7 +4,9 @@
 //! over the protocol, so the choice is one match at the edge and costs nothing per access.
 
 use super::locking::Policy;
-use super::{Execution, Ic3, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc};
+use super::{
+    Execution, Hekaton, Ic3, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc,
+};
 use std::fmt;
 use std::str::FromStr;
 
@@ -80,6 +82,8 @@ registry! {
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
     WaitDie "wait-die" Locking, locking::Options::with_policy(Policy::WaitDie),
         "two-phase locking, the older waits, the younger aborts (WAIT_DIE)";
+    Hekaton "hekaton" Hekaton, (),
+        "optimistic on several versions: reads as of the begin, checked again at the end (Hekaton)";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
         "Silo whose procedures are validated, and executed again, piece by piece (nested OCC)";
     ChoppingOcc "chopping-occ" Silo, silo::Options::with_calls(silo::Calls::Chopped),

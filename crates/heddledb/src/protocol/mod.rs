@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`silo`] | optimistic, commit by read validation | strictly serializable |
 //! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
+//! | [`hekaton`] | optimistic on several versions: reads as of the begin, checked again at the end | strictly serializable |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 //! | [`locking`] | two-phase locking, NO_WAIT or WAIT_DIE | strictly serializable |
 //! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
@@ -16,7 +17,9 @@
 //!
 //! Adding one: a new file here, and a line in `registry!` below.
 
+pub mod hekaton;
 pub mod ic3;
+mod images;
 pub mod locking;
 mod nested;
 pub(crate) mod reads;
@@ -26,6 +29,7 @@ pub mod unprotected;
 
 mod kind;
 
+pub use hekaton::Hekaton;
 pub use ic3::Ic3;
 pub use kind::{Kind, Visitor};
 pub use locking::Locking;
