@@ -41,6 +41,10 @@
 //! three epochs later. At the end, gaps must have the versions at which they were looked at: who inserts before
 //! that end has changed the version before.
 //!
+//! **Lower levels** ([`Isolation`]; paper §2.5). *Snapshot*: nothing is validated. *Repeatable read*: nor is it, and each
+//! record is read at the time of its first read, as it is then; the lock on one that was read before is refused if it has changed
+//! since. So the transaction's slot says *and later* from the begin on. The paper reads at the begin, too, and validates.
+//!
 //! **Epochs.** Times are of the epoch in which they are drawn, and order all conflicts: so epochs of commits do not
 //! fall along any dependency (PITFALLS TT7).
 //!
@@ -66,14 +70,14 @@
 //! - *Reads at the end* compare stamps instead of pointers; a version that is read again at another place is the same.
 //!
 //! Strictly serializable: the end, or the begin of who writes nothing, lies within the transaction's life, and
-//! everything is as if executed there. The price is the one counter (TicToc §6.3).
+//! everything is as if executed there. Not opaque, though all reads are of one moment: whoever shows it may yet abort. The price is the one counter (TicToc §6.3).
 
 mod times;
 
 use super::images::{Chunks, Images};
 use super::reads::GapSet;
-use super::{Env, Intent, Protocol, Seal};
-use crate::access::{Groups, Write, WriteSet};
+use super::{Env, Intent, Isolation, Protocol, Seal};
+use crate::access::{Groups, RecordMap, Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
@@ -117,9 +121,12 @@ struct Read {
 pub struct Local {
     shared: Arc<Shared>,
     worker: usize,
-    /// The attempt, and the time that it reads at; none before the first.
+    /// The attempt, and its begin time; none before the first.
     id: Id,
     begin: u64,
+    /// Under repeatable read, the records that were read, and at which times; else none.
+    records: RecordMap,
+    times: Vec<u64>,
     /// It has neither ended nor aborted.
     open: bool,
     reads: Vec<Read>,
@@ -248,16 +255,22 @@ impl Local {
 
     /// The stamp of a group whose visible version is in the record itself.
     #[inline(always)]
-    fn in_place(&self, record: RecordRef, group: usize, head: usize) -> Result<Option<u64>, Conflict> {
+    fn in_place(
+        &self,
+        record: RecordRef,
+        group: usize,
+        head: usize,
+        time: u64,
+    ) -> Result<Option<u64>, Conflict> {
         // Acquire, both: as in `visible`, whose plainest case this is. The stamp is compared after the copy.
         let stamp = stamp!(record, group).load(Ordering::Acquire);
-        if !stamp::is_locked(stamp) && stamp::time(stamp) <= self.begin {
+        if !stamp::is_locked(stamp) && stamp::time(stamp) <= time {
             let writer = writer!(record, group).load(Ordering::Acquire);
             if writer == NONE || writer == self.id.bits() {
                 return Ok(Some(stamp));
             }
         }
-        let found = self.visible(record, group, head, self.begin)?;
+        let found = self.visible(record, group, head, time)?;
         Ok(matches!(found.place, Place::Record).then_some(found.stamp))
     }
 
@@ -268,6 +281,7 @@ impl Local {
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
+        time: u64,
     ) -> Result<Option<RecordRef>, Conflict> {
         self.row.clear();
         let row = self.row.take(layout.words, &self.shared.chunks);
@@ -276,7 +290,7 @@ impl Local {
             let head = heads_base::<Hekaton>(layout) + group;
             let span = layout.groups[group].span;
             let stamp = loop {
-                let Found { stamp, place } = self.visible(record, group, head, self.begin)?;
+                let Found { stamp, place } = self.visible(record, group, head, time)?;
                 let copy = |from: RecordRef, at: usize| {
                     for index in 0..span.len() {
                         // Relaxed: checked below, or published with the version.
@@ -316,6 +330,31 @@ impl Local {
             self.reads.push(Read { record, stamp, group: group as u8, head: head as u16 });
         }
         Ok((!absent).then_some(row))
+    }
+
+    /// When a record is read: at the begin, or, under repeatable read, when it was read first.
+    #[inline(always)]
+    fn read_time(&mut self, env: Env<'_>, record: RecordRef) -> u64 {
+        if env.isolation == Isolation::RepeatableRead { self.read_first(record) } else { self.begin }
+    }
+
+    #[cold]
+    fn read_first(&mut self, record: RecordRef) -> u64 {
+        if let Some(at) = self.records.get(record) {
+            return self.times[at];
+        }
+        self.records.put(record, self.times.len());
+        self.times.push(self.shared.times.now());
+        self.times[self.times.len() - 1]
+    }
+
+    /// The latest time of a version that this attempt may overwrite.
+    #[inline(always)]
+    fn newest_overwritten(&self, env: Env<'_>, record: RecordRef) -> u64 {
+        match env.isolation {
+            Isolation::RepeatableRead => self.records.get(record).map_or(u64::MAX, |at| self.times[at]),
+            _ => self.begin,
+        }
     }
 
     /// Whether every group that was read stands at `time`, our end.
@@ -377,9 +416,10 @@ impl Local {
     }
 
     /// Whether it may still abort when it holds its locks: it depends on somebody, or has read what others may write.
-    fn may_fail(&self, writes: &WriteSet) -> bool {
+    fn may_fail(&self, env: Env<'_>, writes: &WriteSet) -> bool {
         let own = |read: &Read| writes.covers(read.record, read.group.into());
-        !self.gaps.is_empty() || !self.dependencies.is_empty() || !self.reads.iter().all(own)
+        let validates = || !self.gaps.is_empty() || !self.reads.iter().all(own);
+        !self.dependencies.is_empty() || (env.isolation == Isolation::Serializable && validates())
     }
 
     /// A writer who saw the row there, or missing, without reading it, must have seen right.
@@ -450,11 +490,18 @@ impl ConcurrencyWords for Hekaton {
 
 impl Protocol for Hekaton {
     const NAME: &'static str = "hekaton";
-    const STRICT: bool = true;
     const SESSIONS_MAX: usize = SLOTS_MAX;
     type Options = ();
     type Local = Local;
     type Shared = Shared;
+
+    fn strict((): &()) -> bool {
+        true
+    }
+
+    fn levels((): &()) -> &'static [Isolation] {
+        &Isolation::ALL
+    }
 
     fn local((): &(), shared: &Arc<Shared>, worker: usize) -> Local {
         Local {
@@ -462,6 +509,8 @@ impl Protocol for Hekaton {
             worker,
             id: Id::from_bits(SEALED),
             begin: 0,
+            records: RecordMap::default(),
+            times: Vec::new(),
             open: false,
             reads: Vec::new(),
             gaps: GapSet::default(),
@@ -484,7 +533,11 @@ impl Protocol for Hekaton {
         local.gaps.clear();
         local.dependencies.clear();
         local.images.clear();
-        (local.id, local.begin) = local.shared.times.begin(local.worker, env.clock);
+        local.records.clear();
+        local.times.clear();
+        // Under repeatable read, at any time from the begin on.
+        let and_later = env.isolation == Isolation::RepeatableRead;
+        (local.id, local.begin) = local.shared.times.begin(local.worker, env.clock, and_later);
         local.open = true;
         note(|| format!("reads at {:#x}", local.begin));
     }
@@ -492,19 +545,20 @@ impl Protocol for Hekaton {
     #[inline(always)]
     fn read<R>(
         local: &mut Local,
-        _: Env<'_>,
+        env: Env<'_>,
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
         _: Intent,
         mut copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
+        let time = local.read_time(env, record);
         let first = local.reads.len();
         'again: loop {
             let mut absent = false;
             for group in Groups(groups) {
                 let head = heads_base::<Hekaton>(layout) + group;
-                let Some(stamp) = local.in_place(record, group, head)? else {
+                let Some(stamp) = local.in_place(record, group, head, time)? else {
                     local.reads.truncate(first);
                     break 'again;
                 };
@@ -520,7 +574,7 @@ impl Protocol for Hekaton {
             }
             local.reads.truncate(first);
         }
-        let row = local.put_together(record, layout, groups)?;
+        let row = local.put_together(record, layout, groups, time)?;
         Ok(row.map(|row| copy(RecordData::new(row, 0))))
     }
 
@@ -532,12 +586,13 @@ impl Protocol for Hekaton {
     #[inline]
     fn write(
         local: &mut Local,
-        _: Env<'_>,
+        env: Env<'_>,
         record: RecordRef,
         _: &'static Layout,
         groups: GroupSet,
         _: usize,
     ) -> Result<(), Conflict> {
+        let newest = local.newest_overwritten(env, record);
         for group in Groups(groups) {
             let (word, own) = (writer!(record, group), local.id.bits());
             let writer = word.load(Ordering::Relaxed);
@@ -554,7 +609,8 @@ impl Protocol for Hekaton {
                 return Err(Conflict::Locked);
             }
             local.locks.push((record, group as u8));
-            if stamp::time(stamp!(record, group).load(Ordering::Relaxed)) > local.begin {
+            let stamp = stamp!(record, group).load(Ordering::Relaxed);
+            if stamp::time(stamp) > newest && !planted(Mutant::HekatonNewerOverwritten) {
                 // The first writer has won.
                 return Err(Conflict::ReadChanged);
             }
@@ -584,10 +640,10 @@ impl Protocol for Hekaton {
         if writes.is_empty() {
             local.await_dependencies()?;
             local.close(true);
-            return Ok(local.begin);
+            return Ok(local.times.last().map_or(local.begin, |last| local.begin.max(*last)));
         }
         Local::check_presence(writes)?;
-        if local.may_fail(writes) {
+        if local.may_fail(env, writes) {
             local.show(writes);
         }
         point("locked");
@@ -595,9 +651,11 @@ impl Protocol for Hekaton {
         if stamp::epoch(time) > env.clock.now() {
             return Err(Conflict::EpochFull);
         }
-        local.validate_reads(time)?;
-        if !planted(Mutant::HekatonGapsNotValidated) {
-            local.gaps.validate()?;
+        if env.isolation == Isolation::Serializable {
+            local.validate_reads(time)?;
+            if !planted(Mutant::HekatonGapsNotValidated) {
+                local.gaps.validate()?;
+            }
         }
         local.await_dependencies()?;
         point("validated");

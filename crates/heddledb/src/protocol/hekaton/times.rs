@@ -151,9 +151,15 @@ impl Times {
         self.last.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Begins a slot's next transaction. Returns it, and the time that it reads at.
+    /// The last time that was drawn. Whoever reads at it may conclude the same as one who has drawn it: acquire.
     #[inline]
-    pub fn begin(&self, slot: usize, clock: &EpochClock) -> (Id, u64) {
+    pub fn now(&self) -> u64 {
+        self.last.load(Ordering::Acquire)
+    }
+
+    /// Begins a slot's next transaction, which reads at its begin, or later, too. Returns it, and that time.
+    #[inline]
+    pub fn begin(&self, slot: usize, clock: &EpochClock, and_later: bool) -> (Id, u64) {
         let place = &self.slots[slot];
         if self.used.load(Ordering::Relaxed) <= slot as u64 {
             self.used.fetch_max(slot as u64 + 1, Ordering::Relaxed);
@@ -165,8 +171,10 @@ impl Times {
         self.set(id, RUNNING);
         place.end.store(0, Ordering::Relaxed);
         let begin = self.draw(clock.now());
-        // Release: until it is seen, more is kept.
-        place.since.store(begin, Ordering::Release);
+        if !and_later {
+            // Release: until it is seen, more is kept.
+            place.since.store(begin, Ordering::Release);
+        }
         (id, begin)
     }
 
@@ -307,8 +315,8 @@ mod tests {
     #[test]
     fn times_rise_and_are_of_their_epoch() {
         let (clock, times) = (EpochClock::new(2), Times::new(2));
-        let (first, begin) = times.begin(0, &clock);
-        let (second, later) = times.begin(1, &clock);
+        let (first, begin) = times.begin(0, &clock, false);
+        let (second, later) = times.begin(1, &clock, false);
         assert!(stamp::epoch(begin) == clock.now() && begin < later);
         clock.advance();
         let end = times.prepare(first, begin, &clock);
@@ -323,7 +331,7 @@ mod tests {
         times.end(first, true);
         assert_eq!((times.progress(first), times.outcome(first)), (Progress::Ended, Outcome::Committed));
         assert!(!times.still_shows(first) && times.is_current(first));
-        let (third, _) = times.begin(0, &clock);
+        let (third, _) = times.begin(0, &clock, false);
         assert_eq!((times.progress(first), times.progress(third)), (Progress::Ended, Progress::Running));
     }
 
@@ -332,7 +340,7 @@ mod tests {
         let (clock, times) = (EpochClock::new(2), Times::new(2));
         let all: Vec<Id> = (0..200)
             .map(|round| {
-                let (id, begin) = times.begin(1, &clock);
+                let (id, begin) = times.begin(1, &clock, false);
                 times.prepare(id, begin, &clock);
                 assert_eq!(times.outcome(id), Outcome::Open);
                 times.end(id, round % 3 != 0);
@@ -350,10 +358,10 @@ mod tests {
     fn readers_are_known_by_their_times() {
         let (clock, times) = (EpochClock::new(3), Times::new(3));
         let mut readers = Readers::default();
-        let (own, begin) = times.begin(0, &clock);
+        let (own, begin) = times.begin(0, &clock, false);
         times.readers(own, &mut readers);
         assert!(!readers.need(0, u64::MAX >> 1), "nobody else reads");
-        let (other, at) = times.begin(2, &clock);
+        let (other, at) = times.begin(2, &clock, false);
         times.readers(own, &mut readers);
         assert!(readers.need(begin, at + 1) && readers.need(at, at + 1));
         assert!(!readers.need(begin, at) && !readers.need(at + 1, at + 9));
