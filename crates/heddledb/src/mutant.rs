@@ -52,6 +52,7 @@ pub enum Mutant {
     HekatonDependencyIgnored,
     HekatonEndBeforePreparing,
     HekatonCutTooMuch,
+    HekatonImageOfAnother,
     // IC3.
     Ic3RankNotAwaited,
     Ic3CommitOrderIgnored,
@@ -131,6 +132,7 @@ impl Mutant {
         Self::HekatonDependencyIgnored,
         Self::HekatonEndBeforePreparing,
         Self::HekatonCutTooMuch,
+        Self::HekatonImageOfAnother,
         Self::Ic3RankNotAwaited,
         Self::Ic3CommitOrderIgnored,
         Self::Ic3AbortNotFollowed,
@@ -178,7 +180,7 @@ impl Mutant {
                 | Self::HekatonPreparingIgnored
                 | Self::HekatonDependencyIgnored
                 | Self::HekatonEndBeforePreparing
-                | Self::HekatonCutTooMuch
+                | Self::HekatonImageOfAnother
                 | Self::Ic3RankNotAwaited
                 | Self::Ic3CommitOrderIgnored
                 | Self::Ic3ReadersNotAwaited

@@ -225,6 +225,18 @@ pub(crate) fn oldest(head: &AtomicU64) -> Option<u64> {
     oldest
 }
 
+/// How many versions a group's chain has. The caller is pinned.
+#[cfg(test)]
+pub(crate) fn len(head: &AtomicU64) -> usize {
+    let mut versions = 0;
+    let mut version = Version::of(head.load(Ordering::Acquire));
+    while let Some(candidate) = version {
+        versions += 1;
+        version = Version::of(candidate.next().load(Ordering::Acquire));
+    }
+    versions
+}
+
 /// Whether a group has old versions.
 pub(crate) fn any(head: &AtomicU64) -> bool {
     head.load(Ordering::Relaxed) & !FLAGS != 0
