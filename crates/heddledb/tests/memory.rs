@@ -140,3 +140,58 @@ mod bodies {
         drop(later);
     }
 }
+
+/// Hekaton keeps every version that is overwritten. What bounds them: some epochs, or the longest transaction.
+mod every_version {
+    use super::*;
+    use heddledb::protocol::Hekaton;
+
+    const ROWS: u64 = 4;
+    /// A version's words: link, stamp, value.
+    const VERSION_BYTES: usize = 3 * 8;
+
+    /// Many transactions on few rows, from two sessions; an epoch passes after each hundred. What is the most.
+    fn churn(db: &Database<Hekaton>, sessions: &mut [Session<Hekaton>; 2], transactions: u64) -> usize {
+        let mut most = 0;
+        for number in 0..transactions {
+            let session = &mut sessions[(number % 2) as usize];
+            let raise = |value: &mut u64| *value += 1;
+            session.run(|tx| tx.update_columns(number / 2 % ROWS, Item::value, raise)).unwrap();
+            if number % 100 == 0 {
+                db.advance_epoch();
+            }
+            most = most.max(db.metrics().version_bytes);
+        }
+        most
+    }
+
+    #[test]
+    fn are_bounded_by_epochs_or_by_the_longest_transaction() {
+        let db = open::<Hekaton>(());
+        let mut sessions = [db.session().unwrap(), db.session().unwrap()];
+        insert(&mut sessions[0], 0..ROWS);
+        churn(&db, &mut sessions, 2_000);
+        // Of some hundred updates: three epochs until a version is taken out, three until its block is free.
+        let most = churn(&db, &mut sessions, 20_000);
+        assert!(most <= 1_000 * VERSION_BYTES, "{most}");
+
+        // Under a long reader, what is overwritten while it lives.
+        let mut reader = db.begin().unwrap();
+        let seen = reader.get::<Item>(0).unwrap();
+        let during = churn(&db, &mut sessions, 5_000);
+        assert!(during <= most + 5_000 * VERSION_BYTES, "{during} after {most}");
+        assert_eq!(reader.get::<Item>(0).unwrap(), seen, "it reads as of its begin");
+        let all: u64 = (0..ROWS).map(|id| reader.get::<Item>(id).unwrap().unwrap().value).sum();
+        assert_eq!(all, 22_000 + (0..ROWS).sum::<u64>(), "all of one moment");
+        reader.commit().unwrap();
+
+        let [first, second] = &mut sessions;
+        settle(&db, &mut [first, second], 400);
+        let after = db.metrics();
+        assert_eq!((after.version_bytes, after.garbage), (0, 0));
+        let record_bytes = after.record_bytes;
+        let later = churn(&db, &mut sessions, 20_000);
+        assert!(later <= 1_000 * VERSION_BYTES, "{later}");
+        assert_eq!(db.metrics().record_bytes, record_bytes, "the blocks serve again");
+    }
+}

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`silo`] | optimistic, commit by read validation | strictly serializable |
 //! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
-//! | [`hekaton`] | optimistic on several versions: reads as of the begin, checked again at the end | strictly serializable |
+//! | [`hekaton`] | optimistic, on several versions: reads as of the begin, checked at the end | strictly serializable |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 //! | [`locking`] | two-phase locking, NO_WAIT or WAIT_DIE | strictly serializable |
 //! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
