@@ -46,6 +46,8 @@ conformance! {
     tictoc_sorted TicTocSorted;
     no_wait NoWait;
     wait_die WaitDie;
+    dl_detect DlDetect;
+    ordered_2pl Ordered2pl;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;
     chopping_2pl Chopping2pl;

@@ -25,6 +25,10 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::TicToc, Faults::None), (Kind::TicTocSorted, Faults::None)]
     } else if is_of(&["Locking"]) {
         vec![(Kind::NoWait, Faults::None), (Kind::WaitDie, Faults::None)]
+    } else if is_of(&["Detect"]) {
+        vec![(Kind::DlDetect, Faults::None)]
+    } else if is_of(&["Order"]) {
+        vec![(Kind::Ordered2pl, Faults::None)]
     } else if is_of(&["Ic3"]) {
         vec![(Kind::Ic3, Faults::None), (Kind::Ic3, Faults::Stall), (Kind::Ic3, Faults::Change)]
     } else if is_of(&["Log", "Recovery"]) {

@@ -661,7 +661,10 @@ impl<P: Protocol> Txn<P> {
         work(Work::Operation);
         note(|| format!("looks for {}{:?}", R::LAYOUT.name, key.words()));
         match db.stores.get::<R>()?.index.get(key) {
-            Lookup::Found(record) => Ok(Some(record)),
+            Lookup::Found(record) => {
+                P::comes_to(&mut worker.local, R::slot().number(), key.words());
+                Ok(Some(record))
+            }
             Lookup::Missing(seen) => {
                 note(|| "finds no entry".to_owned());
                 P::seen(&mut worker.local, seen);
@@ -711,6 +714,7 @@ impl<P: Protocol> Txn<P> {
         work(Work::Operation);
         work(Work::Words(layout.words));
         note(|| format!("inserts {}{:?}", layout.name, key.words()));
+        P::comes_to(&mut worker.local, store.number, key.words());
         // Before the latch: see `Arena::allocate`.
         let block = arena.allocate(store.number, store.block_words);
         let local = &mut worker.local;
@@ -1043,6 +1047,7 @@ impl<P: Protocol> Txn<P> {
                 continue;
             }
             work(Work::Row);
+            P::comes_to(&mut self.worker.local, R::slot().number(), key.words());
             if let Some(value) = self.read(*record, R::LAYOUT, Intent::Read, projection)? {
                 *left -= 1;
                 if visit(&mut self.worker.recall, key, value).is_break() || *left == 0 {

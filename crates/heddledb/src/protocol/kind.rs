@@ -80,6 +80,10 @@ registry! {
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
     WaitDie "wait-die" Locking, locking::Options::with_policy(Policy::WaitDie),
         "two-phase locking, the older waits, the younger aborts (WAIT_DIE)";
+    DlDetect "dl-detect" Locking, locking::Options::with_policy(Policy::Detect),
+        "two-phase locking, conflicts wait, the youngest of a deadlock aborts (DL_DETECT)";
+    Ordered2pl "ordered-2pl" Locking, locking::Options::with_policy(Policy::Ordered),
+        "two-phase locking, conflicts wait for locks above all that are held, in the order of keys, and abort for others";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
         "Silo whose procedures are validated, and executed again, piece by piece (nested OCC)";
     ChoppingOcc "chopping-occ" Silo, silo::Options::with_calls(silo::Calls::Chopped),
