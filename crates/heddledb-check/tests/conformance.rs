@@ -48,6 +48,7 @@ conformance! {
     wait_die WaitDie;
     dl_detect DlDetect;
     ordered_2pl Ordered2pl;
+    ts_alloc TsAlloc;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;
     chopping_2pl Chopping2pl;

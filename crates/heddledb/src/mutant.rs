@@ -44,6 +44,9 @@ pub enum Mutant {
     DetectVictimGoesOn,
     OrderIgnored,
     OrderOfLastLockOnly,
+    // Times from a counter.
+    AllocationBeforeLocks,
+    AllocationBelowFloor,
     // IC3.
     Ic3RankNotAwaited,
     Ic3CommitOrderIgnored,
@@ -115,6 +118,8 @@ impl Mutant {
         Self::DetectVictimGoesOn,
         Self::OrderIgnored,
         Self::OrderOfLastLockOnly,
+        Self::AllocationBeforeLocks,
+        Self::AllocationBelowFloor,
         Self::Ic3RankNotAwaited,
         Self::Ic3CommitOrderIgnored,
         Self::Ic3AbortNotFollowed,

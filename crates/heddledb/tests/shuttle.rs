@@ -205,3 +205,8 @@ fn dl_detect() {
 fn ordered_2pl() {
     Kind::Ordered2pl.visit(All);
 }
+
+#[test]
+fn ts_alloc() {
+    Kind::TsAlloc.visit(All);
+}

@@ -68,6 +68,8 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::DlDetect]
     } else if name.starts_with("Order") {
         &[Kind::Ordered2pl]
+    } else if name.starts_with("Allocation") {
+        &[Kind::TsAlloc]
     } else {
         &[Kind::Unprotected]
     }

@@ -84,6 +84,8 @@ registry! {
         "two-phase locking, conflicts wait, the youngest of a deadlock aborts (DL_DETECT)";
     Ordered2pl "ordered-2pl" Locking, locking::Options::with_policy(Policy::Ordered),
         "two-phase locking, conflicts wait for locks above all that are held, in the order of keys, and abort for others";
+    TsAlloc "ts-alloc" Silo, silo::Options::with_allocation(silo::Allocation::Counter),
+        "Silo whose commit times are drawn from one counter, as in conventional timestamp ordering (TS_ALLOC)";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
         "Silo whose procedures are validated, and executed again, piece by piece (nested OCC)";
     ChoppingOcc "chopping-occ" Silo, silo::Options::with_calls(silo::Calls::Chopped),
@@ -105,9 +107,10 @@ registry! {
 }
 
 impl Kind {
-    /// Those that others are only compared with (IC3 §6.4, §6.5). Nobody tunes them, and on many cores some hardly
+    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §6.5). Nobody tunes them, and on many cores some hardly
     /// commit.
-    pub const COMPARATORS: [Self; 6] = [
+    pub const COMPARATORS: [Self; 7] = [
+        Self::TsAlloc,
         Self::NestedOcc,
         Self::ChoppingOcc,
         Self::Chopping2pl,

@@ -7,7 +7,7 @@
 //!
 //! | room | control | guarantee |
 //! |---|---|---|
-//! | [`silo`] | optimistic, commit by read validation | strictly serializable |
+//! | [`silo`] | optimistic, commit by read validation; commit times computed or from a counter | strictly serializable |
 //! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 //! | [`locking`] | two-phase locking: NO_WAIT, WAIT_DIE, deadlock detection, ordered acquisition | strictly serializable |
