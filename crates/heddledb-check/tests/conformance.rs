@@ -49,6 +49,7 @@ conformance! {
     dl_detect DlDetect;
     ordered_2pl Ordered2pl;
     ts_alloc TsAlloc;
+    dta Dta;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;
     chopping_2pl Chopping2pl;

@@ -47,6 +47,10 @@ pub enum Mutant {
     // Times from a counter.
     AllocationBeforeLocks,
     AllocationBelowFloor,
+    // Intervals of timestamps.
+    DtaOverwriterIgnored,
+    DtaReadersIgnored,
+    DtaInsertNotAfterAll,
     // IC3.
     Ic3RankNotAwaited,
     Ic3CommitOrderIgnored,
@@ -120,6 +124,9 @@ impl Mutant {
         Self::OrderOfLastLockOnly,
         Self::AllocationBeforeLocks,
         Self::AllocationBelowFloor,
+        Self::DtaOverwriterIgnored,
+        Self::DtaReadersIgnored,
+        Self::DtaInsertNotAfterAll,
         Self::Ic3RankNotAwaited,
         Self::Ic3CommitOrderIgnored,
         Self::Ic3AbortNotFollowed,

@@ -210,3 +210,8 @@ fn ordered_2pl() {
 fn ts_alloc() {
     Kind::TsAlloc.visit(All);
 }
+
+#[test]
+fn dta() {
+    Kind::Dta.visit(All);
+}

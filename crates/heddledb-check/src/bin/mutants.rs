@@ -70,6 +70,8 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::Ordered2pl]
     } else if name.starts_with("Allocation") {
         &[Kind::TsAlloc]
+    } else if name.starts_with("Dta") {
+        &[Kind::Dta]
     } else {
         &[Kind::Unprotected]
     }

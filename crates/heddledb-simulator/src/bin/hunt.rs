@@ -31,6 +31,8 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::Ordered2pl, Faults::None)]
     } else if is_of(&["Allocation"]) {
         vec![(Kind::TsAlloc, Faults::None), (Kind::TsAlloc, Faults::Disk)]
+    } else if is_of(&["Dta"]) {
+        vec![(Kind::Dta, Faults::None)]
     } else if is_of(&["Ic3"]) {
         vec![(Kind::Ic3, Faults::None), (Kind::Ic3, Faults::Stall), (Kind::Ic3, Faults::Change)]
     } else if is_of(&["Log", "Recovery"]) {

@@ -4,7 +4,7 @@
 //! over the protocol, so the choice is one match at the edge and costs nothing per access.
 
 use super::locking::Policy;
-use super::{Execution, Ic3, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc};
+use super::{Dta, Execution, Ic3, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc};
 use std::fmt;
 use std::str::FromStr;
 
@@ -86,6 +86,8 @@ registry! {
         "two-phase locking, conflicts wait for locks above all that are held, in the order of keys, and abort for others";
     TsAlloc "ts-alloc" Silo, silo::Options::with_allocation(silo::Allocation::Counter),
         "Silo whose commit times are drawn from one counter, as in conventional timestamp ordering (TS_ALLOC)";
+    Dta "dta" Dta, (),
+        "optimistic, commit time chosen late from an interval, in one critical section (dynamic timestamp allocation)";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
         "Silo whose procedures are validated, and executed again, piece by piece (nested OCC)";
     ChoppingOcc "chopping-occ" Silo, silo::Options::with_calls(silo::Calls::Chopped),
@@ -107,10 +109,11 @@ registry! {
 }
 
 impl Kind {
-    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §6.5). Nobody tunes them, and on many cores some hardly
+    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §6.5, appendix). Nobody tunes them, and on many cores some hardly
     /// commit.
-    pub const COMPARATORS: [Self; 7] = [
+    pub const COMPARATORS: [Self; 8] = [
         Self::TsAlloc,
+        Self::Dta,
         Self::NestedOcc,
         Self::ChoppingOcc,
         Self::Chopping2pl,

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`silo`] | optimistic, commit by read validation; commit times computed or from a counter | strictly serializable |
 //! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
+//! | [`dta`] | optimistic, commit time chosen from the interval that conflicts with recent commits leave | strictly serializable |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 //! | [`locking`] | two-phase locking: NO_WAIT, WAIT_DIE, deadlock detection, ordered acquisition | strictly serializable |
 //! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
@@ -16,6 +17,7 @@
 //!
 //! Adding one: a new file here, and a line in `registry!` below.
 
+pub mod dta;
 pub mod ic3;
 pub mod locking;
 mod nested;
@@ -26,6 +28,7 @@ pub mod unprotected;
 
 mod kind;
 
+pub use dta::Dta;
 pub use ic3::Ic3;
 pub use kind::{Kind, Visitor};
 pub use locking::Locking;

@@ -145,6 +145,11 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         Ok(())
     }
 
+    /// What was read: record, group, stamp.
+    pub fn groups(&self) -> impl Iterator<Item = (RecordRef, usize, u64)> {
+        self.reads.iter().map(|read| (read.record, read.group as usize, read.stamp))
+    }
+
     /// The tag of the first read that does not stand.
     #[cold]
     pub fn broken(&self) -> Option<u16> {
