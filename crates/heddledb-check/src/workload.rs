@@ -96,7 +96,7 @@ pub fn run<P: Protocol>(
     for outcome in outcomes {
         attempts.extend(outcome?);
     }
-    Ok(History { header: Header::new(P::NAME, P::STRICT, plan.seed), attempts })
+    Ok(History { header: Header::new(P::NAME, P::strict(options), plan.seed), attempts })
 }
 
 struct Worker<'a, P: Protocol> {

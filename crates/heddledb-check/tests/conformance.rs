@@ -44,6 +44,9 @@ conformance! {
     silo Silo;
     tictoc TicToc;
     tictoc_sorted TicTocSorted;
+    tictoc_opaque TicTocOpaque;
+    tictoc_history TicTocHistory;
+    tictoc_packed TicTocPacked;
     no_wait NoWait;
     wait_die WaitDie;
     dl_detect DlDetect;

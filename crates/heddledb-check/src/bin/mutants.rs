@@ -58,6 +58,10 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
     // Under `unprotected` nothing runs beside a snapshot.
     if ["Silo", "Snapshot", "Tree"].iter().any(|room| name.starts_with(room)) {
         &[Kind::Silo]
+    } else if mutant == Mutant::TicTocReadsNotOpaque {
+        &[Kind::TicTocOpaque]
+    } else if mutant == Mutant::TicTocHistoryNotCompared {
+        &[Kind::TicTocHistory]
     } else if name.starts_with("TicToc") {
         &[Kind::TicToc]
     } else if name.starts_with("Ic3") {

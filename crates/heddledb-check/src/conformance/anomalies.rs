@@ -2,10 +2,14 @@
 //!
 //! Names after Adya (G0, G1a-c, G-single, G2), Hermitage (OTV, PMP, P4) and Fekete (the read-only
 //! anomaly). A protocol without several sessions runs the programs one after another.
+//!
+//! A script that a lower isolation level prevents says so: `@ Snapshot`, `@ RepeatableRead`. Most of the others are, or
+//! may become, write skew.
 
 use super::script::{Op, Op::*, Program, interleave, judge, schedules};
-use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open, reset};
+use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open_at, reset};
 use heddledb::Protocol;
+use heddledb::protocol::Isolation;
 
 /// The rows before each script.
 const INITIAL: &[(u64, i64, i64)] = &[(1, 10, 10), (2, 20, 20), (5, 50, 50)];
@@ -13,30 +17,75 @@ const INITIAL: &[(u64, i64, i64)] = &[(1, 10, 10), (2, 20, 20), (5, 50, 50)];
 /// At most this many interleavings of one script; more are thinned out evenly.
 const SCHEDULES_MAX: usize = 140;
 
-fn run<P: Protocol>(options: &P::Options, programs: &[&[Op]]) {
-    run_on::<P, Ordered>(options, programs);
-    run_on::<P, Hashed>(options, programs);
+/// The programs of a script.
+type Programs = &'static [&'static [Op]];
+
+/// A script, and the weakest level that prevents what it is named after.
+struct Script {
+    name: &'static str,
+    prevented_by: Isolation,
+    programs: Programs,
 }
 
-fn run_on<P: Protocol, T: Tables>(options: &P::Options, programs: &[&[Op]]) {
+fn run<P: Protocol>(options: &P::Options, programs: Programs) {
+    if let Err(report) = outcome::<P>(options, Isolation::Serializable, programs) {
+        panic!("{report}");
+    }
+}
+
+/// Every level below serializable that the protocol offers: it prevents what it says, and shows what it does not.
+fn levels<P: Protocol>(options: &P::Options) {
+    for &level in P::levels(options) {
+        let admits = match level {
+            Isolation::Serializable => continue,
+            Isolation::Snapshot => "write_skew_g2_item",
+            Isolation::RepeatableRead => "read_skew_g_single",
+        };
+        for script in SCRIPTS {
+            if script.prevented_by <= level {
+                let outcome = outcome::<P>(options, level, script.programs);
+                outcome
+                    .unwrap_or_else(|report| panic!("{level} does not prevent {}:\n{report}", script.name));
+            } else if script.name == admits {
+                let outcome = outcome::<P>(options, level, script.programs);
+                assert!(outcome.is_err(), "{level} is said to admit {admits}, and none was seen");
+            }
+        }
+    }
+}
+
+/// Runs a script on both tables at a level; what was seen that is not serial.
+fn outcome<P: Protocol>(options: &P::Options, level: Isolation, programs: Programs) -> Result<(), String> {
+    outcome_on::<P, Ordered>(options, level, programs)?;
+    outcome_on::<P, Hashed>(options, level, programs)
+}
+
+fn outcome_on<P: Protocol, T: Tables>(
+    options: &P::Options,
+    level: Isolation,
+    programs: Programs,
+) -> Result<(), String> {
     let programs: Vec<Program> = programs.iter().map(|ops| ops.to_vec()).collect();
-    let db = open::<P>(options);
+    let db = open_at::<P>(options, level);
     let steps: Vec<usize> = programs.iter().map(|program| program.len() + 1).collect();
     let mut all = if P::SESSIONS_MAX > 1 { schedules(&steps) } else { serial(&steps) };
     let every = all.len().div_ceil(SCHEDULES_MAX);
     all = all.into_iter().step_by(every).collect();
+    // Nobody promises real time at a lower level.
+    let strict = level == Isolation::Serializable && P::strict(options);
     for (number, schedule) in all.into_iter().enumerate() {
         // Every other time in a new database: without the remains of deleted rows, absence is in
         // the gaps.
-        let db = if number % 2 == 0 { db.clone() } else { open::<P>(options) };
+        let db = if number % 2 == 0 { db.clone() } else { open_at::<P>(options, level) };
         reset::<P, T>(&db, INITIAL);
         let outcomes = interleave::<P, T>(&db, &programs, &schedule);
         let last = all_rows::<P, T>(&db);
         check_index::<P, T>(&db, &last);
-        if let Err(report) = judge(P::STRICT, INITIAL, &programs, &outcomes, &last) {
-            panic!("{} under {}: schedule {schedule:?}\n{report}", std::any::type_name::<T>(), P::NAME);
-        }
+        judge(strict, INITIAL, &programs, &outcomes, &last).map_err(|report| {
+            format!("{} under {}: schedule {schedule:?}\n{report}", std::any::type_name::<T>(), P::NAME)
+        })?;
     }
+    Ok(())
 }
 
 /// The programs one after another.
@@ -46,7 +95,7 @@ fn serial(steps: &[usize]) -> Vec<Vec<usize>> {
 }
 
 macro_rules! anomalies {
-    ($($(#[doc = $doc:literal])* $name:ident: $([$($op:expr),* $(,)?])*;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident $(@ $level:ident)?: $([$($op:expr),* $(,)?])*;)*) => {
         $(
             $(#[doc = $doc])*
             fn $name<P: Protocol>(options: &P::Options) {
@@ -54,37 +103,45 @@ macro_rules! anomalies {
             }
         )*
 
+        const SCRIPTS: &[Script] = &[$(Script {
+            name: stringify!($name),
+            prevented_by: anomalies!(@level $($level)?),
+            programs: &[$(&[$($op),*]),*],
+        }),*];
+
         pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
-            vec![$(Test { name: stringify!($name), run: $name::<P> }),*]
+            vec![$(Test { name: stringify!($name), run: $name::<P> },)* Test { name: "levels", run: levels::<P> }]
         }
     };
+    (@level) => { Isolation::Serializable };
+    (@level $level:ident) => { Isolation::$level };
 }
 
 anomalies! {
     /// G0: writes of two transactions interleave.
-    dirty_write_g0: [SetOther(1, 1), SetOther(2, 1)] [SetOther(1, 2), SetOther(2, 2)];
+    dirty_write_g0 @ RepeatableRead: [SetOther(1, 1), SetOther(2, 1)] [SetOther(1, 2), SetOther(2, 2)];
     /// G1a: a value of an aborted transaction is read.
-    aborted_read_g1a: [Increment(1, 100), Abort] [Get(1), Get(1)];
+    aborted_read_g1a @ RepeatableRead: [Increment(1, 100), Abort] [Get(1), Get(1)];
     /// G1b: a value is read that its writer replaced.
-    intermediate_read_g1b: [Increment(1, 100), Increment(1, -99)] [Get(1), Get(1)];
+    intermediate_read_g1b @ RepeatableRead: [Increment(1, 100), Increment(1, -99)] [Get(1), Get(1)];
     /// G1c: each transaction reads what the other wrote.
     circular_information_flow_g1c: [Increment(1, 1), Get(2)] [Increment(2, 1), Get(1)];
     /// OTV: a transaction's writes are seen, then vanish.
-    observed_transaction_vanishes_otv: [Increment(1, 1), Increment(2, 1)] [Increment(1, 2), Increment(2, 2)] [Get(1), Get(2)];
+    observed_transaction_vanishes_otv @ Snapshot: [Increment(1, 1), Increment(2, 1)] [Increment(1, 2), Increment(2, 2)] [Get(1), Get(2)];
     /// PMP: a predicate is read twice around an insert.
-    predicate_many_preceders_pmp: [Scan(0, 8), Scan(0, 8)] [Insert(3, 30)];
+    predicate_many_preceders_pmp @ Snapshot: [Scan(0, 8), Scan(0, 8)] [Insert(3, 30)];
     /// PMP through the secondary index.
-    predicate_many_preceders_by_index: [ScanIndex(0, 100), Scan(0, 8)] [Insert(3, 30)];
+    predicate_many_preceders_by_index @ Snapshot: [ScanIndex(0, 100), Scan(0, 8)] [Insert(3, 30)];
     /// P4: two read-modify-writes, one lost.
-    lost_update_p4: [Increment(1, 1)] [Increment(1, 2)];
+    lost_update_p4 @ RepeatableRead: [Increment(1, 1)] [Increment(1, 2)];
     /// P4 with the read apart from the write.
-    lost_update_after_read: [Get(1), StoreSum(1)] [Get(1), StoreSum(1)];
+    lost_update_after_read @ RepeatableRead: [Get(1), StoreSum(1)] [Get(1), StoreSum(1)];
     /// G-single: a read before and a read after another transaction's writes.
-    read_skew_g_single: [Get(1), Get(2)] [Increment(1, 1), Increment(2, -1)];
+    read_skew_g_single @ Snapshot: [Get(1), Get(2)] [Increment(1, 1), Increment(2, -1)];
     /// G-single with a predicate read.
-    read_skew_by_predicate: [Scan(0, 8), Get(5)] [Increment(1, 1), Increment(5, 1)];
+    read_skew_by_predicate @ Snapshot: [Scan(0, 8), Get(5)] [Increment(1, 1), Increment(5, 1)];
     /// G-single with a write that rests on the skewed reads.
-    read_skew_then_write: [Get(1), Get(2), StoreSum(5)] [Increment(1, 1), Increment(2, -1)];
+    read_skew_then_write @ Snapshot: [Get(1), Get(2), StoreSum(5)] [Increment(1, 1), Increment(2, -1)];
     /// G2-item: write skew.
     write_skew_g2_item: [Get(1), Get(2), StoreSum(1)] [Get(1), Get(2), StoreSum(2)];
     /// G2: write skew over a predicate.
@@ -118,33 +175,33 @@ anomalies! {
     /// The same, where the other deletes.
     delete_with_stale_read: [Increment(1, 1), Scan(2, 8)] [Get(1), Delete(2)];
     /// Two inserts of one key.
-    insert_twice: [Insert(3, 1), Get(1)] [Insert(3, 2), Get(1)];
+    insert_twice @ RepeatableRead: [Insert(3, 1), Get(1)] [Insert(3, 2), Get(1)];
     /// An insert and a delete of one key, and a reader.
     insert_against_delete: [Insert(3, 1), Get(2)] [Delete(3), Increment(2, 1)] [Get(3)];
     /// A delete and an update of one row.
-    delete_against_update: [Delete(1), Get(2)] [Increment(1, 1), Increment(2, 1)];
+    delete_against_update @ Snapshot: [Delete(1), Get(2)] [Increment(1, 1), Increment(2, 1)];
     /// A delete and a blind write of one row.
-    delete_against_blind_write: [Delete(1)] [SetOther(1, 7)];
+    delete_against_blind_write @ RepeatableRead: [Delete(1)] [SetOther(1, 7)];
     /// A delete, a new insert, and a reader of both moments.
-    delete_and_reinsert: [Delete(1), Insert(1, 99)] [Get(1), Get(2)] [Increment(1, 1)];
+    delete_and_reinsert @ RepeatableRead: [Delete(1), Insert(1, 99)] [Get(1), Get(2)] [Increment(1, 1)];
     /// Own writes, deletes and inserts are seen by the transaction's own reads and scans.
-    own_writes: [Insert(3, 1), Increment(3, 1), Get(3), Delete(1), Get(1), Scan(0, 8), ScanIndex(0, 99), Insert(1, 5), Scan(0, 8)] [Get(1)];
+    own_writes @ RepeatableRead: [Insert(3, 1), Increment(3, 1), Get(3), Delete(1), Get(1), Scan(0, 8), ScanIndex(0, 99), Insert(1, 5), Scan(0, 8)] [Get(1)];
     /// Own blind writes and adds are seen by own reads.
-    own_blind_writes: [SetOther(1, 3), GetOther(1), AddOther(1, 4), GetOther(1), IncrementOther(1, 1), Get(1)] [AddOther(1, 100)];
+    own_blind_writes @ RepeatableRead: [SetOther(1, 3), GetOther(1), AddOther(1, 4), GetOther(1), IncrementOther(1, 1), Get(1)] [AddOther(1, 100)];
     /// An own insert does not invalidate the own scan, a foreign one does.
-    own_insert_into_own_scan: [Scan(0, 8), Insert(3, 3), Scan(0, 8)] [Insert(4, 4)];
+    own_insert_into_own_scan @ Snapshot: [Scan(0, 8), Insert(3, 3), Scan(0, 8)] [Insert(4, 4)];
     /// Upserts of the same key.
-    upserts: [Upsert(3, 1), Get(3)] [Upsert(3, 2), Upsert(1, 9)];
+    upserts @ RepeatableRead: [Upsert(3, 1), Get(3)] [Upsert(3, 2), Upsert(1, 9)];
     /// Commutative adds, and a reader.
-    adds_commute: [AddOther(1, 1), AddOther(2, 1)] [AddOther(2, 2), AddOther(1, 2)] [GetOther(1), GetOther(2)];
+    adds_commute @ Snapshot: [AddOther(1, 1), AddOther(2, 1)] [AddOther(2, 2), AddOther(1, 2)] [GetOther(1), GetOther(2)];
     /// Add and read-modify-write of the same column.
     add_against_update: [AddOther(1, 1), Get(2)] [IncrementOther(1, 10), Increment(2, 1)];
     /// Writers of different column groups of one row, and a reader of both.
-    column_groups: [IncrementOther(1, 1), Get(2)] [Increment(1, 1), Get(2)] [Get(1)];
+    column_groups @ RepeatableRead: [IncrementOther(1, 1), Get(2)] [Increment(1, 1), Get(2)] [Get(1)];
     /// Write skew between the two column groups of one row.
     column_group_write_skew: [GetOther(1), Increment(1, 5)] [Get(1), IncrementOther(1, 5)];
     /// Finding through the index while the entry moves.
     find_by_index: [Find(20), StoreSum(1)] [Increment(2, 1), Get(1)];
     /// A user abort of inserts, updates and deletes leaves nothing.
-    user_abort: [Insert(3, 3), Increment(1, 1), Delete(2), Abort] [Scan(0, 8), Insert(4, 4)];
+    user_abort @ RepeatableRead: [Insert(3, 3), Increment(1, 1), Delete(2), Abort] [Scan(0, 8), Insert(4, 4)];
 }

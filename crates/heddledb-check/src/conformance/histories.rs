@@ -30,9 +30,9 @@ fn judged<P: Protocol>(options: &P::Options, plan: Plan) -> f64 {
     let plan = Plan { seed, transactions, threads, ..plan };
     let history = run::<P>(options, &plan, &|_| {}).expect("the workload does nothing unlawful");
     // One after the other: a history that is wrong all over takes `adya` long.
-    let ours = checker::check(&history, P::STRICT);
+    let ours = checker::check(&history, P::strict(options));
     assert!(ours.ok(), "{} {plan:?}: {:#?}", P::NAME, ours.anomalies);
-    let theirs = elle::judge(&history, P::STRICT);
+    let theirs = elle::judge(&history, P::strict(options));
     assert!(theirs.ok, "{} {plan:?}: adya found {:?}: {}", P::NAME, theirs.anomalies, theirs.explanation);
     // What ran one after another is lawful under any protocol.
     let share = ours.concurrent as f64 / ours.transactions as f64;

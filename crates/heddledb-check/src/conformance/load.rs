@@ -21,7 +21,7 @@ pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
 
 /// Runs `work` on as many threads as the protocol allows, up to `threads`; each gets its session, a
 /// seeded generator and its number.
-fn on_threads<P: Protocol>(
+pub(super) fn on_threads<P: Protocol>(
     db: &Database<P>,
     threads: usize,
     work: impl Fn(&mut Session<P>, &mut Random, usize) + Sync,
@@ -37,7 +37,7 @@ fn on_threads<P: Protocol>(
     });
 }
 
-fn lawful<R>(result: heddledb::Result<R>) -> R {
+pub(super) fn lawful<R>(result: heddledb::Result<R>) -> R {
     result.unwrap_or_else(|error| panic!("the workload does nothing unlawful, yet: {error}"))
 }
 

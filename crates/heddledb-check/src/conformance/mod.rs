@@ -9,6 +9,7 @@
 //! - `reclamation`: a row's lives, when its record was given back between them;
 //! - `snapshots`: one moment, whatever happens beside it; and that old versions go away;
 //! - `load`: invariants while several threads run, also with four times more threads than cores;
+//! - `opacity`: what bodies see whose attempts abort, where a protocol says that it is opaque;
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `histories`: long random histories, judged by both checkers.
 //!
@@ -17,12 +18,14 @@
 mod anomalies;
 mod histories;
 mod load;
+mod opacity;
 mod procedures;
 mod random;
 mod reclamation;
 pub mod script;
 mod snapshots;
 
+use heddledb::protocol::Isolation;
 use heddledb::table::{Column, Index};
 use heddledb::{Database, Protocol, ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
@@ -42,6 +45,7 @@ pub fn suite<P: Protocol>() -> Vec<Test<P>> {
     tests.extend(reclamation::tests::<P>());
     tests.extend(snapshots::tests::<P>());
     tests.extend(load::tests::<P>());
+    tests.extend(opacity::tests::<P>());
     tests.extend(procedures::tests::<P>());
     tests.extend(histories::tests::<P>());
     tests
@@ -174,8 +178,14 @@ impl Tables for Hashed {
 
 /// A database for a test, with the test tables made.
 pub(crate) fn open<P: Protocol>(options: &P::Options) -> Database<P> {
+    open_at(options, Isolation::Serializable)
+}
+
+/// The same, whose transactions run at an isolation level.
+pub(crate) fn open_at<P: Protocol>(options: &P::Options, level: Isolation) -> Database<P> {
     let sessions = P::SESSIONS_MAX.min(16);
     let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(sessions);
+    let builder = builder.isolation(level);
     builder.table::<OrderedRow>(64).table::<HashedRow>(64).open().expect("the settings are lawful")
 }
 

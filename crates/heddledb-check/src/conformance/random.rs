@@ -46,7 +46,7 @@ fn one<P: Protocol, T: Tables>(db: &heddledb::Database<P>, seed: u64) {
     let outcomes = interleave::<P, T>(db, &programs, &schedule);
     let last = all_rows::<P, T>(db);
     check_index::<P, T>(db, &last);
-    if let Err(report) = judge(P::STRICT, &initial, &programs, &outcomes, &last) {
+    if let Err(report) = judge(P::strict(db.options()), &initial, &programs, &outcomes, &last) {
         let table = std::any::type_name::<T>();
         panic!("HEDDLE_SEED={seed} on {table} under {}: schedule {schedule:?}\n{report}", P::NAME);
     }

@@ -21,7 +21,9 @@ const TURN: u64 = 500;
 fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
     let name = format!("{mutant:?}");
     let is_of = |rooms: &[&str]| rooms.iter().any(|room| name.starts_with(room));
-    if is_of(&["TicToc"]) {
+    if is_of(&["TicTocHistory"]) {
+        vec![(Kind::TicTocHistory, Faults::None)]
+    } else if is_of(&["TicToc"]) {
         vec![(Kind::TicToc, Faults::None), (Kind::TicTocSorted, Faults::None)]
     } else if is_of(&["Locking"]) {
         vec![(Kind::NoWait, Faults::None), (Kind::WaitDie, Faults::None)]
@@ -43,10 +45,18 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
 }
 
 /// Whether the search has to find it: what needs a damaged disk, many lives, a checkpoint, rows whose columns share a
-/// group, or somebody who panics for what he has seen, is for others.
+/// group, a lower isolation level, or somebody who acts on what he has seen before his commit, is for others.
 fn is_required(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");
-    if matches!(mutant, Mutant::Ic3ImageWithoutLastWriter | Mutant::Ic3VerdictBeforeWait) {
+    let others = matches!(
+        mutant,
+        Mutant::Ic3ImageWithoutLastWriter
+            | Mutant::Ic3VerdictBeforeWait
+            | Mutant::TicTocSnapshotOverwrites
+            | Mutant::TicTocUpdateLost
+            | Mutant::TicTocReadsNotOpaque
+    );
+    if others {
         return false;
     }
     !(["Recovery", "Checkpoint"].iter().any(|room| name.starts_with(room))

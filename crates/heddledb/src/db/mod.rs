@@ -32,7 +32,7 @@ use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::log::{Compression, FILES_MAX, LogError};
 use crate::procedure::{Declaration, Plan, PlanChange, Procedure};
-use crate::protocol::{Execution, Protocol, Shared, Silo};
+use crate::protocol::{Env, Execution, Isolation, Protocol, Shared, Silo};
 use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, Storage};
 use crate::sync::{Condvar, Mutex, lock, thread};
@@ -74,6 +74,8 @@ pub(crate) struct Inner<P: Protocol> {
     counters: Counters,
     procedures: Procedures<P>,
     options: P::Options,
+    /// The level of transactions that are not told another.
+    isolation: Isolation,
     /// What the protocol's workers share.
     shared: Arc<P::Shared>,
     sessions_max: usize,
@@ -113,6 +115,24 @@ impl<P: Protocol> Inner<P> {
             Durability::None => None,
             _ => self.log.as_ref(),
         }
+    }
+
+    /// What a verb of the protocol gets to see.
+    #[inline(always)]
+    fn env(&self, worker: usize, isolation: Isolation) -> Env<'_> {
+        Env { clock: &self.clock, worker, epoch: None, isolation }
+    }
+
+    /// Refuses a level that the protocol does not offer.
+    fn offers(options: &P::Options, level: Isolation) -> Result<()> {
+        let offered = P::levels(options);
+        if offered.contains(&level) {
+            return Ok(());
+        }
+        let names: Vec<&str> = offered.iter().map(|level| level.name()).collect();
+        let (name, names) = (P::NAME, names.join(", "));
+        Err(Misuse::Option(format!("{name} does not offer the isolation level {level}; it offers {names}"))
+            .into())
     }
 
     /// A worker for a new session.
@@ -226,6 +246,16 @@ impl<P: Protocol> Database<P> {
     /// [`Misuse::TooManySessions`].
     pub fn begin(&self) -> Result<OwnedTransaction<P>> {
         Ok(OwnedTransaction::begin(self.session()?))
+    }
+
+    /// The same at an isolation level of its own.
+    ///
+    /// # Errors
+    /// As there, and [`Misuse::Option`] where the protocol does not offer the level.
+    pub fn begin_at(&self, level: Isolation) -> Result<OwnedTransaction<P>> {
+        let mut session = self.session()?;
+        session.set_isolation(level)?;
+        Ok(OwnedTransaction::begin(session))
     }
 
     /// Makes a table and its indexes now instead of at their first use, sized for `rows` rows.
@@ -400,6 +430,7 @@ pub struct Builder<P: Protocol> {
 
 /// The settings that do not depend on the protocol.
 struct Settings {
+    isolation: Isolation,
     plan_change: PlanChange,
     epoch_interval: Option<Duration>,
     snapshot_interval: Duration,
@@ -435,6 +466,7 @@ const THREADS_MAX: usize = 16;
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            isolation: Isolation::default(),
             plan_change: PlanChange::default(),
             epoch_interval: Some(EPOCH_INTERVAL),
             snapshot_interval: SNAPSHOT_INTERVAL,
@@ -488,6 +520,13 @@ impl<P: Protocol> Builder<P> {
     /// Registers a procedure at once; see [`Database::register`].
     pub fn procedure<Q: Procedure>(mut self) -> Self {
         self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>(), None));
+        self
+    }
+
+    /// The isolation level of transactions that are not told another ([`Session::set_isolation`]); serializable
+    /// unless told.
+    pub fn isolation(mut self, level: Isolation) -> Self {
+        self.settings.isolation = level;
         self
     }
 
@@ -590,6 +629,7 @@ impl<P: Protocol> Builder<P> {
             return option(format!("{name} allows 1 to {max} sessions, not {given}"));
         }
         let settings = self.settings;
+        Inner::<P>::offers(&self.options, settings.isolation)?;
         if settings.log.files == 0 || settings.log.files > FILES_MAX {
             return option(format!("a log has 1 to {FILES_MAX} files, not {}", settings.log.files));
         }
@@ -706,6 +746,7 @@ fn start<P: Protocol>(
             counters: Counters::new(sessions),
             procedures: Procedures::new(&options, settings.plan_change, sessions),
             options,
+            isolation: settings.isolation,
             shared,
             sessions_max: sessions,
             exchange,

@@ -9,7 +9,7 @@ use crate::error::{Error, Misuse, Result};
 #[cfg(debug_assertions)]
 use crate::procedure::Checked;
 use crate::procedure::Procedure;
-use crate::protocol::Protocol;
+use crate::protocol::{Isolation, Protocol};
 use crate::stamp;
 use crate::sync::{Wait, spin, yield_now};
 use std::any::TypeId;
@@ -296,6 +296,35 @@ impl<P: Protocol> Session<P> {
         }
         self.durability = durability;
         Ok(())
+    }
+
+    /// The isolation level of this session's transactions from now on; the database's setting unless it is told
+    /// otherwise.
+    ///
+    /// # Errors
+    /// [`Misuse::Option`] where the protocol does not offer the level.
+    ///
+    /// ```
+    /// use heddledb::protocol::{Isolation, TicToc};
+    /// use heddledb::{Database, Table, Transaction};
+    /// # #[derive(Table, Clone, Copy)]
+    /// # struct Account { #[key] id: u64, balance: i64 }
+    ///
+    /// let db = Database::builder().protocol::<TicToc>().open()?;
+    /// let mut session = db.session()?;
+    /// session.set_isolation(Isolation::Snapshot)?;
+    /// session.run(|tx| tx.insert(Account { id: 1, balance: 100 }))?;
+    /// # Ok::<(), heddledb::Error>(())
+    /// ```
+    pub fn set_isolation(&mut self, level: Isolation) -> Result<()> {
+        Inner::<P>::offers(&self.txn().db.options, level)?;
+        self.txn_mut().isolation = level;
+        Ok(())
+    }
+
+    /// The isolation level of this session's transactions.
+    pub fn isolation(&self) -> Isolation {
+        self.txn().isolation
     }
 
     #[inline]

@@ -21,11 +21,11 @@ use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Env, Execution, Intent, Protocol};
+use crate::protocol::{Env, Execution, Intent, Isolation, Protocol};
 use crate::record::{
     ConcurrencyWords, RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words,
 };
-use crate::sync::{Random, Suspender, Work, note, point, wait_until, work};
+use crate::sync::{Phase, Random, Suspender, Work, attempt_ended, note, phase, point, wait_until, work};
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, IndexWords, KeyWords, Layout,
     LeafBuffers, Relation, Row, Scan, Span, Table, encode_key,
@@ -124,6 +124,8 @@ pub struct Txn<P: Protocol> {
     failed: bool,
     /// How it is executed: as a closure is, or as a call in pieces.
     executed: Execution,
+    /// What it may see of others.
+    pub(super) isolation: Isolation,
     /// The epoch of its commit, where that is fixed.
     pub(super) epoch: Option<u64>,
     pub(super) chopped: Chopped,
@@ -184,6 +186,7 @@ pub(super) fn cover(projection: &impl Projection) -> Span {
 impl<P: Protocol> Txn<P> {
     pub(super) fn new(db: Arc<Inner<P>>, worker: Box<Worker<P>>) -> Self {
         Self {
+            isolation: db.isolation,
             db,
             worker,
             failed: false,
@@ -201,6 +204,7 @@ impl<P: Protocol> Txn<P> {
     #[inline]
     pub(super) fn begin(&mut self, retry: u32, is_call: bool) {
         work(Work::Attempt);
+        phase(Phase::Body);
         note(|| format!("begins, attempt {}", retry + 1));
         self.failed = false;
         match self.db.procedures.execution {
@@ -219,7 +223,7 @@ impl<P: Protocol> Txn<P> {
     #[inline]
     pub(super) fn begin_writes(&mut self, retry: u32) {
         let worker = &mut *self.worker;
-        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: None };
+        let env = self.db.env(worker.number, self.isolation);
         P::begin(&mut worker.local, env, retry);
     }
 
@@ -425,6 +429,7 @@ impl<P: Protocol> Txn<P> {
             Ok(log_is_long) => {
                 self.db.counters.commit(self.worker.number);
                 self.end();
+                attempt_ended(true);
                 if log_is_long && let Some(log) = self.db.logging() {
                     log.relieve(self.worker.number);
                 }
@@ -444,7 +449,7 @@ impl<P: Protocol> Txn<P> {
     #[inline]
     pub(super) fn commit_writes(&mut self) -> Result<bool> {
         let worker = &mut *self.worker;
-        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: self.epoch };
+        let env = Env { epoch: self.epoch, ..self.db.env(worker.number, self.isolation) };
         let Worker { local, writes, arena, superseded, .. } = worker;
         let log = self.db.logging();
         if let Some(log) = log
@@ -455,6 +460,7 @@ impl<P: Protocol> Txn<P> {
         let log = log.map(|log| (&**log, env.worker));
         let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, log);
         point("commit");
+        phase(Phase::Commit);
         let outcome = P::commit(local, env, &mut commit);
         let log_is_long = commit.log_is_long();
         drop(commit);
@@ -470,23 +476,20 @@ impl<P: Protocol> Txn<P> {
         note(|| "aborts".to_owned());
         self.abort_writes();
         self.end();
+        attempt_ended(false);
     }
 
     /// Drops what was read and written.
     pub(super) fn abort_writes(&mut self) {
         let worker = &mut *self.worker;
-        P::abort(
-            &mut worker.local,
-            Env { clock: &self.db.clock, worker: worker.number, epoch: None },
-            &worker.writes,
-        );
+        P::abort(&mut worker.local, self.db.env(worker.number, self.isolation), &worker.writes);
         self.leave_behind(false);
     }
 
     /// Whether a decision to give up, or a panic, rests on reads that still stand.
     pub(super) fn validate(&mut self) -> Result<(), Conflict> {
         let worker = &mut *self.worker;
-        P::validate(&mut worker.local, Env { clock: &self.db.clock, worker: worker.number, epoch: None })
+        P::validate(&mut worker.local, self.db.env(worker.number, self.isolation))
     }
 
     /// Queues what this attempt leaves in the indexes without a row.
@@ -559,7 +562,7 @@ impl<P: Protocol> Txn<P> {
         {
             return self.read_own(write, intent, projection);
         }
-        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: None };
+        let env = self.db.env(worker.number, self.isolation);
         let copy = |data| projection.load(&data);
         Ok(P::read(&mut worker.local, env, record, layout, projection.groups(), intent, copy)?)
     }
@@ -617,7 +620,7 @@ impl<P: Protocol> Txn<P> {
         at: usize,
     ) -> Result<Option<()>> {
         let worker = &mut *self.worker;
-        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: None };
+        let env = self.db.env(worker.number, self.isolation);
         let target = worker.writes.scratch(at, span.end.saturating_sub(span.start));
         work(Work::Words(target.len()));
         let copy = |data: RecordData| {
@@ -643,7 +646,7 @@ impl<P: Protocol> Txn<P> {
         was_present: bool,
     ) -> Result<usize> {
         let worker = &mut *self.worker;
-        let env = Env { clock: &self.db.clock, worker: worker.number, epoch: None };
+        let env = self.db.env(worker.number, self.isolation);
         let writes = &mut worker.writes;
         let known = writes.find(record);
         P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
@@ -660,7 +663,10 @@ impl<P: Protocol> Txn<P> {
     fn find<R: Relation>(db: &Inner<P>, worker: &mut Worker<P>, key: &R::Words) -> Result<Option<RecordRef>> {
         work(Work::Operation);
         note(|| format!("looks for {}{:?}", R::LAYOUT.name, key.words()));
-        match db.stores.get::<R>()?.index.get(key) {
+        phase(Phase::Index);
+        let found = db.stores.get::<R>()?.index.get(key);
+        phase(Phase::Body);
+        match found {
             Lookup::Found(record) => {
                 P::comes_to(&mut worker.local, R::slot().number(), key.words());
                 Ok(Some(record))
@@ -718,10 +724,12 @@ impl<P: Protocol> Txn<P> {
         // Before the latch: see `Arena::allocate`.
         let block = arena.allocate(store.number, store.block_words);
         let local = &mut worker.local;
+        phase(Phase::Index);
         let inserted = store.index.insert(key, |gap| {
             P::joins(local, gap, true);
             place::<P>(block, layout, gap)
         });
+        phase(Phase::Body);
         // The gap of a placeholder or a deleted record that another put there.
         let (record, found_in) = match inserted {
             Inserted::Exists(record, gap) => {
@@ -1017,7 +1025,9 @@ impl<P: Protocol> Txn<P> {
                 Ok(store) => store,
                 Err(error) => break Err(error),
             };
+            phase(Phase::Index);
             let (seen, next) = store.index.read_leaf(scan.direction, &low, &high, &mut leaf);
+            phase(Phase::Body);
             P::seen(&mut self.worker.local, seen);
             leaf.iter().take(left).for_each(|(_, record)| record.prefetch(SCAN_AHEAD));
             let step = self.visit_leaf::<R, _>(&leaf, projection, &mut left, &mut visit);

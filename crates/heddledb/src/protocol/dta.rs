@@ -317,13 +317,16 @@ impl ConcurrencyWords for Dta {
 
 impl Protocol for Dta {
     const NAME: &'static str = "dta";
-    const STRICT: bool = true;
     const SESSIONS_MAX: usize = 1024;
     type Options = ();
     type Local = Local;
     type Shared = Validation;
 
-    fn local(_: &(), validation: &Arc<Validation>, _: usize) -> Local {
+    fn strict((): &()) -> bool {
+        true
+    }
+
+    fn local((): &(), validation: &Arc<Validation>, _: usize) -> Local {
         Local { validation: Some(Arc::clone(validation)), ..Local::default() }
     }
 

@@ -4,7 +4,9 @@
 //! over the protocol, so the choice is one match at the edge and costs nothing per access.
 
 use super::locking::Policy;
-use super::{Dta, Execution, Ic3, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc};
+use super::{
+    Dta, Execution, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc,
+};
 use std::fmt;
 use std::str::FromStr;
 
@@ -45,8 +47,13 @@ macro_rules! registry {
             }
 
             /// Whether its serial order always agrees with real time.
-            pub const fn strict(self) -> bool {
-                match self { $(Self::$kind => <$protocol as Protocol>::STRICT,)* }
+            pub fn strict(self) -> bool {
+                match self { $(Self::$kind => <$protocol as Protocol>::strict(&$options),)* }
+            }
+
+            /// The isolation levels that it offers, the strongest first.
+            pub fn levels(self) -> &'static [Isolation] {
+                match self { $(Self::$kind => <$protocol as Protocol>::levels(&$options),)* }
             }
 
             /// How it executes calls of procedures.
@@ -74,8 +81,14 @@ registry! {
         "optimistic, commit by read validation (Silo)";
     TicToc "tictoc" TicToc, tictoc::Options::default(),
         "optimistic, commit time computed from the data; no-wait validation, preemptive abort (TicToc)";
-    TicTocSorted "tictoc-sorted" TicToc, tictoc::Options { no_wait: false, preemptive_abort: false },
+    TicTocSorted "tictoc-sorted" TicToc, tictoc::Options::SORTED,
         "TicToc without its two optimisations: write locks taken in key order, with waiting";
+    TicTocOpaque "tictoc-opaque" TicToc, tictoc::Options::OPAQUE,
+        "TicToc whose bodies see one moment only, in an order of real time";
+    TicTocHistory "tictoc-history" TicToc<tictoc::WithHistory>, tictoc::Options::FULL,
+        "TicToc that knows the version before: what was overwritten may still have been valid";
+    TicTocPacked "tictoc-packed" TicToc<tictoc::Packed>, tictoc::Options::FULL,
+        "TicToc with both times in one word, as in the paper";
     NoWait "no-wait" Locking, locking::Options::with_policy(Policy::NoWait),
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
     WaitDie "wait-die" Locking, locking::Options::with_policy(Policy::WaitDie),

@@ -19,6 +19,7 @@
 
 pub mod dta;
 pub mod ic3;
+mod isolation;
 pub mod locking;
 mod nested;
 pub(crate) mod reads;
@@ -30,6 +31,7 @@ mod kind;
 
 pub use dta::Dta;
 pub use ic3::Ic3;
+pub use isolation::{Isolation, UnknownIsolation};
 pub use kind::{Kind, Visitor};
 pub use locking::Locking;
 pub use silo::Silo;
@@ -103,6 +105,8 @@ pub struct Env<'a> {
     pub worker: usize,
     /// The epoch of its commit, where that was fixed before.
     pub epoch: Option<u64>,
+    /// The level of the attempt, one of those that the protocol offers.
+    pub isolation: Isolation,
 }
 
 impl Env<'_> {
@@ -133,12 +137,10 @@ impl Shared for () {
 /// `abort` follows. `place` and `seal` may run at any time on records that the index protects.
 ///
 /// Whatever a committed attempt read and saw absent must be as if read at one moment of a serial
-/// order, together with its writes.
+/// order, together with its writes; at a lower level ([`Env::isolation`]), as that level promises.
 pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// The name on the command line and in reports.
     const NAME: &'static str;
-    /// Whether the serial order always agrees with real time (PITFALLS X11).
-    const STRICT: bool;
     /// The most sessions that a database may have under this protocol.
     const SESSIONS_MAX: usize;
     /// Settings, fixed when the database is opened.
@@ -149,6 +151,19 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     type Shared: Shared;
     /// How the stamps of two gaps become one.
     const GAP_FOLD: Fold = Fold::Max;
+
+    /// Whether the serial order always agrees with real time (PITFALLS X11).
+    fn strict(options: &Self::Options) -> bool;
+
+    /// Whether whatever a body sees is of one moment, also where its attempt aborts (PITFALLS TT12).
+    fn opaque(_options: &Self::Options) -> bool {
+        false
+    }
+
+    /// The isolation levels that transactions may choose from, the strongest first.
+    fn levels(_options: &Self::Options) -> &'static [Isolation] {
+        &[Isolation::Serializable]
+    }
 
     /// A worker's local state.
     fn local(options: &Self::Options, shared: &Arc<Self::Shared>, worker: usize) -> Self::Local;

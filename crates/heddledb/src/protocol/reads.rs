@@ -150,6 +150,22 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         self.reads.iter().map(|read| (read.record, read.group as usize, read.stamp))
     }
 
+    /// What repeatable read promises: what is written was not written by another since it was read, and what was
+    /// read twice was the same. `own` as for [`Self::validate`].
+    pub fn validate_repeats(
+        &self,
+        own: impl Fn(RecordRef, usize) -> bool,
+        repeats: &mut Repeats,
+    ) -> Result<(), Conflict> {
+        for read in self.reads.iter().filter(|read| own(read.record, read.group as usize)) {
+            let word = read.record.word(C::stamp_word(read.group as usize)).load(Ordering::Relaxed);
+            if word & !stamp::LOCK != read.stamp {
+                return Err(Conflict::ReadChanged);
+            }
+        }
+        repeats.check(self.reads.iter().map(|read| (read.record, read.group, read.stamp)))
+    }
+
     /// The tag of the first read that does not stand.
     #[cold]
     pub fn broken(&self) -> Option<u16> {
@@ -163,6 +179,24 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     /// The latest time of a version that was read.
     pub fn newest(&self) -> u64 {
         self.reads.iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0)
+    }
+}
+
+/// Finds the groups that were read at two versions.
+#[derive(Default)]
+pub(crate) struct Repeats(Vec<(u64, u8, u64)>);
+
+impl Repeats {
+    /// A conflict, if a group was read at two of the stamps.
+    pub fn check(&mut self, reads: impl Iterator<Item = (RecordRef, u8, u64)>) -> Result<(), Conflict> {
+        self.0.clear();
+        self.0.extend(reads.map(|(record, group, stamp)| (record.to_link(), group, stamp)));
+        self.0.sort_unstable();
+        let same = |pair: &[(u64, u8, u64)]| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1);
+        match self.0.windows(2).any(|pair| same(pair) && pair[0].2 != pair[1].2) {
+            true => Err(Conflict::ReadChanged),
+            false => Ok(()),
+        }
     }
 }
 

@@ -34,8 +34,8 @@
 //! and all reads are current there.
 
 use super::nested::Nested;
-use super::reads::{GapSet, PAUSES, ReadSet};
-use super::{Arrived, Env, Execution, Intent, Protocol, Seal, Shared};
+use super::reads::{GapSet, PAUSES, ReadSet, Repeats};
+use super::{Arrived, Env, Execution, Intent, Isolation, Protocol, Seal, Shared};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -137,6 +137,7 @@ struct Lock {
 pub struct Local {
     reads: ReadSet<Silo>,
     gaps: GapSet,
+    repeats: Repeats,
     nested: Option<Nested>,
     /// In the order of the write set, groups ascending.
     locks: Vec<Lock>,
@@ -196,6 +197,20 @@ impl Local {
         self.counter.as_ref().map(|counter| counter.draw(epoch))
     }
 
+    /// Step 3, as far as the level asks for it. `own` says whether this transaction holds the lock of a group.
+    #[inline(always)]
+    fn validate_for(
+        &mut self,
+        level: Isolation,
+        own: impl Fn(RecordRef, usize) -> bool,
+    ) -> Result<(), Conflict> {
+        if level == Isolation::RepeatableRead {
+            return self.reads.validate_repeats(own, &mut self.repeats);
+        }
+        self.reads.validate(own)?;
+        self.validate_gaps()
+    }
+
     fn validate_gaps(&self) -> Result<(), Conflict> {
         if planted(Mutant::SiloGapsNotValidated) { Ok(()) } else { self.gaps.validate() }
     }
@@ -213,12 +228,22 @@ impl ConcurrencyWords for Silo {
 
 impl Protocol for Silo {
     const NAME: &'static str = "silo";
-    const STRICT: bool = true;
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
     type Shared = Counter;
     const PIECES: bool = true;
+
+    fn strict(_: &Options) -> bool {
+        true
+    }
+
+    fn levels(options: &Options) -> &'static [Isolation] {
+        match options.calls {
+            Calls::Whole => &[Isolation::Serializable, Isolation::RepeatableRead],
+            Calls::Nested | Calls::Chopped => &[Isolation::Serializable],
+        }
+    }
 
     fn local(options: &Options, counter: &Arc<Counter>, _: usize) -> Local {
         let nested = (options.calls == Calls::Nested).then(Nested::default);
@@ -331,15 +356,13 @@ impl Protocol for Silo {
             let drawn = local.draw(env.clock.now());
             // No lock of ours to order before the validation: the reads alone come first.
             fence(Ordering::Acquire);
-            local.reads.validate(|_, _| false)?;
-            local.validate_gaps()?;
+            local.validate_for(env.isolation, |_, _| false)?;
             return Ok(drawn.unwrap_or_else(|| local.newest_read(env.clock)));
         }
         point("locked");
         let epoch = early.unwrap_or_else(|| env.commit_epoch());
         let drawn = early_time.or_else(|| local.draw(epoch));
-        local.reads.validate(|record, group| writes.covers(record, group))?;
-        local.validate_gaps()?;
+        local.validate_for(env.isolation, |record, group| writes.covers(record, group))?;
 
         point("validated");
         let time = match drawn {
@@ -377,9 +400,9 @@ impl Protocol for Silo {
         Ok(time)
     }
 
-    fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
+    fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
         fence(Ordering::SeqCst);
-        let outcome = local.reads.validate(|_, _| false).and_then(|()| local.validate_gaps());
+        let outcome = local.validate_for(env.isolation, |_, _| false);
         if let (Err(_), Some(nested)) = (&outcome, &mut local.nested) {
             nested.failed(&local.reads, &local.gaps);
         }

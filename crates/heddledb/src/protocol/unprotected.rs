@@ -48,11 +48,18 @@ impl ConcurrencyWords for Unprotected {
 
 impl Protocol for Unprotected {
     const NAME: &'static str = "unprotected";
-    const STRICT: bool = true;
     const SESSIONS_MAX: usize = 1;
     type Options = ();
     type Local = Local;
     type Shared = ();
+
+    fn opaque(_: &()) -> bool {
+        true
+    }
+
+    fn strict(_: &()) -> bool {
+        true
+    }
 
     fn local(_: &(), _: &Arc<()>, _: usize) -> Local {
         Local::default()

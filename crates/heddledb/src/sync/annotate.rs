@@ -23,6 +23,20 @@ pub enum Work {
     Cycles(u64),
 }
 
+/// What an attempt of a transaction is spending its time on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Its body, and what the protocol does for single accesses.
+    #[default]
+    Body,
+    /// Index structures.
+    Index,
+    /// Validation, commit timestamps, writing.
+    Commit,
+    /// Nothing: there is no attempt.
+    Between,
+}
+
 /// Something about the place of a transaction among others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
@@ -36,11 +50,19 @@ pub enum Course {
 
 #[cfg(not(feature = "simulation"))]
 mod silent {
-    use super::{Course, Work};
+    use super::{Course, Phase, Work};
 
     /// Charges work.
     #[inline(always)]
     pub fn work(_: Work) {}
+
+    /// What follows belongs to this phase of the attempt.
+    #[inline(always)]
+    pub fn phase(_: Phase) {}
+
+    /// The attempt has ended.
+    #[inline(always)]
+    pub fn attempt_ended(_: bool) {}
 
     /// A place in the code that a delay or fault can be ordered for.
     #[inline(always)]
@@ -68,4 +90,4 @@ mod silent {
 }
 
 #[cfg(not(feature = "simulation"))]
-pub use silent::{course, decided, name, note, point, shared_memory, work};
+pub use silent::{attempt_ended, course, decided, name, note, phase, point, shared_memory, work};

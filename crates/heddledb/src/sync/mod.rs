@@ -59,7 +59,7 @@ pub use backend::{
     sleep, spin, spin_loop, spin_until, thread, yield_now,
 };
 #[cfg(feature = "simulation")]
-pub use backend::{course, decided, name, note, point, shared_memory, work};
+pub use backend::{attempt_ended, course, decided, name, note, phase, point, shared_memory, work};
 pub use parallel::in_parallel;
 pub use random::Random;
 pub use std::sync::atomic::Ordering;

@@ -69,8 +69,8 @@ use crate::procedure::{Plan, PlannedSite, PlannedType, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
 use crate::sync::{
-    AtomicU64, Course, MODEL, Ordering, Random, Suspender, Wait, Work, course, decided, fence, note, now_ns,
-    point, wait_until, work,
+    AtomicU64, Course, MODEL, Ordering, Phase, Random, Suspender, Wait, Work, course, decided, fence, note,
+    now_ns, phase, point, wait_until, work,
 };
 use crate::table::{GroupSet, Layout};
 use accessors::{ACCESSOR_WORDS, Accessed, Accessor, Doing, GROUP_WORDS, Look, Source, value_of};
@@ -610,7 +610,9 @@ impl Local {
     /// Ends the piece that runs, and begins that of a site.
     #[inline(never)]
     fn begin_piece(&mut self, site: PlannedSite, writes: &mut WriteSet) -> Result<(), Conflict> {
+        phase(Phase::Commit);
         self.end_piece(writes)?;
+        phase(Phase::Body);
         let place = Place { piece: site.piece, rank: site.rank };
         self.piece = Some(place);
         (self.reads_before, self.gaps_before) = (self.reads.len(), self.gaps.len());
@@ -1074,13 +1076,16 @@ impl ConcurrencyWords for Ic3 {
 
 impl Protocol for Ic3 {
     const NAME: &'static str = "ic3";
-    const STRICT: bool = true;
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
     type Shared = Shared;
     const GAP_FOLD: Fold = Fold::Union;
     const PIECES: bool = true;
+
+    fn strict(_: &Options) -> bool {
+        true
+    }
 
     fn execution(_: &Options) -> Execution {
         Execution::Pieces

@@ -372,12 +372,15 @@ impl ConcurrencyWords for Locking {
 
 impl Protocol for Locking {
     const NAME: &'static str = "locking";
-    const STRICT: bool = true;
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
     type Shared = Waits;
     const PIECES: bool = true;
+
+    fn strict(_: &Options) -> bool {
+        true
+    }
 
     fn execution(options: &Options) -> Execution {
         if options.chopped { Execution::Chopped } else { Execution::Whole }

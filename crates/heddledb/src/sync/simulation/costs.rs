@@ -229,11 +229,19 @@ pub struct Counts {
     pub work_cycles: u64,
     /// Explicit work by kind: attempts, operations, nodes, rows, checks, words, fresh words.
     pub work: [u64; 7],
+    /// Where the time of attempts went, as [`Counts::PHASES`] names it. What attempts took that did not commit is
+    /// all under the last name.
+    pub phases: [u64; 6],
 }
 
 impl Counts {
     /// Names of [`Counts::work`], as in [`Costs`].
     pub const WORK: [&'static str; 7] = ["attempt", "operation", "node", "row", "check", "word", "fresh"];
+
+    /// Names of [`Counts::phases`]: the phases of attempts that committed, waiting in any of them, and all else.
+    pub const PHASES: [&'static str; 6] = ["body", "index", "commit", "between", "wait", "abort"];
+    pub(super) const WAITING: usize = 4;
+    pub(super) const ABORTED: usize = 5;
 
     pub(super) fn add_work(&mut self, work: Work) {
         match work {
@@ -272,6 +280,7 @@ impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, mut other: Self) {
         self.each().into_iter().zip(other.each()).for_each(|(sum, more)| *sum += *more);
         self.work.iter_mut().zip(other.work).for_each(|(sum, more)| *sum += more);
+        self.phases.iter_mut().zip(other.phases).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -280,6 +289,7 @@ impl std::ops::Sub for Counts {
     fn sub(mut self, mut other: Self) -> Self {
         self.each().into_iter().zip(other.each()).for_each(|(rest, less)| *rest -= *less);
         self.work.iter_mut().zip(other.work).for_each(|(rest, less)| *rest -= less);
+        self.phases.iter_mut().zip(other.phases).for_each(|(rest, less)| *rest -= less);
         self
     }
 }

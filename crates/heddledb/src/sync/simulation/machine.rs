@@ -24,7 +24,7 @@ use super::directory::{Cache, Directory, Kind, Map};
 use super::htm::{self, Mode};
 use super::schedule::{Event, Fate, Schedule, Scheduler, When, Who};
 use super::trace::{Names, Observed, Observer, What};
-use crate::sync::{Course, Work};
+use crate::sync::{Course, Phase, Work};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, RefCell, RefMut};
@@ -127,6 +127,35 @@ pub(super) enum Awaited {
     Time,
 }
 
+/// Where the time of a core's attempts goes.
+#[derive(Default)]
+struct Spent {
+    phase: Phase,
+    /// The clock when it began, and the cycles that were waited by then.
+    begun: u64,
+    waited: u64,
+    /// Cycles of the attempt so far, as in [`Counts::phases`].
+    attempt: [u64; Counts::PHASES.len()],
+}
+
+impl Spent {
+    fn change(&mut self, phase: Phase, clock: u64, waited: u64) {
+        let (all, waiting) = (clock - self.begun, waited - self.waited);
+        self.attempt[self.phase as usize] += all.saturating_sub(waiting);
+        self.attempt[Counts::WAITING] += waiting;
+        (self.phase, self.begun, self.waited) = (phase, clock, waited);
+    }
+
+    /// What an attempt that did not commit took is lost, and what is between it and the next.
+    fn end(&mut self, committed: bool, sums: &mut [u64; Counts::PHASES.len()]) {
+        let attempt = std::mem::take(&mut self.attempt);
+        match committed {
+            true => sums.iter_mut().zip(attempt).for_each(|(sum, more)| *sum += more),
+            false => sums[Counts::ABORTED] += attempt.iter().sum::<u64>(),
+        }
+    }
+}
+
 struct Core {
     who: Option<Who>,
     state: State,
@@ -136,6 +165,7 @@ struct Core {
     /// Accesses are charged, and others may go before them.
     charged: bool,
     counts: Counts,
+    spent: Spent,
     yielder: *const Yielder<(), ()>,
     /// Lines that it watches, and whether one was written since.
     watched: Vec<u32>,
@@ -670,6 +700,19 @@ impl Machine {
         }
     }
 
+    /// The running core's attempt is in another phase, or has ended.
+    pub fn phase(&self, phase: Phase, committed: Option<bool>) {
+        if !self.charged.get() {
+            return;
+        }
+        let mut inside = self.inside.borrow_mut();
+        let core = &mut inside.cores[self.current.get()];
+        core.spent.change(phase, core.clock, core.counts.waiting_cycles);
+        if let Some(committed) = committed {
+            core.spent.end(committed, &mut core.counts.phases);
+        }
+    }
+
     #[inline]
     pub fn work(&self, work: Work) {
         if !self.charged.get() {
@@ -868,6 +911,7 @@ impl Machine {
             generation: 0,
             charged,
             counts: Counts::default(),
+            spent: Spent::default(),
             yielder: std::ptr::null(),
             watched: Vec::new(),
             written: false,

@@ -30,7 +30,7 @@ pub use machine::{
 pub use schedule::{Event, Fate, Schedule, When, Who};
 pub use trace::{Observed, Observer, What};
 
-use super::{Course, Work};
+use super::{Course, Phase, Work};
 use machine::{Awaited, machine};
 use std::sync::atomic::Ordering;
 
@@ -94,6 +94,22 @@ pub fn spin_until(mut condition: impl FnMut() -> bool) {
 pub fn work(work: Work) {
     if let Some(machine) = machine() {
         machine.work(work);
+    }
+}
+
+/// What follows belongs to this phase of the attempt.
+#[inline(always)]
+pub fn phase(phase: Phase) {
+    if let Some(machine) = machine() {
+        machine.phase(phase, None);
+    }
+}
+
+/// The attempt has ended, with a commit or not.
+#[inline(always)]
+pub fn attempt_ended(committed: bool) {
+    if let Some(machine) = machine() {
+        machine.phase(Phase::Between, Some(committed));
     }
 }
 

@@ -7,8 +7,8 @@
 //! provided that the version is still the current one. Transactions that a commit order by physical
 //! time would abort can so be ordered into the past.
 //!
-//! Two words per group, not the packed word of §3.6 (PITFALLS TT4-TT6): `tid` = lock, absent, wts
-//! (`crate::stamp`) and `rts`.
+//! Two words per group: `tid` = lock, absent, wts (`crate::stamp`) and `rts`. The packed word of §3.6 is another
+//! layout ([`Packed`]; PITFALLS TT4-TT6), and so is one with the history of §5.3 ([`WithHistory`]).
 //!
 //! ```text
 //! unlocked(wts) --lock--> locked(wts) --install--> rts := commit_ts; tid := unlocked(commit_ts)
@@ -34,11 +34,29 @@
 //! so whoever misses it then, reads nothing that is overwritten below the deletion's time.
 //!
 //! Serializable, not strictly: a transaction may be ordered before one that had finished when it
-//! began (TT3).
+//! began (TT3). With [`Options::strict`] every read must also be current at the commit, as under Silo; then the order
+//! is one of real time.
+//!
+//! **Opaque reads** ([`Options::opaque`], TT12). All that an attempt has read so far is valid at one time: where a read
+//! shows a later one, the earlier reads are extended to it, or the attempt ends before its body sees the value. So no
+//! body runs on a state that never was.
+//!
+//! **History** (§5.3). A read version that has been overwritten may still have been valid at the commit time. With a
+//! third word, the tid of the version before, that shows: the version read must be that one, and the present one must
+//! begin after the commit time (TT11).
+//!
+//! **Lower levels** (§5.4; [`Isolation`]). *Snapshot*: two commit times. All reads are valid at the one, and what is
+//! overwritten was there by then; the writes take effect at the other. *Repeatable read*: no read is validated, but
+//! what is written or was read twice must be as it was read.
 
-use super::reads::GapSet;
-use super::silo::seal_stamps;
-use super::{Env, Intent, Protocol, Seal};
+mod packed;
+mod times;
+
+pub use packed::Packed;
+pub use times::{Times, TwoWords, WithHistory};
+
+use super::reads::{GapSet, Repeats};
+use super::{Env, Intent, Isolation, Protocol, Seal};
 use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -47,13 +65,15 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Wait, Work, decided, fence, point, spin, work};
+use crate::sync::{Ordering, Wait, Work, decided, fence, point, spin, work};
 use crate::table::{GroupSet, Layout};
+use std::marker::PhantomData;
 use std::sync::Arc;
+use times::Place;
 
-/// The protocol. Two words per column group: `tid` and `rts`.
+/// The protocol, with its times in a layout `T`.
 #[derive(Debug)]
-pub struct TicToc;
+pub struct TicToc<T = TwoWords>(PhantomData<T>);
 
 /// The optimisations of TicToc §5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,37 +85,51 @@ pub struct Options {
     /// §5.2: abort before locking when an approximate commit time shows that a read cannot be
     /// validated.
     pub preemptive_abort: bool,
+    /// Whatever an attempt sees is of one moment, also of one that aborts.
+    pub opaque: bool,
+    /// What was read must be current at the commit.
+    pub strict: bool,
+}
+
+impl Options {
+    /// Both optimisations of §5.
+    pub const FULL: Self = Self { no_wait: true, preemptive_abort: true, opaque: false, strict: false };
+    /// Neither.
+    pub const SORTED: Self = Self { no_wait: false, preemptive_abort: false, ..Self::FULL };
+    /// Opaque reads, in an order of real time.
+    pub const OPAQUE: Self = Self { opaque: true, strict: true, ..Self::FULL };
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { no_wait: true, preemptive_abort: true }
+        Self::FULL
     }
 }
 
 /// A group that was read: its version, and how far it was known to be valid.
 struct Read {
-    record: RecordRef,
+    at: Place,
     tid: u64,
     rts: u64,
-    group: u8,
 }
 
 struct Lock {
-    record: RecordRef,
+    at: Place,
     tid: u64,
-    group: u8,
 }
 
 /// One worker's attempt.
-#[derive(Default)]
-pub struct Local {
+pub struct Local<T> {
     options: Options,
     reads: Vec<Read>,
     gaps: GapSet,
     locks: Vec<Lock>,
     /// The write set's numbers in key order, for the waiting variant.
     order: Vec<u32>,
+    repeats: Repeats,
+    /// Of opaque reads: a time at which all of them are valid.
+    valid_at: u64,
+    layout: PhantomData<fn() -> T>,
 }
 
 /// Pauses on a locked record that is to be read (TT13: bounded, then abort).
@@ -105,36 +139,14 @@ const RESTARTS: u32 = 8;
 /// Spin hints between restarts, about the microsecond of §5.1.
 const RESTART_SPINS: u64 = 32;
 
-/// The `tid` word of a group.
-macro_rules! tid {
-    ($record:expr, $group:expr) => {
-        $record.word(2 * $group as usize)
-    };
-}
-
-/// The `rts` word of a group.
-macro_rules! rts {
-    ($record:expr, $group:expr) => {
-        $record.word(2 * $group as usize + 1)
-    };
-}
-
-/// The version of a group when it is not locked (Alg. 4, bounded).
-#[inline(always)]
-fn unlocked_tid(record: RecordRef, group: usize) -> Result<u64, Conflict> {
-    // Acquire: pairs with the installing store of the version that we are about to copy.
-    let tid = tid!(record, group).load(Ordering::Acquire);
-    if stamp::is_locked(tid) { wait_unlocked(tid!(record, group)) } else { Ok(tid) }
-}
-
 /// Waits for the committing writer that holds the lock; bounded, so it is in no cycle.
 #[cold]
-fn wait_unlocked(word: &AtomicU64) -> Result<u64, Conflict> {
+fn wait_unlocked<T: Times>(at: Place) -> Result<(u64, u64), Conflict> {
     let mut wait = Wait::new();
     loop {
-        let tid = word.load(Ordering::Acquire);
+        let (tid, rts) = T::look(at);
         if !stamp::is_locked(tid) {
-            return Ok(tid);
+            return Ok((tid, rts));
         }
         if tid == stamp::SEALED {
             return Err(Conflict::Reclaimed);
@@ -146,11 +158,11 @@ fn wait_unlocked(word: &AtomicU64) -> Result<u64, Conflict> {
     }
 }
 
-impl Local {
+impl<T: Times> Local<T> {
     /// Tries to lock one group once; `Ok(false)` if another holds it.
     #[inline]
-    fn try_lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<bool, Conflict> {
-        let tid = tid!(record, group).load(Ordering::Relaxed);
+    fn try_lock(&mut self, at: Place, present: bool) -> Result<bool, Conflict> {
+        let tid = T::tid(at);
         if tid == stamp::SEALED {
             return Err(Conflict::Reclaimed);
         }
@@ -161,19 +173,16 @@ impl Local {
             // A blind write saw the row there without validating it.
             return Err(Conflict::ReadChanged);
         }
-        // SeqCst: before the load of rts in `commit_time`; see the module header.
-        let locked = tid | stamp::LOCK;
-        let taken =
-            tid!(record, group).compare_exchange(tid, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let taken = T::lock(at, tid);
         if taken {
-            self.locks.push(Lock { record, tid, group: group as u8 });
+            self.locks.push(Lock { at, tid });
         }
         Ok(taken)
     }
 
     fn unlock_all(&mut self) {
         for lock in self.locks.drain(..) {
-            tid!(lock.record, lock.group).store(lock.tid, Ordering::Release);
+            T::unlock(lock.at, lock.tid);
         }
     }
 
@@ -181,7 +190,7 @@ impl Local {
     fn lock_no_wait(&mut self, writes: &WriteSet) -> Result<bool, Conflict> {
         for write in writes.writes() {
             for group in write.group_numbers() {
-                if !self.try_lock(write.record, group, write.was_present)? {
+                if !self.try_lock(Place::new(write.record, group), write.was_present)? {
                     self.unlock_all();
                     return Ok(false);
                 }
@@ -206,7 +215,7 @@ impl Local {
             let write = &all[self.order[index] as usize];
             for group in write.group_numbers() {
                 let mut wait = Wait::new();
-                while !self.try_lock(write.record, group, write.was_present)? {
+                while !self.try_lock(Place::new(write.record, group), write.was_present)? {
                     wait.pause();
                 }
             }
@@ -220,7 +229,7 @@ impl Local {
             return Ok(());
         }
         for _ in 0..RESTARTS {
-            if self.options.preemptive_abort {
+            if self.options.preemptive_abort && env.isolation == Isolation::Serializable {
                 self.preempt(env, writes)?;
             }
             if !self.options.no_wait {
@@ -243,58 +252,109 @@ impl Local {
         }
         for write in writes.writes() {
             for group in write.group_numbers() {
-                time = time.max(rts!(write.record, group).load(Ordering::Relaxed) + 1);
+                time = time.max(T::rts(Place::new(write.record, group)) + 1);
             }
         }
         let hopeless = |read: &Read| {
-            read.rts < time
-                && tid!(read.record, read.group).load(Ordering::Relaxed) & !stamp::LOCK != read.tid
+            let tid = T::tid(read.at) & !stamp::LOCK;
+            read.rts < time && tid != read.tid && !self.was_valid(read, tid, time)
         };
         if self.reads.iter().any(hopeless) { Err(Conflict::Preempted) } else { Ok(()) }
     }
 
+    /// The latest `wts` of what was read.
+    fn newest_read(&self) -> u64 {
+        self.reads.iter().map(|read| stamp::time(read.tid)).max().unwrap_or(0)
+    }
+
     /// Alg. 2, second step: the smallest time that the read and locked versions and the epoch allow.
     fn commit_time(&self, env: Env<'_>, writes: &WriteSet) -> u64 {
-        let mut time = 0;
-        for read in &self.reads {
-            time = time.max(stamp::time(read.tid));
-        }
+        let mut time = self.newest_read();
         if !writes.is_empty() {
             time = time.max(stamp::floor(env.commit_epoch()));
         }
         for lock in &self.locks {
-            // SeqCst, after the lock: sees every extension that did not see the lock.
-            let rts = rts!(lock.record, lock.group).load(Ordering::SeqCst);
+            // After the lock: sees every extension that did not see the lock.
+            let rts = T::rts(lock.at);
             time = time.max(if planted(Mutant::TicTocWriteAtReadTime) { rts } else { rts + 1 });
         }
         time
     }
 
+    /// §5.4: the smallest time at which what was read, and what is overwritten, was there.
+    fn snapshot_time(&self) -> u64 {
+        if planted(Mutant::TicTocSnapshotOverwrites) {
+            return self.newest_read();
+        }
+        self.locks.iter().fold(self.newest_read(), |time, lock| time.max(stamp::time(lock.tid)))
+    }
+
+    /// What the level of the transaction asks for, if it commits at `time`.
+    #[inline(always)]
+    fn validate_for(&mut self, level: Isolation, time: u64, writes: &WriteSet) -> Result<(), Conflict> {
+        match level {
+            Isolation::Serializable => self.validate_at(time, writes),
+            Isolation::Snapshot => self.validate_at(self.snapshot_time(), writes),
+            Isolation::RepeatableRead => self.validate_repeats(writes),
+        }
+    }
+
     /// Alg. 2, third step, and the gaps: every version read is valid at `time`, or is extended.
     fn validate_at(&self, time: u64, writes: &WriteSet) -> Result<(), Conflict> {
-        for read in self.reads.iter().filter(|read| read.rts < time) {
-            let (tid_word, rts_word) = (tid!(read.record, read.group), rts!(read.record, read.group));
-            let own = writes.covers(read.record, read.group as usize);
-            let mut rts = rts_word.load(Ordering::SeqCst);
-            if !own && rts < time && !planted(Mutant::TicTocReadTimeNotRaised) {
-                // TT14: never on a version that we are about to replace.
-                rts = rts_word.fetch_max(time, Ordering::SeqCst);
-            }
-            let tid = tid_word.load(Ordering::SeqCst);
-            if tid & !stamp::LOCK != read.tid && !planted(Mutant::TicTocVersionNotCompared) {
-                return Err(Conflict::ReadChanged);
-            }
-            // The paper lets a foreign lock pass where rts has reached `time` by now (TT1). Here that proves
-            // nothing: with two words, an extension that fails because of this very lock has raised rts all
-            // the same, after the locker took its commit time from it. Only the rts that was read with the
-            // unlocked version counts, and the filter above has let that pass.
-            let safe = planted(Mutant::TicTocForeignLockIgnored)
-                || (rts > time && planted(Mutant::TicTocFailedRaiseTrusted))
-                || (rts >= time && planted(Mutant::TicTocSafeAtEqual));
-            if stamp::is_locked(tid) && !own && !safe {
-                return Err(Conflict::Locked);
+        for (number, read) in self.reads.iter().enumerate() {
+            if read.rts < time || self.options.strict {
+                self.validate_read(number, time, writes.covers(read.at.record, read.at.group as usize))?;
             }
         }
+        self.validate_gaps(time)
+    }
+
+    /// The same for one read; `own` says whether this transaction has locked the group.
+    #[inline(always)]
+    fn validate_read(&self, number: usize, time: u64, own: bool) -> Result<(), Conflict> {
+        let read = &self.reads[number];
+        // TT14: never on a version that we are about to replace.
+        let extends = !own && read.rts < time && !planted(Mutant::TicTocReadTimeNotRaised);
+        let (tid, rts) = match extends {
+            true => T::extend(read.at, read.tid, time),
+            false => T::found(read.at),
+        };
+        if tid & !stamp::LOCK != read.tid && !planted(Mutant::TicTocVersionNotCompared) {
+            let was_valid = !self.options.strict && self.was_valid(read, tid & !stamp::LOCK, time);
+            let valid = was_valid || (T::EXTENSION_MAY_MOVE && self.moved_by_us(number));
+            return if valid { Ok(()) } else { Err(Conflict::ReadChanged) };
+        }
+        // The paper lets a foreign lock pass where rts has reached `time` by now (TT1). Where an extension raises
+        // rts and looks at the lock only then, that proves nothing: one that fails because of this very lock has
+        // raised rts all the same, after the locker took its commit time from it. Only the rts that was read with
+        // the unlocked version counts, and `validate_at` has let that pass.
+        let safe = (T::FAILED_EXTENSION_IS_NONE && rts >= time && !self.options.strict)
+            || planted(Mutant::TicTocForeignLockIgnored)
+            || (rts > time && planted(Mutant::TicTocFailedRaiseTrusted))
+            || (rts >= time && planted(Mutant::TicTocSafeAtEqual));
+        if stamp::is_locked(tid) && !own && !safe {
+            return Err(Conflict::Locked);
+        }
+        Ok(())
+    }
+
+    /// §5.3: whether the version read is the one before that of `tid`, and was valid at `time` (TT11).
+    #[inline(always)]
+    fn was_valid(&self, read: &Read, tid: u64, time: u64) -> bool {
+        let Some(before) = T::predecessor(read.at, tid) else { return false };
+        let is_that = before == read.tid || planted(Mutant::TicTocHistoryNotCompared);
+        is_that && time < stamp::time(tid)
+    }
+
+    /// TT4: whether an earlier read of the same version stands, whose extension has given it another `wts`.
+    #[cold]
+    fn moved_by_us(&self, number: usize) -> bool {
+        let Read { at, tid, .. } = self.reads[number];
+        self.reads[..number].iter().any(|read| (read.at, read.tid) == (at, tid))
+    }
+
+    /// Whether what was absent is so at `time`.
+    fn validate_gaps(&self, time: u64) -> Result<(), Conflict> {
         for gap in self.gaps.gaps() {
             if gap.stamp().load(Ordering::Relaxed) < time && !planted(Mutant::TicTocGapStampIgnored) {
                 // SeqCst, before the version is checked; pairs with `place` under the latch.
@@ -303,40 +363,94 @@ impl Local {
         }
         if planted(Mutant::TicTocGapsNotValidated) { Ok(()) } else { self.gaps.validate() }
     }
+
+    /// What repeatable read promises: what is written was not written by another since it was read, and what was
+    /// read twice was the same.
+    fn validate_repeats(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
+        for read in self.reads.iter().filter(|read| writes.covers(read.at.record, read.at.group as usize)) {
+            let same = T::tid(read.at) & !stamp::LOCK == read.tid;
+            if !same && !planted(Mutant::TicTocUpdateLost) {
+                return Err(Conflict::ReadChanged);
+            }
+        }
+        self.repeats.check(self.reads.iter().map(|read| (read.at.record, read.at.group, read.tid)))
+    }
+
+    /// TT12: makes all reads valid at one time, those from number `first` on being new.
+    #[inline(never)]
+    fn keep_opaque(&mut self, first: usize) -> Result<(), Conflict> {
+        let newest = self.reads[first..].iter().map(|read| stamp::time(read.tid)).max().unwrap_or(0);
+        let time = self.valid_at.max(newest);
+        // What is new may not have been valid at the time of the others, nor they at its own.
+        let from = if time > self.valid_at { 0 } else { first };
+        if !planted(Mutant::TicTocReadsNotOpaque) {
+            for number in from..self.reads.len() {
+                if self.reads[number].rts < time {
+                    self.validate_read(number, time, false)?;
+                    self.reads[number].rts = time;
+                }
+            }
+            self.validate_gaps(time)?;
+        }
+        self.valid_at = time;
+        Ok(())
+    }
 }
 
-impl ConcurrencyWords for TicToc {
-    const GROUP_WORDS: usize = 2;
-    const NAMES: &'static [&'static str] = &["stamp", "rts"];
+impl<T: Times> ConcurrencyWords for TicToc<T> {
+    const GROUP_WORDS: usize = T::WORDS;
+    const NAMES: &'static [&'static str] = T::NAMES;
 
     #[inline(always)]
     fn stamp_word(group: usize) -> usize {
-        2 * group
+        T::WORDS * group
     }
 }
 
-impl Protocol for TicToc {
-    const NAME: &'static str = "tictoc";
-    const STRICT: bool = false;
+impl<T: Times> Protocol for TicToc<T> {
+    const NAME: &'static str = T::NAME;
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
-    type Local = Local;
+    type Local = Local<T>;
     type Shared = ();
 
-    fn local(options: &Options, _: &Arc<()>, _: usize) -> Local {
-        Local { options: *options, ..Local::default() }
+    fn strict(options: &Options) -> bool {
+        options.strict
+    }
+
+    fn opaque(options: &Options) -> bool {
+        options.opaque
+    }
+
+    /// Who must have read what is current, or of one moment, has little to win by a lower level.
+    fn levels(options: &Options) -> &'static [Isolation] {
+        if options.strict || options.opaque { &[Isolation::Serializable] } else { &Isolation::ALL }
+    }
+
+    fn local(options: &Options, _: &Arc<()>, _: usize) -> Local<T> {
+        Local {
+            options: *options,
+            reads: Vec::new(),
+            gaps: GapSet::default(),
+            locks: Vec::new(),
+            order: Vec::new(),
+            repeats: Repeats::default(),
+            valid_at: 0,
+            layout: PhantomData,
+        }
     }
 
     #[inline]
-    fn begin(local: &mut Local, _: Env<'_>, _: u32) {
+    fn begin(local: &mut Local<T>, _: Env<'_>, _: u32) {
         local.reads.clear();
         local.gaps.clear();
         local.locks.clear();
+        local.valid_at = 0;
     }
 
     #[inline(always)]
     fn read<R>(
-        local: &mut Local,
+        local: &mut Local<T>,
         _: Env<'_>,
         record: RecordRef,
         layout: &'static Layout,
@@ -348,17 +462,21 @@ impl Protocol for TicToc {
         loop {
             let mut absent = false;
             for group in Groups(groups) {
-                let tid = unlocked_tid(record, group)?;
+                let at = Place::new(record, group);
+                let (mut tid, mut rts) = T::look(at);
+                if stamp::is_locked(tid) {
+                    (tid, rts) = wait_unlocked::<T>(at)?;
+                }
                 absent |= stamp::is_absent(tid);
-                // Between two equal readings of tid, so it belongs to that version; a later
-                // extension only makes it an understatement (TT13).
-                let rts = rts!(record, group).load(Ordering::Acquire);
-                local.reads.push(Read { record, tid, rts, group: group as u8 });
+                local.reads.push(Read { at, tid, rts });
             }
             let value = (!absent).then(|| copy(RecordData::new(record, data_base::<Self>(layout))));
             // Acquire fence, then relaxed loads: pairs with the release fence in `commit`.
             fence(Ordering::Acquire);
-            if local.reads[start..].iter().all(|r| tid!(record, r.group).load(Ordering::Relaxed) == r.tid) {
+            if local.reads[start..].iter().all(|read| T::tid(read.at) == read.tid) {
+                if local.options.opaque {
+                    local.keep_opaque(start)?;
+                }
                 return Ok(value);
             }
             local.reads.truncate(start);
@@ -366,13 +484,13 @@ impl Protocol for TicToc {
     }
 
     #[inline]
-    fn peek(_: &mut Local, record: RecordRef) -> bool {
-        !stamp::is_absent(tid!(record, 0).load(Ordering::Relaxed))
+    fn peek(_: &mut Local<T>, record: RecordRef) -> bool {
+        !stamp::is_absent(T::tid(Place::new(record, 0)))
     }
 
     #[inline(always)]
     fn write(
-        _: &mut Local,
+        _: &mut Local<T>,
         _: Env<'_>,
         _: RecordRef,
         _: &'static Layout,
@@ -383,11 +501,11 @@ impl Protocol for TicToc {
     }
 
     #[inline]
-    fn seen(local: &mut Local, seen: Seen) {
+    fn seen(local: &mut Local<T>, seen: Seen) {
         local.gaps.push(seen);
     }
 
-    fn changed(local: &mut Local, change: Change) {
+    fn changed(local: &mut Local<T>, change: Change) {
         local.gaps.follow(change);
     }
 
@@ -398,19 +516,21 @@ impl Protocol for TicToc {
         let seen_until =
             if planted(Mutant::TicTocGapStampIgnored) { 0 } else { gap.stamp().load(Ordering::SeqCst) };
         for group in 0..layout.groups.len() {
-            rts!(record, group).store(seen_until, Ordering::Relaxed);
-            tid!(record, group).store(stamp::ABSENT, Ordering::Relaxed);
+            T::reset(Place::new(record, group), stamp::ABSENT, seen_until);
         }
     }
 
     #[inline]
-    fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+    fn commit(local: &mut Local<T>, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
         work(Work::Checks(local.reads.len() + writes.writes().len()));
         local.lock_writes(env, writes)?;
         point("locked");
         let time = local.commit_time(env, writes);
-        local.validate_at(time, writes)?;
+        if !T::holds(time) {
+            return Err(Conflict::EpochFull);
+        }
+        local.validate_for(env.isolation, time, writes)?;
         point("validated");
         if !writes.is_empty() {
             decided(time);
@@ -420,12 +540,10 @@ impl Protocol for TicToc {
         fence(Ordering::Release);
         for write in writes.writes() {
             point("install");
+            write.group_numbers().for_each(|group| T::will_install(Place::new(write.record, group)));
             commit.install::<Self>(write, time);
             for group in write.group_numbers() {
-                // TT16: rts first, so that no one sees a version whose rts lies below its wts.
-                rts!(write.record, group).store(time, Ordering::SeqCst);
-                point("between rts and tid");
-                tid!(write.record, group).store(stamp::of(time, write.present), Ordering::Release);
+                T::install(Place::new(write.record, group), time, write.present);
             }
         }
         local.locks.clear();
@@ -436,13 +554,13 @@ impl Protocol for TicToc {
         Ok(time)
     }
 
-    fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
+    fn validate(local: &mut Local<T>, env: Env<'_>) -> Result<(), Conflict> {
         let nothing = WriteSet::default();
         let time = local.commit_time(env, &nothing);
-        local.validate_at(time, &nothing)
+        local.validate_for(env.isolation, time, &nothing)
     }
 
-    fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
+    fn abort(local: &mut Local<T>, _: Env<'_>, _: &WriteSet) {
         local.unlock_all();
     }
 
@@ -454,18 +572,16 @@ impl Protocol for TicToc {
         spare: impl FnOnce() -> bool,
     ) -> Seal {
         let now = clock.now();
-        let sealed = seal_stamps(record, layout, 2, |tid| stamp::epoch(tid) + 3 <= now, spare);
+        let sealed = T::seal(record, layout, |tid| stamp::epoch(tid) + 3 <= now, spare);
         if sealed == Seal::Sealed {
             // TT10: what was known absent until some time stays so for whoever comes to the gap.
-            let known = (0..layout.groups.len()).map(|group| rts!(record, group).load(Ordering::SeqCst));
+            let known = (0..layout.groups.len()).map(|group| T::rts(Place::new(record, group)));
             gap.stamp().fetch_max(known.max().unwrap_or(0), Ordering::SeqCst);
         }
         sealed
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {
-        // Relaxed: whoever looks later was told of the record by a release.
-        rts!(record, group).store(stamp::time(stamp), Ordering::Relaxed);
-        tid!(record, group).store(stamp, Ordering::Relaxed);
+        T::reset(Place::new(record, group), stamp, stamp::time(stamp));
     }
 }
