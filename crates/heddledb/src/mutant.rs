@@ -41,6 +41,7 @@ pub enum Mutant {
     LockingUpgradeNotTaken,
     LockingSharedDespiteWriter,
     LockingWriteLockNotTaken,
+    LockingUpdateLost,
     // Its deadlock detection and its order. Of some the suite does not end.
     DetectNothingSought,
     DetectReadersIgnored,
@@ -124,6 +125,7 @@ impl Mutant {
         Self::LockingUpgradeNotTaken,
         Self::LockingSharedDespiteWriter,
         Self::LockingWriteLockNotTaken,
+        Self::LockingUpdateLost,
         Self::DetectNothingSought,
         Self::DetectReadersIgnored,
         Self::DetectFirstLockUnpublished,

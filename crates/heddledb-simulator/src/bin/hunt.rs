@@ -54,6 +54,7 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::Ic3VerdictBeforeWait
             | Mutant::TicTocSnapshotOverwrites
             | Mutant::TicTocUpdateLost
+            | Mutant::LockingUpdateLost
             | Mutant::TicTocReadsNotOpaque
     );
     if others {

@@ -17,6 +17,8 @@
 //! every insert into a scanned leaf wait; validation makes the scanner retry instead. Conformance
 //! tests: `phantom_*`.
 //!
+//! **Repeatable read**, the lower level, locks for the length of a read and compares versions ([`repeatable`]).
+//!
 //! The lock word of a group:
 //!
 //! ```text
@@ -43,15 +45,17 @@ macro_rules! stamp_word {
         $record.word(2 * $group + 1)
     };
 }
-use lock_word;
+use {lock_word, stamp_word};
 
 mod detect;
 mod order;
+mod repeatable;
 
 use self::detect::{Search, Waits, Wanted};
 use self::order::Order;
+use self::repeatable::Versions;
 use super::reads::GapSet;
-use super::{Env, Execution, Intent, Protocol, Seal};
+use super::{Env, Execution, Intent, Isolation, Protocol, Seal};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -174,6 +178,8 @@ pub struct Local {
     /// Who waits for whom; none in a worker that was never made for a database.
     waits: Option<Arc<Waits>>,
     search: Search,
+    /// What was read, at the level of repeatable read.
+    versions: Versions,
     /// Lets others run while it waits for a lock.
     suspender: Option<Suspender>,
 }
@@ -331,11 +337,46 @@ impl Local {
         if !self.gaps.is_empty() {
             return stamp::floor(epoch);
         }
+        let newest = self.versions.newest();
         let stamps = self.held.iter().flat_map(|held| {
             let stamp = |group| stamp_word!(held.record, group).load(Ordering::Relaxed);
             Groups(held.shared | held.exclusive).map(stamp)
         });
-        stamps.map(stamp::time).max().unwrap_or(0)
+        stamps.map(stamp::time).max().unwrap_or(0).max(newest)
+    }
+
+    /// Gaps that were seen have their versions still, where the level asks for it.
+    #[inline]
+    fn validate_gaps(&self, level: Isolation) -> Result<(), Conflict> {
+        match level == Isolation::RepeatableRead || planted(Mutant::LockingGapsNotValidated) {
+            true => Ok(()),
+            false => self.gaps.validate(),
+        }
+    }
+
+    /// A read that leaves no shared lock behind, and keeps the versions instead.
+    fn read_repeatably<R>(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        intent: Intent,
+        copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        let highest = self.order.highest();
+        self.ensure(record, groups, intent == Intent::Update)?;
+        let number = self.held(record);
+        self.versions.repeat(number, &self.held[number], layout, groups, true)?;
+        let value = copy_locked(record, layout, groups, copy);
+        let shared = std::mem::take(&mut self.held[number].shared);
+        for group in Groups(shared) {
+            // Release: our reads come before the next writer's stores.
+            lock_word!(record, group).fetch_sub(READER, Ordering::Release);
+        }
+        if intent == Intent::Read {
+            self.order.back_to(highest);
+        }
+        Ok(value)
     }
 
     /// Ends all locks; `absent` decides the state bit of an exclusively locked record.
@@ -354,10 +395,24 @@ impl Local {
             }
         }
         self.records.clear();
+        self.versions.clear();
         if self.policy == Policy::Ordered {
             self.order.clear();
         }
     }
+}
+
+/// Reads what is locked; `None` where the row is absent.
+#[inline(always)]
+fn copy_locked<R>(
+    record: RecordRef,
+    layout: &'static Layout,
+    groups: GroupSet,
+    mut copy: impl FnMut(RecordData) -> R,
+) -> Option<R> {
+    let any = Groups(groups).next().unwrap_or(0);
+    let absent = lock_word!(record, any).load(Ordering::Relaxed) & ABSENT != 0;
+    (!absent).then(|| copy(RecordData::new(record, data_base::<Locking>(layout))))
 }
 
 impl ConcurrencyWords for Locking {
@@ -380,6 +435,13 @@ impl Protocol for Locking {
 
     fn strict(_: &Options) -> bool {
         true
+    }
+
+    fn levels(options: &Options) -> &'static [Isolation] {
+        match options.chopped {
+            false => &[Isolation::Serializable, Isolation::RepeatableRead],
+            true => &[Isolation::Serializable],
+        }
     }
 
     fn execution(options: &Options) -> Execution {
@@ -417,17 +479,18 @@ impl Protocol for Locking {
     #[inline(always)]
     fn read<R>(
         local: &mut Local,
-        _: Env<'_>,
+        env: Env<'_>,
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
         intent: Intent,
-        mut copy: impl FnMut(RecordData) -> R,
+        copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
+        if env.isolation == Isolation::RepeatableRead {
+            return local.read_repeatably(record, layout, groups, intent, copy);
+        }
         local.ensure(record, groups, intent == Intent::Update)?;
-        let any = Groups(groups).next().unwrap_or(0);
-        let absent = lock_word!(record, any).load(Ordering::Relaxed) & ABSENT != 0;
-        let value = (!absent).then(|| copy(RecordData::new(record, data_base::<Self>(layout))));
+        let value = copy_locked(record, layout, groups, copy);
         if planted(Mutant::LockingReadLockReleasedEarly) && intent == Intent::Read {
             let index = local.held(record);
             let early = std::mem::take(&mut local.held[index].shared);
@@ -444,13 +507,18 @@ impl Protocol for Locking {
     #[inline]
     fn write(
         local: &mut Local,
-        _: Env<'_>,
+        env: Env<'_>,
         record: RecordRef,
-        _: &'static Layout,
+        layout: &'static Layout,
         groups: GroupSet,
         _: usize,
     ) -> Result<(), Conflict> {
-        local.ensure(record, groups, true)
+        local.ensure(record, groups, true)?;
+        if env.isolation == Isolation::RepeatableRead && !planted(Mutant::LockingUpdateLost) {
+            let number = local.held(record);
+            local.versions.repeat(number, &local.held[number], layout, groups, false)?;
+        }
+        Ok(())
     }
 
     #[inline]
@@ -477,9 +545,7 @@ impl Protocol for Locking {
         point("locked");
         // Before the gaps are validated: whoever changes one later reads no earlier epoch.
         let epoch = env.commit_epoch();
-        if !planted(Mutant::LockingGapsNotValidated) {
-            local.gaps.validate()?;
-        }
+        local.validate_gaps(env.isolation)?;
         point("validated");
         let mut time = 0;
         if writes.is_empty() {
@@ -524,8 +590,12 @@ impl Protocol for Locking {
         Ok(time)
     }
 
-    fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
-        local.gaps.validate()
+    fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
+        match env.isolation {
+            // Each version was compared when it was read again.
+            Isolation::RepeatableRead => Ok(()),
+            _ => local.gaps.validate(),
+        }
     }
 
     fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {

@@ -21,10 +21,13 @@ const WORDS: usize = 4;
 
 /// Where a record is in the order of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+pub(super) struct Place {
     relation: usize,
     key: [u64; WORDS],
 }
+
+/// The highest lock that is held: the place of its record, and its group.
+pub(super) type Highest = Option<(Place, usize)>;
 
 /// The places of what an attempt holds.
 #[derive(Debug, Default)]
@@ -33,8 +36,7 @@ pub(super) struct Order {
     next: Place,
     /// By number of the record among those held.
     places: Vec<Place>,
-    /// The highest lock.
-    highest: Option<(Place, usize)>,
+    highest: Highest,
 }
 
 impl Order {
@@ -59,6 +61,16 @@ impl Order {
         if planted(Mutant::OrderOfLastLockOnly) || lock > self.highest {
             self.highest = lock;
         }
+    }
+
+    /// The highest lock.
+    pub fn highest(&self) -> Highest {
+        self.highest
+    }
+
+    /// What was locked since is let go.
+    pub fn back_to(&mut self, highest: Highest) {
+        self.highest = highest;
     }
 
     /// Whether a group of a record is above all that is locked.
