@@ -50,6 +50,10 @@ conformance! {
     tictoc_packed TicTocPacked;
     no_wait NoWait;
     wait_die WaitDie;
+    dl_detect DlDetect;
+    ordered_2pl Ordered2pl;
+    ts_alloc TsAlloc;
+    dta Dta;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;
     chopping_2pl Chopping2pl;

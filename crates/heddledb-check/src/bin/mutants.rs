@@ -68,6 +68,14 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::Ic3]
     } else if name.starts_with("Locking") {
         &[Kind::NoWait]
+    } else if name.starts_with("Detect") {
+        &[Kind::DlDetect]
+    } else if name.starts_with("Order") {
+        &[Kind::Ordered2pl]
+    } else if name.starts_with("Allocation") {
+        &[Kind::TsAlloc]
+    } else if name.starts_with("Dta") {
+        &[Kind::Dta]
     } else {
         &[Kind::Unprotected]
     }

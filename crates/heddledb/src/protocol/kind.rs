@@ -5,7 +5,7 @@
 
 use super::locking::Policy;
 use super::{
-    Execution, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc,
+    Dta, Execution, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -95,6 +95,14 @@ registry! {
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
     WaitDie "wait-die" Locking, locking::Options::with_policy(Policy::WaitDie),
         "two-phase locking, the older waits, the younger aborts (WAIT_DIE)";
+    DlDetect "dl-detect" Locking, locking::Options::with_policy(Policy::Detect),
+        "two-phase locking, conflicts wait, the youngest of a deadlock aborts (DL_DETECT)";
+    Ordered2pl "ordered-2pl" Locking, locking::Options::with_policy(Policy::Ordered),
+        "two-phase locking, conflicts wait for locks above all that are held, in the order of keys, and abort for others";
+    TsAlloc "ts-alloc" Silo, silo::Options::with_allocation(silo::Allocation::Counter),
+        "Silo whose commit times are drawn from one counter, as in conventional timestamp ordering (TS_ALLOC)";
+    Dta "dta" Dta, (),
+        "optimistic, commit time chosen late from an interval, in one critical section (dynamic timestamp allocation)";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
         "Silo whose procedures are validated, and executed again, piece by piece (nested OCC)";
     ChoppingOcc "chopping-occ" Silo, silo::Options::with_calls(silo::Calls::Chopped),
@@ -116,13 +124,15 @@ registry! {
 }
 
 impl Kind {
-    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4). Nobody tunes them, and on many cores some hardly
-    /// commit.
-    pub const COMPARATORS: [Self; 10] = [
+    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). Nobody tunes them,
+    /// and on many cores some hardly commit.
+    pub const COMPARATORS: [Self; 12] = [
         Self::TicTocNoWait,
         Self::TicTocOpaque,
         Self::TicTocHistory,
         Self::TicTocPacked,
+        Self::TsAlloc,
+        Self::Dta,
         Self::NestedOcc,
         Self::ChoppingOcc,
         Self::Chopping2pl,
