@@ -124,7 +124,9 @@ registry! {
 impl Kind {
     /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §6.5, appendix). Nobody tunes them, and on many cores some hardly
     /// commit.
-    pub const COMPARATORS: [Self; 8] = [
+    pub const COMPARATORS: [Self; 10] = [
+        Self::DlDetect,
+        Self::Ordered2pl,
         Self::TsAlloc,
         Self::Dta,
         Self::NestedOcc,
