@@ -44,6 +44,7 @@ conformance! {
     silo Silo;
     tictoc TicToc;
     tictoc_sorted TicTocSorted;
+    tictoc_no_wait TicTocNoWait;
     tictoc_opaque TicTocOpaque;
     tictoc_history TicTocHistory;
     tictoc_packed TicTocPacked;

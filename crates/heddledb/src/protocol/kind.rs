@@ -83,6 +83,8 @@ registry! {
         "optimistic, commit time computed from the data; no-wait validation, preemptive abort (TicToc)";
     TicTocSorted "tictoc-sorted" TicToc, tictoc::Options::SORTED,
         "TicToc without its two optimisations: write locks taken in key order, with waiting";
+    TicTocNoWait "tictoc-no-wait" TicToc, tictoc::Options::NO_WAIT,
+        "TicToc without preemptive abort";
     TicTocOpaque "tictoc-opaque" TicToc, tictoc::Options::OPAQUE,
         "TicToc whose bodies see one moment only, in an order of real time";
     TicTocHistory "tictoc-history" TicToc<tictoc::WithHistory>, tictoc::Options::FULL,
@@ -122,9 +124,13 @@ registry! {
 }
 
 impl Kind {
-    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §6.5, appendix). Nobody tunes them, and on many cores some hardly
-    /// commit.
-    pub const COMPARATORS: [Self; 10] = [
+    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). Nobody tunes them,
+    /// and on many cores some hardly commit.
+    pub const COMPARATORS: [Self; 14] = [
+        Self::TicTocNoWait,
+        Self::TicTocOpaque,
+        Self::TicTocHistory,
+        Self::TicTocPacked,
         Self::DlDetect,
         Self::Ordered2pl,
         Self::TsAlloc,
