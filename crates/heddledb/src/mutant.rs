@@ -50,7 +50,7 @@ pub enum Mutant {
     OrderIgnored,
     OrderOfLastLockOnly,
     // Times from a counter.
-    AllocationBeforeLocks,
+    AllocationAtBegin,
     AllocationBelowFloor,
     // Intervals of timestamps.
     DtaOverwriterIgnored,
@@ -143,7 +143,7 @@ impl Mutant {
         Self::DetectVictimGoesOn,
         Self::OrderIgnored,
         Self::OrderOfLastLockOnly,
-        Self::AllocationBeforeLocks,
+        Self::AllocationAtBegin,
         Self::AllocationBelowFloor,
         Self::DtaOverwriterIgnored,
         Self::DtaReadersIgnored,

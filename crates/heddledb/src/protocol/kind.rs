@@ -129,11 +129,13 @@ registry! {
 impl Kind {
     /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). Nobody tunes them,
     /// and on many cores some hardly commit.
-    pub const COMPARATORS: [Self; 12] = [
+    pub const COMPARATORS: [Self; 14] = [
         Self::TicTocNoWait,
         Self::TicTocOpaque,
         Self::TicTocHistory,
         Self::TicTocPacked,
+        Self::DlDetect,
+        Self::Ordered2pl,
         Self::TsAlloc,
         Self::Dta,
         Self::NestedOcc,

@@ -145,6 +145,8 @@ pub struct Local {
     last: u64,
     /// Where times are drawn from, unless they are computed.
     counter: Option<Arc<Counter>>,
+    /// A time that was drawn too early, by a planted bug.
+    at_begin: Option<u64>,
 }
 
 impl Local {
@@ -260,7 +262,10 @@ impl Protocol for Silo {
     }
 
     #[inline]
-    fn begin(local: &mut Local, _: Env<'_>, _: u32) {
+    fn begin(local: &mut Local, env: Env<'_>, _: u32) {
+        if planted(Mutant::AllocationAtBegin) {
+            local.at_begin = local.draw(env.clock.now());
+        }
         local.reads.clear();
         local.gaps.clear();
         local.locks.clear();
@@ -343,8 +348,7 @@ impl Protocol for Silo {
         let writes = commit.writes();
         work(Work::Checks(local.reads.len() + writes.writes().len()));
         let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
-        let early_time =
-            if planted(Mutant::AllocationBeforeLocks) { local.draw(env.commit_epoch()) } else { None };
+        let at_begin = if planted(Mutant::AllocationAtBegin) { local.at_begin } else { None };
         if !planted(Mutant::SiloWritesNotLocked) {
             for write in writes.writes() {
                 for group in write.group_numbers() {
@@ -361,7 +365,7 @@ impl Protocol for Silo {
         }
         point("locked");
         let epoch = early.unwrap_or_else(|| env.commit_epoch());
-        let drawn = early_time.or_else(|| local.draw(epoch));
+        let drawn = at_begin.or_else(|| local.draw(epoch));
         local.validate_for(env.isolation, |record, group| writes.covers(record, group))?;
 
         point("validated");
