@@ -3,13 +3,17 @@
 //! - [`history`]: what transactions saw and did, with a file format;
 //! - [`recorder`], [`workload`]: recording one, through the public API, under any protocol;
 //! - [`checker`]: our own checker; [`elle`]: an independent one;
-//! - [`conformance`]: what every protocol must pass;
-//! - [`crash`]: what every database with files must keep, wherever its disk fails.
+//! - `conformance`: what every protocol must pass;
+//! - `crash`: what every database with files must keep, wherever its disk fails.
+//!
+//! The last two are the feature `suites`; the check of what ran on virtual cores goes without them.
 
 #![forbid(unsafe_code)]
 
 pub mod checker;
+#[cfg(feature = "suites")]
 pub mod conformance;
+#[cfg(feature = "suites")]
 pub mod crash;
 mod cycles;
 pub mod elle;

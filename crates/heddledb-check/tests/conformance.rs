@@ -44,11 +44,16 @@ conformance! {
     silo Silo;
     tictoc TicToc;
     tictoc_sorted TicTocSorted;
+    tictoc_no_wait TicTocNoWait;
     tictoc_opaque TicTocOpaque;
     tictoc_history TicTocHistory;
     tictoc_packed TicTocPacked;
     no_wait NoWait;
     wait_die WaitDie;
+    dl_detect DlDetect;
+    ordered_2pl Ordered2pl;
+    ts_alloc TsAlloc;
+    dta Dta;
     hekaton Hekaton;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;

@@ -5,7 +5,7 @@
 //! kept in a file (`budget.txt`), compared to the last digit, and changed on purpose.
 
 use crate::point::{Broken, Load, Point, Subject};
-use heddledb::protocol::Kind;
+use heddledb::protocol::{Isolation, Kind};
 use heddledb::simulation::Settings;
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{self, Tpcc};
@@ -60,6 +60,7 @@ fn line(name: &str, kind: Kind, workload: &Subject, window_us: u64) -> Result<St
         window: Duration::from_micros(window_us),
         epoch_interval: Duration::from_micros(20),
         read_only: ReadOnly::Serializable,
+        isolation: Isolation::Serializable,
         pool: 0,
     };
     let point = workload.simulate(kind, load, Settings::default());

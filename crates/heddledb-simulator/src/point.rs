@@ -5,10 +5,10 @@
 //! A transaction counts when it ends in the window. What it cost is taken from a worker's first transaction
 //! that begins in the window to the end of its last, so that it covers whole transactions.
 
-use heddledb::protocol::{Kind, Visitor};
+use heddledb::protocol::{Isolation, Kind, Visitor};
 use heddledb::simulation::{Counts, Failure, Settings, clock, costs, counts, free, simulate, steps};
 use heddledb::sync::thread;
-use heddledb::{Conflict, Database, Error, Protocol};
+use heddledb::{Conflict, Database, Error, LogicalTime, Protocol};
 use heddledb_workloads::micro::Micro;
 use heddledb_workloads::tpcc::Tpcc;
 use heddledb_workloads::tpce::Tpce;
@@ -32,6 +32,8 @@ pub struct Load {
     pub epoch_interval: Duration,
     /// How transactions that only read are run.
     pub read_only: ReadOnly,
+    /// The isolation level.
+    pub isolation: Isolation,
     /// Inputs drawn ahead by each worker and used in turn, as a benchmark on a real machine does it; 0 draws
     /// each when it is needed.
     pub pool: usize,
@@ -44,6 +46,8 @@ pub struct Point {
     pub seconds: f64,
     /// Commits in the window.
     pub committed: u64,
+    /// By how many ticks logical time grew in the window.
+    pub ticks: u64,
     /// Transactions that decided to abort, in the window.
     pub user_aborts: u64,
     /// Attempts in whole transactions of the window that conflicted, by reason as in [`Conflict::ALL`].
@@ -202,6 +206,7 @@ struct Tally<L> {
     counts: Counts,
     conflicts: [u64; Conflict::ALL.len()],
     latencies: Vec<u64>,
+    time: LogicalTime,
 }
 
 fn body<W: Workload, P: Protocol>(
@@ -210,7 +215,7 @@ fn body<W: Workload, P: Protocol>(
     options: P::Options,
 ) -> Result<Point, Error> {
     let builder = Database::builder().protocol::<P>().options(options).sessions(load.cores);
-    let builder = workload.tables(builder).epoch_interval(load.epoch_interval);
+    let builder = workload.tables(builder).epoch_interval(load.epoch_interval).isolation(load.isolation);
     let db = builder.open()?;
     workload.load(&db, load.seed, &|_| {})?;
     let start = clock();
@@ -232,7 +237,9 @@ fn body<W: Workload, P: Protocol>(
     };
     let costs = costs();
     let mut ledgers = Vec::with_capacity(tallies.len());
+    let mut time = LogicalTime::default();
     for tally in tallies {
+        time.merge(&tally.time);
         point.committed += tally.committed;
         point.user_aborts += tally.user_aborts;
         point.transactions += tally.transactions;
@@ -246,6 +253,7 @@ fn body<W: Workload, P: Protocol>(
         point.latencies_ns.extend(tally.latencies.into_iter().map(|cycles| costs.nanoseconds(cycles)));
         ledgers.push(tally.ledger);
     }
+    point.ticks = time.ticks();
     point.latencies_ns.sort_unstable();
     let metrics = db.metrics();
     point.record_bytes = metrics.record_bytes as u64;
@@ -281,6 +289,7 @@ fn worker<W: Workload, P: Protocol>(
         counts: Counts::default(),
         conflicts: [0; Conflict::ALL.len()],
         latencies: Vec::new(),
+        time: LogicalTime::default(),
     };
     let mut measured = None;
     loop {
@@ -310,6 +319,7 @@ fn worker<W: Workload, P: Protocol>(
                     tally.committed += 1;
                     tally.kinds[kind][0] += 1;
                     tally.latencies.push(to - from);
+                    tally.time.note(session.last_commit());
                 }
             }
             Err(Error::User(_)) if counted => {

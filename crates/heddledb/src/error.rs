@@ -36,11 +36,13 @@ pub enum Conflict {
     Accessed,
     /// It has waited for longer than a transaction takes, maybe for one that waits for it (DATM).
     TimedOut,
+    /// Two-phase locking with detection: it was the youngest of a circle of transactions that waited for each other.
+    Deadlock,
 }
 
 impl Conflict {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Locked,
         Self::ReadChanged,
         Self::Phantom,
@@ -52,6 +54,7 @@ impl Conflict {
         Self::Cascade,
         Self::Accessed,
         Self::TimedOut,
+        Self::Deadlock,
     ];
 
     /// The name in tables and reports.
@@ -68,6 +71,7 @@ impl Conflict {
             Self::Cascade => "cascade",
             Self::Accessed => "accessed",
             Self::TimedOut => "timed out",
+            Self::Deadlock => "deadlock",
         }
     }
 }

@@ -38,6 +38,7 @@ pub use error::{Conflict, Error, Misuse, Result};
 pub use heddledb_macros::{Table, procedure};
 pub use log::{Compression, LogError};
 pub use protocol::Protocol;
+pub use stamp::LogicalTime;
 #[cfg(feature = "simulation")]
 pub use sync::simulation;
 pub use table::{Column, Row, Scan, Table, Text};

@@ -61,9 +61,57 @@ pub const fn of(time: u64, present: bool) -> u64 {
     if present { time } else { time | ABSENT }
 }
 
+/// How far logical time has come: the ticks between the earliest time of each epoch and the latest commit in it.
+///
+/// Under TicToc transactions that need no order share a tick, so the fewer ticks there are for a number of commits,
+/// the more of them could have run at once (TicToc §6.5).
+#[derive(Clone, Debug, Default)]
+pub struct LogicalTime {
+    /// Epochs, rising, and the latest sequence number seen in each.
+    epochs: Vec<(u64, u64)>,
+}
+
+impl LogicalTime {
+    /// Takes note of a commit by its stamp ([`Session::last_commit`](crate::Session::last_commit)).
+    #[inline]
+    pub fn note(&mut self, commit: u64) {
+        let (epoch, sequence) = (epoch(commit), time(commit) & ((1 << SEQUENCE_BITS) - 1));
+        match self.epochs.last_mut() {
+            Some(last) if last.0 == epoch => last.1 = last.1.max(sequence),
+            // Who only reads may commit in an epoch gone by, where no time passes any more.
+            Some(last) if last.0 > epoch => {}
+            _ => self.epochs.push((epoch, sequence)),
+        }
+    }
+
+    /// Takes over what another has noted.
+    pub fn merge(&mut self, other: &Self) {
+        for &(epoch, sequence) in &other.epochs {
+            match self.epochs.binary_search_by_key(&epoch, |known| known.0) {
+                Ok(at) => self.epochs[at].1 = self.epochs[at].1.max(sequence),
+                Err(at) => self.epochs.insert(at, (epoch, sequence)),
+            }
+        }
+    }
+
+    /// The ticks.
+    pub fn ticks(&self) -> u64 {
+        self.epochs.iter().map(|(_, sequence)| sequence).sum()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ticks_begin_anew_in_each_epoch() {
+        let (mut one, mut other) = (LogicalTime::default(), LogicalTime::default());
+        [floor(7) + 3, floor(7) + 3, floor(9) + 1, floor(7) + 8].into_iter().for_each(|time| one.note(time));
+        [floor(7) + 5, floor(8) + 2 | ABSENT].into_iter().for_each(|time| other.note(time));
+        one.merge(&other);
+        assert_eq!(one.ticks(), 5 + 2 + 1);
+    }
 
     #[test]
     fn parts() {

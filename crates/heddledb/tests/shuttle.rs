@@ -97,6 +97,23 @@ fn sum_is_kept<P: Protocol>(session: &mut Session<P>) {
     assert_eq!(sum.expect("reads succeed"), 40);
 }
 
+/// Each reads a row of each table, in an order of its own, and then writes both: locks are upgraded, and taken crosswise.
+fn cross<P: Protocol>(session: &mut Session<P>, number: usize) {
+    session
+        .run(|tx| {
+            let cell = tx.get_columns(0, Cell::value)?.unwrap_or(0);
+            let slot = tx.get_columns(0, Slot::value)?.unwrap_or(0);
+            if number == 0 {
+                tx.set_columns(0, Cell::value, cell - 1)?;
+                tx.set_columns(0, Slot::value, slot + 1)
+            } else {
+                tx.set_columns(0, Slot::value, slot + 1)?;
+                tx.set_columns(0, Cell::value, cell - 1)
+            }
+        })
+        .expect("both rows exist");
+}
+
 /// Each inserts its key if it does not see the other's: at most one row appears.
 fn insert_unless_there<P: Protocol>(session: &mut Session<P>, number: usize) {
     let key = 5 + number as u64;
@@ -148,6 +165,7 @@ impl Visitor for All {
     type Output = ();
     fn visit<P: Protocol>(self, options: P::Options) {
         race::<P>(&options, fill, transfer, sum_is_kept);
+        race::<P>(&options, fill, cross, sum_is_kept);
         race::<P>(&options, fill, insert_unless_there, one_row);
         race::<P>(&options, fill, toggle_pair, pair_is_whole);
     }
@@ -176,4 +194,24 @@ fn no_wait() {
 #[test]
 fn wait_die() {
     Kind::WaitDie.visit(All);
+}
+
+#[test]
+fn dl_detect() {
+    Kind::DlDetect.visit(All);
+}
+
+#[test]
+fn ordered_2pl() {
+    Kind::Ordered2pl.visit(All);
+}
+
+#[test]
+fn ts_alloc() {
+    Kind::TsAlloc.visit(All);
+}
+
+#[test]
+fn dta() {
+    Kind::Dta.visit(All);
 }

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
 use clap::{Args, Subcommand};
-use heddledb::protocol::Kind;
+use heddledb::protocol::{Isolation, Kind};
 use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{
@@ -156,6 +156,9 @@ pub struct Common {
     /// recent moment, which never conflicts
     #[arg(long, value_name = "WAY", default_value_t)]
     pub read_only: ReadOnly,
+    /// The isolation level: serializable, snapshot, or repeatable-read, where the protocol offers it
+    #[arg(long, value_name = "LEVEL", default_value_t)]
+    pub isolation: Isolation,
     /// When commits count as done, by commas: none (no log), epoch (acknowledged in memory, durable some
     /// epochs later), sync (on the disk)
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', default_value = "none", value_parser = durability)]
@@ -355,8 +358,11 @@ impl Common {
         if cfg!(debug_assertions) {
             notes.push("this is a debug build; its figures are no measure of the engine".into());
         }
+        let kinds: Vec<Kind> = asked.iter().map(|configuration| configuration.kind).collect();
+        refuse_levels(&kinds, self.isolation, Kind::levels)?;
         let baseline = Configuration { kind: Kind::Unprotected, threads: 1, durability: Durability::None };
-        let needed = !self.no_baseline && !asked.contains(&baseline);
+        let offered = baseline.kind.levels().contains(&self.isolation);
+        let needed = !self.no_baseline && offered && !asked.contains(&baseline);
         let (default_seconds, default_runs) = if self.quick { (1.0, 1) } else { (5.0, 3) };
         Ok(Plan {
             baseline: needed.then_some(baseline),
@@ -369,6 +375,7 @@ impl Common {
                 pool: self.pool,
                 seed: self.seed,
                 read_only: self.read_only,
+                isolation: self.isolation,
                 log: LogSettings {
                     directory: self.dir.clone().unwrap_or_else(std::env::temp_dir),
                     files: self.log_files,
@@ -382,6 +389,28 @@ impl Common {
             notes,
         })
     }
+}
+
+/// Refuses a protocol that does not offer the isolation level.
+pub fn refuse_levels<K: Copy + Display, L: Copy + PartialEq + Display>(
+    kinds: &[K],
+    level: L,
+    levels: impl Fn(K) -> &'static [L],
+) -> Result<(), Failure>
+where
+    L: 'static,
+{
+    for &kind in kinds {
+        let offered = levels(kind);
+        if !offered.contains(&level) {
+            let names: Vec<String> = offered.iter().map(L::to_string).collect();
+            let names = names.join(", ");
+            return Err(Failure::usage(format!(
+                "{kind} does not offer --isolation {level}; it offers {names}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The protocols of these names in the order given, each once, and whether `all` was among them.

@@ -147,6 +147,7 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
             .parameters()
             .into_iter()
             .chain([("read_only".to_owned(), settings.read_only.to_string())])
+            .chain([("isolation".to_owned(), settings.isolation.to_string())])
             .collect(),
         ..Measurement::default()
     }

@@ -16,8 +16,11 @@ use crate::progress::Progress;
 use crate::report::model::{CheckResult, Latency, LogFigures, Outcomes, Run};
 use crate::report::rate;
 use hdrhistogram::Histogram;
+use heddledb::protocol::Isolation;
 use heddledb::protocol::Visitor;
-use heddledb::{Compression, Conflict, Database, Durability, Error, LogMetrics, Protocol, Session, Ticket};
+use heddledb::{
+    Compression, Conflict, Database, Durability, Error, LogMetrics, LogicalTime, Protocol, Session, Ticket,
+};
 use heddledb_workloads::{ReadOnly, Workload};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -51,6 +54,8 @@ pub struct Settings {
     pub seed: u64,
     /// How transactions that only read are run.
     pub read_only: ReadOnly,
+    /// The isolation level.
+    pub isolation: Isolation,
     /// How runs with a log write it.
     pub log: LogSettings,
     /// The cores for pinning, in order; workers are pinned if there are enough.
@@ -141,6 +146,7 @@ struct Tally<L> {
     latency: Histogram<u64>,
     /// Of some of them, until they were durable.
     durable: Histogram<u64>,
+    time: LogicalTime,
 }
 
 impl<W: Workload> Job<'_, W> {
@@ -155,7 +161,7 @@ impl<W: Workload> Job<'_, W> {
         };
         let open = |path: Option<&Path>| {
             let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(sessions);
-            let builder = self.workload.tables(builder);
+            let builder = self.workload.tables(builder).isolation(settings.isolation);
             match path {
                 None => builder.open(),
                 Some(path) => {
@@ -381,6 +387,7 @@ impl<W: Workload> Job<'_, W> {
             latency,
             durable,
             logged: 0,
+            time: LogicalTime::default(),
         };
         let mut before = session.stats();
         let mut on_core = machine::thread_time();
@@ -399,6 +406,7 @@ impl<W: Workload> Job<'_, W> {
                 tally.durable.reset();
                 tally.kinds.fill([0; 2]);
                 tally.looks = 0;
+                tally.time = LogicalTime::default();
                 before = session.stats();
                 on_core = machine::thread_time();
                 in_system = machine::thread_time_in_system();
@@ -422,6 +430,7 @@ impl<W: Workload> Job<'_, W> {
                     tally.looks += u64::from(read_only.looks(workload, input));
                     tally.latency.saturating_record(end.saturating_sub(start));
                     tally.logged += 1;
+                    tally.time.note(session.last_commit());
                     if watches {
                         if tally.logged % WATCHED_ODDS == 0 {
                             watched.push_back((start, session.ticket()));
@@ -477,6 +486,9 @@ impl<W: Workload> Job<'_, W> {
         let conflicts: u64 = run.conflicts.values().sum();
         run.throughput_tps = if seconds > 0.0 { run.committed as f64 / seconds } else { 0.0 };
         run.abort_rate = conflicts as f64 / run.attempts().max(1) as f64;
+        let mut time = LogicalTime::default();
+        tallies.iter().for_each(|tally| time.merge(&tally.time));
+        run.ticks = time.ticks();
         run.latency_us = self.latency(tallies.iter().map(|tally| &tally.latency));
         let windows: Duration = tallies.iter().map(|tally| tally.end - tally.begin).sum();
         let on_core: Duration = tallies.iter().map(|tally| tally.on_core).sum();

@@ -119,6 +119,9 @@ pub struct Run {
     pub committed: u64,
     /// Transactions that decided to abort.
     pub user_aborts: u64,
+    /// By how many ticks logical time grew meanwhile, where times are logical.
+    #[serde(default)]
+    pub ticks: u64,
     /// Attempts that conflicted, by reason.
     pub conflicts: BTreeMap<String, u64>,
     /// Commits and user aborts by kind of transaction.
@@ -221,6 +224,10 @@ pub struct Simulation {
     pub work_cycles: f64,
     /// That work by kind: how often.
     pub work: BTreeMap<String, f64>,
+    /// Where the cycles of attempts went: in the body, in indexes, in validation and commit, in waiting; what
+    /// attempts took that did not commit is all under `abort`.
+    #[serde(default)]
+    pub phases: BTreeMap<String, f64>,
     /// On how many others a transaction depended, where that was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<DependencyFigures>,

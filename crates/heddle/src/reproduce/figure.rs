@@ -9,11 +9,11 @@
 
 use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
-use crate::report::model::Measurement;
-use crate::report::{microseconds, rate};
+use crate::report::model::{Measurement, Run};
+use crate::report::{microseconds, percent, rate};
 use heddledb::Durability;
 use heddledb::protocol::Kind as RealKind;
-use heddledb_simulator::engine::protocol::Kind;
+use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::timeline;
 use heddledb_simulator::workloads::ReadOnly;
@@ -134,6 +134,8 @@ pub struct VirtualSetting {
     pub cores: usize,
     /// How transactions that only read are run.
     pub read_only: ReadOnly,
+    /// The isolation level.
+    pub isolation: Isolation,
     /// How long it is measured; it warms up for a quarter of that.
     pub window: Duration,
     /// Whether dependencies are counted.
@@ -156,9 +158,10 @@ pub struct RealSetting {
 impl VirtualSetting {
     /// The same for settings that give the same.
     pub fn key(&self) -> String {
-        let Self { workload, kind, cores, read_only, window, census } = self;
+        let Self { workload, kind, cores, read_only, isolation, window, census } = self;
         let name = workload.name();
-        format!("{name} {:?} {kind} {cores} {read_only} {window:?} {census}", workload.parameters())
+        let parameters = workload.parameters();
+        format!("{name} {parameters:?} {kind} {cores} {read_only} {isolation} {window:?} {census}")
     }
 }
 
@@ -176,6 +179,12 @@ pub enum Measure {
     Direct,
     /// Others that it depended on through these.
     Transitive,
+    /// The share of attempts that conflicted.
+    AbortRate,
+    /// Commits for each tick of logical time.
+    CommitsPerTick,
+    /// Cycles of a transaction that went into this phase of its attempts, as the simulation names it.
+    Cycles(&'static str),
 }
 
 impl Measure {
@@ -185,6 +194,9 @@ impl Measure {
             Self::Throughput => "transactions a second",
             Self::Latency => "median latency",
             Self::Direct | Self::Transitive => "dependencies of a transaction",
+            Self::AbortRate => "share of attempts that conflicted",
+            Self::CommitsPerTick => "commits for each tick of logical time",
+            Self::Cycles(_) => "cycles of a transaction",
         }
     }
 
@@ -199,6 +211,12 @@ impl Measure {
             }),
             Self::Direct => dependencies.map(|dependencies| dependencies.direct),
             Self::Transitive => dependencies.map(|dependencies| dependencies.transitive),
+            Self::AbortRate => Some(measurement.abort_rate),
+            Self::CommitsPerTick => {
+                let sum = |of: fn(&Run) -> u64| measurement.runs.iter().map(of).sum::<u64>() as f64;
+                Some(sum(|run| run.committed) / sum(|run| run.ticks).max(1.0))
+            }
+            Self::Cycles(phase) => measurement.simulation.as_ref()?.phases.get(phase).copied(),
         }
     }
 
@@ -208,6 +226,9 @@ impl Measure {
             Self::Throughput => rate,
             Self::Latency => microseconds,
             Self::Direct | Self::Transitive => |value| format!("{value:.2}"),
+            Self::AbortRate => percent,
+            Self::CommitsPerTick => |value| format!("{value:.1}"),
+            Self::Cycles(_) => rate,
         }
     }
 }

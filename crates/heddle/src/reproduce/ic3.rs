@@ -8,6 +8,7 @@ use super::figure::{
     Axis, Claim, Content, Facts, Figure, Finding, Measure, Missing, Paper, RealSetting, Results, Scope,
     Series, Setting, VirtualSetting, above, near,
 };
+use super::settings::{CORES, SMALL, by_kind, scale, scale_note, times, tpcc, unusable, window};
 use crate::analyze::{drawing, parse};
 use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
@@ -17,12 +18,12 @@ use heddledb::procedure::{Declaration, workload};
 use heddledb::protocol::Kind as RealKind;
 use heddledb_analysis::study::{Study, study};
 use heddledb_analysis::{Options, analyse, builtin};
-use heddledb_simulator::engine::protocol::Kind;
+use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::timeline::{Load, Scheme};
 use heddledb_simulator::workloads::ReadOnly;
 use heddledb_simulator::workloads::micro::{self, Micro};
-use heddledb_simulator::workloads::tpcc::{self, Mix, Scale, Tpcc};
+use heddledb_simulator::workloads::tpcc::{self, Mix};
 use heddledb_simulator::workloads::tpce::{self, Tpce};
 use heddledb_workloads::tpcc as real_tpcc;
 use heddledb_workloads::tpcc::transactions::{Delivery, NewOrder, Payment};
@@ -48,8 +49,6 @@ const MOST: f64 = 64.0;
 const LOCKING: [&str; 2] = ["wait-die", "no-wait"];
 /// What the paper compares in most figures.
 const CONTENDERS: [Kind; 4] = [Kind::Ic3, Kind::WaitDie, Kind::NoWait, Kind::Silo];
-
-const CORES: Axis = Axis { name: "virtual cores", spacing: Spacing::Logarithmic };
 
 fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
     Ok(vec![
@@ -86,12 +85,6 @@ fn cores(scope: &Scope) -> &'static [usize] {
     if scope.quick { &[1, 4, 8, 16, 32, 64] } else { &[1, 2, 4, 8, 16, 32, 64] }
 }
 
-/// A window: `core_ms` of all cores together, but between two bounds; a fifth of that if it has to be quick.
-fn window(scope: &Scope, cores: usize, core_ms: u64, least_us: u64, most_us: u64) -> Duration {
-    let window = (core_ms * 1000 / cores as u64).clamp(least_us, most_us);
-    Duration::from_micros(if scope.quick { window / 5 } else { window })
-}
-
 fn point(workload: &Subject, kind: Kind, cores: usize, window: Duration) -> Setting {
     let read_only = ReadOnly::Snapshot;
     Setting::Virtual(VirtualSetting {
@@ -99,25 +92,10 @@ fn point(workload: &Subject, kind: Kind, cores: usize, window: Duration) -> Sett
         kind,
         cores,
         read_only,
+        isolation: Isolation::Serializable,
         window,
         census: false,
     })
-}
-
-fn unusable(error: heddledb_simulator::engine::Error) -> Failure {
-    Failure::run(format!("a setting cannot be used: {error}"))
-}
-
-/// A curve for each protocol over what `points` gives for it.
-fn by_kind(
-    kinds: &[Kind],
-    points: impl Fn(Kind) -> Result<Vec<(f64, Setting)>, Failure>,
-) -> Result<Content, Failure> {
-    let series = kinds.iter().map(|&kind| {
-        let name = kind.name().to_owned();
-        Ok(Series { name, measure: Measure::Throughput, points: points(kind)? })
-    });
-    Ok(Content::Points(series.collect::<Result<_, Failure>>()?))
 }
 
 /// A curve for each protocol over numbers of cores.
@@ -128,7 +106,7 @@ fn by_cores(
     window: impl Fn(usize) -> Duration,
 ) -> Result<Content, Failure> {
     let at = |kind, cores: usize| (cores as f64, point(workload, kind, cores, window(cores)));
-    by_kind(kinds, |kind| Ok(counts.iter().map(|&cores| at(kind, cores)).collect()))
+    by_kind(kinds, Measure::Throughput, |kind| Ok(counts.iter().map(|&cores| at(kind, cores)).collect()))
 }
 
 /// Rows of a table of the microbenchmark; the paper has a million.
@@ -157,18 +135,6 @@ fn micro_note(scope: &Scope) -> String {
     )
 }
 
-/// The standard rows of a warehouse, or fewer if it has to be quick.
-fn scale(scope: &Scope) -> Scale {
-    if scope.quick { SMALL } else { Scale::FULL }
-}
-
-/// Rows of a warehouse where there are many of them.
-const SMALL: Scale = Scale { customers: 300, items: 10_000, orders: 100 };
-
-fn tpcc(parameters: tpcc::Parameters) -> Result<Subject, Failure> {
-    Ok(Tpcc::new(parameters).map_err(unusable)?.into())
-}
-
 /// One warehouse for all.
 fn one_warehouse(scope: &Scope) -> Result<Subject, Failure> {
     tpcc(tpcc::Parameters { scale: scale(scope), ..Default::default() })
@@ -178,16 +144,7 @@ fn tpcc_window(scope: &Scope, cores: usize) -> Duration {
     window(scope, cores, 96, 4_000, 12_000)
 }
 
-fn scale_note(scope: &Scope) -> Vec<String> {
-    let note = "Quick: a warehouse has 300 customers a district, 10,000 items and 100 orders a district.";
-    if scope.quick { vec![note.into()] } else { Vec::new() }
-}
-
 // Words
-
-fn times(ratio: f64) -> String {
-    if ratio < 9.95 { format!("{ratio:.2} times") } else { format!("{ratio:.1} times") }
-}
 
 /// What is lost where a share is kept.
 fn lost(kept: f64) -> String {
@@ -225,7 +182,7 @@ const BOUND: &str =
 
 fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {
     let choices = [rows(scope), 10_000, 1000, 100, 50, 10];
-    let content = by_kind(&CONTENDERS, |kind| {
+    let content = by_kind(&CONTENDERS, Measure::Throughput, |kind| {
         let at = |choice: u64| {
             let workload = micro(scope, 10, choice, 0)?;
             Ok((choice as f64, point(&workload, kind, 64, micro_window(scope, 64))))
@@ -399,7 +356,7 @@ fn speed_up(results: &Results, pieces: f64) -> Result<f64, Missing> {
 // 6.3
 
 fn figure_13a(scope: &Scope) -> Result<Figure, Failure> {
-    let content = by_kind(&CONTENDERS, |kind| {
+    let content = by_kind(&CONTENDERS, Measure::Throughput, |kind| {
         let at = |&warehouses: &u16| {
             let workload = tpcc(tpcc::Parameters { warehouses, scale: SMALL, ..Default::default() })?;
             let window = window(scope, 64, 128, 2_000, 2_000);
@@ -1051,7 +1008,7 @@ fn tpce_window(scope: &Scope) -> Duration {
 
 fn figure_21a(scope: &Scope) -> Result<Figure, Failure> {
     let all = if scope.quick { 137 } else { 685 };
-    let content = by_kind(&[Kind::Ic3, Kind::Silo], |kind| {
+    let content = by_kind(&[Kind::Ic3, Kind::Silo], Measure::Throughput, |kind| {
         let at = |range: u32| {
             let workload = tpce(scope, (range < all).then_some(range))?;
             Ok((f64::from(range), point(&workload, kind, 64, tpce_window(scope))))
@@ -1225,6 +1182,7 @@ fn table_1(scope: &Scope) -> Result<Figure, Failure> {
                 kind: Kind::Ic3NoRendezvous,
                 cores,
                 read_only: ReadOnly::Snapshot,
+                isolation: Isolation::Serializable,
                 window: tpcc_window(scope, cores) / 2,
                 census: true,
             };

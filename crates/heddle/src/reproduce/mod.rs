@@ -7,7 +7,8 @@
 //! | room | what |
 //! |---|---|
 //! | `figure` | papers, figures, claims and verdicts |
-//! | `ic3` | the paper on IC3 |
+//! | `ic3`, `tictoc` | the papers |
+//! | `settings` | what their figures have in common |
 //! | `run` | runs what figures need, and judges |
 //! | `table`, `page` | the report in the terminal and as a page |
 //! | `arguments` | which figures are wanted |
@@ -17,7 +18,9 @@ mod figure;
 mod ic3;
 mod page;
 mod run;
+mod settings;
 mod table;
+mod tictoc;
 
 use crate::bench::publish_forms;
 use crate::failure::Failure;
@@ -29,7 +32,7 @@ use run::Plan;
 use std::io::Write;
 
 /// The papers.
-const PAPERS: &[Paper] = &[ic3::PAPER];
+const PAPERS: &[Paper] = &[ic3::PAPER, tictoc::PAPER];
 
 /// Runs the command. True if every run completed and every check held.
 pub fn reproduce(arguments: &ReproduceArguments, command: String) -> Result<bool, Failure> {

@@ -14,6 +14,7 @@ use crate::sim::arguments::{Configuration, Factor};
 use crate::sim::points::{self, Task};
 use crate::{bench, machine};
 use heddledb::Compression;
+use heddledb::protocol::Isolation;
 use heddledb_simulator::engine::simulation::{Costs, Settings, Topology};
 use heddledb_simulator::point::Load;
 use heddledb_simulator::timeline::{self, Scheme};
@@ -293,7 +294,7 @@ fn simulate(figures: &[Figure], plan: &Plan) -> (BTreeMap<String, Measurement>, 
 }
 
 fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
-    let VirtualSetting { workload, kind, cores, read_only, window, census } = setting.clone();
+    let VirtualSetting { workload, kind, cores, read_only, isolation, window, census } = setting.clone();
     let costs = Costs::default();
     Task {
         part_of: caption(id),
@@ -306,6 +307,7 @@ fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
             window,
             epoch_interval: EPOCH_INTERVAL,
             read_only,
+            isolation,
             pool: 0,
         },
         topology: topology(),
@@ -346,6 +348,7 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
         pool: 20_000,
         seed: plan.seed,
         read_only: ReadOnly::Snapshot,
+        isolation: Isolation::Serializable,
         log: LogSettings {
             directory: plan.directory.clone(),
             files: 1,

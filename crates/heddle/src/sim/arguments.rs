@@ -1,10 +1,10 @@
 //! The arguments of `heddle sim` with a workload, and the plan that they amount to.
 
 use super::costs;
-use crate::bench::arguments::{Outputs, protocols};
+use crate::bench::arguments::{Outputs, protocols, refuse_levels};
 use crate::failure::Failure;
 use clap::Args;
-use heddledb_simulator::engine::protocol::Kind;
+use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::engine::simulation::{Costs, Topology};
 use heddledb_simulator::workloads::ReadOnly;
 use heddledb_simulator::workloads::arguments::WorkloadArguments;
@@ -71,6 +71,9 @@ pub struct Common {
     /// recent moment, which never conflicts
     #[arg(long, value_name = "WAY", default_value_t)]
     pub read_only: ReadOnly,
+    /// The isolation level: serializable, snapshot, or repeatable-read, where the protocol offers it
+    #[arg(long, value_name = "LEVEL", default_value_t)]
+    pub isolation: Isolation,
     /// Points that are simulated at a time, each by one thread; results do not depend on it
     #[arg(long, short, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub jobs: u8,
@@ -161,6 +164,8 @@ pub struct Plan {
     pub epoch_interval: Duration,
     /// How transactions that only read are run.
     pub read_only: ReadOnly,
+    /// The isolation level.
+    pub isolation: Isolation,
     /// Points at a time.
     pub jobs: usize,
     /// Where the report goes.
@@ -237,6 +242,8 @@ impl Common {
                 notes.push(format!("{what} was passed over: it can use {limit}"));
             }
         }
+        let kinds: Vec<Kind> = points.iter().map(|point| point.kind).collect();
+        refuse_levels(&kinds, self.isolation, Kind::levels)?;
         let costs = match &self.costs {
             Some(path) => costs::read(path)?,
             None => Costs::default(),
@@ -248,6 +255,7 @@ impl Common {
             seed: self.seed,
             epoch_interval: self.epoch_interval,
             read_only: self.read_only,
+            isolation: self.isolation,
             jobs: usize::from(self.jobs),
             outputs: Outputs { json: self.json.clone(), html: self.html.clone() },
             notes,

@@ -26,9 +26,9 @@ use crate::report::table::{align, empty, lines, paint};
 use crate::{machine, terminal_with_colours};
 use clap::{Args, Command, FromArgMatches};
 use comfy_table::{Attribute, Cell};
-use heddledb::protocol::Kind as RealKind;
+use heddledb::protocol::{Isolation, Kind as RealKind};
 use heddledb::{Compression, Durability};
-use heddledb_simulator::engine::protocol::Kind;
+use heddledb_simulator::engine::protocol::{Isolation as SimulatedIsolation, Kind};
 use heddledb_simulator::engine::simulation::{Costs, Settings};
 use heddledb_simulator::point::{Load as VirtualLoad, Point, Subject};
 use heddledb_simulator::workloads::ReadOnly;
@@ -196,6 +196,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
         pool: POOL,
         seed: arguments.seed,
         read_only: heddledb_workloads::ReadOnly::Serializable,
+        isolation: Isolation::Serializable,
         log: LogSettings {
             directory: std::env::temp_dir(),
             files: 1,
@@ -302,6 +303,7 @@ where
         window,
         epoch_interval: Duration::from_millis(10),
         read_only: ReadOnly::Serializable,
+        isolation: SimulatedIsolation::Serializable,
         pool: POOL,
     };
     let settings = Settings { costs, ..Settings::default() };

@@ -58,6 +58,7 @@ impl Task {
                 window: plan.window(point.cores),
                 epoch_interval: plan.epoch_interval,
                 read_only: plan.read_only,
+                isolation: plan.isolation,
                 pool: 0,
             },
             topology: plan.topology,
@@ -108,6 +109,7 @@ impl Task {
                 .parameters()
                 .into_iter()
                 .chain([("read_only".to_owned(), load.read_only.to_string())])
+                .chain([("isolation".to_owned(), load.isolation.to_string())])
                 .collect(),
             simulation: Some(Simulation {
                 sockets: topology.sockets,
@@ -219,7 +221,7 @@ fn fill(
     measurement.summarise();
     let Some(simulation) = &mut measurement.simulation else { return };
     let Counts { accesses, rmws, same, hits, fetches, memory, transfers, upgrades, far, .. } = point.counts;
-    let Counts { queueing_cycles, waiting_cycles, work_cycles, work, .. } = point.counts;
+    let Counts { queueing_cycles, waiting_cycles, work_cycles, work, phases, .. } = point.counts;
     let each = |count: u64| count as f64 / point.transactions.max(1) as f64;
     *simulation = Simulation {
         steps: point.steps,
@@ -239,6 +241,11 @@ fn fill(
         waiting_cycles: each(waiting_cycles),
         work_cycles: each(work_cycles),
         work: Counts::WORK.iter().zip(work).map(|(name, count)| ((*name).to_owned(), each(count))).collect(),
+        phases: Counts::PHASES
+            .iter()
+            .zip(phases)
+            .map(|(name, sum)| ((*name).to_owned(), each(sum)))
+            .collect(),
         dependencies: dependencies.map(|Dependencies { transactions, direct, transitive }| {
             let each = |sum: u64| sum as f64 / transactions.max(1) as f64;
             DependencyFigures { transactions, direct: each(direct), transitive: each(transitive) }
@@ -258,6 +265,7 @@ fn run(workload: &Subject, point: &Point) -> Run {
         seconds: point.seconds,
         committed: point.committed,
         user_aborts: point.user_aborts,
+        ticks: point.ticks,
         conflicts: Conflict::ALL
             .into_iter()
             .zip(point.conflicts)

@@ -70,6 +70,14 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::Hekaton]
     } else if name.starts_with("Locking") {
         &[Kind::NoWait]
+    } else if name.starts_with("Detect") {
+        &[Kind::DlDetect]
+    } else if name.starts_with("Order") {
+        &[Kind::Ordered2pl]
+    } else if name.starts_with("Allocation") {
+        &[Kind::TsAlloc]
+    } else if name.starts_with("Dta") {
+        &[Kind::Dta]
     } else {
         &[Kind::Unprotected]
     }

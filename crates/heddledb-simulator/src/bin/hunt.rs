@@ -27,6 +27,14 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::TicToc, Faults::None), (Kind::TicTocSorted, Faults::None)]
     } else if is_of(&["Locking"]) {
         vec![(Kind::NoWait, Faults::None), (Kind::WaitDie, Faults::None)]
+    } else if is_of(&["Detect"]) {
+        vec![(Kind::DlDetect, Faults::None)]
+    } else if is_of(&["Order"]) {
+        vec![(Kind::Ordered2pl, Faults::None)]
+    } else if is_of(&["Allocation"]) {
+        vec![(Kind::TsAlloc, Faults::None), (Kind::TsAlloc, Faults::Disk)]
+    } else if is_of(&["Dta"]) {
+        vec![(Kind::Dta, Faults::None)]
     } else if is_of(&["Hekaton"]) {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {
@@ -48,6 +56,7 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::Ic3VerdictBeforeWait
             | Mutant::TicTocSnapshotOverwrites
             | Mutant::TicTocUpdateLost
+            | Mutant::LockingUpdateLost
             | Mutant::TicTocReadsNotOpaque
             | Mutant::HekatonNewerOverwritten
     );

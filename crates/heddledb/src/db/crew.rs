@@ -9,8 +9,8 @@ impl<P: Protocol> Database<P> {
     /// Runs `work` on so many sessions at once, all on this thread; returns what it returned for each of them, in the
     /// order of their numbers.
     ///
-    /// A session's transaction that must wait for another transaction (a piece under `ic3`, a turn, a change of
-    /// the plan) is suspended, and the thread goes on with the next session; it also does so after each
+    /// A session's transaction that must wait for another transaction (a piece under `ic3`, a lock under
+    /// `dl-detect` and `ordered-2pl`, a turn, a change of the plan) is suspended, and the thread goes on with the next session; it also does so after each
     /// transaction. That pays where waits are long. Where they are short, one session that spins is faster, and
     /// that is what a session does elsewhere.
     ///

@@ -667,7 +667,10 @@ impl<P: Protocol> Txn<P> {
         let found = db.stores.get::<R>()?.index.get(key);
         phase(Phase::Body);
         match found {
-            Lookup::Found(record) => Ok(Some(record)),
+            Lookup::Found(record) => {
+                P::comes_to(&mut worker.local, R::slot().number(), key.words());
+                Ok(Some(record))
+            }
             Lookup::Missing(seen) => {
                 note(|| "finds no entry".to_owned());
                 P::seen(&mut worker.local, seen);
@@ -717,6 +720,7 @@ impl<P: Protocol> Txn<P> {
         work(Work::Operation);
         work(Work::Words(layout.words));
         note(|| format!("inserts {}{:?}", layout.name, key.words()));
+        P::comes_to(&mut worker.local, store.number, key.words());
         // Before the latch: see `Arena::allocate`.
         let block = arena.allocate(store.number, store.block_words);
         let local = &mut worker.local;
@@ -1053,6 +1057,7 @@ impl<P: Protocol> Txn<P> {
                 continue;
             }
             work(Work::Row);
+            P::comes_to(&mut self.worker.local, R::slot().number(), key.words());
             if let Some(value) = self.read(*record, R::LAYOUT, Intent::Read, projection)? {
                 *left -= 1;
                 if visit(&mut self.worker.recall, key, value).is_break() || *left == 0 {

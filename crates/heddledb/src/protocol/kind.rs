@@ -5,8 +5,8 @@
 
 use super::locking::Policy;
 use super::{
-    Execution, Hekaton, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo,
-    tictoc,
+    Dta, Execution, Hekaton, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking,
+    silo, tictoc,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -84,6 +84,8 @@ registry! {
         "optimistic, commit time computed from the data; no-wait validation, preemptive abort (TicToc)";
     TicTocSorted "tictoc-sorted" TicToc, tictoc::Options::SORTED,
         "TicToc without its two optimisations: write locks taken in key order, with waiting";
+    TicTocNoWait "tictoc-no-wait" TicToc, tictoc::Options::NO_WAIT,
+        "TicToc without preemptive abort";
     TicTocOpaque "tictoc-opaque" TicToc, tictoc::Options::OPAQUE,
         "TicToc whose bodies see one moment only, in an order of real time";
     TicTocHistory "tictoc-history" TicToc<tictoc::WithHistory>, tictoc::Options::FULL,
@@ -94,6 +96,14 @@ registry! {
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
     WaitDie "wait-die" Locking, locking::Options::with_policy(Policy::WaitDie),
         "two-phase locking, the older waits, the younger aborts (WAIT_DIE)";
+    DlDetect "dl-detect" Locking, locking::Options::with_policy(Policy::Detect),
+        "two-phase locking, conflicts wait, the youngest of a deadlock aborts (DL_DETECT)";
+    Ordered2pl "ordered-2pl" Locking, locking::Options::with_policy(Policy::Ordered),
+        "two-phase locking, conflicts wait for locks above all that are held, in the order of keys, and abort for others";
+    TsAlloc "ts-alloc" Silo, silo::Options::with_allocation(silo::Allocation::Counter),
+        "Silo whose commit times are drawn from one counter, as in conventional timestamp ordering (TS_ALLOC)";
+    Dta "dta" Dta, (),
+        "optimistic, commit time chosen late from an interval, in one critical section (dynamic timestamp allocation)";
     Hekaton "hekaton" Hekaton, (),
         "optimistic on several versions: reads as of the begin, checked again at the end (Hekaton)";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
@@ -117,9 +127,17 @@ registry! {
 }
 
 impl Kind {
-    /// Those that others are only compared with (IC3 §6.4, §6.5). Nobody tunes them, and on many cores some hardly
-    /// commit.
-    pub const COMPARATORS: [Self; 6] = [
+    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). Nobody tunes them,
+    /// and on many cores some hardly commit.
+    pub const COMPARATORS: [Self; 14] = [
+        Self::TicTocNoWait,
+        Self::TicTocOpaque,
+        Self::TicTocHistory,
+        Self::TicTocPacked,
+        Self::DlDetect,
+        Self::Ordered2pl,
+        Self::TsAlloc,
+        Self::Dta,
         Self::NestedOcc,
         Self::ChoppingOcc,
         Self::Chopping2pl,

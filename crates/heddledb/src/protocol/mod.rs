@@ -7,16 +7,18 @@
 //!
 //! | room | control | guarantee |
 //! |---|---|---|
-//! | [`silo`] | optimistic, commit by read validation | strictly serializable |
+//! | [`silo`] | optimistic, commit by read validation; commit times computed or from a counter | strictly serializable |
 //! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
-//! | [`hekaton`] | optimistic, on several versions: reads as of the begin, checked at the end | strictly serializable |
+//! | [`dta`] | optimistic, commit time chosen from the interval that conflicts with recent commits leave | strictly serializable |
+//! | [`hekaton`] | optimistic on several versions: reads as of the begin, checked again at the end | strictly serializable |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
-//! | [`locking`] | two-phase locking, NO_WAIT or WAIT_DIE | strictly serializable |
+//! | [`locking`] | two-phase locking: NO_WAIT, WAIT_DIE, deadlock detection, ordered acquisition | strictly serializable |
 //! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
 //! | [`unprotected`] | none, one session | serial |
 //!
 //! Adding one: a new file here, and a line in `registry!` below.
 
+pub mod dta;
 pub mod hekaton;
 pub mod ic3;
 mod images;
@@ -30,6 +32,7 @@ pub mod unprotected;
 
 mod kind;
 
+pub use dta::Dta;
 pub use hekaton::Hekaton;
 pub use ic3::Ic3;
 pub use isolation::{Isolation, UnknownIsolation};
@@ -171,6 +174,10 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
 
     /// Starts an attempt; `retry` counts the attempts of the same transaction before it.
     fn begin(local: &mut Self::Local, env: Env<'_>, retry: u32);
+
+    /// The record of that key in a relation is about to be read or written, if there is one.
+    #[inline(always)]
+    fn comes_to(_local: &mut Self::Local, _relation: usize, _key: &[u64]) {}
 
     /// Reads column groups of a record: runs `copy` on a consistent state, possibly several times
     /// (earlier results are discarded), and returns its result, or `None` where the row is absent.

@@ -145,6 +145,11 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         Ok(())
     }
 
+    /// What was read: record, group, stamp.
+    pub fn groups(&self) -> impl Iterator<Item = (RecordRef, usize, u64)> {
+        self.reads.iter().map(|read| (read.record, read.group as usize, read.stamp))
+    }
+
     /// What repeatable read promises: what is written was not written by another since it was read, and what was
     /// read twice was the same. `own` as for [`Self::validate`].
     pub fn validate_repeats(

@@ -24,12 +24,18 @@
 //!
 //! **Calls of procedures** are executed like closures, or as [`Calls`] says.
 //!
+//! **Times** are computed as in step 4, or drawn from a counter that all share ([`Allocation::Counter`]): TS_ALLOC,
+//! the way of conventional timestamp ordering, which TicToc §6.5 is measured against. A time is drawn between
+//! steps 2 and 3. So times rise along all dependencies, anti-dependencies included: who overwrites what was validated
+//! here has locked it after that, and draws later. The time's epoch may then be later than that of step 2, where
+//! another has moved the counter on; that is as if step 2 had come later.
+//!
 //! Strictly serializable: the serialisation point lies between begin and end of the transaction,
 //! and all reads are current there.
 
 use super::nested::Nested;
 use super::reads::{GapSet, PAUSES, ReadSet, Repeats};
-use super::{Arrived, Env, Execution, Intent, Isolation, Protocol, Seal};
+use super::{Arrived, Env, Execution, Intent, Isolation, Protocol, Seal, Shared};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -39,8 +45,9 @@ use crate::mutant::{Mutant, planted};
 use crate::procedure::Plan;
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::stamp;
-use crate::sync::{Ordering, Wait, Work, decided, fence, point, work};
+use crate::sync::{AtomicU64, Ordering, Wait, Work, decided, fence, point, work};
 use crate::table::{GroupSet, Layout};
+use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 
 /// The protocol. One word per column group: its stamp.
@@ -60,18 +67,61 @@ pub enum Calls {
     Chopped,
 }
 
+/// Where the times of commits come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Allocation {
+    /// The stamps that were read and overwritten, and the epoch.
+    #[default]
+    Computed,
+    /// A counter that all commits add to: TS_ALLOC. A cache line goes from core to core for each.
+    Counter,
+}
+
 /// Settings of Silo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
     /// How calls are executed.
     pub calls: Calls,
+    /// Where commit times come from.
+    pub allocation: Allocation,
 }
 
 impl Options {
     /// Settings with `calls`.
     pub const fn with_calls(calls: Calls) -> Self {
-        Self { calls }
+        Self { calls, allocation: Allocation::Computed }
+    }
+
+    /// Settings with `allocation`.
+    pub const fn with_allocation(allocation: Allocation) -> Self {
+        Self { calls: Calls::Whole, allocation }
+    }
+}
+
+/// The last time that was drawn.
+#[derive(Debug)]
+pub struct Counter(CachePadded<AtomicU64>);
+
+impl Shared for Counter {
+    fn new(_: usize) -> Self {
+        Self(CachePadded::new(AtomicU64::new(0)))
+    }
+}
+
+impl Counter {
+    /// A time that nobody else gets, greater than all before, of no earlier epoch.
+    #[inline]
+    fn draw(&self, epoch: u64) -> u64 {
+        let floor = if planted(Mutant::AllocationBelowFloor) { 0 } else { stamp::floor(epoch) };
+        // Relaxed: only a hint; the exchange decides.
+        if self.0.load(Ordering::Relaxed) < floor {
+            // Relaxed: the same word as below, so in one order with it.
+            self.0.fetch_max(floor, Ordering::Relaxed);
+        }
+        // SeqCst: after our locks and before our validation, in one order with those of others.
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
 }
 
@@ -93,6 +143,10 @@ pub struct Local {
     locks: Vec<Lock>,
     /// The time of this worker's last commit.
     last: u64,
+    /// Where times are drawn from, unless they are computed.
+    counter: Option<Arc<Counter>>,
+    /// A time that was drawn too early, by a planted bug.
+    at_begin: Option<u64>,
 }
 
 impl Local {
@@ -139,6 +193,12 @@ impl Local {
         if self.gaps.is_empty() { self.reads.newest() } else { stamp::floor(clock.now()) }
     }
 
+    /// A time from the counter, if there is one.
+    #[inline]
+    fn draw(&self, epoch: u64) -> Option<u64> {
+        self.counter.as_ref().map(|counter| counter.draw(epoch))
+    }
+
     /// Step 3, as far as the level asks for it. `own` says whether this transaction holds the lock of a group.
     #[inline(always)]
     fn validate_for(
@@ -173,7 +233,7 @@ impl Protocol for Silo {
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
-    type Shared = ();
+    type Shared = Counter;
     const PIECES: bool = true;
 
     fn strict(_: &Options) -> bool {
@@ -187,9 +247,10 @@ impl Protocol for Silo {
         }
     }
 
-    fn local(options: &Options, _: &Arc<()>, _: usize) -> Local {
+    fn local(options: &Options, counter: &Arc<Counter>, _: usize) -> Local {
         let nested = (options.calls == Calls::Nested).then(Nested::default);
-        Local { nested, ..Local::default() }
+        let counter = (options.allocation == Allocation::Counter).then(|| Arc::clone(counter));
+        Local { nested, counter, ..Local::default() }
     }
 
     fn execution(options: &Options) -> Execution {
@@ -201,7 +262,10 @@ impl Protocol for Silo {
     }
 
     #[inline]
-    fn begin(local: &mut Local, _: Env<'_>, _: u32) {
+    fn begin(local: &mut Local, env: Env<'_>, _: u32) {
+        if planted(Mutant::AllocationAtBegin) {
+            local.at_begin = local.draw(env.clock.now());
+        }
         local.reads.clear();
         local.gaps.clear();
         local.locks.clear();
@@ -284,6 +348,7 @@ impl Protocol for Silo {
         let writes = commit.writes();
         work(Work::Checks(local.reads.len() + writes.writes().len()));
         let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
+        let at_begin = if planted(Mutant::AllocationAtBegin) { local.at_begin } else { None };
         if !planted(Mutant::SiloWritesNotLocked) {
             for write in writes.writes() {
                 for group in write.group_numbers() {
@@ -292,20 +357,28 @@ impl Protocol for Silo {
             }
         }
         if writes.is_empty() {
+            let drawn = local.draw(env.clock.now());
             // No lock of ours to order before the validation: the reads alone come first.
             fence(Ordering::Acquire);
             local.validate_for(env.isolation, |_, _| false)?;
-            return Ok(local.newest_read(env.clock));
+            return Ok(drawn.unwrap_or_else(|| local.newest_read(env.clock)));
         }
         point("locked");
         let epoch = early.unwrap_or_else(|| env.commit_epoch());
+        let drawn = at_begin.or_else(|| local.draw(epoch));
         local.validate_for(env.isolation, |record, group| writes.covers(record, group))?;
 
         point("validated");
-        let newest_read = local.reads.newest();
-        let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
-        let time = newest_read.max(newest_write).max(local.last).max(stamp::floor(epoch)) + 1;
-        if stamp::epoch(time) > epoch {
+        let time = match drawn {
+            None => {
+                let newest_read = local.reads.newest();
+                let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
+                newest_read.max(newest_write).max(local.last).max(stamp::floor(epoch)) + 1
+            }
+            Some(time) => time,
+        };
+        let latest = if drawn.is_some() { env.clock.now() } else { epoch };
+        if stamp::epoch(time) > latest {
             return Err(Conflict::EpochFull);
         }
         local.last = time;

@@ -94,6 +94,8 @@ pub struct Options {
 impl Options {
     /// Both optimisations of §5.
     pub const FULL: Self = Self { no_wait: true, preemptive_abort: true, opaque: false, strict: false };
+    /// No-wait alone.
+    pub const NO_WAIT: Self = Self { preemptive_abort: false, ..Self::FULL };
     /// Neither.
     pub const SORTED: Self = Self { no_wait: false, preemptive_abort: false, ..Self::FULL };
     /// Opaque reads, in an order of real time.
