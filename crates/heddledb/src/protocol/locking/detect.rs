@@ -264,7 +264,7 @@ mod tests {
 
         /// A worker begins to wait for another's record, at an age, and searches.
         fn wait(&mut self, worker: usize, on: usize, age: u64) {
-            let held = |number: usize, exclusive| Held {
+            let held = |number: usize, exclusive: bool| Held {
                 record: self.records[number],
                 shared: u16::from(!exclusive),
                 exclusive: u16::from(exclusive),
