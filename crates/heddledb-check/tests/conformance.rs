@@ -54,6 +54,7 @@ conformance! {
     ordered_2pl Ordered2pl;
     ts_alloc TsAlloc;
     dta Dta;
+    hekaton Hekaton;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;
     chopping_2pl Chopping2pl;

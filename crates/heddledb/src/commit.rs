@@ -1,7 +1,7 @@
 //! The write phase of a commit: what every protocol does to a record once it may.
 //!
 //! A protocol decides when a transaction may commit and at what time. What happens then to each written
-//! record is the same for all: versions that a snapshot may need are kept, the patches are put into
+//! record is the same for all: versions that somebody may need are kept, the patches are put into
 //! the record's words, and the words of the written column groups go to the redo log as they are now.
 
 use crate::access::{Groups, Write, WriteSet};
@@ -9,12 +9,12 @@ use crate::arena::Arena;
 use crate::durability::{Append, LoggedWrite, RedoLog};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
-use crate::snapshot::Boundaries;
+use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
 use crate::sync::Ordering;
 use crate::version::{self, Version};
 
-/// A version that was overwritten, until no snapshot needs it.
+/// A version that was overwritten, until nobody needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Superseded {
     /// Its record.
@@ -35,6 +35,8 @@ pub struct Commit<'a> {
     boundaries: &'a Boundaries,
     arena: &'a mut Arena,
     superseded: &'a mut Vec<Superseded>,
+    /// The worker's view of the boundaries.
+    live: &'a mut LiveView,
     /// Versions of an epoch below this are kept; asked for at the first install.
     keep_below: Option<u64>,
     /// The redo log, and the worker that commits.
@@ -50,9 +52,10 @@ impl<'a> Commit<'a> {
         boundaries: &'a Boundaries,
         arena: &'a mut Arena,
         superseded: &'a mut Vec<Superseded>,
+        live: &'a mut LiveView,
         log: Option<(&'a RedoLog, usize)>,
     ) -> Self {
-        Self { writes, boundaries, arena, superseded, keep_below: None, log, entry: None }
+        Self { writes, boundaries, arena, superseded, live, keep_below: None, log, entry: None }
     }
 
     /// The writes.
@@ -67,7 +70,8 @@ impl<'a> Commit<'a> {
     #[inline(always)]
     pub fn install<C: ConcurrencyWords>(&mut self, write: &Write, time: u64) {
         let keep_below = *self.keep_below.get_or_insert_with(|| self.boundaries.keep_below());
-        if keep_below != 0 && !planted(Mutant::SnapshotVersionNotKept) {
+        let every = C::EVERY_VERSION && !planted(Mutant::HekatonVersionNotKept);
+        if (keep_below != 0 || every) && !planted(Mutant::SnapshotVersionNotKept) {
             self.keep::<C>(write, time, keep_below);
         }
         if self.log.is_some() && planted(Mutant::LogImageBeforeInstall) {
@@ -76,6 +80,28 @@ impl<'a> Commit<'a> {
         self.writes.install(write, data_base::<C>(write.layout));
         if self.log.is_some() && !planted(Mutant::LogImageBeforeInstall) {
             self.log::<C>(write, time);
+        }
+    }
+
+    /// Takes out of the chains of a write's groups every version that nobody needs: no snapshot, nor whom `reads` knows
+    /// of, asked with the times between which a version was current. After `install` at `time`, still as the record's
+    /// only writer; `epoch` was read before, and so was whatever `reads` knows.
+    pub(crate) fn cut<C: ConcurrencyWords>(
+        &mut self,
+        write: &Write,
+        time: u64,
+        epoch: u64,
+        reads: impl Fn(u64, u64) -> bool,
+    ) {
+        // After the epoch: a snapshot that this misses stands at that epoch or later.
+        self.live.refresh(self.boundaries);
+        for group in Groups(write.groups) {
+            let head = write.record.word(heads_base::<C>(write.layout) + group);
+            version::cut(head, time, |from, until| {
+                let (first, last) = (stamp::epoch(from), stamp::epoch(until));
+                let may_show = first < last && (last > epoch || self.live.needing(first, last).is_some());
+                may_show || reads(from, until)
+            });
         }
     }
 
@@ -102,14 +128,14 @@ impl<'a> Commit<'a> {
         self.entry.as_ref().is_some_and(Append::is_long)
     }
 
-    /// Keeps the versions of a record that are about to be overwritten and that a snapshot may need.
+    /// Keeps the versions of a record that are about to be overwritten and that somebody may need.
     #[cold]
     fn keep<C: ConcurrencyWords>(&mut self, write: &Write, time: u64, keep_below: u64) {
         let (record, layout, until) = (write.record, write.layout, stamp::epoch(time));
         for group in Groups(write.groups) {
             // Relaxed: its only writer are we.
             let old = record.word(C::stamp_word(group)).load(Ordering::Relaxed) & !stamp::LOCK;
-            if stamp::epoch(old) >= until.min(keep_below) {
+            if !C::EVERY_VERSION && stamp::epoch(old) >= until.min(keep_below) {
                 continue;
             }
             let head = heads_base::<C>(layout) + group;

@@ -30,7 +30,7 @@ pub enum Conflict {
     Reclaimed,
     /// The epoch has run out of stamps: a transaction has held it back for seconds.
     EpochFull,
-    /// IC3: a transaction that this one had read from has aborted.
+    /// IC3, Hekaton: a transaction that this one had read from has aborted.
     Cascade,
     /// IC3: what is to be written is in use by calls that have not ended.
     Accessed,

@@ -16,7 +16,7 @@ use crate::index::Gap;
 use crate::log::{Entries, Frames, Manifest, survey};
 use crate::protocol::{Env, Intent, Locking, Protocol, Shared, Silo, TicToc};
 use crate::record::{RecordRef, Words, data_base};
-use crate::snapshot::Boundaries;
+use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
 use crate::storage::{Simulated, Storage};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, thread};
@@ -28,9 +28,10 @@ static LAYOUT: Layout =
     Layout { name: "pair", groups: &[Group { name: "main", span: Span { start: 0, end: 2 } }], words: 2 };
 
 /// What the threads of a kernel share: records of two words, present, both zero.
-struct World<P> {
+struct World<P: Protocol> {
     clock: EpochClock,
     boundaries: Boundaries,
+    shared: Arc<P::Shared>,
     records: Vec<RecordRef>,
     /// Kept alive: those of the records, and of the versions of every attempt.
     arenas: std::sync::Mutex<Vec<Arena>>,
@@ -38,9 +39,9 @@ struct World<P> {
 }
 
 // SAFETY: arenas are only kept alive; records are atomics, the clock is shared as it is.
-unsafe impl<P> Sync for World<P> {}
+unsafe impl<P: Protocol> Sync for World<P> {}
 // SAFETY: as above.
-unsafe impl<P> Send for World<P> {}
+unsafe impl<P: Protocol> Send for World<P> {}
 
 impl<P: Protocol> World<P> {
     fn new(records: usize) -> Arc<Self> {
@@ -51,7 +52,8 @@ impl<P: Protocol> World<P> {
         let records: Vec<RecordRef> = (0..records).map(|_| arena.allocate(0, words)).collect();
         let boundaries = Boundaries::new(std::time::Duration::ZERO);
         let arenas = std::sync::Mutex::new(vec![arena]);
-        let world = Self { clock, boundaries, records, arenas, protocol: std::marker::PhantomData };
+        let shared = Arc::new(P::Shared::new(4));
+        let world = Self { clock, boundaries, shared, records, arenas, protocol: std::marker::PhantomData };
         for record in 0..world.records.len() {
             P::place(world.records[record], &LAYOUT, &gap);
             heads::<P>(world.records[record], &LAYOUT).for_each(|head| head.store(0, Ordering::Relaxed));
@@ -71,13 +73,14 @@ impl<P: Protocol> World<P> {
         let mut tx = Tx {
             world: self,
             env,
-            local: P::local(&P::Options::default(), &Arc::new(P::Shared::new(4)), worker),
+            local: P::local(&P::Options::default(), &self.shared, worker),
             writes: WriteSet::default(),
         };
         P::begin(&mut tx.local, env, 0);
-        let (mut arena, mut superseded) = (Arena::default(), Vec::new());
+        let (mut arena, mut superseded, mut live) = (Arena::default(), Vec::new(), LiveView::default());
         let outcome = body(&mut tx).and_then(|result| {
-            let mut commit = Commit::new(&tx.writes, &self.boundaries, &mut arena, &mut superseded, None);
+            let mut commit =
+                Commit::new(&tx.writes, &self.boundaries, &mut arena, &mut superseded, &mut live, None);
             P::commit(&mut tx.local, env, &mut commit).map(|_| result)
         });
         self.arenas.lock().expect("nobody panics holding it").push(arena);

@@ -56,6 +56,17 @@ pub enum Mutant {
     DtaOverwriterIgnored,
     DtaReadersIgnored,
     DtaInsertNotAfterAll,
+    // Hekaton.
+    HekatonReadsNewest,
+    HekatonWriteNotLocked,
+    HekatonReadsNotValidated,
+    HekatonGapsNotValidated,
+    HekatonVersionNotKept,
+    HekatonNewerOverwritten,
+    HekatonPreparingIgnored,
+    HekatonDependencyIgnored,
+    HekatonEndBeforePreparing,
+    HekatonCutTooMuch,
     // IC3.
     Ic3RankNotAwaited,
     Ic3CommitOrderIgnored,
@@ -137,6 +148,16 @@ impl Mutant {
         Self::DtaOverwriterIgnored,
         Self::DtaReadersIgnored,
         Self::DtaInsertNotAfterAll,
+        Self::HekatonReadsNewest,
+        Self::HekatonWriteNotLocked,
+        Self::HekatonReadsNotValidated,
+        Self::HekatonGapsNotValidated,
+        Self::HekatonVersionNotKept,
+        Self::HekatonNewerOverwritten,
+        Self::HekatonPreparingIgnored,
+        Self::HekatonDependencyIgnored,
+        Self::HekatonEndBeforePreparing,
+        Self::HekatonCutTooMuch,
         Self::Ic3RankNotAwaited,
         Self::Ic3CommitOrderIgnored,
         Self::Ic3AbortNotFollowed,
@@ -181,6 +202,10 @@ impl Mutant {
                 | Self::TicTocSafeAtEqual
                 | Self::TicTocFailedRaiseTrusted
                 | Self::SiloEpochBeforeLocks
+                | Self::HekatonPreparingIgnored
+                | Self::HekatonDependencyIgnored
+                | Self::HekatonEndBeforePreparing
+                | Self::HekatonCutTooMuch
                 | Self::Ic3RankNotAwaited
                 | Self::Ic3CommitOrderIgnored
                 | Self::Ic3ReadersNotAwaited

@@ -34,6 +34,10 @@ pub trait ConcurrencyWords {
     /// its data words change, absent where the row is, all ones for ever once it is sealed. Who only
     /// wants what is committed needs no other word.
     fn stamp_word(group: usize) -> usize;
+
+    /// Whether a version is kept whenever it is overwritten, for transactions that read at a moment of their own,
+    /// and not only where a snapshot may need it.
+    const EVERY_VERSION: bool = false;
 }
 
 /// Where the heads of the old versions in a record with this layout begin, one per column group.

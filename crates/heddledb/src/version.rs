@@ -2,7 +2,7 @@
 //!
 //! **Mechanism.** Each column group of a record has one *head* word, between the concurrency words and
 //! the data: the newest of its old versions, which leads to the next older one, and so on. Whoever
-//! overwrites a version that a snapshot may need first copies it into a block and puts that in front
+//! overwrites a version that somebody may need first copies it into a block and puts that in front
 //! ([`push`]). Readers of a snapshot take the first version in the chain that is old enough
 //! ([`find`]). A version that no snapshot can need any more is taken out again, wherever in the chain
 //! it is ([`unlink`]), and its block is reused when every worker that could have seen it has finished.
@@ -17,7 +17,10 @@
 //! **Who may change a chain.** To push one needs the group's lock, so stamps fall along the chain. To
 //! unlink one needs the latch in the head word, which pushing respects. Readers need neither: links
 //! change by single stores, an unlinked block keeps its own link, and no block is reused while a reader
-//! is pinned.
+//! is pinned. Where a protocol keeps every version ([`ConcurrencyWords::EVERY_VERSION`]), writers also cut a
+//! chain to what is needed ([`cut`]), so that it does not grow with each write of an epoch.
+//!
+//! [`ConcurrencyWords::EVERY_VERSION`]: crate::record::ConcurrencyWords::EVERY_VERSION
 //!
 //! Two low bits of a head are flags: the latch, and, in the head of group 0, that the record waits in
 //! some worker's queue for its reclamation, so that it waits in one place only ([`enqueue`]).
@@ -95,10 +98,21 @@ pub(crate) fn push(head: &AtomicU64, version: Version) {
 /// The newest version of epoch `epoch` or before. The caller is pinned, and `epoch` is that of a live
 /// snapshot.
 pub(crate) fn find(head: &AtomicU64, epoch: u64) -> Option<Version> {
+    newest(head, |stamp| stamp::epoch(stamp) <= epoch)
+}
+
+/// The newest version of time `time` or before. The caller is pinned, and is known to read at that time.
+pub(crate) fn as_of(head: &AtomicU64, time: u64) -> Option<Version> {
+    newest(head, |stamp| stamp::time(stamp) <= time)
+}
+
+/// The newest version that is old enough.
+#[inline(always)]
+fn newest(head: &AtomicU64, old_enough: impl Fn(u64) -> bool) -> Option<Version> {
     // Acquire, here and along the chain: pairs with `push`.
     let mut version = Version::of(head.load(Ordering::Acquire));
     while let Some(candidate) = version {
-        if stamp::epoch(candidate.stamp()) <= epoch {
+        if old_enough(candidate.stamp()) {
             return version;
         }
         version = Version::of(candidate.next().load(Ordering::Acquire));
@@ -148,6 +162,30 @@ pub(crate) fn unlink(head: &AtomicU64, version: Version) {
             break;
         }
         (newer, at) = (at, Version::of(older));
+    }
+    unlatch(head, first);
+}
+
+/// Takes out of a chain every version that nobody needs any more. `until` is when the newest of them was overwritten;
+/// `needed` is asked of each with the times of its stamp and of its end. The caller holds the group's lock and is
+/// pinned; the blocks are given back by who had them kept.
+pub(crate) fn cut(head: &AtomicU64, mut until: u64, needed: impl Fn(u64, u64) -> bool) {
+    let mut first = latch(head) & !FLAGS;
+    let mut newer: Option<Version> = None;
+    let mut at = Version::of(first);
+    while let Some(candidate) = at {
+        let (from, older) = (stamp::time(candidate.stamp()), candidate.next().load(Ordering::Acquire));
+        // Where the one after it was taken out before, it ended earlier than this says, and is kept for longer.
+        if needed(from, until) {
+            newer = at;
+        } else {
+            match newer {
+                // Release: readers follow the link to a block published earlier.
+                Some(newer) => newer.next().store(older, Ordering::Release),
+                None => first = older,
+            }
+        }
+        (until, at) = (from, Version::of(older));
     }
     unlatch(head, first);
 }
@@ -229,6 +267,29 @@ mod tests {
         assert!(!enqueue(&head) && !any(&head), "and an unlink");
         dequeue(&head);
         assert!(enqueue(&head));
+    }
+
+    #[test]
+    fn a_chain_is_cut_to_what_is_needed() {
+        let (mut arena, head) = (Arena::default(), AtomicU64::new(0));
+        let versions: Vec<Version> = (1..10).map(|epoch| version(&mut arena, epoch)).collect();
+        versions.iter().for_each(|version| push(&head, *version));
+        let read_at = |moments: &'static [u64]| {
+            move |from: u64, until: u64| moments.iter().any(|at| (from..until).contains(&stamp::floor(*at)))
+        };
+        cut(&head, stamp::floor(12), read_at(&[2, 5, 11]));
+        let kept = [2, 5, 9];
+        for epoch in 1..12 {
+            assert_eq!(seen(&head, epoch), kept.into_iter().rfind(|kept| *kept <= epoch), "{epoch}");
+        }
+        // Those that are in no chain any more are not missed.
+        versions[..3].iter().for_each(|version| unlink(&head, *version));
+        assert_eq!((seen(&head, 4), seen(&head, 8)), (None, Some(5)));
+        // Between two that are left, the older seems to have lasted until the newer.
+        cut(&head, stamp::floor(12), read_at(&[8]));
+        assert_eq!((seen(&head, 8), seen(&head, 12)), (Some(5), Some(5)));
+        cut(&head, stamp::floor(12), read_at(&[]));
+        assert!(!any(&head));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub const PAPER: Paper = Paper {
 /// The most cores.
 const MOST: f64 = 80.0;
 /// All of those that the paper compares.
-const RIVALS: [Kind; 5] = [Kind::TicToc, Kind::Silo, Kind::WaitDie, Kind::NoWait, Kind::TicTocPacked];
+const RIVALS: [Kind; 5] = [Kind::TicToc, Kind::Silo, Kind::Hekaton, Kind::NoWait, Kind::DlDetect];
 /// TicToc with one optimisation after the other, and Silo.
 const STAGES: [Kind; 5] =
     [Kind::Silo, Kind::TicTocSorted, Kind::TicTocNoWait, Kind::TicToc, Kind::TicTocHistory];
@@ -154,7 +154,7 @@ fn figure_4a(scope: &Scope) -> Result<Figure, Failure> {
                 ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
                 let list: Vec<String> =
                     ratios.iter().map(|(ratio, kind)| format!("{kind} {}", times(*ratio))).collect();
-                let worst = ratios.first().is_some_and(|(_, kind)| *kind == Kind::TicTocPacked);
+                let worst = ratios.first().is_some_and(|(_, kind)| *kind == Kind::DlDetect);
                 Ok(Finding::new(worst, format!("from 1 to 80 cores: {}", list.join(", "))))
             }),
         ],
@@ -272,7 +272,7 @@ fn figure_6(scope: &Scope) -> Result<Figure, Failure> {
             Claim::new("All but Hekaton scale almost linearly to 40 cores.", |results| {
                 let mut list = Vec::new();
                 let mut holds = true;
-                for kind in RIVALS.into_iter().filter(|kind| *kind != Kind::WaitDie) {
+                for kind in RIVALS.into_iter().filter(|kind| *kind != Kind::Hekaton) {
                     let ratio = results.over(kind.name(), 40.0, 1.0)?;
                     holds &= ratio >= 0.85 * 40.0;
                     list.push(format!("{kind} {}", times(ratio)));
@@ -591,7 +591,7 @@ const HIGH: f64 = 2.0;
 
 fn figure_11(scope: &Scope) -> Result<Figure, Failure> {
     let workloads = [(MEDIUM, keys(scope, "medium")?), (HIGH, keys(scope, "high")?)];
-    let content = by_kind(&[Kind::TicToc, Kind::TicTocPacked], Measure::CommitsPerTick, |kind| {
+    let content = by_kind(&[Kind::TicToc, Kind::TsAlloc], Measure::CommitsPerTick, |kind| {
         let at = |(x, workload): &(f64, Subject)| {
             (*x, point(workload, kind, 40, Isolation::Serializable, length(scope, 40)))
         };

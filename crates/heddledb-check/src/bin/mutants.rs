@@ -66,6 +66,8 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::TicToc]
     } else if name.starts_with("Ic3") {
         &[Kind::Ic3]
+    } else if name.starts_with("Hekaton") {
+        &[Kind::Hekaton]
     } else if name.starts_with("Locking") {
         &[Kind::NoWait]
     } else if name.starts_with("Detect") {

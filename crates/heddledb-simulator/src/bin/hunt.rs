@@ -35,6 +35,8 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::TsAlloc, Faults::None), (Kind::TsAlloc, Faults::Disk)]
     } else if is_of(&["Dta"]) {
         vec![(Kind::Dta, Faults::None)]
+    } else if is_of(&["Hekaton"]) {
+        vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {
         vec![(Kind::Ic3, Faults::None), (Kind::Ic3, Faults::Stall), (Kind::Ic3, Faults::Change)]
     } else if is_of(&["Log", "Recovery"]) {
@@ -56,6 +58,7 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::TicTocUpdateLost
             | Mutant::LockingUpdateLost
             | Mutant::TicTocReadsNotOpaque
+            | Mutant::HekatonNewerOverwritten
     );
     if others {
         return false;

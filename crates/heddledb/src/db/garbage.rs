@@ -100,6 +100,11 @@ impl Garbage {
         self.queue.len() + self.parked.iter().map(|parked| parked.entries.len()).sum::<usize>()
     }
 
+    /// The worker's view of the boundaries.
+    pub fn live(&mut self) -> &mut LiveView {
+        &mut self.live
+    }
+
     /// Works off the front of the queue. The caller is pinned in an epoch.
     #[inline]
     pub fn collect<P: Protocol>(&mut self, means: Means<'_, P>) {

@@ -450,7 +450,7 @@ impl<P: Protocol> Txn<P> {
     pub(super) fn commit_writes(&mut self) -> Result<bool> {
         let worker = &mut *self.worker;
         let env = Env { epoch: self.epoch, ..self.db.env(worker.number, self.isolation) };
-        let Worker { local, writes, arena, superseded, .. } = worker;
+        let Worker { local, writes, arena, superseded, garbage, .. } = worker;
         let log = self.db.logging();
         if let Some(log) = log
             && !writes.is_empty()
@@ -458,7 +458,7 @@ impl<P: Protocol> Txn<P> {
             log.check().and_then(|()| fits(writes))?;
         }
         let log = log.map(|log| (&**log, env.worker));
-        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, log);
+        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, garbage.live(), log);
         point("commit");
         phase(Phase::Commit);
         let outcome = P::commit(local, env, &mut commit);

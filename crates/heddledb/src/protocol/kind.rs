@@ -5,7 +5,8 @@
 
 use super::locking::Policy;
 use super::{
-    Dta, Execution, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo, tictoc,
+    Dta, Execution, Hekaton, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo,
+    tictoc,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -103,6 +104,8 @@ registry! {
         "Silo whose commit times are drawn from one counter, as in conventional timestamp ordering (TS_ALLOC)";
     Dta "dta" Dta, (),
         "optimistic, commit time chosen late from an interval, in one critical section (dynamic timestamp allocation)";
+    Hekaton "hekaton" Hekaton, (),
+        "optimistic on several versions: reads as of the begin, checked again at the end (Hekaton)";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
         "Silo whose procedures are validated, and executed again, piece by piece (nested OCC)";
     ChoppingOcc "chopping-occ" Silo, silo::Options::with_calls(silo::Calls::Chopped),

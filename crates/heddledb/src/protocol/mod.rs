@@ -10,6 +10,7 @@
 //! | [`silo`] | optimistic, commit by read validation; commit times computed or from a counter | strictly serializable |
 //! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
 //! | [`dta`] | optimistic, commit time chosen from the interval that conflicts with recent commits leave | strictly serializable |
+//! | [`hekaton`] | optimistic on several versions: reads as of the begin, checked again at the end | strictly serializable |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 //! | [`locking`] | two-phase locking: NO_WAIT, WAIT_DIE, deadlock detection, ordered acquisition | strictly serializable |
 //! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
@@ -18,7 +19,9 @@
 //! Adding one: a new file here, and a line in `registry!` below.
 
 pub mod dta;
+pub mod hekaton;
 pub mod ic3;
+mod images;
 mod isolation;
 pub mod locking;
 mod nested;
@@ -30,6 +33,7 @@ pub mod unprotected;
 mod kind;
 
 pub use dta::Dta;
+pub use hekaton::Hekaton;
 pub use ic3::Ic3;
 pub use isolation::{Isolation, UnknownIsolation};
 pub use kind::{Kind, Visitor};

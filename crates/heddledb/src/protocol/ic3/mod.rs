@@ -53,10 +53,10 @@
 
 mod accessors;
 mod datm;
-mod images;
 mod slots;
 mod transition;
 
+use super::images::{Chunks, Images};
 use super::reads::{GapSet, PAUSES, ReadSet};
 use super::{Arrived, Env, Execution, Intent, Protocol, Seal};
 use crate::access::{Groups, Write, WriteSet};
@@ -75,7 +75,6 @@ use crate::sync::{
 use crate::table::{GroupSet, Layout};
 use accessors::{ACCESSOR_WORDS, Accessed, Accessor, Doing, GROUP_WORDS, Look, Source, value_of};
 use crossbeam_utils::CachePadded;
-use images::{Chunks, Images};
 use slots::{Executed, Id, Progress, Slots};
 use std::sync::Arc;
 

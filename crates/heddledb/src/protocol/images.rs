@@ -1,8 +1,9 @@
-//! Memory for accessors and for the values that they show.
+//! Memory for what a transaction shows of its writes before they are in the records, and for what belongs to it
+//! (IC3's accessors).
 //!
 //! Each worker has its own, and uses all of it anew in each transaction. Nobody waits for readers who still
 //! look at it: they read atomic words of memory that stays mapped until the database is dropped, and find by
-//! the access word of the column group that what they read means nothing any more.
+//! the protocol's words that what they read means nothing any more.
 
 use crate::record::RecordRef;
 use crate::sync::{AtomicU64, MODEL, Mutex, lock, shared_memory};
