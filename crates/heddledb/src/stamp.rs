@@ -108,7 +108,7 @@ mod tests {
     fn ticks_begin_anew_in_each_epoch() {
         let (mut one, mut other) = (LogicalTime::default(), LogicalTime::default());
         [floor(7) + 3, floor(7) + 3, floor(9) + 1, floor(7) + 8].into_iter().for_each(|time| one.note(time));
-        [floor(7) + 5, floor(8) + 2 | ABSENT].into_iter().for_each(|time| other.note(time));
+        [floor(7) + 5, (floor(8) + 2) | ABSENT].into_iter().for_each(|time| other.note(time));
         one.merge(&other);
         assert_eq!(one.ticks(), 5 + 2 + 1);
     }

@@ -133,8 +133,8 @@ impl Waits {
         let episode = &self.0[worker].episode;
         // Relaxed, and no exchange: a mark that comes in between is lost with the episode that it was for.
         let now = episode.load(Ordering::Relaxed);
-        // Release: who sees that the episode has ended after it has met a lock that was taken or let go later
-        // would be wrong about nothing; it pairs with the second look at a circle.
+        // Release: pairs with the second look at a circle. Whoever has met an episode that began because this one ended
+        // (by a lock that was taken or let go in between) sees there that it has ended.
         episode.store(now & !STATE, Ordering::Release);
         now & STATE == VICTIM
     }
