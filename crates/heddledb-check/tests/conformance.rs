@@ -1,6 +1,7 @@
 //! The conformance suite under every protocol.
 
 use heddledb::Protocol;
+use heddledb::protocol::one_writer::OneWriter;
 use heddledb::protocol::{Kind, Visitor};
 use heddledb_check::conformance::suite;
 
@@ -20,6 +21,12 @@ impl Visitor for RunSuite {
             }
         }
     }
+}
+
+/// The protocol of the page on adding one.
+#[test]
+fn example() {
+    RunSuite.visit::<OneWriter>(());
 }
 
 macro_rules! conformance {

@@ -25,6 +25,9 @@ mod images;
 mod isolation;
 pub mod locking;
 mod nested;
+#[cfg(feature = "example-protocol")]
+#[path = "../../examples/protocols/one_writer.rs"]
+pub mod one_writer;
 pub(crate) mod reads;
 pub mod silo;
 pub mod tictoc;

@@ -1,4 +1,6 @@
 //! Atomics whose accesses are charged to the core that makes them.
+//!
+//! They are not inlined: an access has much to do, and code that is compiled for every protocol has many of them.
 
 #![allow(unsafe_code)]
 
@@ -58,7 +60,7 @@ macro_rules! atomic {
             }
 
             /// As in the standard library.
-            #[inline(always)]
+            #[inline(never)]
             pub fn load(&self, order: Ordering) -> $value {
                 let buffered = access(self.address(), Kind::Load);
                 let value = if buffered { self.speculated(order) } else { self.0.load(order) };
@@ -67,7 +69,7 @@ macro_rules! atomic {
             }
 
             /// As in the standard library.
-            #[inline(always)]
+            #[inline(never)]
             pub fn store(&self, value: $value, order: Ordering) {
                 let buffered = access(self.address(), Kind::Store);
                 told(self.address(), Kind::Store, || $word(self.0.load(Ordering::Relaxed)), || $word(value));
@@ -75,7 +77,7 @@ macro_rules! atomic {
             }
 
             /// As in the standard library.
-            #[inline(always)]
+            #[inline(never)]
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
                 let before = if access(self.address(), Kind::Update) {
                     let before = self.speculated(Ordering::Relaxed);
@@ -92,7 +94,7 @@ macro_rules! atomic {
             ///
             /// # Errors
             /// The value, where it is another.
-            #[inline(always)]
+            #[inline(never)]
             pub fn compare_exchange(
                 &self,
                 current: $value,
@@ -125,7 +127,7 @@ macro_rules! atomic {
             ///
             /// # Errors
             /// The value, where it is another.
-            #[inline(always)]
+            #[inline(never)]
             pub fn compare_exchange_weak(
                 &self,
                 current: $value,
@@ -137,13 +139,13 @@ macro_rules! atomic {
             }
 
             /// As in the standard library.
-            #[inline(always)]
+            #[inline(never)]
             pub fn get_mut(&mut self) -> &mut $value {
                 self.0.get_mut()
             }
 
             /// As in the standard library.
-            #[inline(always)]
+            #[inline(never)]
             pub fn into_inner(self) -> $value {
                 self.0.into_inner()
             }
@@ -163,7 +165,7 @@ macro_rules! arithmetic {
         impl $name {
             $(
                 /// As in the standard library.
-                #[inline(always)]
+                #[inline(never)]
                 pub fn $operation(&self, value: $value, order: Ordering) -> $value {
                     let change: fn($value, $value) -> $value = $change;
                     let before = if access(self.address(), Kind::Update) {

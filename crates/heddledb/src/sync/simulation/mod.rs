@@ -37,7 +37,7 @@ use std::sync::atomic::Ordering;
 pub use thread::{sleep, yield_now};
 
 /// A fence. The simulation is sequentially consistent; a full one costs time.
-#[inline(always)]
+#[inline(never)]
 pub fn fence(order: Ordering) {
     std::sync::atomic::fence(order);
     if order == Ordering::SeqCst
@@ -56,13 +56,13 @@ pub fn now_ns() -> u64 {
 }
 
 /// A spin hint.
-#[inline(always)]
+#[inline(never)]
 pub fn spin_loop() {
     spin(1);
 }
 
 /// So many spin hints.
-#[inline(always)]
+#[inline(never)]
 pub fn spin(hints: u64) {
     match machine() {
         Some(machine) => machine.pause(hints * machine.costs().spin),
@@ -90,7 +90,7 @@ pub fn spin_until(mut condition: impl FnMut() -> bool) {
 }
 
 /// Charges work that is no access to shared memory.
-#[inline(always)]
+#[inline(never)]
 pub fn work(work: Work) {
     if let Some(machine) = machine() {
         machine.work(work);
@@ -98,7 +98,7 @@ pub fn work(work: Work) {
 }
 
 /// What follows belongs to this phase of the attempt.
-#[inline(always)]
+#[inline(never)]
 pub fn phase(phase: Phase) {
     if let Some(machine) = machine() {
         machine.phase(phase, None);
@@ -106,7 +106,7 @@ pub fn phase(phase: Phase) {
 }
 
 /// The attempt has ended, with a commit or not.
-#[inline(always)]
+#[inline(never)]
 pub fn attempt_ended(committed: bool) {
     if let Some(machine) = machine() {
         machine.phase(Phase::Between, Some(committed));
@@ -114,7 +114,7 @@ pub fn attempt_ended(committed: bool) {
 }
 
 /// A place in the code that a delay or fault can be ordered for.
-#[inline(always)]
+#[inline(never)]
 pub fn point(name: &'static str) {
     if let Some(machine) = machine() {
         machine.point(name);
@@ -123,7 +123,7 @@ pub fn point(name: &'static str) {
 
 /// Tells whoever drives the simulation that this core's transaction cannot fail any more, and at which time it
 /// commits: so that it is known what became of one whose worker is killed.
-#[inline(always)]
+#[inline(never)]
 pub fn decided(time: u64) {
     if let Some(machine) = machine() {
         machine.decided(time);
@@ -131,20 +131,31 @@ pub fn decided(time: u64) {
 }
 
 /// Tells whoever drives the simulation of a transaction's place among others; both by numbers that no other has.
-#[inline(always)]
+#[inline(never)]
 pub fn course(transaction: u64, course: Course) {
     if let Some(machine) = machine() {
         machine.course(transaction, course);
     }
 }
 
+/// Whether there is an observer.
+#[inline(never)]
+fn observed() -> bool {
+    machine().is_some_and(|machine| machine.observing.get())
+}
+
 /// Tells an observer something.
 #[inline(always)]
 pub fn note(text: impl FnOnce() -> String) {
-    if let Some(machine) = machine()
-        && machine.observing.get()
-    {
-        machine.observe(What::Note(text()));
+    if observed() {
+        tell(text());
+    }
+}
+
+#[cold]
+fn tell(text: String) {
+    if let Some(machine) = machine() {
+        machine.observe(What::Note(text));
     }
 }
 
