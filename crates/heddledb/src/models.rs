@@ -14,7 +14,7 @@ use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::Gap;
 use crate::log::{Entries, Frames, Manifest, survey};
-use crate::protocol::{Env, Hekaton, Intent, Locking, Protocol, Shared, Silo, TicToc};
+use crate::protocol::{Env, Hekaton, Intent, Isolation, Locking, Protocol, Shared, Silo, TicToc};
 use crate::record::{RecordRef, Words, data_base};
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
@@ -191,11 +191,6 @@ fn tictoc_has_no_write_skew() {
 #[test]
 fn locking_has_no_write_skew() {
     no_write_skew::<Locking>();
-}
-
-#[test]
-fn hekaton_has_no_write_skew() {
-    no_write_skew::<Hekaton>();
 }
 
 /// A snapshot sees all of a commit or nothing of it, and all of it if it had ended before.

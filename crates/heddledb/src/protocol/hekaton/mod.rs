@@ -245,17 +245,11 @@ impl Local {
             if end > time {
                 return Ok(here);
             }
-            // Relaxed: published with the status.
-            let link = image!(record, group).load(Ordering::Relaxed);
-            // Acquire fence, then the writer again: pairs with the release fence in `show`. Had another shown this, who
-            // came after it let go, he would be found here.
-            fence(Ordering::Acquire);
-            let same = writer!(record, group).load(Ordering::Relaxed) == writer;
-            if link == NONE || !(same || planted(Mutant::HekatonImageOfAnother)) {
+            let Some(link) = shown_by(record, group, writer) else {
                 // It had nothing to fear when it prepared, so it installs now; or it has just let go.
                 wait.pause();
                 continue;
-            }
+            };
             let stamp = stamp::of(end, link & WILL_BE_ABSENT == 0);
             return Ok(Found { stamp, place: Place::Image { of, link, speculative } });
         }
@@ -477,6 +471,17 @@ impl Local {
             self.shared.times.end(self.id, committed);
         }
     }
+}
+
+/// The image that a writer shows of a group, if it is still the writer: it lets go before its status says that it has
+/// ended, and the next may show another.
+fn shown_by(record: RecordRef, group: usize, writer: u64) -> Option<u64> {
+    // Relaxed: published with the writer's status, which the caller has seen.
+    let link = image!(record, group).load(Ordering::Relaxed);
+    // Acquire fence, then the writer: pairs with the release fence in `show`. Had another shown this, he would be found.
+    fence(Ordering::Acquire);
+    let same = writer!(record, group).load(Ordering::Relaxed) == writer;
+    (same && link != NONE).then_some(link)
 }
 
 /// Lets a group go.
@@ -912,6 +917,27 @@ mod tests {
                 assert_eq!(reader.read(0), Ok(0));
             }
         }
+    }
+
+    #[test]
+    fn an_image_is_taken_from_nobody_else() {
+        let world = World::new();
+        let (mut first, mut second) = (world.worker(0), world.worker(1));
+        let record = world.records[0];
+        let writer = |worker: &Worker<'_>| worker.local.id.bits();
+        first.begin();
+        first.write(0, 1, true).unwrap();
+        assert_eq!(shown_by(record, 0, writer(&first)), None);
+        first.prepare();
+        assert!(shown_by(record, 0, writer(&first)).is_some());
+        // It lets the group go, but has not ended.
+        release(record, 0);
+        assert_eq!(shown_by(record, 0, writer(&first)), None);
+        second.begin();
+        second.write(0, 2, true).unwrap();
+        second.prepare();
+        assert_eq!(shown_by(record, 0, writer(&first)), None, "this is the second's");
+        assert!(shown_by(record, 0, writer(&second)).is_some());
     }
 
     #[test]
