@@ -14,7 +14,7 @@ use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::Gap;
 use crate::log::{Entries, Frames, Manifest, survey};
-use crate::protocol::{Env, Intent, Locking, Protocol, Shared, Silo, TicToc};
+use crate::protocol::{Env, Hekaton, Intent, Isolation, Locking, Protocol, Shared, Silo, TicToc};
 use crate::record::{RecordRef, Words, data_base};
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
@@ -174,6 +174,11 @@ fn locking_reads_are_whole() {
 }
 
 #[test]
+fn hekaton_reads_are_whole() {
+    no_torn_read::<Hekaton>();
+}
+
+#[test]
 fn silo_has_no_write_skew() {
     no_write_skew::<Silo>();
 }
@@ -233,6 +238,11 @@ fn tictoc_snapshots_are_whole() {
 #[test]
 fn locking_snapshots_are_whole() {
     no_torn_snapshot::<Locking>();
+}
+
+#[test]
+fn hekaton_snapshots_are_whole() {
+    no_torn_snapshot::<Hekaton>();
 }
 
 /// A chain of old versions loses nothing but what is unlinked, while it grows.

@@ -67,7 +67,6 @@ pub enum Mutant {
     HekatonDependencyIgnored,
     HekatonEndBeforePreparing,
     HekatonCutTooMuch,
-    HekatonImageOfAnother,
     // IC3.
     Ic3RankNotAwaited,
     Ic3CommitOrderIgnored,
@@ -159,7 +158,6 @@ impl Mutant {
         Self::HekatonDependencyIgnored,
         Self::HekatonEndBeforePreparing,
         Self::HekatonCutTooMuch,
-        Self::HekatonImageOfAnother,
         Self::Ic3RankNotAwaited,
         Self::Ic3CommitOrderIgnored,
         Self::Ic3AbortNotFollowed,
@@ -207,7 +205,6 @@ impl Mutant {
                 | Self::HekatonPreparingIgnored
                 | Self::HekatonDependencyIgnored
                 | Self::HekatonEndBeforePreparing
-                | Self::HekatonImageOfAnother
                 | Self::Ic3RankNotAwaited
                 | Self::Ic3CommitOrderIgnored
                 | Self::Ic3ReadersNotAwaited

@@ -1,9 +1,9 @@
 //! Hekaton's optimistic scheme: several versions, read as of the begin and checked again at the end.
 //!
 //! **Mechanism** (Larson et al., "High-performance concurrency control mechanisms for main-memory databases", VLDB
-//! 2011, §2 and §3). A transaction draws a begin time and, when its body is done, an end time ([`times`]). It reads
-//! of each column group the version that was current at its begin, an old one if need be, and waits for no transaction
-//! that runs. A write locks the group at once; if another has it, or has committed a newer version than
+//! 2011, §2 and §3). A transaction draws a begin time and, when its body is done, an end time (`times`). It reads
+//! of each column group the version that was current at its begin, an old one if need be, and waits for no
+//! transaction that runs. A write locks the group at once; if another has it, or has committed a newer version than
 //! the begin, the attempt is over: the first writer wins. The end:
 //!
 //! 1. *prepare*: show the new values, announce it, draw the end time;
@@ -13,8 +13,8 @@
 //!
 //! Who has written nothing needs neither end nor validation: it is as if executed at its begin.
 //!
-//! **A group's words**: its stamp (`crate::stamp`), its writer (an [`Id`](times::Id), 0, or all ones once sealed), and the
-//! image of what the writer is about to install (a link; bit 0: the row will not exist; 0: not shown).
+//! **A group's words**: its stamp (`crate::stamp`), its writer (an id, 0, or all ones once sealed), and the image
+//! of what the writer is about to install (a link; bit 0: the row will not exist; 0: not shown).
 //!
 //! ```text
 //!   stamp  t        t             t              t|lock       e         e
@@ -24,53 +24,57 @@
 //!                     '---- abort ----'-------> writer 0, image 0
 //! ```
 //!
-//! **What is visible at time `t`** ([`Local::visible`]). The stamp is younger: an old version, from the chain. No
-//! writer, or one that runs: the record's own words, since it will end later. A writer that ends after `t`: the same. One
-//! that ends before `t` and has committed: its image. One that prepares to end before `t`: its image too, *speculatively*. The
-//! reader then depends on it (*commit dependency*, §2.7). That covers both of the paper's cases, the version
-//! that a preparing transaction creates and the one that it ends, because here they are of the same group.
+//! **What is visible at time `t`** (`Local::visible`). The stamp is younger: an old version, from the chain. No
+//! writer, or one that runs: the record's own words, since it will end later. A writer that ends after `t`: the
+//! same. One that ends before `t` and has committed: its image. One that prepares to end before `t`: its image too,
+//! *speculatively*. The reader then depends on it (a *commit dependency*). That covers both of the paper's cases,
+//! the version that a preparing transaction creates and the one that it ends, because here they are of the same
+//! group.
 //!
-//! **Why waits end.** Dependencies lead from a transaction that reads at some time to one that ends before
-//! it: end times fall along them. A transaction waits only when it prepares, and only for dependencies. Who finds a group
-//! while its words change, or a writer between announcing and knowing its end, waits for some instructions of another,
-//! who waits for nobody then.
+//! **Why waits end.** Dependencies lead from a transaction that reads at some time to one that ends before it: end
+//! times fall along them. A transaction waits for others only at its end, or before it gives up, and only for
+//! dependencies. Who finds a group while its words change, or a writer between announcing and knowing its end,
+//! waits for some instructions of another, who waits for nobody then.
 //!
 //! **Absence.** A placeholder is absent since time 0 and read like any record; a row that was deleted has old
 //! versions for whoever reads earlier. A key without an entry was absent at every time that a running transaction
-//! may read at: who commits an insert had entered its record before it drew its end, and a deleted record leaves the index only
-//! three epochs later. At the end, gaps must have the versions at which they were looked at: who inserts before
-//! that end has changed the version before.
+//! may read at: who commits an insert had entered its record before it drew its end, and a deleted record leaves
+//! the index only three epochs later. At the end, gaps must have the versions at which they were looked at: who
+//! inserts before that end has changed the version before.
 //!
-//! **Lower levels** ([`Isolation`]; paper §2.5). *Snapshot*: nothing is validated. *Repeatable read*: nor is it, and each
-//! record is read at the time of its first read, as it is then; the lock on one that was read before is refused if it has changed
-//! since. So the transaction's slot says *and later* from the begin on. The paper reads at the begin, too, and validates.
+//! **Lower levels** ([`Isolation`]). *Snapshot*: nothing is validated. *Repeatable read*: nor is it, and each
+//! record is read at the time of its first read, as it is then; the lock on one that was read before is refused if
+//! it has changed since. So the transaction's slot says *and later* from the begin on. The paper reads at the begin
+//! there, too, and validates.
 //!
 //! **Epochs.** Times are of the epoch in which they are drawn, and order all conflicts: so epochs of commits do not
 //! fall along any dependency (PITFALLS TT7).
 //!
-//! **Old versions.** Every version that is overwritten is kept. It is no longer needed when no transaction
-//! reads at a time at which it was current, nor a snapshot at an epoch. Who overwrites looks for such now and then and takes them out
-//! ([`CUTS_ONE_IN`]), so that a chain is as long as there are readers, and a few more; what writers of other
-//! rows left goes when the epochs have passed, as after snapshots. Blocks are used again when
-//! nobody pinned can stand on them. So memory is bounded by what is overwritten within some epochs, or, if it is
-//! longer, during the life of the longest transaction; chains are short even then. (Test: `tests/memory.rs`.)
+//! **Old versions.** Every version that is overwritten is kept. It is no longer needed when no transaction reads at
+//! a time at which it was current, nor a snapshot at an epoch. Who overwrites looks for such now and then and takes
+//! them out (`CUTS_ONE_IN`), so that a chain is as long as there are readers, and a few more; what writers of other
+//! rows left goes when the epochs have passed, as after snapshots. Blocks are used again when nobody pinned can
+//! stand on them. So memory is bounded by what is overwritten within some epochs, or, if it is longer, during the
+//! life of the longest transaction; chains are short even then. (Test: `tests/memory.rs`.)
 //!
 //! **Where we leave the paper:**
 //!
 //! - *Values are in place.* Its versions are linked into the index, and are whole rows; here a group has its newest
-//!   committed version in the record and older ones behind it, as snapshots and the log want them. So a new version must be shown
-//!   apart while its writer prepares. Tests: `heddle sim hunt --protocol hekaton`, and the planted bugs
-//!   `HekatonPreparingIgnored` and `HekatonDependencyIgnored`.
-//! - *Who may be overwritten.* The paper lets a transaction write on top of one that prepares; here the lock is held
-//!   until the values are in place. That costs aborts, none of a reader's.
-//! - *Dependencies are waited for by the one who has them*, who looks at the other's slot; there is no list at the other. So there
-//!   is nobody to tell, and no limit on how many.
-//! - *Phantoms.* The paper scans again at the end; here the gap's version is compared, as by all protocols here. An insert that
-//!   is aborted, or ends later, may so abort a scanner. Conformance: `phantom_*`.
-//! - *Reads at the end* compare stamps instead of pointers; a version that is read again at another place is the same.
+//!   committed version in the record and older ones behind it, as snapshots and the log want them. So a new version
+//!   must be shown apart while its writer prepares. Tests: `heddle sim hunt --protocol hekaton`, and the planted
+//!   bugs `HekatonPreparingIgnored` and `HekatonDependencyIgnored`.
+//! - *Who may be overwritten.* The paper lets a transaction write on top of one that prepares; here the lock is
+//!   held until the values are in place. That costs aborts, none of a reader's.
+//! - *Dependencies are waited for by the one who has them*, who looks at the other's slot; there is no list at the
+//!   other. So there is nobody to tell, and no limit on how many.
+//! - *Phantoms.* The paper scans again at the end; here the gap's version is compared, as by all protocols here. An
+//!   insert that is aborted, or ends later, may so abort a scanner. Conformance: `phantom_*`.
+//! - *Reads at the end* compare stamps instead of pointers; a version that is read again at another place is the
+//!   same.
 //!
 //! Strictly serializable: the end, or the begin of who writes nothing, lies within the transaction's life, and
-//! everything is as if executed there. Not opaque, though all reads are of one moment: whoever shows it may yet abort. The price is the one counter (TicToc §6.3).
+//! everything is as if executed there. Not opaque, though all reads are of one moment: whoever shows it may yet
+//! abort. The price is the one counter (TicToc §6.3).
 
 mod times;
 
@@ -241,17 +245,11 @@ impl Local {
             if end > time {
                 return Ok(here);
             }
-            // Relaxed: published with the status.
-            let link = image!(record, group).load(Ordering::Relaxed);
-            // Acquire fence, then the writer again: pairs with the release fence in `show`. Had another shown this, who
-            // came after it let go, he would be found here.
-            fence(Ordering::Acquire);
-            let same = writer!(record, group).load(Ordering::Relaxed) == writer;
-            if link == NONE || !(same || planted(Mutant::HekatonImageOfAnother)) {
+            let Some(link) = shown_by(record, group, writer) else {
                 // It had nothing to fear when it prepared, so it installs now; or it has just let go.
                 wait.pause();
                 continue;
-            }
+            };
             let stamp = stamp::of(end, link & WILL_BE_ABSENT == 0);
             return Ok(Found { stamp, place: Place::Image { of, link, speculative } });
         }
@@ -278,7 +276,8 @@ impl Local {
         Ok(matches!(found.place, Place::Record).then_some(found.stamp))
     }
 
-    /// Copies the visible versions of groups of a record, wherever each of them is, into one row. `None` if it is absent.
+    /// Copies the visible versions of groups of a record, wherever each of them is, into one row. `None` if it
+    /// is absent.
     #[cold]
     fn put_together(
         &mut self,
@@ -472,6 +471,17 @@ impl Local {
             self.shared.times.end(self.id, committed);
         }
     }
+}
+
+/// The image that a writer shows of a group, if it is still the writer: it lets go before its status says that it has
+/// ended, and the next may show another.
+fn shown_by(record: RecordRef, group: usize, writer: u64) -> Option<u64> {
+    // Relaxed: published with the writer's status, which the caller has seen.
+    let link = image!(record, group).load(Ordering::Relaxed);
+    // Acquire fence, then the writer: pairs with the release fence in `show`. Had another shown this, he would be found.
+    fence(Ordering::Acquire);
+    let same = writer!(record, group).load(Ordering::Relaxed) == writer;
+    (same && link != NONE).then_some(link)
 }
 
 /// Lets a group go.
@@ -907,6 +917,27 @@ mod tests {
                 assert_eq!(reader.read(0), Ok(0));
             }
         }
+    }
+
+    #[test]
+    fn an_image_is_taken_from_nobody_else() {
+        let world = World::new();
+        let (mut first, mut second) = (world.worker(0), world.worker(1));
+        let record = world.records[0];
+        let writer = |worker: &Worker<'_>| worker.local.id.bits();
+        first.begin();
+        first.write(0, 1, true).unwrap();
+        assert_eq!(shown_by(record, 0, writer(&first)), None);
+        first.prepare();
+        assert!(shown_by(record, 0, writer(&first)).is_some());
+        // It lets the group go, but has not ended.
+        release(record, 0);
+        assert_eq!(shown_by(record, 0, writer(&first)), None);
+        second.begin();
+        second.write(0, 2, true).unwrap();
+        second.prepare();
+        assert_eq!(shown_by(record, 0, writer(&first)), None, "this is the second's");
+        assert!(shown_by(record, 0, writer(&second)).is_some());
     }
 
     #[test]

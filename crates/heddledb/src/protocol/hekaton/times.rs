@@ -1,8 +1,8 @@
 //! Times, and how far each transaction is.
 //!
-//! **Times** are drawn from one counter, which is never below the floor of the epoch: each is drawn once, and of two
-//! the later is the greater. That is what makes one order of all begins and ends, and what all cores contend for
-//! (TicToc §6.3). A stamp's epoch is thus that of the draw.
+//! **Times** are drawn from one counter, which is never below the floor of the epoch: each is drawn once, and of
+//! two the later is the greater. That is what makes one order of all begins and ends, and what all cores contend
+//! for (TicToc §6.3). A stamp's epoch is thus that of the draw.
 //!
 //! A worker's *slot* has its transactions one after the other, each with a *generation*; a reference to a
 //! transaction is both ([`Id`]), so that whoever meets a newer generation knows that the one he means has ended
@@ -18,15 +18,15 @@
 //!
 //! All four words are written by the slot's worker alone.
 //!
-//! **Preparing is announced before the end time is drawn.** Whoever draws a later time (acquire, in the counter's chain of
-//! exchanges) then sees the announcement, and every lock taken before it (release). So from *running* he may
-//! conclude that the end will be later than his own time; for the few instructions in between he waits. The paper
-//! sets both at once.
+//! **Preparing is announced before the end time is drawn.** Whoever draws a later time (acquire, in the counter's
+//! chain of exchanges) then sees the announcement, and every lock taken before it (release). So from *running* he
+//! may conclude that the end will be later than his own time; for the few instructions in between he waits. The
+//! paper sets both at once.
 //!
-//! **Who reads at which time.** `since` is told before the begin time is drawn, as a lower bound, and made exact afterwards.
-//! From when it prepares a transaction also looks at what is visible at its end: then *and later* is set, before the end
-//! is drawn. So whoever has drawn a time finds in the slots everybody who reads at an earlier one; and who comes
-//! later reads later. That is what decides which old versions are needed ([`Times::readers`]).
+//! **Who reads at which time.** `since` is told before the begin time is drawn, as a lower bound, and made exact
+//! afterwards. From when it prepares a transaction also looks at what is visible at its end: then *and later* is
+//! set, before the end is drawn. So whoever has drawn a time finds in the slots everybody who reads at an earlier
+//! one; and who comes later reads later. That is what decides which old versions are needed ([`Times::readers`]).
 //!
 //! **Aborted or committed.** Of its last 64 generations a slot keeps which have aborted. Who waits for an older one
 //! cannot know any more and takes it for aborted, which costs an abort at most.
