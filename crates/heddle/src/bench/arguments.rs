@@ -392,14 +392,11 @@ impl Common {
 }
 
 /// Refuses a protocol that does not offer the isolation level.
-pub fn refuse_levels<K: Copy + Display, L: Copy + PartialEq + Display>(
+pub fn refuse_levels<K: Copy + Display, L: PartialEq + Display + 'static>(
     kinds: &[K],
     level: L,
     levels: impl Fn(K) -> &'static [L],
-) -> Result<(), Failure>
-where
-    L: 'static,
-{
+) -> Result<(), Failure> {
     for &kind in kinds {
         let offered = levels(kind);
         if !offered.contains(&level) {

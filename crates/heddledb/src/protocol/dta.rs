@@ -13,7 +13,7 @@
 //! | looked for what this one inserts, maybe | after it: after all so far | low |
 //!
 //! If the interval is not empty, a time in it is chosen, and the transaction commits, though what it has read may have
-//! been overwritten long since. Otherwise it aborts. Times are chosen with room between them ([`ROOM`]): above all so
+//! been overwritten long since. Otherwise it aborts. Times are chosen with room between them (`ROOM`): above all so
 //! far where nothing bounds it from above, in the middle where something does. Else a transaction that has to come
 //! before another would find no time free.
 //!

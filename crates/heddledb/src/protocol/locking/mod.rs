@@ -8,8 +8,8 @@
 //! ones: it waits while its own timestamp is smaller than the smallest among the holders, and the
 //! comparison is made again on every pause, so an edge of the wait graph always leads from older to
 //! younger and no cycle lasts. A retried transaction keeps its timestamp and grows old. DL_DETECT waits
-//! for whomever, and aborts the youngest of each circle of waits ([`detect`]). Ordered acquisition waits
-//! only for locks above all that it holds ([`order`]).
+//! for whomever, and aborts the youngest of each circle of waits (`detect`). Ordered acquisition waits
+//! only for locks above all that it holds (`order`).
 //!
 //! **Phantoms: where we leave textbook 2PL.** Absence is not locked but validated: each gap seen
 //! must have its version at commit, when all record locks are still held. That instant is the
@@ -17,7 +17,7 @@
 //! every insert into a scanned leaf wait; validation makes the scanner retry instead. Conformance
 //! tests: `phantom_*`.
 //!
-//! **Repeatable read**, the lower level, locks for the length of a read and compares versions ([`repeatable`]).
+//! **Repeatable read**, the lower level, locks for the length of a read and compares versions (`repeatable`).
 //!
 //! The lock word of a group:
 //!
