@@ -2,7 +2,7 @@
 
 use heddledb::Protocol;
 use heddledb::protocol::one_writer::OneWriter;
-use heddledb::protocol::{Kind, Visitor};
+use heddledb::protocol::{Dta, Kind, TicToc, Visitor, tictoc};
 use heddledb_check::conformance::suite;
 
 struct RunSuite;
@@ -21,6 +21,23 @@ impl Visitor for RunSuite {
             }
         }
     }
+}
+
+// Protocols that are no kinds.
+
+#[test]
+fn dta() {
+    RunSuite.visit::<Dta>(());
+}
+
+#[test]
+fn tictoc_with_history() {
+    RunSuite.visit::<TicToc<tictoc::WithHistory>>(tictoc::Options::FULL);
+}
+
+#[test]
+fn tictoc_packed() {
+    RunSuite.visit::<TicToc<tictoc::Packed>>(tictoc::Options::FULL);
 }
 
 /// The protocol of the page on adding one.
@@ -53,14 +70,11 @@ conformance! {
     tictoc_sorted TicTocSorted;
     tictoc_no_wait TicTocNoWait;
     tictoc_opaque TicTocOpaque;
-    tictoc_history TicTocHistory;
-    tictoc_packed TicTocPacked;
     no_wait NoWait;
     wait_die WaitDie;
     dl_detect DlDetect;
     ordered_2pl Ordered2pl;
     ts_alloc TsAlloc;
-    dta Dta;
     hekaton Hekaton;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;

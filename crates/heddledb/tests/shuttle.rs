@@ -213,5 +213,5 @@ fn ts_alloc() {
 
 #[test]
 fn dta() {
-    Kind::Dta.visit(All);
+    All.visit::<heddledb::protocol::Dta>(());
 }

@@ -2,11 +2,14 @@
 //!
 //! A [`Kind`] names a protocol with its options. [`Kind::visit`] calls a visitor that is generic
 //! over the protocol, so the choice is one match at the edge and costs nothing per access.
+//!
+//! Each type of protocol here is compiled with everything that can be run under any kind. So a protocol that is only of
+//! interest beside another ([`Dta`](super::Dta); [`TicToc`] in other layouts) is none: programs name its type.
 
 use super::locking::Policy;
 use super::{
-    Dta, Execution, Hekaton, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking,
-    silo, tictoc,
+    Execution, Hekaton, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo,
+    tictoc,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -88,10 +91,6 @@ registry! {
         "TicToc without preemptive abort";
     TicTocOpaque "tictoc-opaque" TicToc, tictoc::Options::OPAQUE,
         "TicToc whose bodies see one moment only, in an order of real time";
-    TicTocHistory "tictoc-history" TicToc<tictoc::WithHistory>, tictoc::Options::FULL,
-        "TicToc that knows the version before: what was overwritten may still have been valid";
-    TicTocPacked "tictoc-packed" TicToc<tictoc::Packed>, tictoc::Options::FULL,
-        "TicToc with both times in one word, as in the paper";
     NoWait "no-wait" Locking, locking::Options::with_policy(Policy::NoWait),
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
     WaitDie "wait-die" Locking, locking::Options::with_policy(Policy::WaitDie),
@@ -102,8 +101,6 @@ registry! {
         "two-phase locking, conflicts wait for locks above all that are held, in the order of keys, and abort for others";
     TsAlloc "ts-alloc" Silo, silo::Options::with_allocation(silo::Allocation::Counter),
         "Silo whose commit times are drawn from one counter, as in conventional timestamp ordering (TS_ALLOC)";
-    Dta "dta" Dta, (),
-        "optimistic, commit time chosen late from an interval, in one critical section (dynamic timestamp allocation)";
     Hekaton "hekaton" Hekaton, (),
         "optimistic on several versions: reads as of the begin, checked again at the end (Hekaton)";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
@@ -129,15 +126,12 @@ registry! {
 impl Kind {
     /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). Nobody tunes them,
     /// and on many cores some hardly commit.
-    pub const COMPARATORS: [Self; 14] = [
+    pub const COMPARATORS: [Self; 11] = [
         Self::TicTocNoWait,
         Self::TicTocOpaque,
-        Self::TicTocHistory,
-        Self::TicTocPacked,
         Self::DlDetect,
         Self::Ordered2pl,
         Self::TsAlloc,
-        Self::Dta,
         Self::NestedOcc,
         Self::ChoppingOcc,
         Self::Chopping2pl,
