@@ -193,7 +193,7 @@ impl Mutant {
 
     /// Whether its window is so narrow, or the order that shows it so particular, that only a search in simulation
     /// must find it: threads on real cores, the more on busy ones, may run for longer than a test before they
-    /// meet in it.
+    /// meet in it. So are those of which the suite only stands still.
     pub const fn is_rare(self) -> bool {
         matches!(
             self,
@@ -202,6 +202,18 @@ impl Mutant {
                 | Self::TicTocSafeAtEqual
                 | Self::TicTocFailedRaiseTrusted
                 | Self::SiloEpochBeforeLocks
+                | Self::TicTocHistoryNotCompared
+                | Self::DetectNothingSought
+                | Self::DetectReadersIgnored
+                | Self::DetectFirstLockUnpublished
+                | Self::DetectVictimGoesOn
+                | Self::OrderIgnored
+                | Self::OrderOfLastLockOnly
+                | Self::AllocationAtBegin
+                | Self::AllocationBelowFloor
+                | Self::DtaOverwriterIgnored
+                | Self::DtaReadersIgnored
+                | Self::DtaInsertNotAfterAll
                 | Self::HekatonPreparingIgnored
                 | Self::HekatonDependencyIgnored
                 | Self::HekatonEndBeforePreparing
