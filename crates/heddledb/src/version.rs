@@ -226,7 +226,7 @@ pub(crate) fn oldest(head: &AtomicU64) -> Option<u64> {
 }
 
 /// How many versions a group's chain has. The caller is pinned.
-#[cfg(test)]
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 pub(crate) fn len(head: &AtomicU64) -> usize {
     let mut versions = 0;
     let mut version = Version::of(head.load(Ordering::Acquire));
