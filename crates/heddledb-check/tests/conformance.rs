@@ -1,7 +1,6 @@
 //! The conformance suite under every protocol.
 
 use heddledb::Protocol;
-use heddledb::protocol::one_writer::OneWriter;
 use heddledb::protocol::{Dta, Kind, TicToc, Visitor, tictoc};
 use heddledb_check::conformance::suite;
 
@@ -38,12 +37,6 @@ fn tictoc_with_history() {
 #[test]
 fn tictoc_packed() {
     RunSuite.visit::<TicToc<tictoc::Packed>>(tictoc::Options::FULL);
-}
-
-/// The protocol of the page on adding one.
-#[test]
-fn example() {
-    RunSuite.visit::<OneWriter>(());
 }
 
 macro_rules! conformance {

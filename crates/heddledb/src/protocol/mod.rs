@@ -25,9 +25,6 @@ mod images;
 mod isolation;
 pub mod locking;
 mod nested;
-#[cfg(feature = "example-protocol")]
-#[path = "../../examples/protocols/one_writer.rs"]
-pub mod one_writer;
 pub(crate) mod reads;
 pub mod silo;
 pub mod tictoc;
