@@ -6,7 +6,7 @@ use super::txn::Txn;
 use super::{Database, Inner, Registered};
 use crate::durability::{Durability, Ticket};
 use crate::error::{Error, Misuse, Result};
-#[cfg(all(debug_assertions, not(feature = "simulation")))]
+#[cfg(debug_assertions)]
 use crate::procedure::Checked;
 use crate::procedure::Procedure;
 use crate::protocol::{Isolation, Protocol};
@@ -150,8 +150,7 @@ impl<P: Protocol> Session<P> {
     ) -> Result<R> {
         let number = |txn: &mut Txn<P>| txn.number_of(TypeId::of::<Q>());
         self.call_with(number, Q::NAME, &mut |tx: &mut Txn<P>| {
-            // Not on virtual cores: it would double what is compiled there, of bodies that run here too.
-            #[cfg(all(debug_assertions, not(feature = "simulation")))]
+            #[cfg(debug_assertions)]
             let tx = &mut Checked::of::<Q>(tx);
             result(Q::run(tx, arguments)?)
         })
