@@ -202,6 +202,10 @@ impl Mutant {
                 | Self::TicTocSafeAtEqual
                 | Self::TicTocFailedRaiseTrusted
                 | Self::SiloEpochBeforeLocks
+                // At lower levels: the scripts' lost updates are of an indexed column, whose entries conflict first.
+                | Self::TicTocSnapshotOverwrites
+                | Self::TicTocUpdateLost
+                | Self::LockingUpdateLost
                 | Self::TicTocHistoryNotCompared
                 | Self::DetectNothingSought
                 | Self::DetectReadersIgnored
