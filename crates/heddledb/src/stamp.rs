@@ -61,14 +61,14 @@ pub const fn of(time: u64, present: bool) -> u64 {
     if present { time } else { time | ABSENT }
 }
 
-/// How far logical time has come: the ticks between the earliest time of each epoch and the latest commit in it.
+/// How far logical time has come: in each epoch the ticks from the earliest commit to the latest.
 ///
 /// Under TicToc transactions that need no order share a tick, so the fewer ticks there are for a number of commits,
 /// the more of them could have run at once (TicToc §6.5).
 #[derive(Clone, Debug, Default)]
 pub struct LogicalTime {
-    /// Epochs, rising, and the latest sequence number seen in each.
-    epochs: Vec<(u64, u64)>,
+    /// Epochs, rising, and the least and the greatest sequence number seen in each.
+    epochs: Vec<(u64, u64, u64)>,
 }
 
 impl LogicalTime {
@@ -77,26 +77,29 @@ impl LogicalTime {
     pub fn note(&mut self, commit: u64) {
         let (epoch, sequence) = (epoch(commit), time(commit) & ((1 << SEQUENCE_BITS) - 1));
         match self.epochs.last_mut() {
-            Some(last) if last.0 == epoch => last.1 = last.1.max(sequence),
+            Some(last) if last.0 == epoch => (last.1, last.2) = (last.1.min(sequence), last.2.max(sequence)),
             // Who only reads may commit in an epoch gone by, where no time passes any more.
             Some(last) if last.0 > epoch => {}
-            _ => self.epochs.push((epoch, sequence)),
+            _ => self.epochs.push((epoch, sequence, sequence)),
         }
     }
 
     /// Takes over what another has noted.
     pub fn merge(&mut self, other: &Self) {
-        for &(epoch, sequence) in &other.epochs {
+        for &(epoch, least, greatest) in &other.epochs {
             match self.epochs.binary_search_by_key(&epoch, |known| known.0) {
-                Ok(at) => self.epochs[at].1 = self.epochs[at].1.max(sequence),
-                Err(at) => self.epochs.insert(at, (epoch, sequence)),
+                Ok(at) => {
+                    let known = &mut self.epochs[at];
+                    (known.1, known.2) = (known.1.min(least), known.2.max(greatest));
+                }
+                Err(at) => self.epochs.insert(at, (epoch, least, greatest)),
             }
         }
     }
 
     /// The ticks.
     pub fn ticks(&self) -> u64 {
-        self.epochs.iter().map(|(_, sequence)| sequence).sum()
+        self.epochs.iter().map(|(_, least, greatest)| greatest - least + 1).sum()
     }
 }
 
@@ -110,7 +113,7 @@ mod tests {
         [floor(7) + 3, floor(7) + 3, floor(9) + 1, floor(7) + 8].into_iter().for_each(|time| one.note(time));
         [floor(7) + 5, (floor(8) + 2) | ABSENT].into_iter().for_each(|time| other.note(time));
         one.merge(&other);
-        assert_eq!(one.ticks(), 5 + 2 + 1);
+        assert_eq!(one.ticks(), 3 + 1 + 1);
     }
 
     #[test]
