@@ -360,18 +360,6 @@ impl Protocol for Dta {
         !stamp::is_absent(record.word(0).load(Ordering::Relaxed))
     }
 
-    #[inline(always)]
-    fn write(
-        _: &mut Local,
-        _: Env<'_>,
-        _: RecordRef,
-        _: &'static Layout,
-        _: GroupSet,
-        _: usize,
-    ) -> Result<(), Conflict> {
-        Ok(())
-    }
-
     #[inline]
     fn seen(local: &mut Local, seen: Seen) {
         local.gaps.push(seen);

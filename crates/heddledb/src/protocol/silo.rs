@@ -315,18 +315,6 @@ impl Protocol for Silo {
         !stamp::is_absent(record.word(0).load(Ordering::Relaxed))
     }
 
-    #[inline(always)]
-    fn write(
-        _: &mut Local,
-        _: Env<'_>,
-        _: RecordRef,
-        _: &'static Layout,
-        _: GroupSet,
-        _: usize,
-    ) -> Result<(), Conflict> {
-        Ok(())
-    }
-
     #[inline]
     fn seen(local: &mut Local, seen: Seen) {
         local.gaps.push(seen);

@@ -85,17 +85,6 @@ impl Protocol for Unprotected {
         !stamp::is_absent(state(record, 0))
     }
 
-    fn write(
-        _: &mut Local,
-        _: Env<'_>,
-        _: RecordRef,
-        _: &'static Layout,
-        _: GroupSet,
-        _: usize,
-    ) -> Result<(), Conflict> {
-        Ok(())
-    }
-
     fn seen(_: &mut Local, _: Seen) {}
 
     fn changed(_: &mut Local, _: Change) {}

@@ -490,18 +490,6 @@ impl<T: Times> Protocol for TicToc<T> {
         !stamp::is_absent(T::tid(Place::new(record, 0)))
     }
 
-    #[inline(always)]
-    fn write(
-        _: &mut Local<T>,
-        _: Env<'_>,
-        _: RecordRef,
-        _: &'static Layout,
-        _: GroupSet,
-        _: usize,
-    ) -> Result<(), Conflict> {
-        Ok(())
-    }
-
     #[inline]
     fn seen(local: &mut Local<T>, seen: Seen) {
         local.gaps.push(seen);
