@@ -202,10 +202,6 @@ impl Mutant {
                 | Self::TicTocSafeAtEqual
                 | Self::TicTocFailedRaiseTrusted
                 | Self::SiloEpochBeforeLocks
-                // At lower levels: the scripts' lost updates are of an indexed column, whose entries conflict first.
-                | Self::TicTocSnapshotOverwrites
-                | Self::TicTocUpdateLost
-                | Self::LockingUpdateLost
                 | Self::TicTocHistoryNotCompared
                 | Self::DetectNothingSought
                 | Self::DetectReadersIgnored

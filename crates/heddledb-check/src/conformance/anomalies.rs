@@ -136,6 +136,10 @@ anomalies! {
     lost_update_p4 @ RepeatableRead: [Increment(1, 1)] [Increment(1, 2)];
     /// P4 with the read apart from the write.
     lost_update_after_read @ RepeatableRead: [Get(1), StoreSum(1)] [Get(1), StoreSum(1)];
+    /// P4 on a column without an index, whose entries would conflict first.
+    lost_update_without_index @ RepeatableRead: [IncrementOther(1, 1)] [IncrementOther(1, 2)];
+    /// P4 where what was read is overwritten blindly.
+    lost_update_by_blind_write @ RepeatableRead: [GetOther(1), SetOther(1, 5)] [GetOther(1), SetOther(1, 6)];
     /// G-single: a read before and a read after another transaction's writes.
     read_skew_g_single @ Snapshot: [Get(1), Get(2)] [Increment(1, 1), Increment(2, -1)];
     /// G-single with a predicate read.

@@ -2,8 +2,9 @@
 //! of their own, and all of [`ReadTransaction`] in terms of it.
 
 use crate::error::Result;
+use crate::procedure::Declaration;
 use crate::record::{Words, WordsMut};
-use crate::table::{Columns, GroupSet, Index, KeyWords, Relation, Scan, Span, decode_key, encode_key};
+use crate::table::{Columns, GroupSet, Index, KeyWords, Relation, Row, Scan, Span, decode_key, encode_key};
 use crate::transaction::ReadTransaction;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -93,6 +94,12 @@ pub trait Reading {
         let _ = sites;
     }
 
+    /// An access is about to be made: test builds compare it with what its procedure declares.
+    #[inline(always)]
+    fn declared(&mut self, made: impl FnOnce(&mut Declaration)) {
+        let _ = made;
+    }
+
     /// A projection of the row with a key.
     fn get_in<R: Relation, J: Projection>(
         &mut self,
@@ -137,6 +144,7 @@ impl<X: Reading> ReadTransaction for X {
         key: <C::Table as Relation>::Key,
         columns: C,
     ) -> Result<Option<C::Value>> {
+        self.declared(|made| made.get(columns));
         self.get_in::<C::Table, _>(&encode_key(&key), OfTable(columns))
     }
 
@@ -152,6 +160,7 @@ impl<X: Reading> ReadTransaction for X {
         columns: C,
         mut visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
     ) -> Result<()> {
+        self.declared(|made| made.scan(columns));
         self.scan_in(scan, OfTable(columns), |key, value| visit(decode_key(key), value))
     }
 
@@ -161,23 +170,39 @@ impl<X: Reading> ReadTransaction for X {
         scan: Scan<I>,
         mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
     ) -> Result<()> {
+        self.declared(|made| made.scan_index::<I>());
         let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
         self.scan_in(scan, target, |entry, key| visit(decode_key(entry), decode_key(&key)))
     }
 
     fn find_key<I: Index>(&mut self, columns: I::Columns) -> Result<Option<<I::Table as Relation>::Key>> {
-        let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
-        let found = if I::UNIQUE {
-            self.get_in::<I, _>(&encode_key(&columns), target)?
-        } else {
-            let mut first = None;
-            let scan = Scan::<I>::encoded_prefix(&columns).limit(1);
-            self.scan_in(scan, target, |_, key| {
-                first = Some(key);
-                ControlFlow::Break(())
-            })?;
-            first
-        };
-        Ok(found.map(|key| decode_key(&key)))
+        self.declared(|made| made.find_key::<I>());
+        Ok(key_of::<I>(self, &columns)?.map(|key| decode_key(&key)))
     }
+
+    fn find<I: Index>(&mut self, columns: I::Columns) -> Result<Option<I::Table>> {
+        self.declared(|made| made.find::<I>());
+        match key_of::<I>(self, &columns)? {
+            Some(key) => self.get_in::<I::Table, _>(&key, OfTable(Row::<I::Table>::new())),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The primary key in the first index entry with these columns.
+fn key_of<I: Index>(
+    reading: &mut impl Reading,
+    columns: &I::Columns,
+) -> Result<Option<<I::Table as Relation>::Words>> {
+    let target = PrimaryKey::<<I::Table as Relation>::Words>(PhantomData);
+    if I::UNIQUE {
+        return reading.get_in::<I, _>(&encode_key(columns), target);
+    }
+    let mut first = None;
+    let scan = Scan::<I>::encoded_prefix(columns).limit(1);
+    reading.scan_in(scan, target, |_, key| {
+        first = Some(key);
+        ControlFlow::Break(())
+    })?;
+    Ok(first)
 }

@@ -6,8 +6,6 @@ use super::txn::Txn;
 use super::{Database, Inner, Registered};
 use crate::durability::{Durability, Ticket};
 use crate::error::{Error, Misuse, Result};
-#[cfg(debug_assertions)]
-use crate::procedure::Checked;
 use crate::procedure::Procedure;
 use crate::protocol::{Isolation, Protocol};
 use crate::stamp;
@@ -150,8 +148,7 @@ impl<P: Protocol> Session<P> {
     ) -> Result<R> {
         let number = |txn: &mut Txn<P>| txn.number_of(TypeId::of::<Q>());
         self.call_with(number, Q::NAME, &mut |tx: &mut Txn<P>| {
-            #[cfg(debug_assertions)]
-            let tx = &mut Checked::of::<Q>(tx);
+            tx.hold_to::<Q>();
             result(Q::run(tx, arguments)?)
         })
     }

@@ -21,6 +21,9 @@ use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
+#[cfg(debug_assertions)]
+use crate::procedure::Checker;
+use crate::procedure::{Declaration, Procedure};
 use crate::protocol::{Env, Execution, Intent, Isolation, Protocol};
 use crate::record::{
     ConcurrencyWords, RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words,
@@ -137,6 +140,9 @@ pub struct Txn<P: Protocol> {
     pub(super) gate: bool,
     /// It has the turn of those who run alone.
     turn: bool,
+    /// In test builds, what holds the procedure that runs to what it declares.
+    #[cfg(debug_assertions)]
+    checker: Option<Checker>,
 }
 
 /// Where an operation of a call gets its answer.
@@ -197,6 +203,8 @@ impl<P: Protocol> Txn<P> {
             site: 0,
             gate: false,
             turn: false,
+            #[cfg(debug_assertions)]
+            checker: None,
         }
     }
 
@@ -207,6 +215,10 @@ impl<P: Protocol> Txn<P> {
         phase(Phase::Body);
         note(|| format!("begins, attempt {}", retry + 1));
         self.failed = false;
+        #[cfg(debug_assertions)]
+        {
+            self.checker = None;
+        }
         match self.db.procedures.execution {
             Execution::Chopped if P::PIECES => self.begin_chopped(is_call),
             execution => {
@@ -290,6 +302,15 @@ impl<P: Protocol> Txn<P> {
             }
         }
         true
+    }
+
+    /// In test builds, holds the body that is about to run to what `Q` declares.
+    #[inline(always)]
+    pub(super) fn hold_to<Q: Procedure>(&mut self) {
+        #[cfg(debug_assertions)]
+        {
+            self.checker = Some(Checker::new(Declaration::of::<Q>()));
+        }
     }
 
     /// After an attempt of a call: lets the plan follow what was met.
@@ -895,6 +916,20 @@ impl<P: Protocol> Txn<P> {
         Ok(result)
     }
 
+    /// The same of a row that must be there.
+    #[inline(always)]
+    fn update_present<C: Columns, R>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        change: impl FnOnce(&mut C::Value) -> R,
+    ) -> Result<R> {
+        match self.update_any(&encode_key(&key), columns, change)? {
+            Some(result) => Ok(result),
+            None => Err(not_found::<C::Table>(key)),
+        }
+    }
+
     /// Deletes a row.
     fn delete_row<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
         let answer = self.arrive()?;
@@ -1209,7 +1244,21 @@ impl<P: Protocol, T: Table> IndexVisitor<T> for MoveEntry<'_, P, T> {
 
 impl<P: Protocol> Reading for Txn<P> {
     #[inline(always)]
+    fn declared(&mut self, made: impl FnOnce(&mut Declaration)) {
+        #[cfg(debug_assertions)]
+        if let Some(checker) = &mut self.checker {
+            checker.check(made);
+        }
+        #[cfg(not(debug_assertions))]
+        let _ = made;
+    }
+
+    #[inline(always)]
     fn at(&mut self, site: u16) -> &mut Self {
+        #[cfg(debug_assertions)]
+        if let Some(checker) = &mut self.checker {
+            checker.at(site);
+        }
         if P::PIECES {
             self.site = self.first_site + site;
             P::at(&mut self.worker.local, self.site);
@@ -1219,6 +1268,10 @@ impl<P: Protocol> Reading for Txn<P> {
 
     #[inline(always)]
     fn enter(&mut self, sites: u16) {
+        #[cfg(debug_assertions)]
+        if let Some(checker) = &mut self.checker {
+            checker.enter(sites);
+        }
         if P::PIECES {
             self.first_site += sites;
         }
@@ -1226,6 +1279,10 @@ impl<P: Protocol> Reading for Txn<P> {
 
     #[inline(always)]
     fn leave(&mut self, sites: u16) {
+        #[cfg(debug_assertions)]
+        if let Some(checker) = &mut self.checker {
+            checker.leave(sites);
+        }
         if P::PIECES {
             self.first_site -= sites;
         }
@@ -1275,15 +1332,20 @@ impl<P: Protocol> Reading for Txn<P> {
 
 impl<P: Protocol> Transaction for Txn<P> {
     fn insert<T: Table>(&mut self, row: T) -> Result<()> {
+        self.declared(|made| made.insert::<T>());
         let result = self.insert_row(row);
         self.guard(result)
     }
 
     fn upsert<T: Table>(&mut self, row: T) -> Result<bool> {
+        self.declared(|made| made.upsert::<T>());
         let replaced = self.update_any(&encode_key(&row.key()), Row::<T>::new(), |old| *old = row);
         match self.guard(replaced)? {
             Some(()) => Ok(true),
-            None => self.insert(row).map(|()| false),
+            None => {
+                let inserted = self.insert_row(row);
+                self.guard(inserted).map(|()| false)
+            }
         }
     }
 
@@ -1294,11 +1356,8 @@ impl<P: Protocol> Transaction for Txn<P> {
         columns: C,
         change: impl FnOnce(&mut C::Value) -> R,
     ) -> Result<R> {
-        let result = match self.update_any(&encode_key(&key), columns, change) {
-            Ok(Some(result)) => Ok(result),
-            Ok(None) => Err(not_found::<C::Table>(key)),
-            Err(error) => Err(error),
-        };
+        self.declared(|made| made.update(columns));
+        let result = self.update_present(key, columns, change);
         self.guard(result)
     }
 
@@ -1309,9 +1368,11 @@ impl<P: Protocol> Transaction for Txn<P> {
         columns: C,
         value: C::Value,
     ) -> Result<()> {
+        self.declared(|made| made.set(columns));
         let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
         if columns.ordinals() & watched != 0 {
-            return self.update_columns(key, columns, |old| *old = value);
+            let result = self.update_present(key, columns, |old| *old = value);
+            return self.guard(result);
         }
         let result = self.blind_write::<C::Table>(key, columns.groups(), |writes, write| {
             for group in Groups(columns.groups()) {
@@ -1332,10 +1393,12 @@ impl<P: Protocol> Transaction for Txn<P> {
 
     #[inline]
     fn add<T: Table, V: Addable>(&mut self, column: Column<T, V>, key: T::Key, delta: V) -> Result<()> {
+        self.declared(|made| made.add(column));
         let word = column.offset() / 8;
         if Columns::ordinals(&column) & (T::INDEXED | T::KEY_COLUMNS) != 0 {
             // An index entry must move, so the value must be known.
-            return self.update_columns(key, column, |value| *value = value.plus(delta));
+            let result = self.update_present(key, column, |value| *value = value.plus(delta));
+            return self.guard(result);
         }
         let result = self.blind_write::<T>(key, Columns::groups(&column), |writes, write| {
             writes.add(write, word, delta.bits());
@@ -1347,6 +1410,7 @@ impl<P: Protocol> Transaction for Txn<P> {
     }
 
     fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
+        self.declared(|made| made.delete::<T>());
         let result = self.delete_row::<T>(&encode_key(&key));
         self.guard(result)
     }

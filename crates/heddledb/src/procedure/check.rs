@@ -36,13 +36,7 @@ use std::ops::ControlFlow;
 #[derive(Debug)]
 pub struct Checked<'a, T> {
     tx: &'a mut T,
-    declaration: Declaration,
-    /// The accesses that the sites declare.
-    accesses: Vec<Access>,
-    /// The number of the first site of the procedure that runs.
-    base: u16,
-    /// Where the next access is, if that was said.
-    next: Option<u16>,
+    checker: Checker,
 }
 
 impl<'a, T> Checked<'a, T> {
@@ -53,15 +47,55 @@ impl<'a, T> Checked<'a, T> {
 
     /// Holds what `tx` does to a declaration.
     pub fn new(tx: &'a mut T, declaration: Declaration) -> Self {
-        let accesses = declaration.transaction().accesses().into_iter().cloned().collect();
-        Self { tx, declaration, accesses, base: 0, next: None }
+        Self { tx, checker: Checker::new(declaration) }
     }
 
     /// Compares the access that is about to be made, declared by `declare`, with that of its site.
     fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
-        let procedure = self.declaration.name();
-        let mut made = Declaration::new(procedure);
+        self.checker.check(declare);
+    }
+}
+
+/// What a procedure declares, and where it stands.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    declaration: Declaration,
+    /// The accesses that the sites declare.
+    accesses: Vec<Access>,
+    /// The number of the first site of the procedure that runs.
+    base: u16,
+    /// Where the next access is, if that was said.
+    next: Option<u16>,
+}
+
+impl Checker {
+    pub fn new(declaration: Declaration) -> Self {
+        let accesses = declaration.transaction().accesses().into_iter().cloned().collect();
+        Self { declaration, accesses, base: 0, next: None }
+    }
+
+    pub fn at(&mut self, site: u16) {
+        self.next = Some(self.base + site);
+    }
+
+    pub fn enter(&mut self, sites: u16) {
+        self.base += sites;
+    }
+
+    pub fn leave(&mut self, sites: u16) {
+        self.base -= sites;
+    }
+
+    /// Compares the access that is about to be made, declared by `declare`, with that of its site.
+    pub fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
+        let mut made = Declaration::new(self.declaration.name());
         declare(&mut made);
+        self.compare(&made);
+    }
+
+    #[inline(never)]
+    fn compare(&mut self, made: &Declaration) {
+        let procedure = self.declaration.name();
         let (site, transaction) = (&made.sites()[0], made.transaction());
         let access = transaction.accesses()[0];
         let Some(number) = self.next.take() else {
@@ -99,18 +133,18 @@ fn within(one: &workload::Columns, other: &workload::Columns) -> bool {
 
 impl<T: ReadTransaction> ReadTransaction for Checked<'_, T> {
     fn at(&mut self, site: u16) -> &mut Self {
-        self.next = Some(self.base + site);
+        self.checker.at(site);
         self.tx.at(site);
         self
     }
 
     fn enter(&mut self, sites: u16) {
-        self.base += sites;
+        self.checker.enter(sites);
         self.tx.enter(sites);
     }
 
     fn leave(&mut self, sites: u16) {
-        self.base -= sites;
+        self.checker.leave(sites);
         self.tx.leave(sites);
     }
 

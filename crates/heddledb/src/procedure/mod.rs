@@ -16,6 +16,8 @@ mod named;
 mod plan;
 
 pub use check::Checked;
+#[cfg(debug_assertions)]
+pub(crate) use check::Checker;
 pub use declare::{Declaration, Site, text, workload};
 #[cfg(feature = "postcard")]
 pub use named::NamedProcedure;
