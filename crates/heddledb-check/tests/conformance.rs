@@ -1,7 +1,7 @@
 //! The conformance suite under every protocol.
 
 use heddledb::Protocol;
-use heddledb::protocol::{Dta, Kind, TicToc, Visitor, tictoc};
+use heddledb::protocol::{Kind, Visitor};
 use heddledb_check::conformance::suite;
 
 struct RunSuite;
@@ -20,23 +20,6 @@ impl Visitor for RunSuite {
             }
         }
     }
-}
-
-// Protocols that are no kinds.
-
-#[test]
-fn dta() {
-    RunSuite.visit::<Dta>(());
-}
-
-#[test]
-fn tictoc_with_history() {
-    RunSuite.visit::<TicToc<tictoc::WithHistory>>(tictoc::Options::FULL);
-}
-
-#[test]
-fn tictoc_packed() {
-    RunSuite.visit::<TicToc<tictoc::Packed>>(tictoc::Options::FULL);
 }
 
 macro_rules! conformance {
@@ -63,11 +46,14 @@ conformance! {
     tictoc_sorted TicTocSorted;
     tictoc_no_wait TicTocNoWait;
     tictoc_opaque TicTocOpaque;
+    tictoc_history TicTocHistory;
+    tictoc_packed TicTocPacked;
     no_wait NoWait;
     wait_die WaitDie;
     dl_detect DlDetect;
     ordered_2pl Ordered2pl;
     ts_alloc TsAlloc;
+    dta Dta;
     hekaton Hekaton;
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;
@@ -78,4 +64,5 @@ conformance! {
     ic3_optimistic Ic3Optimistic;
     ic3_no_rendezvous Ic3NoRendezvous;
     ic3_contended Ic3Contended;
+    one_writer OneWriter;
 }

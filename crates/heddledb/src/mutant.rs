@@ -56,6 +56,8 @@ pub enum Mutant {
     DtaOverwriterIgnored,
     DtaReadersIgnored,
     DtaInsertNotAfterAll,
+    DtaReadVersionIgnored,
+    DtaGapsNotValidated,
     // Hekaton.
     HekatonReadsNewest,
     HekatonWriteNotLocked,
@@ -148,6 +150,8 @@ impl Mutant {
         Self::DtaOverwriterIgnored,
         Self::DtaReadersIgnored,
         Self::DtaInsertNotAfterAll,
+        Self::DtaReadVersionIgnored,
+        Self::DtaGapsNotValidated,
         Self::HekatonReadsNewest,
         Self::HekatonWriteNotLocked,
         Self::HekatonReadsNotValidated,

@@ -213,5 +213,5 @@ fn ts_alloc() {
 
 #[test]
 fn dta() {
-    All.visit::<heddledb::protocol::Dta>(());
+    Kind::Dta.visit(All);
 }

@@ -12,12 +12,12 @@ use crate::report::html::chart::Spacing;
 use crate::report::model::{Measurement, Run};
 use crate::report::{microseconds, percent, rate};
 use heddledb::Durability;
-use heddledb::protocol::Kind as RealKind;
+use heddledb::protocol::{Isolation as RealIsolation, Kind as RealKind};
 use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::timeline;
 use heddledb_simulator::workloads::ReadOnly;
-use heddledb_workloads::tpcc;
+use heddledb_workloads::{ReadOnly as RealReadOnly, tpcc, ycsb};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -142,17 +142,30 @@ pub struct VirtualSetting {
     pub census: bool,
 }
 
+/// What runs on this machine's threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RealWorkload {
+    /// TPC-C.
+    Tpcc(tpcc::Parameters),
+    /// YCSB.
+    Ycsb(ycsb::Parameters),
+}
+
 /// A point on this machine's threads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RealSetting {
     /// What runs.
-    pub workload: tpcc::Parameters,
+    pub workload: RealWorkload,
     /// Under which protocol.
     pub kind: RealKind,
     /// On how many threads.
     pub threads: usize,
     /// When commits count as done.
     pub durability: Durability,
+    /// How transactions that only read are run.
+    pub read_only: RealReadOnly,
+    /// The isolation level.
+    pub isolation: RealIsolation,
 }
 
 impl VirtualSetting {

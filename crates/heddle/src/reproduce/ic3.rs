@@ -5,17 +5,19 @@
 //! and `no-wait`, and where a claim says 2PL, the better of the two is meant.
 
 use super::figure::{
-    Axis, Claim, Content, Facts, Figure, Finding, Measure, Missing, Paper, RealSetting, Results, Scope,
-    Series, Setting, VirtualSetting, above, near,
+    Axis, Claim, Content, Facts, Figure, Finding, Measure, Missing, Paper, RealSetting, RealWorkload,
+    Results, Scope, Series, Setting, VirtualSetting, above, near,
 };
-use super::settings::{CORES, SMALL, by_kind, scale, scale_note, times, tpcc, unusable, window};
+use super::settings::{
+    CORES, REAL_SMALL, SMALL, THREADS, by_kind, scale, scale_note, threads, times, tpcc, unusable, window,
+};
 use crate::analyze::{drawing, parse};
 use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
 use crate::report::{microseconds, percent, rate};
 use heddledb::Durability;
 use heddledb::procedure::{Declaration, workload};
-use heddledb::protocol::Kind as RealKind;
+use heddledb::protocol::{Isolation as RealIsolation, Kind as RealKind};
 use heddledb_analysis::study::{Study, study};
 use heddledb_analysis::{Options, analyse, builtin};
 use heddledb_simulator::engine::protocol::{Isolation, Kind};
@@ -25,8 +27,8 @@ use heddledb_simulator::workloads::ReadOnly;
 use heddledb_simulator::workloads::micro::{self, Micro};
 use heddledb_simulator::workloads::tpcc::{self, Mix};
 use heddledb_simulator::workloads::tpce::{self, Tpce};
-use heddledb_workloads::tpcc as real_tpcc;
 use heddledb_workloads::tpcc::transactions::{Delivery, NewOrder, Payment};
+use heddledb_workloads::{ReadOnly as RealReadOnly, tpcc as real_tpcc};
 use std::time::Duration;
 
 /// The paper.
@@ -767,12 +769,6 @@ fn figure_16b(scope: &Scope) -> Result<Figure, Failure> {
 
 const DURABLE: [RealKind; 4] = [RealKind::Ic3, RealKind::WaitDie, RealKind::NoWait, RealKind::Silo];
 
-/// 1, 2, 4, .. threads up to what there is, or 16.
-fn threads(scope: &Scope) -> Vec<usize> {
-    let most = scope.threads.clamp(1, 16);
-    std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count <= most).collect()
-}
-
 fn durable(low: bool, scope: &Scope, measure: Measure, logs: &[Durability]) -> Vec<Series> {
     let mut all = Vec::new();
     for kind in DURABLE {
@@ -781,7 +777,15 @@ fn durable(low: bool, scope: &Scope, measure: Measure, logs: &[Durability]) -> V
                 let warehouses = if low { threads as u16 } else { 1 };
                 let scale = if scope.quick { REAL_SMALL } else { real_tpcc::Scale::FULL };
                 let workload = real_tpcc::Parameters { warehouses, scale, ..Default::default() };
-                (threads as f64, Setting::Real(RealSetting { workload, kind, threads, durability }))
+                let setting = RealSetting {
+                    workload: RealWorkload::Tpcc(workload),
+                    kind,
+                    threads,
+                    durability,
+                    read_only: RealReadOnly::Snapshot,
+                    isolation: RealIsolation::Serializable,
+                };
+                (threads as f64, Setting::Real(setting))
             };
             let name = match durability {
                 Durability::None => kind.name().to_owned(),
@@ -792,10 +796,6 @@ fn durable(low: bool, scope: &Scope, measure: Measure, logs: &[Durability]) -> V
     }
     all
 }
-
-const REAL_SMALL: real_tpcc::Scale = real_tpcc::Scale { customers: 300, items: 10_000, orders: 100 };
-
-const THREADS: Axis = Axis { name: "threads of this machine", spacing: Spacing::Logarithmic };
 
 const FEW_THREADS: &str = "this machine has fewer threads, and the simulation has no disk";
 

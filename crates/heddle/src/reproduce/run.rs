@@ -3,23 +3,23 @@
 //! What is simulated goes first, several points at a time; then, alone on the machine, what runs on real threads.
 
 use super::figure::{Axis, Content, Dot, Figure, Judgement, Line, Paper, RealSetting, Results, Setting};
-use super::figure::{Facts, Measure, Series, VirtualSetting};
+use super::figure::{Facts, Measure, RealWorkload, Series, VirtualSetting};
 use super::table::caption;
 use crate::bench::arguments::{Configuration as RealConfiguration, Outputs, Plan as RealPlan};
 use crate::bench::runner::{LogSettings, Settings as RealSettings};
 use crate::clock::Clock;
 use crate::failure::Failure;
-use crate::report::model::{Machine, Measurement};
+use crate::report::model::{Machine, Measurement, Report};
 use crate::sim::arguments::{Configuration, Factor};
 use crate::sim::points::{self, Task};
 use crate::{bench, machine};
 use heddledb::Compression;
-use heddledb::protocol::Isolation;
 use heddledb_simulator::engine::simulation::{Costs, Settings, Topology};
 use heddledb_simulator::point::Load;
 use heddledb_simulator::timeline::{self, Scheme};
-use heddledb_workloads::ReadOnly;
-use heddledb_workloads::tpcc::{self, Tpcc};
+use heddledb_workloads::Workload;
+use heddledb_workloads::tpcc::Tpcc;
+use heddledb_workloads::ycsb::Ycsb;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -325,64 +325,72 @@ struct Real {
     notes: Vec<String>,
 }
 
-/// Runs each real setting, workload by workload.
+/// Runs each real setting: those together that differ in the protocol and the threads alone.
 fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
-    let mut workloads: Vec<(tpcc::Parameters, Vec<RealSetting>)> = Vec::new();
+    let like = |one: &RealSetting, other: &RealSetting| {
+        let of = |setting: &RealSetting| (setting.workload, setting.read_only, setting.isolation);
+        of(one) == of(other)
+    };
+    let mut groups: Vec<Vec<RealSetting>> = Vec::new();
     for (_, setting) in settings(figures) {
-        let Setting::Real(setting) = setting else { continue };
-        match workloads.iter_mut().find(|(workload, _)| *workload == setting.workload) {
-            None => workloads.push((setting.workload, vec![setting.clone()])),
-            Some((_, known)) if known.contains(setting) => {}
-            Some((_, known)) => known.push(setting.clone()),
+        let Setting::Real(setting) = *setting else { continue };
+        match groups.iter_mut().find(|group| like(&group[0], &setting)) {
+            None => groups.push(vec![setting]),
+            Some(group) if group.contains(&setting) => {}
+            Some(group) => group.push(setting),
         }
     }
     let mut real = Real::default();
-    if workloads.is_empty() {
-        return Ok(real);
-    }
-    let (warmup, seconds, runs) = if plan.quick { (0.1, 0.3, 1) } else { (0.5, 1.5, 3) };
-    let shared = RealSettings {
-        warmup: Duration::from_secs_f64(warmup),
-        seconds: Duration::from_secs_f64(seconds),
-        crew: 1,
-        pool: 20_000,
-        seed: plan.seed,
-        read_only: ReadOnly::Snapshot,
-        isolation: Isolation::Serializable,
-        log: LogSettings {
-            directory: plan.directory.clone(),
-            files: 1,
-            compression: Compression::None,
-            recover: false,
-        },
-        cores: machine::cores(),
-        clock: Clock::calibrate(),
-    };
-    for (parameters, settings) in workloads {
-        let workload = Tpcc::new(parameters).map_err(|error| Failure::run(error.to_string()))?;
-        let asked = settings.iter().map(|setting| RealConfiguration {
-            kind: setting.kind,
-            threads: setting.threads,
-            durability: setting.durability,
-        });
-        let plan = RealPlan {
-            baseline: None,
-            asked: asked.collect(),
-            runs,
-            settings: shared.clone(),
-            outputs: Outputs::default(),
-            notes: Vec::new(),
+    for group in groups {
+        let refused = |error: heddledb::Error| Failure::run(error.to_string());
+        let report = match group[0].workload {
+            RealWorkload::Tpcc(parameters) => measure(&Tpcc::new(parameters).map_err(refused)?, &group, plan),
+            RealWorkload::Ycsb(parameters) => measure(&Ycsb::new(parameters).map_err(refused)?, &group, plan),
         };
-        let report = bench::measure(&workload, &plan, String::new());
         for note in report.notes {
             if !real.notes.contains(&note) {
                 real.notes.push(note);
             }
         }
-        real.results.extend(settings.into_iter().zip(report.results));
+        real.results.extend(group.into_iter().zip(report.results));
     }
-    if cfg!(debug_assertions) {
+    if cfg!(debug_assertions) && !real.results.is_empty() {
         real.notes.push("this is a debug build; figures on threads are no measure of the engine".into());
     }
     Ok(real)
+}
+
+/// Runs settings of one workload.
+fn measure<W: Workload>(workload: &W, settings: &[RealSetting], plan: &Plan) -> Report {
+    let (warmup, seconds, runs) = if plan.quick { (0.1, 0.3, 1) } else { (0.5, 1.5, 3) };
+    let asked = settings.iter().map(|setting| RealConfiguration {
+        kind: setting.kind,
+        threads: setting.threads,
+        durability: setting.durability,
+    });
+    let plan = RealPlan {
+        baseline: None,
+        asked: asked.collect(),
+        runs,
+        settings: RealSettings {
+            warmup: Duration::from_secs_f64(warmup),
+            seconds: Duration::from_secs_f64(seconds),
+            crew: 1,
+            pool: 20_000,
+            seed: plan.seed,
+            read_only: settings[0].read_only,
+            isolation: settings[0].isolation,
+            log: LogSettings {
+                directory: plan.directory.clone(),
+                files: 1,
+                compression: Compression::None,
+                recover: false,
+            },
+            cores: machine::cores(),
+            clock: Clock::calibrate(),
+        },
+        outputs: Outputs::default(),
+        notes: Vec::new(),
+    };
+    bench::measure(workload, &plan, String::new())
 }

@@ -6,10 +6,20 @@ use crate::report::html::chart::Spacing;
 use heddledb_simulator::engine::protocol::Kind;
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::workloads::tpcc::{self, Scale, Tpcc};
+use heddledb_workloads::tpcc as real_tpcc;
 use std::time::Duration;
 
 /// Over numbers of virtual cores.
 pub const CORES: Axis = Axis { name: "virtual cores", spacing: Spacing::Logarithmic };
+
+/// Over numbers of threads.
+pub const THREADS: Axis = Axis { name: "threads of this machine", spacing: Spacing::Logarithmic };
+
+/// 1, 2, 4, .. threads up to what there is, or 16.
+pub fn threads(scope: &Scope) -> Vec<usize> {
+    let most = scope.threads.clamp(1, 16);
+    std::iter::successors(Some(1), |count| Some(count * 2)).take_while(|count| *count <= most).collect()
+}
 
 /// A window: `core_ms` of all cores together, but between two bounds; a fifth of that if it has to be quick.
 pub fn window(scope: &Scope, cores: usize, core_ms: u64, least_us: u64, most_us: u64) -> Duration {
@@ -42,6 +52,9 @@ pub fn scale(scope: &Scope) -> Scale {
 
 /// Rows of a warehouse where there are many of them.
 pub const SMALL: Scale = Scale { customers: 300, items: 10_000, orders: 100 };
+
+/// The same for threads.
+pub const REAL_SMALL: real_tpcc::Scale = real_tpcc::Scale { customers: 300, items: 10_000, orders: 100 };
 
 /// TPC-C with these parameters.
 pub fn tpcc(parameters: tpcc::Parameters) -> Result<Subject, Failure> {

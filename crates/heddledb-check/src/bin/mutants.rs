@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-use heddledb::protocol::{Dta, Kind, TicToc, Visitor, tictoc};
+use heddledb::protocol::{Kind, Visitor};
 use heddledb::{Mutant, Protocol, plant};
 use heddledb_check::conformance::suite;
 use heddledb_check::crash::{self, Failure};
@@ -60,6 +60,8 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::Silo]
     } else if mutant == Mutant::TicTocReadsNotOpaque {
         &[Kind::TicTocOpaque]
+    } else if mutant == Mutant::TicTocHistoryNotCompared {
+        &[Kind::TicTocHistory]
     } else if name.starts_with("TicToc") {
         &[Kind::TicToc]
     } else if name.starts_with("Ic3") {
@@ -74,21 +76,10 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::Ordered2pl]
     } else if name.starts_with("Allocation") {
         &[Kind::TsAlloc]
+    } else if name.starts_with("Dta") {
+        &[Kind::Dta]
     } else {
         &[Kind::Unprotected]
-    }
-}
-
-/// Runs the suite under the protocols that must catch a mutant.
-fn run_suite(mutant: Mutant) {
-    match mutant {
-        Mutant::DtaOverwriterIgnored | Mutant::DtaReadersIgnored | Mutant::DtaInsertNotAfterAll => {
-            RunSuite.visit::<Dta>(());
-        }
-        Mutant::TicTocHistoryNotCompared => {
-            RunSuite.visit::<TicToc<tictoc::WithHistory>>(tictoc::Options::FULL);
-        }
-        _ => rooms(mutant).iter().for_each(|kind| kind.visit(RunSuite)),
     }
 }
 
@@ -148,7 +139,7 @@ fn main() -> ExitCode {
             run_crashes(rounds.next().expect("there is no last round"));
         }
         while start.elapsed() < patience {
-            run_suite(mutant);
+            rooms(mutant).iter().for_each(|kind| kind.visit(RunSuite));
         }
         return ExitCode::SUCCESS;
     }

@@ -31,6 +31,10 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::Ordered2pl, Faults::None)]
     } else if is_of(&["Allocation"]) {
         vec![(Kind::TsAlloc, Faults::None), (Kind::TsAlloc, Faults::Disk)]
+    } else if is_of(&["Dta"]) {
+        vec![(Kind::Dta, Faults::None)]
+    } else if mutant == Mutant::TicTocHistoryNotCompared {
+        vec![(Kind::TicTocHistory, Faults::None)]
     } else if is_of(&["Hekaton"]) {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {
@@ -43,7 +47,7 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
 }
 
 /// Whether the search has to find it: what needs a damaged disk, many lives, a checkpoint, rows whose columns share a
-/// group, a protocol that is no kind, a lower isolation level, or somebody who acts on what he has seen before his commit, is for others.
+/// group, a lower isolation level, or somebody who acts on what he has seen before his commit, is for others.
 fn is_required(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");
     let others = matches!(
@@ -51,10 +55,6 @@ fn is_required(mutant: Mutant) -> bool {
         Mutant::Ic3ImageWithoutLastWriter
             | Mutant::Ic3VerdictBeforeWait
             | Mutant::TicTocSnapshotOverwrites
-            | Mutant::TicTocHistoryNotCompared
-            | Mutant::DtaOverwriterIgnored
-            | Mutant::DtaReadersIgnored
-            | Mutant::DtaInsertNotAfterAll
             | Mutant::TicTocUpdateLost
             | Mutant::LockingUpdateLost
             | Mutant::TicTocReadsNotOpaque

@@ -148,10 +148,15 @@ struct Interval {
     high: u64,
 }
 
+/// A worker's state.
+pub struct Local {
+    validation: Arc<Validation>,
+    attempt: Attempt,
+}
+
 /// One worker's attempt.
 #[derive(Default)]
-pub struct Local {
-    validation: Option<Arc<Validation>>,
+struct Attempt {
     reads: ReadSet<Dta>,
     gaps: GapSet,
     locks: Vec<Lock>,
@@ -160,7 +165,7 @@ pub struct Local {
     low: u64,
 }
 
-impl Local {
+impl Attempt {
     /// Locks a group that is to be written. Only reclamation may hold it, and lets go without the critical section.
     fn lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<(), Conflict> {
         let word = record.word(group);
@@ -207,7 +212,9 @@ impl Local {
             interval.low = interval.low.max(stamp::time(lock.stamp));
         }
         for (record, group, read) in self.reads.groups() {
-            interval.low = interval.low.max(stamp::time(read));
+            if !planted(Mutant::DtaReadVersionIgnored) {
+                interval.low = interval.low.max(stamp::time(read));
+            }
             // Relaxed: writers hold the lock that we hold; reclamation seals for ever what nobody brings back.
             let now = record.word(group).load(Ordering::Relaxed);
             if now & !stamp::LOCK == read && (now == read || writes.covers(record, group)) {
@@ -253,7 +260,9 @@ impl Local {
         // Whoever changes a gap that we have seen reads no earlier epoch: as under Silo.
         let epoch = env.commit_epoch();
         let floor = if writes.is_empty() { 0 } else { stamp::floor(epoch) };
-        self.gaps.validate()?;
+        if !planted(Mutant::DtaGapsNotValidated) {
+            self.gaps.validate()?;
+        }
         let time = self.interval(history, writes, floor)?.choose(epoch)?;
         point("validated");
         if !writes.is_empty() {
@@ -327,19 +336,18 @@ impl Protocol for Dta {
     }
 
     fn local((): &(), validation: &Arc<Validation>, _: usize) -> Local {
-        Local { validation: Some(Arc::clone(validation)), ..Local::default() }
+        Local { validation: Arc::clone(validation), attempt: Attempt::default() }
     }
 
     #[inline]
     fn begin(local: &mut Local, _: Env<'_>, _: u32) {
-        local.reads.clear();
-        local.gaps.clear();
-        local.locks.clear();
-        if let Some(validation) = &local.validation {
-            // Acquire: then `last` is at least the time of each of them.
-            local.since = validation.begun.commits.load(Ordering::Acquire);
-            local.low = validation.begun.last.load(Ordering::Relaxed);
-        }
+        let Local { validation, attempt } = local;
+        attempt.reads.clear();
+        attempt.gaps.clear();
+        attempt.locks.clear();
+        // Acquire: then `last` is at least the time of each of them.
+        attempt.since = validation.begun.commits.load(Ordering::Acquire);
+        attempt.low = validation.begun.last.load(Ordering::Relaxed);
     }
 
     #[inline(always)]
@@ -352,7 +360,7 @@ impl Protocol for Dta {
         _: Intent,
         copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
-        local.reads.read(record, layout, groups, 0, copy)
+        local.attempt.reads.read(record, layout, groups, 0, copy)
     }
 
     #[inline]
@@ -362,11 +370,11 @@ impl Protocol for Dta {
 
     #[inline]
     fn seen(local: &mut Local, seen: Seen) {
-        local.gaps.push(seen);
+        local.attempt.gaps.push(seen);
     }
 
     fn changed(local: &mut Local, change: Change) {
-        local.gaps.follow(change);
+        local.attempt.gaps.follow(change);
     }
 
     fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
@@ -377,21 +385,18 @@ impl Protocol for Dta {
     }
 
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
-        let writes = commit.writes();
-        work(Work::Checks(local.reads.len() + writes.writes().len()));
-        // Taken out while it is used: a reference count would be one more word that all write.
-        let Some(validation) = local.validation.take() else { return Err(Conflict::Locked) };
+        let (Local { validation, attempt }, writes) = (local, commit.writes());
+        work(Work::Checks(attempt.reads.len() + writes.writes().len()));
         let mut history = lock(&validation.history);
-        let outcome = local.commit_alone(env, commit, &history);
+        let outcome = attempt.commit_alone(env, commit, &history);
         match outcome {
-            Ok(time) => local.remember(&mut history, &validation.begun, writes, time),
+            Ok(time) => attempt.remember(&mut history, &validation.begun, writes, time),
             // Here, so that who comes next finds nothing locked.
-            Err(_) => local.unlock_all(),
+            Err(_) => attempt.unlock_all(),
         }
         drop(history);
-        local.validation = Some(validation);
         let time = outcome?;
-        match writes.is_empty() && !local.gaps.is_empty() {
+        match writes.is_empty() && !attempt.gaps.is_empty() {
             // For who waits until all that was read is durable: absence may be as young as this epoch.
             true => Ok(time.max(stamp::floor(env.clock.now()))),
             false => Ok(time),
@@ -401,12 +406,12 @@ impl Protocol for Dta {
     fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
         // More than has to be: all reads are current. A decision may have its conflict too often.
         fence(Ordering::SeqCst);
-        local.reads.validate(|_, _| false)?;
-        local.gaps.validate()
+        local.attempt.reads.validate(|_, _| false)?;
+        local.attempt.gaps.validate()
     }
 
     fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
-        local.unlock_all();
+        local.attempt.unlock_all();
     }
 
     fn seal(

@@ -2,14 +2,11 @@
 //!
 //! A [`Kind`] names a protocol with its options. [`Kind::visit`] calls a visitor that is generic
 //! over the protocol, so the choice is one match at the edge and costs nothing per access.
-//!
-//! Each type of protocol here is compiled with everything that can be run under any kind. So a protocol that is only of
-//! interest beside another ([`Dta`](super::Dta); [`TicToc`] in other layouts) is none: programs name its type.
 
 use super::locking::Policy;
 use super::{
-    Execution, Hekaton, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking, silo,
-    tictoc,
+    Dta, Execution, Hekaton, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking,
+    silo, tictoc,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -23,46 +20,46 @@ pub trait Visitor {
 }
 
 macro_rules! registry {
-    ($($kind:ident $name:literal $protocol:ty, $options:expr, $about:literal;)*) => {
+    ($($(#[$condition:meta])? $kind:ident $name:literal $protocol:ty, $options:expr, $about:literal;)*) => {
         /// A protocol with its options, by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Kind {
-            $(#[doc = $about] $kind,)*
+            $($(#[$condition])? #[doc = $about] $kind,)*
         }
 
         impl Kind {
             /// Every kind.
-            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+            pub const ALL: &'static [Self] = &[$($(#[$condition])? Self::$kind),*];
 
             /// The name on the command line.
             pub const fn name(self) -> &'static str {
-                match self { $(Self::$kind => $name,)* }
+                match self { $($(#[$condition])? Self::$kind => $name,)* }
             }
 
             /// What it is, in one line.
             pub const fn about(self) -> &'static str {
-                match self { $(Self::$kind => $about,)* }
+                match self { $($(#[$condition])? Self::$kind => $about,)* }
             }
 
             /// The most sessions that a database may have under it.
             pub const fn sessions_max(self) -> usize {
-                match self { $(Self::$kind => <$protocol as Protocol>::SESSIONS_MAX,)* }
+                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::SESSIONS_MAX,)* }
             }
 
             /// Whether its serial order always agrees with real time.
             pub fn strict(self) -> bool {
-                match self { $(Self::$kind => <$protocol as Protocol>::strict(&$options),)* }
+                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::strict(&$options),)* }
             }
 
             /// The isolation levels that it offers, the strongest first.
             pub fn levels(self) -> &'static [Isolation] {
-                match self { $(Self::$kind => <$protocol as Protocol>::levels(&$options),)* }
+                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::levels(&$options),)* }
             }
 
             /// How it executes calls of procedures.
             pub fn execution(self) -> Execution {
-                match self { $(Self::$kind => <$protocol as Protocol>::execution(&$options),)* }
+                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::execution(&$options),)* }
             }
 
             /// Whether it executes calls of procedures piece by piece.
@@ -72,7 +69,7 @@ macro_rules! registry {
 
             /// Calls `visitor` with the protocol's type and options.
             pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
-                match self { $(Self::$kind => visitor.visit::<$protocol>($options),)* }
+                match self { $($(#[$condition])? Self::$kind => visitor.visit::<$protocol>($options),)* }
             }
         }
     };
@@ -91,6 +88,10 @@ registry! {
         "TicToc without preemptive abort";
     TicTocOpaque "tictoc-opaque" TicToc, tictoc::Options::OPAQUE,
         "TicToc whose bodies see one moment only, in an order of real time";
+    TicTocHistory "tictoc-history" TicToc<tictoc::WithHistory>, tictoc::Options::FULL,
+        "TicToc that keeps the version before in mind (timestamp history)";
+    TicTocPacked "tictoc-packed" TicToc<tictoc::Packed>, tictoc::Options::FULL,
+        "TicToc with both times of a version in one word";
     NoWait "no-wait" Locking, locking::Options::with_policy(Policy::NoWait),
         "two-phase locking, abort at once on a lock conflict (NO_WAIT)";
     WaitDie "wait-die" Locking, locking::Options::with_policy(Policy::WaitDie),
@@ -101,6 +102,8 @@ registry! {
         "two-phase locking, conflicts wait for locks above all that are held, in the order of keys, and abort for others";
     TsAlloc "ts-alloc" Silo, silo::Options::with_allocation(silo::Allocation::Counter),
         "Silo whose commit times are drawn from one counter, as in conventional timestamp ordering (TS_ALLOC)";
+    Dta "dta" Dta, (),
+        "optimistic, commit time chosen from the interval that conflicts leave; commits one by one (DTA)";
     Hekaton "hekaton" Hekaton, (),
         "optimistic on several versions: reads as of the begin, checked again at the end (Hekaton)";
     NestedOcc "nested-occ" Silo, silo::Options::with_calls(silo::Calls::Nested),
@@ -121,17 +124,23 @@ registry! {
         "IC3 without rendezvous pieces: with optimistic constraint and commutative additions";
     Ic3Contended "ic3-contended" Ic3, ic3::Options::CONTENDED,
         "IC3 where procedures contend, commit by read validation where they do not";
+    #[cfg(feature = "example")]
+    OneWriter "one-writer" super::OneWriter, (),
+        "an example: one transaction at a time";
 }
 
 impl Kind {
     /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). Nobody tunes them,
     /// and on many cores some hardly commit.
-    pub const COMPARATORS: [Self; 11] = [
+    pub const COMPARATORS: [Self; 14] = [
         Self::TicTocNoWait,
         Self::TicTocOpaque,
+        Self::TicTocHistory,
+        Self::TicTocPacked,
         Self::DlDetect,
         Self::Ordered2pl,
         Self::TsAlloc,
+        Self::Dta,
         Self::NestedOcc,
         Self::ChoppingOcc,
         Self::Chopping2pl,

@@ -16,7 +16,7 @@
 //! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
 //! | [`unprotected`] | none, one session | serial |
 //!
-//! Adding one: a new file here, and a line in `registry!` below.
+//! Adding one: a new file here, and a line in `registry!`. `examples/one_writer.rs` is one that was added so.
 
 pub mod dta;
 pub mod hekaton;
@@ -30,6 +30,10 @@ pub mod silo;
 pub mod tictoc;
 pub mod unprotected;
 
+#[cfg(feature = "example")]
+#[path = "../../../../examples/one_writer.rs"]
+pub mod one_writer;
+
 mod kind;
 
 pub use dta::Dta;
@@ -38,6 +42,8 @@ pub use ic3::Ic3;
 pub use isolation::{Isolation, UnknownIsolation};
 pub use kind::{Kind, Visitor};
 pub use locking::Locking;
+#[cfg(feature = "example")]
+pub use one_writer::OneWriter;
 pub use silo::Silo;
 pub use tictoc::TicToc;
 pub use unprotected::Unprotected;
@@ -138,7 +144,8 @@ impl Shared for () {
 /// **Contract.** One worker runs one attempt at a time: `begin`, then any number of `read`,
 /// `write`, `seen` and `changed`, then `commit` or `abort` exactly once. The worker is pinned in
 /// an epoch from before `begin` until after the last. After a verb returned a conflict, only
-/// `abort` follows. `place` and `seal` may run at any time on records that the index protects.
+/// `abort` follows. `place` and `seal` may run at any time on records that the index protects:
+/// `seal` beside attempts that read or write the same record.
 ///
 /// Whatever a committed attempt read and saw absent must be as if read at one moment of a serial
 /// order, together with its writes; at a lower level ([`Env::isolation`]), as that level promises.
