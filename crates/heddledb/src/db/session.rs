@@ -449,7 +449,9 @@ impl<P: Protocol> Drop for Session<P> {
 /// [`commit`](OwnedTransaction::commit) or by dropping it, which aborts.
 ///
 /// It dereferences to [`Txn`]. Conflicts are the caller's to retry; for automatic retries use
-/// [`Session::run`]. While it lives it holds the epoch back, so end it soon.
+/// [`Session::run`]. So is a decision that rests on reads of two moments, and an error such as
+/// [`Misuse::NotFound`] that follows from them: [`validate`](OwnedTransaction::validate) tells. While it lives it
+/// holds the epoch back, so end it soon.
 pub struct OwnedTransaction<P: Protocol> {
     session: Session<P>,
     running: bool,
@@ -469,6 +471,20 @@ impl<P: Protocol> OwnedTransaction<P> {
         self.running = false;
         self.session.txn_mut().commit()?;
         self.session.acknowledge_last()
+    }
+
+    /// Whether what was read so far still stands, as far as its isolation level promises: asked before one acts on
+    /// an error of an operation, or gives up for what one has read.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it does not: begin anew.
+    pub fn validate(&mut self) -> Result<()> {
+        Ok(self.session.txn_mut().validate()?)
+    }
+
+    /// Its isolation level.
+    pub fn isolation(&self) -> Isolation {
+        self.session.txn().isolation
     }
 
     /// When the commit counts as done; see [`Session::set_durability`].
