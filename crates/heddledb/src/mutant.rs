@@ -206,7 +206,6 @@ impl Mutant {
                 | Self::TicTocSafeAtEqual
                 | Self::TicTocFailedRaiseTrusted
                 | Self::SiloEpochBeforeLocks
-                | Self::TicTocHistoryNotCompared
                 | Self::DetectNothingSought
                 | Self::DetectReadersIgnored
                 | Self::DetectFirstLockUnpublished
@@ -215,9 +214,6 @@ impl Mutant {
                 | Self::OrderOfLastLockOnly
                 | Self::AllocationAtBegin
                 | Self::AllocationBelowFloor
-                | Self::DtaOverwriterIgnored
-                | Self::DtaReadersIgnored
-                | Self::DtaInsertNotAfterAll
                 | Self::HekatonPreparingIgnored
                 | Self::HekatonDependencyIgnored
                 | Self::HekatonEndBeforePreparing

@@ -168,7 +168,8 @@ fn execute<T: Tables>(tx: &mut impl Transaction, op: Op, sum: &mut i64) -> Resul
             })?)),
             None => Answer::Value(None),
         },
-        Op::SetOther(key, value) => match tx.get::<T::Row>(key)? {
+        // Asked by the other column, so that what is overwritten is not read.
+        Op::SetOther(key, value) => match tx.get_columns(key, T::VALUE)? {
             Some(_) => {
                 tx.set_columns(key, T::OTHER, value)?;
                 Answer::There(true)
