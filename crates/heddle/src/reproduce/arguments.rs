@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Arguments of `heddle reproduce`.
 #[derive(Args, Clone, Debug)]
 pub struct ReproduceArguments {
-    /// The paper, such as ic3
+    /// The paper: ic3 or tictoc
     #[arg(value_name = "PAPER", required_unless_present = "list")]
     pub paper: Option<String>,
     /// Only these figures, by commas, such as 12a,16; a number alone means all its parts [default: all]
@@ -55,7 +55,7 @@ Each figure is printed as a table, then what the paper says of it, each claim wi
   not reproduced       it is not, and why, as far as that is known
   not reachable here   it cannot be run here, for a reason
 Absolute figures are never compared. Figures on many cores run on virtual ones (`heddle sim`), the same on any
-machine; figures on durability run on this machine's threads.
+machine; figures on durability, and those named `-threads`, run on this machine's threads.
 
 Exit codes: 0 all was run and every check held, 1 a run failed or a check did not hold, 2 unusable arguments.";
 

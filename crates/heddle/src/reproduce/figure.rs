@@ -58,7 +58,7 @@ pub struct Figure {
     pub id: &'static str,
     /// What it shows.
     pub title: &'static str,
-    /// The section that tells of it.
+    /// The section that tells of it: `§6.2`.
     pub section: &'static str,
     /// What its points are over.
     pub axis: Axis,

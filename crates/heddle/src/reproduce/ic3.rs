@@ -194,7 +194,7 @@ fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "12a",
         title: "Microbenchmark of ten pieces on 64 cores, by contention",
-        section: "6.2",
+        section: "§6.2",
         axis: Axis { name: "scope: from how many rows a piece draws its first", spacing: Spacing::Falling },
         content,
         notes: vec![micro_note(scope)],
@@ -265,7 +265,7 @@ fn figure_12b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "12b",
         title: "Microbenchmark of ten pieces at a scope of 10, by cores",
-        section: "6.2",
+        section: "§6.2",
         axis: CORES,
         content: by_cores(&CONTENDERS, cores(scope), &workload, |cores| micro_window(scope, cores))?,
         notes: vec![micro_note(scope)],
@@ -309,7 +309,7 @@ fn lengths(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "12-length",
         title: "IC3 by the number of pieces (in the text)",
-        section: "6.2",
+        section: "§6.2",
         axis: Axis { name: "pieces of a transaction", spacing: Spacing::Logarithmic },
         content: Content::Points(vec![
             series("64 cores, no contention", ALL_ROWS, 64)?,
@@ -369,7 +369,7 @@ fn figure_13a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "13a",
         title: "TPC-C on 64 cores, by warehouses",
-        section: "6.3",
+        section: "§6.3",
         axis: Axis { name: "warehouses", spacing: Spacing::Falling },
         content,
         notes: vec![
@@ -432,7 +432,7 @@ fn figure_13b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "13b",
         title: "TPC-C with one warehouse, by cores",
-        section: "6.3",
+        section: "§6.3",
         axis: CORES,
         content: by_cores(&CONTENDERS, cores(scope), &workload, |cores| tpcc_window(scope, cores))?,
         notes: scale_note(scope),
@@ -472,7 +472,7 @@ fn figure_14() -> Figure {
     Figure {
         id: "14",
         title: "SC-graph of TPC-C's three types that write",
-        section: "6.3",
+        section: "§6.3",
         axis: CORES,
         content: Content::Facts(sc_graph),
         notes: vec![
@@ -549,7 +549,7 @@ fn figure_15a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "15a",
         title: "Transaction chopping: TPC-C with one warehouse, by cores",
-        section: "6.4",
+        section: "§6.4",
         axis: CORES,
         content: by_cores(&kinds, cores(scope), &workload, |cores| tpcc_window(scope, cores))?,
         notes: scale_note(scope),
@@ -598,7 +598,7 @@ fn figure_15b() -> Figure {
     Figure {
         id: "15b",
         title: "Lazy evaluation: TPC-C with one warehouse, by cores",
-        section: "6.4",
+        section: "§6.4",
         axis: CORES,
         content: Content::Nothing,
         notes: Vec::new(),
@@ -618,7 +618,7 @@ fn figure_15c(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "15c",
         title: "Nested OCC: TPC-C with one warehouse, by cores",
-        section: "6.4",
+        section: "§6.4",
         axis: CORES,
         content: by_cores(&kinds, cores(scope), &workload, |cores| tpcc_window(scope, cores))?,
         notes: scale_note(scope),
@@ -665,7 +665,7 @@ fn figure_15d(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "15d",
         title: "DATM: New-Order alone with one warehouse, by cores",
-        section: "6.4",
+        section: "§6.4",
         axis: CORES,
         content: by_cores(&kinds, &[1, 2, 4, 8, 16], &workload, |cores| window(scope, cores, 80, 5_000, 12_000))?,
         notes,
@@ -708,7 +708,7 @@ fn figure_16a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "16a",
         title: "What each optimisation adds: TPC-C with one warehouse on 64 cores",
-        section: "6.5",
+        section: "§6.5",
         axis: CORES,
         content: Content::Points(series.into()),
         notes: scale_note(scope),
@@ -755,7 +755,7 @@ fn figure_16b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "16b",
         title: "Rendezvous pieces: half New-Order, half last-order-status on 64 cores",
-        section: "6.5",
+        section: "§6.5",
         axis: CORES,
         content: Content::Points(series.into()),
         notes: scale_note(scope),
@@ -840,7 +840,7 @@ fn figure_18(id: &'static str, scope: &Scope) -> Figure {
         } else {
             "Durability, high contention: throughput of TPC-C"
         },
-        section: "6.6",
+        section: "§6.6",
         axis: THREADS,
         content: Content::Points(series),
         notes: durable_notes(low),
@@ -888,7 +888,7 @@ fn figure_19(id: &'static str, scope: &Scope) -> Figure {
         } else {
             "Durability, high contention: latency of TPC-C"
         },
-        section: "6.6",
+        section: "§6.6",
         axis: THREADS,
         content: Content::Points(series),
         notes: durable_notes(low),
@@ -914,7 +914,7 @@ fn figure_20a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "20a",
         title: "User aborts: IC3 in the microbenchmark on 64 cores",
-        section: "6.7",
+        section: "§6.7",
         axis: Axis { name: "user aborts, %", spacing: Spacing::Even },
         content: Content::Points(series.collect::<Result<_, Failure>>()?),
         notes: vec![micro_note(scope)],
@@ -961,7 +961,7 @@ fn figure_20b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "20b",
         title: "User aborts: IC3 in the microbenchmark at a scope of 10, by cores",
-        section: "6.7",
+        section: "§6.7",
         axis: CORES,
         content: Content::Points(series.collect::<Result<_, Failure>>()?),
         notes: vec![micro_note(scope)],
@@ -1018,7 +1018,7 @@ fn figure_21a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "21a",
         title: "TPC-E's types that write on 64 cores, by contention",
-        section: "6.8",
+        section: "§6.8",
         axis: Axis { name: "securities that are traded", spacing: Spacing::Falling },
         content,
         notes: vec![tpce_note(scope)],
@@ -1048,7 +1048,7 @@ fn figure_21b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "21b",
         title: "TPC-E's types that write, all in one security, by cores",
-        section: "6.8",
+        section: "§6.8",
         axis: CORES,
         content: by_cores(&[Kind::Ic3, Kind::Silo], cores(scope), &workload, |_| tpce_window(scope))?,
         notes: vec![tpce_note(scope)],
@@ -1106,7 +1106,7 @@ fn figure_22(scope: &Scope) -> Figure {
     Figure {
         id: "22",
         title: "Online analysis: TPC-C while types are added, by how that is done",
-        section: "6.9",
+        section: "§6.9",
         axis: Axis { name: "virtual milliseconds", spacing: Spacing::Even },
         content: Content::Timeline(load),
         notes,
@@ -1199,7 +1199,7 @@ fn table_1(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "table1",
         title: "Dependencies of a New-Order under IC3, by cores",
-        section: "6.10",
+        section: "§6.10",
         axis: CORES,
         content: Content::Points(series.into()),
         notes,
@@ -1236,7 +1236,7 @@ fn table_2() -> Figure {
     Figure {
         id: "table2",
         title: "Web applications that can profit",
-        section: "6.11",
+        section: "§6.11",
         axis: CORES,
         content: Content::Facts(applications),
         notes: Vec::new(),

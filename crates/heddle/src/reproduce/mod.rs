@@ -68,7 +68,7 @@ fn list(scope: &Scope) -> Result<String, Failure> {
     for paper in PAPERS {
         text += &format!("{}: {}\n  {}\n", paper.name, paper.title, paper.about);
         for figure in (paper.figures)(scope)? {
-            text += &format!("  {:<12}{} (§{})\n", figure.id, figure.title, figure.section);
+            text += &format!("  {:<16}{} ({})\n", figure.id, figure.title, figure.section);
         }
     }
     Ok(text)
@@ -105,7 +105,7 @@ mod tests {
         let curves = Found {
             id: "7a".into(),
             title: "Something by cores".into(),
-            section: "1.2".into(),
+            section: "§1.2".into(),
             axis: drawn.name.into(),
             drawn,
             results: Results { lines, ..Results::default() },

@@ -37,7 +37,7 @@ pub fn page(document: &Document) -> String {
     for figure in &document.figures {
         let head = format!("{}: {}", capital(&caption(&figure.id)), figure.title);
         let notes: Vec<String> = figure.notes.iter().map(|note| escape(note)).collect();
-        let notes = format!("§{}. {}", escape(&figure.section), notes.join(" "));
+        let notes = format!("{}. {}", escape(&figure.section), notes.join(" "));
         section(&mut body, &escape(&head), &notes, &content(figure));
     }
     page_of(&format!("heddle reproduce {}", document.paper), &body)

@@ -77,7 +77,7 @@ pub struct Found {
     pub id: String,
     /// What it shows.
     pub title: String,
-    /// The section that tells of it.
+    /// The section that tells of it: `§6.2`.
     pub section: String,
     /// What its points are over.
     pub axis: String,

@@ -43,7 +43,7 @@ pub fn sum(document: &Document) -> String {
 }
 
 fn render_figure(figure: &Found, colours: bool) -> String {
-    let head = format!("{}  {} (§{})", caption(&figure.id), figure.title, figure.section);
+    let head = format!("{}  {} ({})", caption(&figure.id), figure.title, figure.section);
     let mut text = format!("{}\n", paint(&head, "1", colours));
     for note in &figure.notes {
         text += &broken("  note: ", "        ", note);

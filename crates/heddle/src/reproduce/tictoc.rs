@@ -145,7 +145,7 @@ fn figure_4a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "4a",
         title: "TPC-C with four warehouses, by cores",
-        section: "6.2.1",
+        section: "§6.2.1",
         axis: CORES,
         content: by_cores(scope, &RIVALS, Measure::Throughput, &orders(4)?)?,
         notes: vec![ORDERS_NOTE.into()],
@@ -194,7 +194,7 @@ fn figure_4b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "4b",
         title: "TPC-C with four warehouses: aborts, by cores",
-        section: "6.2.1",
+        section: "§6.2.1",
         axis: CORES,
         content: by_cores(scope, &RIVALS, Measure::AbortRate, &orders(4)?)?,
         notes: vec![ORDERS_NOTE.into()],
@@ -230,7 +230,7 @@ fn figure_5a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "5a",
         title: "TPC-C on 80 cores, by warehouses",
-        section: "6.2.2",
+        section: "§6.2.2",
         axis: BY_WAREHOUSES,
         content: by_warehouses(scope, Measure::Throughput)?,
         notes: vec![ORDERS_NOTE.into()],
@@ -253,7 +253,7 @@ fn figure_5b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "5b",
         title: "TPC-C on 80 cores: aborts, by warehouses",
-        section: "6.2.2",
+        section: "§6.2.2",
         axis: BY_WAREHOUSES,
         content: by_warehouses(scope, Measure::AbortRate)?,
         notes: vec![ORDERS_NOTE.into()],
@@ -280,7 +280,7 @@ fn figure_6(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "6",
         title: "YCSB, read-only, by cores",
-        section: "6.3.1",
+        section: "§6.3.1",
         axis: CORES,
         content: by_cores(scope, &RIVALS, Measure::Throughput, &keys(scope, "read-only")?)?,
         notes: keys_note(scope),
@@ -320,7 +320,7 @@ fn figure_7a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "7a",
         title: "YCSB, medium contention, by cores",
-        section: "6.3.2",
+        section: "§6.3.2",
         axis: CORES,
         content: by_cores(scope, &RIVALS, Measure::Throughput, &keys(scope, "medium")?)?,
         notes: keys_note(scope),
@@ -353,7 +353,7 @@ fn figure_7b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "7b",
         title: "YCSB, medium contention: aborts, by cores",
-        section: "6.3.2",
+        section: "§6.3.2",
         axis: CORES,
         content: by_cores(scope, &RIVALS, Measure::AbortRate, &keys(scope, "medium")?)?,
         notes: keys_note(scope),
@@ -367,7 +367,7 @@ fn figure_8a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "8a",
         title: "YCSB, high contention, by cores",
-        section: "6.3.3",
+        section: "§6.3.3",
         axis: CORES,
         content: by_cores(scope, &RIVALS, Measure::Throughput, &keys(scope, "high")?)?,
         notes: keys_note(scope),
@@ -399,7 +399,7 @@ fn figure_8b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "8b",
         title: "YCSB, high contention: aborts, by cores",
-        section: "6.3.3",
+        section: "§6.3.3",
         axis: CORES,
         content: by_cores(scope, &RIVALS, Measure::AbortRate, &keys(scope, "high")?)?,
         notes: keys_note(scope),
@@ -423,7 +423,7 @@ fn figure_9a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "9a",
         title: "TicToc's optimisations: TPC-C with four warehouses, by cores",
-        section: "6.4",
+        section: "§6.4",
         axis: CORES,
         content: by_cores(scope, &STAGES, Measure::Throughput, &orders(4)?)?,
         notes: vec![ORDERS_NOTE.into(), STAGES_NOTE.into()],
@@ -459,7 +459,7 @@ fn figure_9b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "9b",
         title: "TicToc's optimisations: aborts in TPC-C with four warehouses, by cores",
-        section: "6.4",
+        section: "§6.4",
         axis: CORES,
         content: by_cores(scope, &STAGES, Measure::AbortRate, &orders(4)?)?,
         notes: vec![ORDERS_NOTE.into(), STAGES_NOTE.into()],
@@ -509,7 +509,7 @@ fn figure_9c(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "9c",
         title: "TicToc's optimisations: where the time goes in TPC-C with four warehouses",
-        section: "6.4",
+        section: "§6.4",
         axis: BY_STAGES,
         content: phases(scope, &orders(4)?),
         notes: vec![ORDERS_NOTE.into(), STAGES_NOTE.into(), PHASES_NOTE.into()],
@@ -538,7 +538,7 @@ fn figure_10a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "10a",
         title: "TicToc's optimisations: YCSB with high contention, by cores",
-        section: "6.4",
+        section: "§6.4",
         axis: CORES,
         content: by_cores(scope, &STAGES, Measure::Throughput, &keys(scope, "high")?)?,
         notes: keys_note(scope).into_iter().chain([STAGES_NOTE.to_owned()]).collect(),
@@ -566,7 +566,7 @@ fn figure_10b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "10b",
         title: "TicToc's optimisations: aborts in YCSB with high contention, by cores",
-        section: "6.4",
+        section: "§6.4",
         axis: CORES,
         content: by_cores(scope, &STAGES, Measure::AbortRate, &keys(scope, "high")?)?,
         notes: keys_note(scope).into_iter().chain([STAGES_NOTE.to_owned()]).collect(),
@@ -585,7 +585,7 @@ fn figure_10c(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "10c",
         title: "TicToc's optimisations: where the time goes in YCSB with high contention",
-        section: "6.4",
+        section: "§6.4",
         axis: BY_STAGES,
         content: phases(scope, &keys(scope, "high")?),
         notes: keys_note(scope).into_iter().chain([STAGES_NOTE.to_owned(), PHASES_NOTE.to_owned()]).collect(),
@@ -613,7 +613,7 @@ fn figure_11(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "11",
         title: "Commits for each tick of logical time, on 40 cores",
-        section: "6.5",
+        section: "§6.5",
         axis: Axis { name: "YCSB: 1 medium contention, 2 high", spacing: Spacing::Even },
         content,
         notes: keys_note(scope)
@@ -674,7 +674,7 @@ fn table_1(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "table1",
         title: "Isolation levels: YCSB with medium contention",
-        section: "6.6",
+        section: "§6.6",
         axis: BY_LEVEL,
         content: by_level(scope, &keys(scope, "medium")?)?,
         notes: keys_note(scope),
@@ -717,7 +717,7 @@ fn table_2(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "table2",
         title: "Isolation levels: YCSB with high contention",
-        section: "6.6",
+        section: "§6.6",
         axis: BY_LEVEL,
         content: by_level(scope, &keys(scope, "high")?)?,
         notes: keys_note(scope),
@@ -829,7 +829,7 @@ fn orders_on_threads(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "4-threads",
         title: "TPC-C with four warehouses, by threads",
-        section: "6.2.1, 6.4",
+        section: "§6.2.1, §6.4",
         axis: THREADS,
         content: by_threads(scope, &ON_THREADS, workload),
         notes: vec!["New-Order and Payment without inserts, as in DBx1000; warehouses are drawn for each transaction.".into()],
@@ -858,7 +858,7 @@ fn reads_on_threads(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "6-threads",
         title: "YCSB, read-only, by threads",
-        section: "6.3.1",
+        section: "§6.3.1",
         axis: THREADS,
         content: by_threads(scope, &ON_THREADS, real_keys(scope, "read-only")),
         notes: real_keys_note(scope),
@@ -879,7 +879,7 @@ fn medium_on_threads(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "7-threads",
         title: "YCSB, medium contention, by threads",
-        section: "6.3.2, appendix",
+        section: "§6.3.2, appendix",
         axis: THREADS,
         content: by_threads(scope, &kinds, real_keys(scope, "medium")),
         notes: real_keys_note(scope),
@@ -912,7 +912,7 @@ fn high_on_threads(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "8-threads",
         title: "YCSB, high contention, by threads",
-        section: "6.3.3, 6.4",
+        section: "§6.3.3, §6.4",
         axis: THREADS,
         content: by_threads(scope, &ON_THREADS, real_keys(scope, "high")),
         notes: real_keys_note(scope),
@@ -937,7 +937,7 @@ fn ticks_on_threads(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "11-threads",
         title: "Commits for each tick of logical time, on all threads",
-        section: "6.5",
+        section: "§6.5",
         axis: Axis { name: "YCSB: 1 medium contention, 2 high", spacing: Spacing::Even },
         content: Content::Points(series.into()),
         notes: real_keys_note(scope),
@@ -947,11 +947,15 @@ fn ticks_on_threads(scope: &Scope) -> Result<Figure, Failure> {
                 let holds = [medium, high].into_iter().all(|ratio| (0.5..=1.1).contains(&ratio));
                 Ok(Finding::new(holds, format!("{medium:.2} and {high:.2} commits a tick")))
             }),
-            Claim::new("TicToc's grows at least 10 times slower than commits.", |results| {
-                let (medium, high) = (results.at("tictoc", MEDIUM)?, results.at("tictoc", HIGH)?);
-                let measured = format!("medium {medium:.1}, high {high:.1} commits a tick");
-                Ok(Finding::new(medium.min(high) >= 10.0, measured))
+            Claim::new("With medium contention TicToc's grows 64 times slower than commits; here: at least 10.", |results| {
+                let ratio = results.at("tictoc", MEDIUM)?;
+                Ok(Finding::new(ratio >= 10.0, format!("{ratio:.1} commits a tick")))
             }),
+            Claim::new("With high contention it grows 10 times slower.", |results| {
+                let ratio = results.at("tictoc", HIGH)?;
+                Ok(Finding::new(near(ratio, 10.0), format!("{ratio:.1} commits a tick")))
+            })
+            .otherwise("a commit that overwrites what was read just before takes a tick of its own, and few threads commit little else in between"),
         ],
     })
 }
@@ -976,7 +980,7 @@ fn levels_on_threads(id: &'static str, preset: &str, scope: &Scope) -> Result<Fi
     Ok(Figure {
         id,
         title: "Isolation levels, on all threads",
-        section: "6.6",
+        section: "§6.6",
         axis: Axis {
             name: "1 serializable, 2 snapshot isolation, 3 repeatable read",
             spacing: Spacing::Even,

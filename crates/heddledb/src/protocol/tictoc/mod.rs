@@ -31,7 +31,10 @@
 //!
 //! **Epoch floor** (TT7, TT10). A transaction that writes commits no earlier than the floor of the
 //! epoch read after its locks. A deleted record is unlinked only three epochs after its deletion,
-//! so whoever misses it then, reads nothing that is overwritten below the deletion's time.
+//! so whoever misses it then, reads nothing that is overwritten below the deletion's time. The floor is also what §3.7 asks
+//! of parallel logging: an epoch is a batch, written to several files at once, its times lie above all of the batch
+//! before, and it is durable as a whole. Nobody coordinates: the epoch's number is in the high bits of a time. Tests:
+//! crashes (`heddledb_check::crash`), which cut several files at any point.
 //!
 //! Serializable, not strictly: a transaction may be ordered before one that had finished when it
 //! began (TT3). With [`Options::strict`] every read must also be current at the commit, as under Silo; then the order
