@@ -3,22 +3,21 @@
 //! Claims are in the paper's words and figures, shortened; what is judged is their order, shape and ratios
 //! ([`super::figure`] says by which measure).
 
+mod threads;
+
 use super::figure::{
-    Axis, Claim, Content, Figure, Finding, Measure, Missing, Paper, RealSetting, RealWorkload, Results,
-    Scope, Series, Setting, VirtualSetting, above, near,
+    Axis, Claim, Content, Figure, Finding, Measure, Missing, Paper, Results, Scope, Series, Setting,
+    VirtualSetting, above, near,
 };
-use super::settings::{CORES, REAL_SMALL, SMALL, THREADS, by_kind, threads, times, tpcc, unusable, window};
+use super::settings::{CORES, SMALL, by_kind, times, tpcc, unusable, window};
 use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
 use crate::report::{percent, rate};
-use heddledb::Durability;
-use heddledb::protocol::{Isolation as RealIsolation, Kind as RealKind};
 use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::workloads::ReadOnly;
 use heddledb_simulator::workloads::tpcc::{Binding, Mix, Mode, Parameters};
 use heddledb_simulator::workloads::ycsb::{self, Ycsb};
-use heddledb_workloads::{ReadOnly as RealReadOnly, tpcc as real_tpcc, ycsb as real_ycsb};
 use std::time::Duration;
 
 /// The paper.
@@ -46,7 +45,7 @@ const STAGES: [Kind; 5] =
     [Kind::Silo, Kind::TicTocSorted, Kind::TicTocNoWait, Kind::TicToc, Kind::TicTocHistory];
 
 fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
-    Ok(vec![
+    let mut figures = vec![
         figure_4a(scope)?,
         figure_4b(scope)?,
         figure_5a(scope)?,
@@ -66,14 +65,9 @@ fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
         table_1(scope)?,
         table_2(scope)?,
         figure_12(scope)?,
-        orders_on_threads(scope)?,
-        reads_on_threads(scope)?,
-        medium_on_threads(scope)?,
-        high_on_threads(scope)?,
-        ticks_on_threads(scope)?,
-        levels_on_threads("table1-threads", "medium", scope)?,
-        levels_on_threads("table2-threads", "high", scope)?,
-    ])
+    ];
+    figures.extend(threads::figures(scope));
+    Ok(figures)
 }
 
 // Settings
@@ -308,12 +302,17 @@ fn figure_6(scope: &Scope) -> Result<Figure, Failure> {
                 },
             ),
             Claim::new("TicToc and Silo are ahead of those that lock.", |results| {
-                let optimistic = results.at("tictoc", 40.0)?.min(results.at("silo", 40.0)?);
-                let locking = results.best(&["no-wait", "dl-detect"], 40.0)?;
-                Ok(Finding::new(above(optimistic, locking), times(optimistic / locking)))
+                optimists_lead(results, 40.0)
             }),
         ],
     })
+}
+
+/// Whether those without locks are ahead.
+fn optimists_lead(results: &Results, x: f64) -> Result<Finding, Missing> {
+    let optimistic = results.at("tictoc", x)?.min(results.at("silo", x)?);
+    let locking = results.best(&["no-wait", "dl-detect"], x)?;
+    Ok(Finding::new(above(optimistic, locking), times(optimistic / locking)))
 }
 
 fn figure_7a(scope: &Scope) -> Result<Figure, Failure> {
@@ -623,11 +622,7 @@ fn figure_11(scope: &Scope) -> Result<Figure, Failure> {
             )
             .collect(),
         claims: vec![
-            Claim::new("With one counter for all, logical time grows as fast as commits.", |results| {
-                let (medium, high) = (results.at("ts-alloc", MEDIUM)?, results.at("ts-alloc", HIGH)?);
-                let holds = [medium, high].into_iter().all(|ratio| (0.5..=1.1).contains(&ratio));
-                Ok(Finding::new(holds, format!("{medium:.2} and {high:.2} commits a tick")))
-            }),
+            one_counter(),
             Claim::new("With medium contention TicToc's grows 64 times slower than commits.", |results| {
                 let ratio = results.at("tictoc", MEDIUM)?;
                 Ok(Finding::new(near(ratio, 64.0), format!("{ratio:.1} commits a tick")))
@@ -637,6 +632,14 @@ fn figure_11(scope: &Scope) -> Result<Figure, Failure> {
                 Ok(Finding::new(near(ratio, 10.0), format!("{ratio:.1} commits a tick")))
             }),
         ],
+    })
+}
+
+fn one_counter() -> Claim {
+    Claim::new("With one counter for all, logical time grows as fast as commits.", |results| {
+        let (medium, high) = (results.at("ts-alloc", MEDIUM)?, results.at("ts-alloc", HIGH)?);
+        let holds = [medium, high].into_iter().all(|ratio| (0.5..=1.1).contains(&ratio));
+        Ok(Finding::new(holds, format!("{medium:.2} and {high:.2} commits a tick")))
     })
 }
 
@@ -763,239 +766,5 @@ fn figure_12(scope: &Scope) -> Result<Figure, Failure> {
                 Ok(Finding::new(dta <= 1.25 && tictoc >= 1.5, measured))
             },
         )],
-    })
-}
-
-// On threads
-
-/// What a setting on threads leaves open.
-fn on_threads(workload: RealWorkload, kind: RealKind, threads: usize, isolation: RealIsolation) -> Setting {
-    Setting::Real(RealSetting {
-        workload,
-        kind,
-        threads,
-        durability: Durability::None,
-        read_only: RealReadOnly::Serializable,
-        isolation,
-    })
-}
-
-/// All that the paper compares, and TicToc's optimisations.
-const ON_THREADS: [RealKind; 9] = [
-    RealKind::TicToc,
-    RealKind::TicTocSorted,
-    RealKind::TicTocNoWait,
-    RealKind::TicTocHistory,
-    RealKind::TicTocPacked,
-    RealKind::Silo,
-    RealKind::Hekaton,
-    RealKind::NoWait,
-    RealKind::DlDetect,
-];
-
-fn by_threads(scope: &Scope, kinds: &[RealKind], workload: RealWorkload) -> Content {
-    let series = kinds.iter().map(|&kind| {
-        let at = |threads: usize| {
-            (threads as f64, on_threads(workload, kind, threads, RealIsolation::Serializable))
-        };
-        let points = threads(scope).into_iter().map(at).collect();
-        Series { name: kind.name().to_owned(), measure: Measure::Throughput, points }
-    });
-    Content::Points(series.collect())
-}
-
-fn real_keys(scope: &Scope, preset: &str) -> RealWorkload {
-    let records = if scope.quick { 100_000 } else { 1_000_000 };
-    let preset = real_ycsb::Parameters::preset(preset).unwrap_or_default();
-    RealWorkload::Ycsb(real_ycsb::Parameters { records, field_bytes: 10, ..preset })
-}
-
-fn real_keys_note(scope: &Scope) -> Vec<String> {
-    let records = if scope.quick { "100,000" } else { "1,000,000" };
-    vec![format!("{records} rows with ten columns of 10 bytes instead of ten million.")]
-}
-
-const FEW_THREADS: &str = "this machine has fewer; the figure on virtual cores has them";
-
-fn orders_on_threads(scope: &Scope) -> Result<Figure, Failure> {
-    let workload = RealWorkload::Tpcc(real_tpcc::Parameters {
-        warehouses: 4,
-        mix: real_tpcc::Mix::NP,
-        mode: real_tpcc::Mode::Dbx1000,
-        binding: real_tpcc::Binding::Random,
-        scale: if scope.quick { REAL_SMALL } else { real_tpcc::Scale::FULL },
-        ..Default::default()
-    });
-    Ok(Figure {
-        id: "4-threads",
-        title: "TPC-C with four warehouses, by threads",
-        section: "§6.2.1, §6.4",
-        axis: THREADS,
-        content: by_threads(scope, &ON_THREADS, workload),
-        notes: vec!["New-Order and Payment without inserts, as in DBx1000; warehouses are drawn for each transaction.".into()],
-        claims: vec![
-            Claim::unreachable("On 80 cores TicToc has 1.8 times Silo's throughput.", FEW_THREADS),
-            history_on_threads(),
-        ],
-    })
-}
-
-/// The most threads of a figure.
-fn most_threads(results: &Results) -> Result<f64, Missing> {
-    let points = results.lines.iter().flat_map(|line| &line.points);
-    points.map(|dot| dot.x).max_by(f64::total_cmp).ok_or_else(|| Missing("every point".into()))
-}
-
-fn history_on_threads() -> Claim {
-    Claim::new("Timestamp history gives nothing that can be measured.", |results| {
-        let x = most_threads(results)?;
-        let ratio = results.at("tictoc-history", x)? / results.at("tictoc", x)?;
-        Ok(Finding::new(ratio <= 1.03, times(ratio)))
-    })
-}
-
-fn reads_on_threads(scope: &Scope) -> Result<Figure, Failure> {
-    Ok(Figure {
-        id: "6-threads",
-        title: "YCSB, read-only, by threads",
-        section: "§6.3.1",
-        axis: THREADS,
-        content: by_threads(scope, &ON_THREADS, real_keys(scope, "read-only")),
-        notes: real_keys_note(scope),
-        claims: vec![
-            Claim::new("TicToc and Silo are ahead of those that lock.", |results| {
-                let x = most_threads(results)?;
-                let optimistic = results.at("tictoc", x)?.min(results.at("silo", x)?);
-                let locking = results.best(&["no-wait", "dl-detect"], x)?;
-                Ok(Finding::new(above(optimistic, locking), times(optimistic / locking)))
-            }),
-            Claim::unreachable("All but Hekaton scale almost linearly to 40 cores.", FEW_THREADS),
-        ],
-    })
-}
-
-fn medium_on_threads(scope: &Scope) -> Result<Figure, Failure> {
-    let kinds: Vec<RealKind> = ON_THREADS.into_iter().chain([RealKind::Dta]).collect();
-    Ok(Figure {
-        id: "7-threads",
-        title: "YCSB, medium contention, by threads",
-        section: "§6.3.2, appendix",
-        axis: THREADS,
-        content: by_threads(scope, &kinds, real_keys(scope, "medium")),
-        notes: real_keys_note(scope),
-        claims: vec![
-            Claim::new(
-                "TicToc's abort rate is 3.3 times lower than Silo's; here: at most half.",
-                |results| {
-                    let x = most_threads(results)?;
-                    let (tictoc, silo) = (results.aborts("tictoc", x)?, results.aborts("silo", x)?);
-                    let measured = format!("tictoc {}, silo {}", percent(tictoc), percent(silo));
-                    Ok(Finding::new(silo > 0.0 && tictoc * 2.0 <= silo, measured))
-                },
-            ),
-            Claim::new("Hekaton is behind TicToc and Silo.", |results| {
-                let x = most_threads(results)?;
-                let optimistic = results.at("tictoc", x)?.min(results.at("silo", x)?);
-                let hekaton = results.at("hekaton", x)?;
-                Ok(Finding::new(above(optimistic, hekaton), times(optimistic / hekaton)))
-            }),
-            Claim::new("TicToc is ahead of DTA.", |results| {
-                let x = most_threads(results)?;
-                let (tictoc, dta) = (results.at("tictoc", x)?, results.at("dta", x)?);
-                Ok(Finding::new(above(tictoc, dta), times(tictoc / dta)))
-            }),
-        ],
-    })
-}
-
-fn high_on_threads(scope: &Scope) -> Result<Figure, Failure> {
-    Ok(Figure {
-        id: "8-threads",
-        title: "YCSB, high contention, by threads",
-        section: "§6.3.3, §6.4",
-        axis: THREADS,
-        content: by_threads(scope, &ON_THREADS, real_keys(scope, "high")),
-        notes: real_keys_note(scope),
-        claims: vec![
-            Claim::unreachable("TicToc is ahead of Silo (0.82 M to 0.52 M on 40 cores).", FEW_THREADS),
-            history_on_threads(),
-        ],
-    })
-}
-
-fn ticks_on_threads(scope: &Scope) -> Result<Figure, Failure> {
-    let most = threads(scope).into_iter().max().unwrap_or(1);
-    let series = [RealKind::TicToc, RealKind::TsAlloc].map(|kind| Series {
-        name: kind.name().to_owned(),
-        measure: Measure::CommitsPerTick,
-        points: [(MEDIUM, "medium"), (HIGH, "high")]
-            .map(|(x, preset)| {
-                (x, on_threads(real_keys(scope, preset), kind, most, RealIsolation::Serializable))
-            })
-            .into(),
-    });
-    Ok(Figure {
-        id: "11-threads",
-        title: "Commits for each tick of logical time, on all threads",
-        section: "§6.5",
-        axis: Axis { name: "YCSB: 1 medium contention, 2 high", spacing: Spacing::Even },
-        content: Content::Points(series.into()),
-        notes: real_keys_note(scope),
-        claims: vec![
-            Claim::new("With one counter for all, logical time grows as fast as commits.", |results| {
-                let (medium, high) = (results.at("ts-alloc", MEDIUM)?, results.at("ts-alloc", HIGH)?);
-                let holds = [medium, high].into_iter().all(|ratio| (0.5..=1.1).contains(&ratio));
-                Ok(Finding::new(holds, format!("{medium:.2} and {high:.2} commits a tick")))
-            }),
-            Claim::new("With medium contention TicToc's grows 64 times slower than commits; here: at least 10.", |results| {
-                let ratio = results.at("tictoc", MEDIUM)?;
-                Ok(Finding::new(ratio >= 10.0, format!("{ratio:.1} commits a tick")))
-            }),
-            Claim::new("With high contention it grows 10 times slower.", |results| {
-                let ratio = results.at("tictoc", HIGH)?;
-                Ok(Finding::new(near(ratio, 10.0), format!("{ratio:.1} commits a tick")))
-            })
-            .otherwise("a commit that overwrites what was read just before takes a tick of its own, and few threads commit little else in between"),
-        ],
-    })
-}
-
-fn levels_on_threads(id: &'static str, preset: &str, scope: &Scope) -> Result<Figure, Failure> {
-    let most = threads(scope).into_iter().max().unwrap_or(1);
-    let levels = [
-        (SERIALIZABLE, RealIsolation::Serializable),
-        (SNAPSHOT, RealIsolation::Snapshot),
-        (REPEATABLE, RealIsolation::RepeatableRead),
-    ];
-    let kinds = [RealKind::TicToc, RealKind::Silo, RealKind::Hekaton, RealKind::NoWait, RealKind::DlDetect];
-    let series = kinds.map(|kind| {
-        let offered = levels.into_iter().filter(|(_, level)| kind.levels().contains(level));
-        let at = |(x, level)| (x, on_threads(real_keys(scope, preset), kind, most, level));
-        Series {
-            name: kind.name().to_owned(),
-            measure: Measure::Throughput,
-            points: offered.map(at).collect(),
-        }
-    });
-    Ok(Figure {
-        id,
-        title: "Isolation levels, on all threads",
-        section: "§6.6",
-        axis: Axis {
-            name: "1 serializable, 2 snapshot isolation, 3 repeatable read",
-            spacing: Spacing::Even,
-        },
-        content: Content::Points(series.into()),
-        notes: [format!("YCSB, {preset} contention.")].into_iter().chain(real_keys_note(scope)).collect(),
-        claims: vec![Claim::new("Repeatable read is no slower than serializable.", |results| {
-            let mut holds = true;
-            let mut list = Vec::new();
-            for kind in RIVALS {
-                let ratio = results.over(kind.name(), REPEATABLE, SERIALIZABLE)?;
-                holds &= ratio > 0.95;
-                list.push(format!("{kind} {}", times(ratio)));
-            }
-            Ok(Finding::new(holds, list.join(", ")))
-        })],
     })
 }
