@@ -132,7 +132,7 @@ registry! {
 impl Kind {
     /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). Nobody tunes them,
     /// and on many cores some hardly commit.
-    pub const COMPARATORS: [Self; 14] = [
+    pub const COMPARATORS: &[Self] = &[
         Self::TicTocNoWait,
         Self::TicTocOpaque,
         Self::TicTocHistory,
@@ -147,6 +147,8 @@ impl Kind {
         Self::Datm,
         Self::Ic3Optimistic,
         Self::Ic3NoRendezvous,
+        #[cfg(feature = "example")]
+        Self::OneWriter,
     ];
 
     /// The others.
