@@ -335,6 +335,13 @@ impl Results {
         Ok(dot.abort_rate + dot.user_abort_rate)
     }
 
+    /// The highest number of the axis.
+    pub fn widest(&self) -> Result<f64, Missing> {
+        let numbers = self.lines.first().map(|line| line.points.iter().map(|dot| dot.x));
+        let highest = numbers.into_iter().flatten().reduce(f64::max);
+        highest.ok_or_else(|| Missing("curve".into()))
+    }
+
     /// One value of a curve over another.
     pub fn over(&self, line: &str, x: f64, below: f64) -> Result<f64, Missing> {
         Ok(self.at(line, x)? / self.at(line, below)?)

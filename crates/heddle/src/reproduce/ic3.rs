@@ -202,7 +202,7 @@ fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {
             Claim::new(
                 "With nearly no contention IC3 is 15 % below 2PL and OCC (167 K to 196 K and 189 K).",
                 |results| {
-                    let x = widest(results)?;
+                    let x = results.widest()?;
                     let ic3 = results.at("ic3", x)?;
                     let (two, occ) = (ic3 / locking(results, x)?, ic3 / results.at("silo", x)?);
                     let holds = above(1.0, two) && above(1.0, occ) && near(two, 0.85) && near(occ, 0.88);
@@ -212,7 +212,7 @@ fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {
             Claim::new(
                 "At a scope of 100 (1 %) IC3 keeps its rate (167 K), 2PL loses 23 % (149 K), OCC 52 % (93 K).",
                 |results| {
-                    let x = widest(results)?;
+                    let x = results.widest()?;
                     let (ic3, occ) = (results.over("ic3", 100.0, x)?, results.over("silo", 100.0, x)?);
                     let two = locking_over(results, 100.0, x)?;
                     let holds = ic3 >= 0.9 && above(ic3, two) && above(two, occ) && near(two, 0.77) && near(occ, 0.48);
@@ -229,7 +229,7 @@ fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {
             Claim::new(
                 "At a scope of 10 (10 %) IC3 loses 45 % (90 K of 167 K), 2PL 86 %, OCC 90 %.",
                 |results| {
-                    let x = widest(results)?;
+                    let x = results.widest()?;
                     let (ic3, occ) = (results.over("ic3", 10.0, x)?, results.over("silo", 10.0, x)?);
                     let two = locking_over(results, 10.0, x)?;
                     let order = above(ic3, two) && above(ic3, occ);
@@ -251,13 +251,6 @@ fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {
             ).otherwise(SHORT_MICRO),
         ],
     })
-}
-
-/// The highest number of the axis.
-fn widest(results: &Results) -> Result<f64, Missing> {
-    let numbers = results.lines.first().map(|line| line.points.iter().map(|dot| dot.x));
-    let highest = numbers.into_iter().flatten().reduce(f64::max);
-    highest.ok_or_else(|| Missing("curve".into()))
 }
 
 fn figure_12b(scope: &Scope) -> Result<Figure, Failure> {
@@ -801,7 +794,7 @@ const FEW_THREADS: &str = "this machine has fewer threads, and the simulation ha
 
 /// What is kept of the rate with a log, on the most threads.
 fn kept_with_log(results: &Results, name: &str) -> Result<f64, Missing> {
-    let x = widest(results)?;
+    let x = results.widest()?;
     Ok(results.at(&format!("{name}+log"), x)? / results.at(name, x)?)
 }
 
@@ -820,7 +813,7 @@ fn figure_18(id: &'static str, scope: &Scope) -> Figure {
         vec![
             Claim::new("Durability has an insignificant influence on IC3 and 2PL.", |results| {
                 let ic3 = kept_with_log(results, "ic3")?;
-                let x = widest(results)?;
+                let x = results.widest()?;
                 let two = results.best(&["wait-die+log", "no-wait+log"], x)? / locking(results, x)?;
                 let measured = format!("IC3 {}, 2PL {}", lost(ic3), lost(two));
                 // Who gains by a log was disturbed without it.
@@ -867,7 +860,7 @@ fn figure_19(id: &'static str, scope: &Scope) -> Figure {
     } else {
         vec![
             Claim::new("The latency of IC3 is stable as cores are added.", |results| {
-                let (x, one) = (widest(results)?, results.at("ic3+log", 1.0)?);
+                let (x, one) = (results.widest()?, results.at("ic3+log", 1.0)?);
                 let (many, ratio) = (results.at("ic3+log", x)?, results.over("ic3+log", x, 1.0)?);
                 let measured = format!("{} on one thread, {} on {x}", microseconds(one), microseconds(many));
                 if x < 2.0 {
@@ -1024,12 +1017,12 @@ fn figure_21a(scope: &Scope) -> Result<Figure, Failure> {
         notes: vec![tpce_note(scope)],
         claims: vec![
             Claim::new("With all in one security (70 % conflicts) IC3 loses only 14 %.", |results| {
-                let kept = results.over("ic3", 1.0, widest(results)?)?;
+                let kept = results.over("ic3", 1.0, results.widest()?)?;
                 Ok(Finding::new(near(kept, 0.86), format!("IC3 {}", lost(kept))))
             }),
             Claim::new("There OCC falls to a seventh or less (to 2 K), with 95 % aborts.", |results| {
                 let (kept, aborts) =
-                    (results.over("silo", 1.0, widest(results)?)?, results.aborts("silo", 1.0)?);
+                    (results.over("silo", 1.0, results.widest()?)?, results.aborts("silo", 1.0)?);
                 let measured = format!("OCC {} with {} aborts", lost(kept), percent(aborts));
                 Ok(Finding::new(kept <= 1.5 / 7.0 && aborts > 0.8, measured))
             })

@@ -246,8 +246,9 @@ fn actor<P: Protocol, T: Tables>(db: Database<P>, commands: Receiver<Command>, d
                     }
                     Err(error) => {
                         // What it saw just before may have gone: steps overlap where one takes long.
-                        let stands = tx.isolation() == Isolation::Serializable && tx.validate().is_ok();
-                        let lawful = error.misuse().is_none() || !stands;
+                        let mut stands =
+                            || tx.isolation() == Isolation::Serializable && tx.validate().is_ok();
+                        let lawful = error.misuse().is_none() || !stands();
                         assert!(lawful, "scripts do nothing unlawful, yet: {error}");
                         Reply::Dead
                     }

@@ -148,7 +148,7 @@ impl<P: Protocol> Session<P> {
     ) -> Result<R> {
         let number = |txn: &mut Txn<P>| txn.number_of(TypeId::of::<Q>());
         self.call_with(number, Q::NAME, &mut |tx: &mut Txn<P>| {
-            tx.hold_to::<Q>();
+            tx.held.hold_to::<Q>();
             result(Q::run(tx, arguments)?)
         })
     }
@@ -474,7 +474,7 @@ impl<P: Protocol> OwnedTransaction<P> {
     }
 
     /// Whether what was read so far still stands, as far as its isolation level promises: asked before one acts on
-    /// an error of an operation, or gives up for what one has read.
+    /// an error of an operation, or gives up for what one has read. After a conflict there is nothing to ask.
     ///
     /// # Errors
     /// [`Error::Conflict`] if it does not: begin anew.

@@ -21,9 +21,7 @@ use crate::error::{Conflict, Error, Misuse, Result};
 use crate::index::{AnyIndex, Direction, Inserted, Lookup};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
-#[cfg(debug_assertions)]
-use crate::procedure::Checker;
-use crate::procedure::{Declaration, Procedure};
+use crate::procedure::{Declaration, Held};
 use crate::protocol::{Env, Execution, Intent, Isolation, Protocol};
 use crate::record::{
     ConcurrencyWords, RecordData, RecordRef, Words, WordsCopy, WordsMut, data_base, heads_base, name_words,
@@ -140,9 +138,7 @@ pub struct Txn<P: Protocol> {
     pub(super) gate: bool,
     /// It has the turn of those who run alone.
     turn: bool,
-    /// In test builds, what holds the procedure that runs to what it declares.
-    #[cfg(debug_assertions)]
-    checker: Option<Checker>,
+    pub(super) held: Held,
 }
 
 /// Where an operation of a call gets its answer.
@@ -203,8 +199,7 @@ impl<P: Protocol> Txn<P> {
             site: 0,
             gate: false,
             turn: false,
-            #[cfg(debug_assertions)]
-            checker: None,
+            held: Held::default(),
         }
     }
 
@@ -215,10 +210,7 @@ impl<P: Protocol> Txn<P> {
         phase(Phase::Body);
         note(|| format!("begins, attempt {}", retry + 1));
         self.failed = false;
-        #[cfg(debug_assertions)]
-        {
-            self.checker = None;
-        }
+        self.held = Held::default();
         match self.db.procedures.execution {
             Execution::Chopped if P::PIECES => self.begin_chopped(is_call),
             execution => {
@@ -302,15 +294,6 @@ impl<P: Protocol> Txn<P> {
             }
         }
         true
-    }
-
-    /// In test builds, holds the body that is about to run to what `Q` declares.
-    #[inline(always)]
-    pub(super) fn hold_to<Q: Procedure>(&mut self) {
-        #[cfg(debug_assertions)]
-        {
-            self.checker = Some(Checker::new(Declaration::of::<Q>()));
-        }
     }
 
     /// After an attempt of a call: lets the plan follow what was met.
@@ -1245,20 +1228,12 @@ impl<P: Protocol, T: Table> IndexVisitor<T> for MoveEntry<'_, P, T> {
 impl<P: Protocol> Reading for Txn<P> {
     #[inline(always)]
     fn declared(&mut self, made: impl FnOnce(&mut Declaration)) {
-        #[cfg(debug_assertions)]
-        if let Some(checker) = &mut self.checker {
-            checker.check(made);
-        }
-        #[cfg(not(debug_assertions))]
-        let _ = made;
+        self.held.check(made);
     }
 
     #[inline(always)]
     fn at(&mut self, site: u16) -> &mut Self {
-        #[cfg(debug_assertions)]
-        if let Some(checker) = &mut self.checker {
-            checker.at(site);
-        }
+        self.held.at(site);
         if P::PIECES {
             self.site = self.first_site + site;
             P::at(&mut self.worker.local, self.site);
@@ -1268,10 +1243,7 @@ impl<P: Protocol> Reading for Txn<P> {
 
     #[inline(always)]
     fn enter(&mut self, sites: u16) {
-        #[cfg(debug_assertions)]
-        if let Some(checker) = &mut self.checker {
-            checker.enter(sites);
-        }
+        self.held.enter(sites);
         if P::PIECES {
             self.first_site += sites;
         }
@@ -1279,10 +1251,7 @@ impl<P: Protocol> Reading for Txn<P> {
 
     #[inline(always)]
     fn leave(&mut self, sites: u16) {
-        #[cfg(debug_assertions)]
-        if let Some(checker) = &mut self.checker {
-            checker.leave(sites);
-        }
+        self.held.leave(sites);
         if P::PIECES {
             self.first_site -= sites;
         }

@@ -58,7 +58,7 @@ impl<'a, T> Checked<'a, T> {
 
 /// What a procedure declares, and where it stands.
 #[derive(Debug)]
-pub(crate) struct Checker {
+struct Checker {
     declaration: Declaration,
     /// The accesses that the sites declare.
     accesses: Vec<Access>,
@@ -69,25 +69,25 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub fn new(declaration: Declaration) -> Self {
+    fn new(declaration: Declaration) -> Self {
         let accesses = declaration.transaction().accesses().into_iter().cloned().collect();
         Self { declaration, accesses, base: 0, next: None }
     }
 
-    pub fn at(&mut self, site: u16) {
+    fn at(&mut self, site: u16) {
         self.next = Some(self.base + site);
     }
 
-    pub fn enter(&mut self, sites: u16) {
+    fn enter(&mut self, sites: u16) {
         self.base += sites;
     }
 
-    pub fn leave(&mut self, sites: u16) {
+    fn leave(&mut self, sites: u16) {
         self.base -= sites;
     }
 
     /// Compares the access that is about to be made, declared by `declare`, with that of its site.
-    pub fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
+    fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
         let mut made = Declaration::new(self.declaration.name());
         declare(&mut made);
         self.compare(&made);
@@ -118,6 +118,62 @@ impl Checker {
             same,
             "procedure `{procedure}` does not do at site {number} what it declares\n    done: {access:?}\ndeclared: {of_site:?}",
         );
+    }
+}
+
+/// What holds a transaction to the declaration of the procedure that it runs: in test builds; in others it is nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    #[cfg(debug_assertions)]
+    checker: Option<Checker>,
+}
+
+impl Held {
+    /// Holds what follows to the declaration of `Q`.
+    #[inline(always)]
+    pub fn hold_to<Q: Procedure>(&mut self) {
+        #[cfg(debug_assertions)]
+        {
+            self.checker = Some(Checker::new(Declaration::of::<Q>()));
+        }
+    }
+
+    #[inline(always)]
+    fn checker(&mut self) -> Option<&mut Checker> {
+        #[cfg(debug_assertions)]
+        let checker = self.checker.as_mut();
+        #[cfg(not(debug_assertions))]
+        let checker = None;
+        checker
+    }
+
+    #[inline(always)]
+    pub fn at(&mut self, site: u16) {
+        if let Some(checker) = self.checker() {
+            checker.at(site);
+        }
+    }
+
+    #[inline(always)]
+    pub fn enter(&mut self, sites: u16) {
+        if let Some(checker) = self.checker() {
+            checker.enter(sites);
+        }
+    }
+
+    #[inline(always)]
+    pub fn leave(&mut self, sites: u16) {
+        if let Some(checker) = self.checker() {
+            checker.leave(sites);
+        }
+    }
+
+    /// Compares the access that is about to be made, declared by `declare`, with that of its site.
+    #[inline(always)]
+    pub fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
+        if let Some(checker) = self.checker() {
+            checker.check(declare);
+        }
     }
 }
 

@@ -16,8 +16,7 @@ mod named;
 mod plan;
 
 pub use check::Checked;
-#[cfg(debug_assertions)]
-pub(crate) use check::Checker;
+pub(crate) use check::Held;
 pub use declare::{Declaration, Site, text, workload};
 #[cfg(feature = "postcard")]
 pub use named::NamedProcedure;

@@ -1,17 +1,18 @@
 //! The same on this machine's threads, as many as there are, and what few threads can show.
 
-use super::{HIGH, MEDIUM, REPEATABLE, RIVALS, SERIALIZABLE, SNAPSHOT, one_counter, optimists_lead};
+use super::{HIGH, MEDIUM, REPEATABLE, RIVALS, SERIALIZABLE, SNAPSHOT, history, one_counter, optimists_lead};
 use crate::report::html::chart::Spacing;
 use crate::report::percent;
 use crate::reproduce::figure::{
-    Axis, Claim, Content, Figure, Finding, Measure, Missing, RealSetting, RealWorkload, Results, Scope,
-    Series, Setting, above, near,
+    Axis, Claim, Content, Figure, Finding, Measure, RealSetting, RealWorkload, Scope, Series, Setting, above,
+    near,
 };
 use crate::reproduce::settings::{REAL_SMALL, THREADS, threads, times};
 use heddledb::Durability;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb_workloads::{ReadOnly, tpcc, ycsb};
 
+/// The figures and tables of which this machine's threads can show something.
 pub fn figures(scope: &Scope) -> Vec<Figure> {
     vec![
         orders(scope),
@@ -94,20 +95,6 @@ fn orders(scope: &Scope) -> Figure {
     }
 }
 
-/// The most threads of a figure.
-fn most_threads(results: &Results) -> Result<f64, Missing> {
-    let points = results.lines.iter().flat_map(|line| &line.points);
-    points.map(|dot| dot.x).max_by(f64::total_cmp).ok_or_else(|| Missing("every point".into()))
-}
-
-fn history() -> Claim {
-    Claim::new("Timestamp history gives nothing that can be measured.", |results| {
-        let x = most_threads(results)?;
-        let ratio = results.at("tictoc-history", x)? / results.at("tictoc", x)?;
-        Ok(Finding::new(ratio <= 1.03, times(ratio)))
-    })
-}
-
 fn reads(scope: &Scope) -> Figure {
     Figure {
         id: "6-threads",
@@ -118,7 +105,7 @@ fn reads(scope: &Scope) -> Figure {
         notes: keys_note(scope),
         claims: vec![
             Claim::new("TicToc and Silo are ahead of those that lock.", |results| {
-                optimists_lead(results, most_threads(results)?)
+                optimists_lead(results, results.widest()?)
             }),
             Claim::unreachable("All but Hekaton scale almost linearly to 40 cores.", FEW_THREADS),
         ],
@@ -138,20 +125,20 @@ fn medium(scope: &Scope) -> Figure {
             Claim::new(
                 "TicToc's abort rate is 3.3 times lower than Silo's; here: at most half.",
                 |results| {
-                    let x = most_threads(results)?;
+                    let x = results.widest()?;
                     let (tictoc, silo) = (results.aborts("tictoc", x)?, results.aborts("silo", x)?);
                     let measured = format!("tictoc {}, silo {}", percent(tictoc), percent(silo));
                     Ok(Finding::new(silo > 0.0 && tictoc * 2.0 <= silo, measured))
                 },
             ),
             Claim::new("Hekaton is behind TicToc and Silo.", |results| {
-                let x = most_threads(results)?;
+                let x = results.widest()?;
                 let optimistic = results.at("tictoc", x)?.min(results.at("silo", x)?);
                 let hekaton = results.at("hekaton", x)?;
                 Ok(Finding::new(above(optimistic, hekaton), times(optimistic / hekaton)))
             }),
             Claim::new("TicToc is ahead of DTA.", |results| {
-                let x = most_threads(results)?;
+                let x = results.widest()?;
                 let (tictoc, dta) = (results.at("tictoc", x)?, results.at("dta", x)?);
                 Ok(Finding::new(above(tictoc, dta), times(tictoc / dta)))
             }),
