@@ -55,6 +55,12 @@ pub const fn is_absent(stamp: u64) -> bool {
     stamp & ABSENT != 0
 }
 
+/// True where no row has ever been committed.
+#[inline(always)]
+pub const fn is_placeholder(stamp: u64) -> bool {
+    stamp & !LOCK == ABSENT
+}
+
 /// A stamp of `time` for a row that is present or not, unlocked.
 #[inline(always)]
 pub const fn of(time: u64, present: bool) -> u64 {
@@ -119,7 +125,8 @@ mod tests {
     #[test]
     fn parts() {
         let stamp = of(floor(7) + 3, false) | LOCK;
-        assert!(is_locked(stamp) && is_absent(stamp));
+        assert!(is_locked(stamp) && is_absent(stamp) && !is_placeholder(stamp));
+        assert!(is_placeholder(ABSENT) && is_placeholder(ABSENT | LOCK) && !is_placeholder(SEALED));
         assert_eq!((epoch(stamp), time(stamp)), (7, floor(7) + 3));
         assert!(is_locked(SEALED) && is_absent(SEALED));
         assert!(floor(8) > floor(7) + 1_000_000);

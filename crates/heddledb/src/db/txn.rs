@@ -371,6 +371,23 @@ impl<P: Protocol> Txn<P> {
     }
 
     fn arrive_at_site(&mut self) -> Result<Answer> {
+        if self.executed != Execution::Pieces || self.worker.recall.repeats() {
+            return self.arrive_elsewhere();
+        }
+        let worker = &mut *self.worker;
+        match P::stays(&mut worker.local, self.site) {
+            Some(true) => {
+                worker.recall.push(self.site.into());
+                Ok(Answer::Remembered)
+            }
+            Some(false) => Ok(Answer::New),
+            None => self.arrive_elsewhere(),
+        }
+    }
+
+    /// The same where it may be another piece. Apart, so that most accesses do without its stack.
+    #[inline(never)]
+    fn arrive_elsewhere(&mut self) -> Result<Answer> {
         if self.is_chopped() {
             return self.arrive_chopped();
         }
@@ -730,15 +747,15 @@ impl<P: Protocol> Txn<P> {
         let local = &mut worker.local;
         phase(Phase::Index);
         let inserted = store.index.insert(key, |gap| {
-            P::joins(local, gap, true);
+            P::joins(local, gap);
             place::<P>(block, layout, gap)
         });
         phase(Phase::Body);
         // The gap of a placeholder or a deleted record that another put there.
         let (record, found_in) = match inserted {
-            Inserted::Exists(record, gap) => {
+            Inserted::Exists(record, seen) => {
                 arena.release(store.number, block);
-                (record, Some(gap))
+                (record, Some(seen))
             }
             Inserted::Added { record, change } => {
                 name_words::<P>(record, layout, key.words());
@@ -768,8 +785,8 @@ impl<P: Protocol> Txn<P> {
             // contradict the absence that we may have seen in the gap before we changed it.
             return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(false) };
         }
-        if let Some(gap) = found_in {
-            P::joins(&mut self.worker.local, &gap, false);
+        if let Some(seen) = found_in {
+            P::fills(&mut self.worker.local, record, seen);
         }
         let write = self.start_write(record, layout, number, key.words(), layout.all_groups(), false)?;
         let writes = &mut self.worker.writes;
@@ -1076,7 +1093,7 @@ impl<P: Protocol> Txn<P> {
             }
             work(Work::Row);
             P::comes_to(&mut self.worker.local, R::slot().number(), key.words());
-            if let Some(value) = self.read(*record, R::LAYOUT, Intent::Read, projection)? {
+            if let Some(value) = self.read(*record, R::LAYOUT, Intent::Scan, projection)? {
                 *left -= 1;
                 if visit(&mut self.worker.recall, key, value).is_break() || *left == 0 {
                     return Ok(ControlFlow::Break(()));

@@ -169,7 +169,7 @@ impl<'a, const N: usize, const CAP: usize> Near<'a, N, CAP> {
 }
 
 enum Prepared<'a, const N: usize, const CAP: usize> {
-    Exists(RecordRef, GapRef),
+    Exists(RecordRef, Seen),
     Ready(Spot<'a, N, CAP>),
 }
 
@@ -225,7 +225,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             if leaf.holds(position, key) {
                 match leaf.record(position) {
                     Some(record) if leaf.gap.stands(version) => {
-                        return Inserted::Exists(record, GapRef::new(&leaf.gap));
+                        return Inserted::Exists(record, Seen { gap: GapRef::new(&leaf.gap), version });
                     }
                     _ => continue,
                 }
@@ -255,7 +255,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let (mut spare, mut wait) = (None, Wait::new());
         loop {
             match self.prepare(key, &mut spare) {
-                Ok(Prepared::Exists(record, gap)) => return Inserted::Exists(record, gap),
+                Ok(Prepared::Exists(record, seen)) => return Inserted::Exists(record, seen),
                 Ok(Prepared::Ready(spot)) => {
                     let record = make(&spot.leaf.gap);
                     return Inserted::Added { record, change: self.fill(spot, key, record) };
@@ -497,7 +497,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             let record = node.record(position);
             return match record {
                 Some(record) if node.gap.stands(version) => {
-                    Ok(Prepared::Exists(record, GapRef::new(&node.gap)))
+                    Ok(Prepared::Exists(record, Seen { gap: GapRef::new(&node.gap), version }))
                 }
                 _ => Err(Interrupted),
             };

@@ -144,7 +144,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
             let (head, version) = self.head(hash);
             let mut end = match Self::search(head, version, key) {
                 Some(Search::At(_, record)) if head.gap.stands(version) => {
-                    return Inserted::Exists(record, GapRef::new(&head.gap));
+                    return Inserted::Exists(record, Seen { gap: GapRef::new(&head.gap), version });
                 }
                 Some(Search::End(end)) => end,
                 _ => continue,

@@ -285,8 +285,8 @@ pub struct Change {
 /// The outcome of an insert.
 #[derive(Clone, Copy, Debug)]
 pub enum Inserted {
-    /// The key had an entry already, in this gap; nothing was changed.
-    Exists(RecordRef, GapRef),
+    /// The key had an entry already, in this gap at this version; nothing was changed.
+    Exists(RecordRef, Seen),
     /// The entry was added.
     Added {
         /// The record that the entry leads to.

@@ -67,6 +67,8 @@ pub enum Intent {
     Read,
     /// To write the same column groups next.
     Update,
+    /// A scan has come to the record, and has told [`Protocol::seen`] of the gap that it is in.
+    Scan,
 }
 
 /// Whether a block could be sealed for reclamation.
@@ -224,9 +226,11 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// Prepares a block for a new key, absent, under the latch of the gap that it will fill.
     fn place(record: RecordRef, layout: &'static Layout, gap: &Gap);
 
-    /// A row of this attempt will fill a place in a gap: its key is about to be added, under the gap's latch;
-    /// or it is there with an absent record, and then the gap is not latched.
-    fn joins(_local: &mut Self::Local, _gap: &Gap, _latched: bool) {}
+    /// The key of a row of this attempt is about to be added to a gap, under the gap's latch.
+    fn joins(_local: &mut Self::Local, _gap: &Gap) {}
+
+    /// A row of this attempt will take the place of an absent record, which is in this gap, and which it has just read.
+    fn fills(_local: &mut Self::Local, _record: RecordRef, _seen: Seen) {}
 
     /// Commits, and returns the commit time. For one record, times rise from writer to writer, and
     /// along every dependency, anti-dependencies included, epochs of times do not fall. The time of
@@ -291,6 +295,13 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// After an attempt: a vertex that had better be hot, or cold. Asked once.
     #[inline(always)]
     fn wish(_local: &mut Self::Local) -> Option<(u16, bool)> {
+        None
+    }
+
+    /// The next access stands at a site of the procedure. If that is in the piece that runs and there is nothing more to
+    /// it, whether the answer is to be remembered; `None` leaves it to [`Protocol::arrive`].
+    #[inline(always)]
+    fn stays(_local: &mut Self::Local, _site: u16) -> Option<bool> {
         None
     }
 

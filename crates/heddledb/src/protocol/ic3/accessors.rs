@@ -23,7 +23,8 @@
 //! An accessor, newest first in its list:
 //!
 //! ```text
-//!   word 0  who, and whether he writes and the row then exists; 0 once another took him out
+//!   word 0  who, whether he writes and the row then exists, whether he has read nothing of the group, whether
+//!           he will abort because another does; 0 once another took him out
 //!        1  the next newer one      2  the next older one
 //!        3  of a writer, leads to the group's words as he shows them
 //!        4..  those words, if they are not in the record
@@ -60,6 +61,12 @@ const IMAGE: usize = 3;
 
 const WRITES: u64 = 1;
 const PRESENT: u64 = 2;
+/// He writes without regard to what was there.
+const BLIND: u64 = 4;
+/// One whose value he has seen aborts, so he will.
+const DOOMED: u64 = 8;
+/// Bits for these.
+const FLAGS: u32 = 4;
 
 /// The value version in an access word.
 #[inline(always)]
@@ -79,8 +86,8 @@ pub(super) struct Accessed {
 pub(super) enum Doing {
     /// It reads.
     Reads,
-    /// It writes, and then the row exists or not.
-    Writes { present: bool },
+    /// It writes, and then the row exists or not; without regard to what was there, or after it has read that.
+    Writes { present: bool, blind: bool },
 }
 
 /// An accessor in a list.
@@ -102,6 +109,8 @@ pub(super) struct Look {
     access: u64,
     pub source: Source,
     pub present: bool,
+    /// Who shows the value will abort.
+    pub doomed: bool,
 }
 
 impl Look {
@@ -111,31 +120,42 @@ impl Look {
     }
 }
 
+/// A look at what is committed.
+#[inline(always)]
+fn committed(access: u64, stamp: u64) -> Look {
+    Look { access, source: Source::Committed(stamp), present: !stamp::is_absent(stamp), doomed: false }
+}
+
 impl Accessor {
     /// Prepares one that is in no list, in memory of the worker's own. A writer's `image` has the group's words.
     #[inline(always)]
     pub fn new(block: RecordRef, id: Id, doing: Doing, image: RecordRef) -> Self {
         let does = match doing {
             Doing::Reads => 0,
-            Doing::Writes { present: false } => WRITES,
-            Doing::Writes { present: true } => WRITES | PRESENT,
+            Doing::Writes { present, blind } => {
+                WRITES | if present { PRESENT } else { 0 } | if blind { BLIND } else { 0 }
+            }
         };
         // Relaxed: published by the latch's release.
-        block.word(WHO).store(id.bits() << 2 | does, Ordering::Relaxed);
+        block.word(WHO).store(id.bits() << FLAGS | does, Ordering::Relaxed);
         block.word(IMAGE).store(image.to_link(), Ordering::Relaxed);
         Self(block)
     }
 
     pub fn id(self) -> Id {
-        Id::from_bits(self.0.word(WHO).load(Ordering::Relaxed) >> 2)
+        Id::from_bits(self.0.word(WHO).load(Ordering::Relaxed) >> FLAGS)
     }
 
     pub fn writes(self) -> bool {
-        self.0.word(WHO).load(Ordering::Relaxed) & WRITES != 0
+        self.has(WRITES)
     }
 
     pub fn shows_present(self) -> bool {
-        self.0.word(WHO).load(Ordering::Relaxed) & PRESENT != 0
+        self.has(PRESENT)
+    }
+
+    fn has(self, flag: u64) -> bool {
+        self.0.word(WHO).load(Ordering::Relaxed) & flag != 0
     }
 
     /// The next older one.
@@ -216,7 +236,7 @@ impl Accessed {
         }
         // Acquire: pairs with the release of the version that is about to be copied.
         let stamp = self.stamp().load(Ordering::Acquire);
-        let look = Look { access, source: Source::Committed(stamp), present: !stamp::is_absent(stamp) };
+        let look = committed(access, stamp);
         (!stamp::is_locked(stamp)).then_some(look)
     }
 
@@ -228,21 +248,35 @@ impl Accessed {
             return self.look_at_committed(access);
         }
         while let Some(accessor) = at {
-            let writer = accessor.writes().then(|| accessor.shows_present());
+            let writer = accessor.writes().then(|| (accessor.shows_present(), accessor.has(DOOMED)));
             let (image, older) = (accessor.image(), accessor.older());
             // What was read of the accessor belongs to this list only if the list is what it was: else the
             // block may have become another's. So no step is taken along a link that is not known to be good.
             if !self.unchanged(access) {
                 return None;
             }
-            if let (Some(present), Some(image)) = (writer, image) {
-                return Some(Look { access, source: Source::Shown { by: accessor, image }, present });
+            if let (Some((present, doomed)), Some(image)) = (writer, image) {
+                return Some(Look { access, source: Source::Shown { by: accessor, image }, present, doomed });
             }
             at = older;
         }
         let stamp = self.stamp().load(Ordering::Acquire);
-        let look = Look { access, source: Source::Committed(stamp), present: !stamp::is_absent(stamp) };
+        let look = committed(access, stamp);
         (!stamp::is_locked(stamp)).then_some(look)
+    }
+
+    /// Waits until the writer before us has installed what he wrote, which is all that he does any more; the stamp then.
+    #[cold]
+    pub fn wait_for_install(&self) -> u64 {
+        let mut wait = Wait::new();
+        loop {
+            // Acquire: pairs with his release, so that our words come after his.
+            let stamp = self.stamp().load(Ordering::Acquire);
+            if !stamp::is_locked(stamp) {
+                return stamp;
+            }
+            wait.pause();
+        }
     }
 
     /// Whether the access word is what it was, and so everything that was read since.
@@ -276,6 +310,14 @@ impl Accessed {
         // SeqCst: after whatever the caller relies on.
         let access = self.access().load(Ordering::SeqCst);
         access != SEALED && value_of(access) == value
+    }
+
+    /// The same of a row that does not exist, and nobody is just writing it who has not shown it; as far as one can tell
+    /// without the latch.
+    pub fn still_passes(&self, value: u32) -> bool {
+        // SeqCst: as above. He who has shown it is in the list; another finds nobody there and locks the stamp.
+        let unlocked = !stamp::is_locked(self.stamp().load(Ordering::SeqCst)) || self.newest().is_some();
+        unlocked && self.still(value)
     }
 
     /// Tries to latch the group; what it was before, or `None` if somebody else holds it.
@@ -411,6 +453,21 @@ impl Accessed {
         }
         if let Some(older) = RecordRef::from_link(older) {
             older.word(NEWER).store(newer, Ordering::Relaxed);
+        }
+    }
+
+    /// Marks everyone in the list who has seen the value of a writer, or what others have made of it, and tells `found`
+    /// of each: the writer aborts. Under the latch.
+    pub fn doom_followers(&self, writer: Accessor, mut found: impl FnMut(Id)) {
+        // Relaxed throughout: published by the latch's release.
+        let mut newer = RecordRef::from_link(writer.0.word(NEWER).load(Ordering::Relaxed)).map(Accessor);
+        while let Some(follower) = newer
+            && !follower.has(BLIND)
+        {
+            let who = follower.0.word(WHO);
+            who.store(who.load(Ordering::Relaxed) | DOOMED, Ordering::Relaxed);
+            found(follower.id());
+            newer = RecordRef::from_link(follower.0.word(NEWER).load(Ordering::Relaxed)).map(Accessor);
         }
     }
 

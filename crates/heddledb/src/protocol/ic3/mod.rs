@@ -11,10 +11,11 @@
 //!    reader on the last writer (PITFALLS I1);
 //! 4. publishes its rank and lets the latches go.
 //!
-//! Transactions commit in the order of their dependencies: each waits for those it depends on to end, aborts
-//! if it has read from one that aborted, and then installs what it wrote. So the order in which transactions
-//! commit is a serial order of all of them. One that commits has ended when everything is installed; it leaves
-//! the lists after that.
+//! Transactions commit in the order of their dependencies: each waits until those it depends on have decided to commit,
+//! or ended, aborts if it has read from one that aborted, locks what it writes, and decides; then it installs what it
+//! wrote. So the order of the decisions is a serial order of all transactions. What two of them install in one
+//! place is in that order too, because each lock is that of the one before until he has installed it. One that commits
+//! has ended when everything is installed; it leaves the lists after that.
 //!
 //! **In turn.** Where many execute the same piece at once and each enters what the others have read, most fail,
 //! and execute it again, and get into each other's way. So who has failed executes his piece again when he is
@@ -37,9 +38,16 @@
 //! latch and with the version that it saw; an insert, under the same latch, depends on those among them who
 //! run and have executed its rank. A bit may be that of an earlier transaction of the slot: then it makes
 //! this one wait for someone who is ahead of it anyhow, which can close no cycle, since it is at a rank that
-//! the other has passed. Splits and merges of gaps unite their bits (PITFALLS I11). Whoever fills a place where
-//! an absent record is already, say the placeholder of an insert that aborted, asks the gap too: the scanner
-//! may have looked before that was put there (found by the search).
+//! the other has passed. Splits and merges of gaps unite their bits (PITFALLS I11).
+//!
+//! A scan that passes a *placeholder*, the absent record of an insert that has not ended or has aborted, is in its list
+//! like a reader of any row. Whoever fills it asks the gap too: the scanner may have looked before it was put there
+//! (found by the search).
+//!
+//! A scan that passes a *deleted* row enters itself nowhere: it depends on who has deleted it, if he has not ended, and
+//! checks with the gap's latch in hand that the row is as absent as before. Whoever puts another there asks the gap: a
+//! piece under the latches of both, what is not tracked at the commit, with the record locked, if the gap has not
+//! changed. So either the scanner sees the row, or is seen. (A queue's readers pass all that was taken from it of late.)
 //!
 //! **Skipped pieces** (PITFALLS I2). A rank is published by a piece that has waited for it, and that includes
 //! all lower ranks. So a piece that was left out in between needs nothing of its own.
@@ -63,7 +71,7 @@ use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
-use crate::index::{Change, Fold, Gap, Seen};
+use crate::index::{Change, Fold, Gap, GapRef, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::procedure::{Plan, PlannedSite, PlannedType, Tracking};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
@@ -205,6 +213,16 @@ impl Fresh {
     }
 }
 
+/// A group of a deleted row that a scan of the piece has passed.
+#[derive(Clone, Copy)]
+struct Passed {
+    at: Accessed,
+    /// The value version.
+    value: u32,
+    /// Who shows the row as absent, if nobody has committed it so.
+    by: Option<Id>,
+}
+
 /// Where a piece stands.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -288,12 +306,18 @@ pub struct Local {
     gaps_before: usize,
     /// Transactions that a closure's inserts have met in gaps.
     met: Vec<Id>,
+    /// Gaps in which these put rows in the places of deleted ones; they are among `gaps` too.
+    filled: Vec<GapRef>,
 
     // Of the piece.
     items: Vec<Item>,
     /// Not among the items.
     fresh: Vec<Fresh>,
     piece_gaps: GapSet,
+    /// Deleted rows that its scans have passed.
+    passed: Vec<Passed>,
+    /// Gaps in which it puts rows in the places of deleted ones, and the sites that do; they are among `piece_gaps` too.
+    fills: Vec<(GapRef, u16)>,
     /// The look at the first group of what is read, and those at all of them if there are several.
     look: Option<Look>,
     looks: Vec<Look>,
@@ -301,6 +325,8 @@ pub struct Local {
     // Of the transaction's pieces so far.
     entered: Vec<Entered>,
     dependencies: Vec<Dependency>,
+    /// Some that are about to be put there.
+    before: Vec<Id>,
     images: Images,
     /// A piece has ended that accessed anything that is tracked, if only gaps.
     has_shown: bool,
@@ -369,6 +395,12 @@ impl Local {
         }
     }
 
+    /// Whether another has said that this one will abort, because it has read from him and he does.
+    #[inline(always)]
+    fn is_doomed(&self) -> bool {
+        self.running == Running::Pieces && self.shared.slots.is_doomed(self.id())
+    }
+
     /// The transaction cannot go on, whatever piece is executed again.
     fn doom(&mut self, conflict: Conflict) -> Conflict {
         self.doomed = true;
@@ -385,7 +417,10 @@ impl Local {
         groups: GroupSet,
     ) -> Result<Option<RecordData>, Conflict> {
         let first = groups.trailing_zeros() as usize;
-        let look = Accessed::new(record, first).look()?;
+        let mut look = Accessed::new(record, first).look()?;
+        if look.doomed {
+            look = self.look_after_withdrawal(Accessed::new(record, first))?;
+        }
         self.look = Some(look);
         if !groups.is_power_of_two() {
             return self.look_at_others(record, layout, groups);
@@ -396,6 +431,21 @@ impl Local {
                 RecordData::new(image, layout.groups[first].span.start.wrapping_neg())
             }
         }))
+    }
+
+    /// Looks again when he has withdrawn who shows a value and will abort: who took it would abort with him, and others
+    /// after that, as long as transactions come faster than they learn that they must abort.
+    #[cold]
+    fn look_after_withdrawal(&self, at: Accessed) -> Result<Look, Conflict> {
+        let mut wait = Wait::new();
+        loop {
+            let look = at.look()?;
+            // He may wait for a latch or a turn that we have.
+            if !look.doomed || wait.rounds() >= PAUSES {
+                return Ok(look);
+            }
+            wait.pause();
+        }
     }
 
     /// The same where there are several groups; the first was looked at.
@@ -442,7 +492,9 @@ impl Local {
         {
             let at = Accessed::new(record, groups.trailing_zeros() as usize);
             let stands = at.stands(&look);
-            if stands {
+            // Often it was read just now, by a scan or for another column.
+            let again = |item: &Item| item.at == at && item.reads && item.value == look.value();
+            if stands && !self.items.last().is_some_and(again) {
                 self.items.push(Item { value: look.value(), reads: true, ..Item::new(at, layout) });
             }
             return stands;
@@ -456,6 +508,30 @@ impl Local {
             self.items.push(Item { value: look.value(), reads: true, ..Item::new(at, layout) });
         }
         true
+    }
+
+    /// Notes for this piece that a scan has come to a row that does not exist, if that is still so.
+    #[cold]
+    fn pass(&mut self, record: RecordRef, layout: &'static Layout, groups: GroupSet) -> bool {
+        let one = groups.is_power_of_two();
+        let looks = if one { self.look.as_slice() } else { &self.looks };
+        // One group that says so is enough: whoever makes the row exist writes them all.
+        let Some((group, look)) = Groups(groups).zip(looks).find(|(_, look)| !look.present) else {
+            return false;
+        };
+        let at = Accessed::new(record, group);
+        let by = match look.source {
+            Source::Committed(stamp) if stamp::is_placeholder(stamp) => {
+                return self.looked(record, layout, groups);
+            }
+            Source::Committed(_) => None,
+            Source::Shown { by, .. } => Some(by.id()),
+        };
+        let stands = at.stands(look);
+        if stands {
+            self.passed.push(Passed { at, value: look.value(), by });
+        }
+        stands
     }
 
     // ---- Pieces -------------------------------------------------------------------------------------
@@ -481,13 +557,23 @@ impl Local {
         Ok(())
     }
 
+    /// Waits until everyone that this transaction depends on has decided to commit, or ended.
+    fn wait_for_decisions(&mut self) -> Result<(), Conflict> {
+        self.wait_for_all(|progress| !matches!(progress, Progress::Running(_)))
+    }
+
     /// Waits until everyone that this transaction depends on has ended.
     fn wait_for_ends(&mut self) -> Result<(), Conflict> {
+        self.wait_for_all(|progress| !matches!(progress, Progress::Running(_) | Progress::Decided))
+    }
+
+    /// Waits until everyone that this transaction depends on is so far that it does not come back to them.
+    fn wait_for_all(&mut self, there: impl Fn(Progress) -> bool) -> Result<(), Conflict> {
         if planted(Mutant::Ic3CommitOrderIgnored) {
             return Ok(());
         }
         while let Some(Dependency { id, .. }) = self.dependencies.last().copied() {
-            let how = self.wait_for(id, |_, progress| !matches!(progress, Progress::Running(_)))?;
+            let how = self.wait_for(id, |_, progress| there(progress))?;
             self.ended(self.dependencies.len() - 1, how)?;
         }
         Ok(())
@@ -507,9 +593,9 @@ impl Local {
                 let mut watch = Watch::default();
                 wait_until(self.suspender.as_ref(), || {
                     progress = self.shared.slots.progress(id);
-                    there(self, progress) || watch.goes_on(self, id)
+                    there(self, progress) || self.is_doomed() || watch.goes_on(self, id)
                 });
-                return Ok(progress);
+                return if there(self, progress) { Ok(progress) } else { Err(self.doom(Conflict::Cascade)) };
             }
         };
         self.wait_not_for_ever(patience_ns, id, there)
@@ -542,7 +628,7 @@ impl Local {
         }
     }
 
-    /// A transaction that this one depends on has ended.
+    /// A transaction that this one depends on has decided, or ended.
     #[inline]
     fn ended(&mut self, at: usize, how: Progress) -> Result<(), Conflict> {
         let dependency = self.dependencies.swap_remove(at);
@@ -566,7 +652,10 @@ impl Local {
         let turn = &self.shared.turns[at];
         loop {
             // Relaxed: only whose turn it is depends on it, nothing else is published here.
-            wait_until(self.suspender.as_ref(), || turn.load(Ordering::Relaxed) == 0);
+            wait_until(self.suspender.as_ref(), || turn.load(Ordering::Relaxed) == 0 || self.is_doomed());
+            if self.is_doomed() {
+                return Err(self.doom(Conflict::Cascade));
+            }
             if turn.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 break;
             }
@@ -611,6 +700,9 @@ impl Local {
     fn begin_piece(&mut self, site: PlannedSite, writes: &mut WriteSet) -> Result<(), Conflict> {
         phase(Phase::Commit);
         self.end_piece(writes)?;
+        if self.is_doomed() {
+            return Err(self.doom(Conflict::Cascade));
+        }
         phase(Phase::Body);
         let place = Place { piece: site.piece, rank: site.rank };
         self.piece = Some(place);
@@ -621,10 +713,16 @@ impl Local {
         Ok(())
     }
 
+    /// Whether the piece that runs has accessed nothing that is tracked.
+    #[inline(always)]
+    fn is_idle(&self) -> bool {
+        self.items.is_empty() && self.fresh.is_empty() && self.piece_gaps.is_empty()
+    }
+
     /// Ends the piece that runs: steps 1 to 4 of the module's header.
     fn end_piece(&mut self, writes: &mut WriteSet) -> Result<(), Conflict> {
         let Some(place) = self.piece else { return Ok(()) };
-        if self.items.is_empty() && self.fresh.is_empty() && self.piece_gaps.is_empty() {
+        if self.is_idle() {
             self.leave_turn();
             return Ok(());
         }
@@ -657,7 +755,29 @@ impl Local {
                 stamp.store(stamp.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
             }
         }
+        if !self.passed.is_empty() {
+            // After the bits, before the look: see `Protocol::commit`.
+            fence(Ordering::SeqCst);
+            let stands = |passed: &Passed| passed.at.still_passes(passed.value);
+            if !self.passed.iter().all(stands) && !planted(Mutant::Ic3PassedNotChecked) {
+                self.unlatch_gaps(gaps);
+                self.unlatch_items(self.items.len());
+                self.unlatch_fresh(self.fresh.len());
+                return Err(Conflict::ReadChanged);
+            }
+        }
         let alone = self.dependencies.len();
+        for at in 0..self.passed.len() {
+            if let Some(id) = self.passed[at].by
+                && !planted(Mutant::Ic3DeletionNotFollowed)
+            {
+                self.depend(id, true);
+            }
+        }
+        for at in 0..self.fills.len() {
+            let (gap, site) = self.fills[at];
+            self.come_after_scanners(&gap, site);
+        }
         let (mut items, mut fresh) = (std::mem::take(&mut self.items), std::mem::take(&mut self.fresh));
         for item in &items {
             if !item.double {
@@ -687,8 +807,50 @@ impl Local {
         fresh.clear();
         (self.items, self.fresh) = (items, fresh);
         self.piece_gaps.clear();
+        self.passed.clear();
+        self.fills.clear();
         self.leave_turn();
         Ok(())
+    }
+
+    /// Of the scanners of a gap, those who run: tells `found` of all but this one, and returns their bits.
+    fn scanners(&self, gap: &Gap, mut found: impl FnMut(Id, Executed)) -> u64 {
+        // Relaxed: under the latch, or after a fence.
+        let scanners = gap.stamp().load(Ordering::Relaxed);
+        let mut running = 0;
+        for bit in (0..64).filter(|bit| scanners & (1 << bit) != 0) {
+            for slot in (bit..self.shared.slots.len()).step_by(64) {
+                let Some((id, executed)) = self.shared.slots.running(slot) else { continue };
+                running |= 1 << bit;
+                if slot != self.worker && !planted(Mutant::Ic3InsertIgnoresScanners) {
+                    found(id, executed);
+                }
+            }
+        }
+        running
+    }
+
+    /// Notes whom an insert that is not tracked meets in a gap; returns their bits. It takes effect at the commit: then no
+    /// scanner may run. What a call inserts so, nobody scans tracked under its own plan, but maybe under a neighbouring
+    /// one.
+    fn meet_scanners(&mut self, gap: &Gap) -> u64 {
+        let mut met = std::mem::take(&mut self.met);
+        let running = self.scanners(gap, |id, _| met.push(id));
+        self.met = met;
+        running
+    }
+
+    /// What a site inserts comes after those who have scanned the gap. Returns the bits of those who run.
+    fn come_after_scanners(&mut self, gap: &Gap, site: u16) -> u64 {
+        let mut before = std::mem::take(&mut self.before);
+        let running = self.scanners(gap, |id, executed| {
+            if self.is_free() || self.may_come_before(id, executed, site) {
+                before.push(id);
+            }
+        });
+        before.drain(..).for_each(|id| self.depend(id, false));
+        self.before = before;
+        running
     }
 
     /// Latches all that the piece accessed, and checks that it is what it was.
@@ -791,7 +953,9 @@ impl Local {
 
     /// Whether what the piece has read, entered nowhere yet, is still so.
     fn piece_stands(&self) -> Result<(), Conflict> {
-        if self.items.iter().any(|item| item.reads && !item.at.still(item.value)) {
+        if self.items.iter().any(|item| item.reads && !item.at.still(item.value))
+            || self.passed.iter().any(|passed| !passed.at.still(passed.value))
+        {
             return Err(Conflict::ReadChanged);
         }
         self.piece_gaps.validate()
@@ -875,7 +1039,7 @@ impl Local {
             older = accessor.older();
         }
         let span = layout.groups[at.group as usize].span;
-        let doing = write.map_or(Doing::Reads, |write| Doing::Writes { present: write.present });
+        let doing = write.map_or(Doing::Reads, |write| Doing::Writes { present: write.present, blind });
         let shows = write.filter(|write| write.present);
         let words = if shows.is_some() { span.len() } else { 0 };
         let block = self.images.take(ACCESSOR_WORDS + words, &self.shared.chunks);
@@ -909,7 +1073,7 @@ impl Local {
     #[inline]
     fn enter_fresh(&mut self, fresh: Fresh, writes: &mut WriteSet) {
         let Fresh { record, layout, write } = fresh;
-        let doing = Doing::Writes { present: writes.writes()[write as usize].present };
+        let doing = Doing::Writes { present: writes.writes()[write as usize].present, blind: true };
         let base = data_base::<Ic3>(layout);
         writes.show_in_place(write as usize, base);
         let mut block = self.images.take(layout.groups.len() * ACCESSOR_WORDS, &self.shared.chunks);
@@ -926,51 +1090,65 @@ impl Local {
 
     /// Locks the stamps of all groups that are written. Returns the latest time among them.
     fn lock(&mut self, writes: &WriteSet) -> Result<u64, Conflict> {
-        // Whoever comes here waits for nobody any more, so those who wait for him with a latch in hand,
-        // in one order, wait in no circle. What was written first comes last, and is unlatched first: mostly
-        // it is what the most others write.
-        self.order.clear();
+        // Whoever comes here waits for nobody any more but for those who do not either, so those who wait for him with
+        // a latch in hand, in one order, wait in no circle. What was written first comes last, and is unlatched
+        // first: mostly it is what the most others write.
         self.shown_locked = true;
         let mut newest = 0;
-        for (number, write) in writes.writes().iter().enumerate() {
+        for write in writes.writes() {
             for group in Groups(write.exposed) {
-                // Relaxed, a plain store: whoever is older in the list has ended, and as long as our accessor
-                // is there nobody else writes the stamp. The fence of `commit_epoch` orders it as it does locks.
+                // Relaxed, a plain store: whoever is older in the list has ended or has the lock, and as long as our
+                // accessor is there nobody else takes it. The fence of `commit_epoch` orders it as it does locks.
                 let at = Accessed::new(write.record, group);
-                let stamp = at.stamp().load(Ordering::Relaxed);
+                let mut stamp = at.stamp().load(Ordering::Relaxed);
+                if stamp::is_locked(stamp) && !planted(Mutant::Ic3LockTakenEarly) {
+                    stamp = at.wait_for_install();
+                }
                 at.stamp().store(stamp | stamp::LOCK, Ordering::Relaxed);
                 newest = newest.max(stamp::time(stamp));
             }
+        }
+        for write in writes.writes().iter().rev() {
             for group in Groups(write.groups & !write.exposed) {
-                self.order.push((number as u32, group as u8));
+                let at = Accessed::new(write.record, group);
+                match Self::lock_one(at, write.was_present, false) {
+                    Ok(lock) => self.locks.push(lock),
+                    Err(Conflict::Locked) => {
+                        self.unlock();
+                        self.lock_with_patience(writes)?;
+                        return Ok(newest.max(self.newest_lock()));
+                    }
+                    Err(conflict) => return Err(conflict),
+                }
             }
         }
-        self.order.reverse();
-        let mut sorted = false;
-        let mut next = 0;
-        while next < self.order.len() {
-            let (number, group) = self.order[next];
+        Ok(newest.max(self.newest_lock()))
+    }
+
+    /// The latest time under the locks of what was not shown.
+    fn newest_lock(&self) -> u64 {
+        self.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0)
+    }
+
+    /// Locks what was not shown: in one order with the others, and so for as long as it takes.
+    #[cold]
+    fn lock_with_patience(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
+        self.order.clear();
+        for (number, write) in writes.writes().iter().enumerate() {
+            self.order
+                .extend(Groups(write.groups & !write.exposed).map(|group| (number as u32, group as u8)));
+        }
+        let place = |&(number, group): &(u32, u8)| {
+            let write = &writes.writes()[number as usize];
+            (write.relation, writes.key(write), group)
+        };
+        self.order.sort_unstable_by(|one, other| place(other).cmp(&place(one)));
+        for &(number, group) in &self.order {
             let write = &writes.writes()[number as usize];
             let at = Accessed { record: write.record, group };
-            match Self::lock_one(at, write.was_present, sorted) {
-                Ok(lock) => {
-                    self.locks.push(lock);
-                    next += 1;
-                }
-                Err(Conflict::Locked) if !sorted => {
-                    // In one order with the others, and then for as long as it takes.
-                    self.unlock();
-                    let place = |&(number, group): &(u32, u8)| {
-                        let write = &writes.writes()[number as usize];
-                        (write.relation, writes.key(write), group)
-                    };
-                    self.order.sort_unstable_by(|one, other| place(other).cmp(&place(one)));
-                    (sorted, next) = (true, 0);
-                }
-                Err(conflict) => return Err(conflict),
-            }
+            self.locks.push(Self::lock_one(at, write.was_present, true)?);
         }
-        Ok(self.locks.iter().fold(newest, |newest, lock| newest.max(stamp::time(lock.stamp))))
+        Ok(())
     }
 
     /// Latches a group that nobody accesses and locks its stamp.
@@ -1029,8 +1207,10 @@ impl Local {
         while let Some(Entered { at, accessor }) = self.entered.pop() {
             // Sealed: then another took us out of the list.
             let Ok(access) = at.latch() else { continue };
-            if committed && accessor.writes() {
-                at.withdraw_older(accessor);
+            match accessor.writes() {
+                true if committed => at.withdraw_older(accessor),
+                true => at.doom_followers(accessor, |id| self.shared.slots.doom(id)),
+                false => {}
             }
             at.withdraw(accessor);
             let other_value = !committed && accessor.writes() && !planted(Mutant::Ic3WithdrawalKeepsVersion);
@@ -1052,7 +1232,20 @@ impl Local {
 
     /// Whether everyone whom a closure's inserts met in gaps has ended.
     fn met_have_ended(&self) -> bool {
-        self.met.iter().all(|id| !matches!(self.shared.slots.progress(*id), Progress::Running(_)))
+        let runs =
+            |id: &Id| matches!(self.shared.slots.progress(*id), Progress::Running(_) | Progress::Decided);
+        !self.met.iter().any(runs)
+    }
+
+    /// Whether nobody who runs has scanned a gap in which a closure puts a row in a deleted one's place. With the records locked: a scanner
+    /// leaves his bit, then looks for the lock.
+    fn filled_unseen(&self) -> bool {
+        fence(Ordering::SeqCst);
+        let mut unseen = true;
+        for gap in &self.filled {
+            self.scanners(gap, |_, _| unseen = false);
+        }
+        unseen
     }
 
     /// A time of no earlier epoch than anything read.
@@ -1115,13 +1308,17 @@ impl Protocol for Ic3 {
             reads_before: 0,
             gaps_before: 0,
             met: Vec::new(),
+            filled: Vec::new(),
             items: Vec::new(),
             fresh: Vec::new(),
             piece_gaps: GapSet::default(),
+            passed: Vec::new(),
+            fills: Vec::new(),
             look: None,
             looks: Vec::new(),
             entered: Vec::new(),
             dependencies: Vec::new(),
+            before: Vec::new(),
             images: Images::default(),
             has_shown: false,
             shown_locked: false,
@@ -1142,9 +1339,12 @@ impl Protocol for Ic3 {
         local.reads.clear();
         local.gaps.clear();
         local.met.clear();
+        local.filled.clear();
         local.items.clear();
         local.fresh.clear();
         local.piece_gaps.clear();
+        local.passed.clear();
+        local.fills.clear();
         local.dependencies.clear();
         local.images.clear();
         local.locks.clear();
@@ -1196,6 +1396,17 @@ impl Protocol for Ic3 {
         local.wish.take()
     }
 
+    #[inline(always)]
+    fn stays(local: &mut Local, site: u16) -> Option<bool> {
+        let site = local.planned(site)?;
+        // What is not tracked may stand in any piece that has shown nothing and will not.
+        let stays = local.piece?.piece == site.piece || (!site.tracked && local.is_idle());
+        (stays && !local.has_failed && !local.is_free()).then(|| {
+            local.tracked = site.tracked;
+            site.remembered
+        })
+    }
+
     #[inline]
     fn arrive(local: &mut Local, writes: &mut WriteSet, site: u16) -> Result<Arrived, Conflict> {
         let Some(site) = local.planned(site) else {
@@ -1241,6 +1452,8 @@ impl Protocol for Ic3 {
         local.items.clear();
         local.fresh.clear();
         local.piece_gaps.clear();
+        local.passed.clear();
+        local.fills.clear();
         local.reads.truncate(local.reads_before);
         local.gaps.truncate(local.gaps_before);
         true
@@ -1257,7 +1470,7 @@ impl Protocol for Ic3 {
         record: RecordRef,
         layout: &'static Layout,
         groups: GroupSet,
-        _: Intent,
+        intent: Intent,
         mut copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
         loop {
@@ -1269,7 +1482,9 @@ impl Protocol for Ic3 {
             };
             // In one place for both: it is a large part of the caller.
             let value = present.map(&mut copy);
-            let stands = if local.tracked {
+            let stands = if local.tracked && intent == Intent::Scan && value.is_none() {
+                local.pass(record, layout, groups)
+            } else if local.tracked {
                 local.looked(record, layout, groups)
             } else {
                 local.reads.stand(record, first)
@@ -1338,34 +1553,41 @@ impl Protocol for Ic3 {
         local.gaps.follow(change);
     }
 
-    fn joins(local: &mut Local, gap: &Gap, latched: bool) {
-        // Relaxed: under the latch; or else who is meant set his bit before the absent record that we found
-        // was put there.
-        let scanners = gap.stamp().load(Ordering::Relaxed);
-        if scanners == 0 {
+    fn joins(local: &mut Local, gap: &Gap) {
+        // Relaxed throughout: under the latch.
+        if gap.stamp().load(Ordering::Relaxed) == 0 {
             return;
         }
-        let slots = local.shared.slots.len();
-        let mut running = 0;
-        for bit in (0..64).filter(|bit| scanners & (1 << bit) != 0) {
-            for slot in (bit..slots).step_by(64) {
-                let Some((id, executed)) = local.shared.slots.running(slot) else { continue };
-                running |= 1 << bit;
-                if slot == local.worker || planted(Mutant::Ic3InsertIgnoresScanners) {
-                    continue;
-                }
-                // What is not tracked takes effect at the commit: then no scanner may run. What a call inserts so,
-                // nobody scans tracked under its own plan, but maybe under a neighbouring one.
-                if !local.tracked {
-                    local.met.push(id);
-                } else if local.is_free() || local.may_come_before(id, executed) {
-                    local.depend(id, false);
-                }
+        let running = match local.tracked {
+            true => local.come_after_scanners(gap, local.site),
+            false => local.meet_scanners(gap),
+        };
+        // Whoever sets his bit later does so at a version that this insert is about to end.
+        gap.stamp().store(running, Ordering::Relaxed);
+    }
+
+    fn fills(local: &mut Local, record: RecordRef, seen: Seen) {
+        // If it becomes one, or ceases to be, what was read of it does not stand.
+        let is_placeholder = match local.look {
+            Some(look) if local.tracked => match look.source {
+                Source::Committed(stamp) => stamp::is_placeholder(stamp),
+                Source::Shown { .. } => false,
+            },
+            _ => stamp::is_placeholder(Accessed::new(record, 0).stamp().load(Ordering::Relaxed)),
+        };
+        match (is_placeholder, local.tracked) {
+            // Who is meant set his bit before the placeholder was put there.
+            (true, true) => _ = local.come_after_scanners(&seen.gap, local.site),
+            (true, false) => _ = local.meet_scanners(&seen.gap),
+            _ if planted(Mutant::Ic3DeletedFilledUnseen) => {}
+            (false, true) => {
+                local.piece_gaps.push(seen);
+                local.fills.push((seen.gap, local.site));
             }
-        }
-        if latched {
-            // Whoever sets his bit later does so at a version that this insert is about to end.
-            gap.stamp().store(running, Ordering::Relaxed);
+            (false, false) => {
+                local.gaps.push(seen);
+                local.filled.push(seen.gap);
+            }
         }
     }
 
@@ -1378,7 +1600,7 @@ impl Protocol for Ic3 {
     #[inline]
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
-        local.wait_for_ends()?;
+        local.wait_for_decisions()?;
         work(Work::Checks(local.reads.len() + writes.writes().len()));
         if writes.is_empty() {
             fence(Ordering::Acquire);
@@ -1394,7 +1616,7 @@ impl Protocol for Ic3 {
         let epoch = env.commit_epoch();
         // Before the reads are validated: one who ends after that may have changed what was read, and has not seen
         // what this one inserts (found by the search: ic3/84715).
-        if !local.met_have_ended() {
+        if !local.met_have_ended() || !local.filled_unseen() {
             return Err(local.doom(Conflict::Accessed));
         }
         let own = |record, group| writes.covers(record, group);
@@ -1408,6 +1630,9 @@ impl Protocol for Ic3 {
         }
         local.last = time;
         decided(time);
+        if local.running == Running::Pieces {
+            local.shared.slots.decide(local.id());
+        }
 
         // Release fence, then relaxed data stores: a reader that copied one of them also finds the lock bit or
         // a newer stamp when it checks.
@@ -1433,14 +1658,14 @@ impl Protocol for Ic3 {
         Ok(time)
     }
 
-    fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
+    fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
         local.take_fresh_as_others();
         // It waits for others to end, and the piece that runs will not be entered.
         local.leave_turn();
         // What the piece that runs has read is still so, and what it was read from commits.
         local.piece_stands()?;
         fence(Ordering::SeqCst);
-        local.reads.validate(|_, _| false).map_err(|conflict| local.doom(conflict))?;
+        local.reads.validate(|_, _| false).map_err(|conflict| local.failed(conflict, env.clock))?;
         local.gaps.validate().map_err(|conflict| local.doom(conflict))?;
         let mut last_writers: Vec<Id> = Vec::new();
         for item in local.items.iter().filter(|item| item.reads) {
@@ -1456,6 +1681,7 @@ impl Protocol for Ic3 {
                 last_writers.push(id);
             }
         }
+        last_writers.extend(local.passed.iter().filter_map(|passed| passed.by));
         last_writers.into_iter().for_each(|id| local.depend(id, true));
         local.wait_for_ends()?;
         // What they have committed may be what an untracked access did not find, or what the piece that runs was too
@@ -1464,7 +1690,7 @@ impl Protocol for Ic3 {
             local.piece_stands()?;
         }
         fence(Ordering::SeqCst);
-        local.reads.validate(|_, _| false).map_err(|conflict| local.doom(conflict))?;
+        local.reads.validate(|_, _| false).map_err(|conflict| local.failed(conflict, env.clock))?;
         local.gaps.validate().map_err(|conflict| local.doom(conflict))
     }
 

@@ -5,20 +5,26 @@
 //! ended (PITFALLS X3).
 //!
 //! ```text
-//!   status   63 ........ 16   15 ....... 2   1      0
-//!            generation       rank done      lane   ended
+//!   status   63 ........ 17   16        15 ....... 2   1      0
+//!            generation       decided   rank done      lane   ended
 //! ```
 //!
 //! The *lane* says which plan's ranks these are; it changes with each change of the plan ([`super::transition`]).
 //!
 //! The rank is that of the last piece *executed*: never of the next, and never "all", because a transaction
-//! whose own pieces are done may still depend on one that is not (PITFALLS I3). So an ended transaction
-//! alone counts as having passed every rank.
+//! whose own pieces are done may still depend on one that is not (PITFALLS I3). So only who has *decided* to commit, or
+//! has ended, counts as having passed every rank: all that he depended on have decided before.
+//!
+//! **Decided.** He has the locks of all that he writes and will commit: those who depend on him need not wait until
+//! everything is installed.
 //!
 //! **Aborted or committed.** Of its last 64 generations a slot keeps how they ended, a bit each. Who waits for an
 //! older one cannot know any more how that ended and takes it for aborted, which costs an abort at most. (One
 //! generation alone would not do: where transactions abort, those who come late to look would abort too, and
 //! take others along.)
+//!
+//! **Doomed.** Who aborts tells those who have read from him, as far as he can find them, that they will abort too, so
+//! that they need not learn it from each other one after the other. They still find out without that.
 
 use crate::sync::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -91,6 +97,8 @@ impl fmt::Debug for Executed {
 pub(super) enum Progress {
     /// It runs.
     Running(Executed),
+    /// It commits: it has locked all that it writes, and is about to install it.
+    Decided,
     /// It has committed.
     Committed,
     /// It has aborted, or nobody knows any more.
@@ -106,13 +114,16 @@ struct Slot {
     aborted: AtomicU64,
     /// The type of the present generation; written before the status that begins it.
     of_type: AtomicU64,
+    /// The last generation that is known to abort because another has; written by that one.
+    doomed: AtomicU64,
 }
 
 /// Generations whose end is known.
 const KNOWN: u64 = 64;
 
 const ENDED: u64 = 1;
-const GENERATION: u32 = 16;
+const DECIDED: u64 = 1 << 16;
+const GENERATION: u32 = 17;
 
 /// The slots of all workers.
 #[derive(Debug)]
@@ -120,8 +131,12 @@ pub(super) struct Slots(Box<[CachePadded<Slot>]>);
 
 impl Slots {
     pub fn new(slots: usize) -> Self {
-        let slot =
-            || Slot { status: AtomicU64::new(ENDED), aborted: AtomicU64::new(0), of_type: AtomicU64::new(0) };
+        let slot = || Slot {
+            status: AtomicU64::new(ENDED),
+            aborted: AtomicU64::new(0),
+            of_type: AtomicU64::new(0),
+            doomed: AtomicU64::new(0),
+        };
         Self((0..slots).map(|_| CachePadded::new(slot())).collect())
     }
 
@@ -142,6 +157,12 @@ impl Slots {
         self.0[id.slot()].status.store(status, Ordering::Release);
     }
 
+    /// It will commit. Release: who sees it sees the locks of all that it writes, or what it has installed.
+    pub fn decide(&self, id: Id) {
+        let status = &self.0[id.slot()].status;
+        status.store(status.load(Ordering::Relaxed) | DECIDED, Ordering::Release);
+    }
+
     /// It has ended: everything is installed, or it is out of all lists.
     pub fn end(&self, id: Id, committed: bool) {
         let slot = &self.0[id.slot()];
@@ -155,6 +176,19 @@ impl Slots {
         slot.status.store(id.generation() << GENERATION | ENDED, Ordering::Release);
     }
 
+    /// It will abort, because one that it has read from does.
+    #[cold]
+    pub fn doom(&self, id: Id) {
+        // Relaxed: a hint. At most, so that a generation that has ended does not hide the present one.
+        self.0[id.slot()].doomed.fetch_max(id.generation(), Ordering::Relaxed);
+    }
+
+    /// Whether somebody has said that it will abort.
+    #[inline(always)]
+    pub fn is_doomed(&self, id: Id) -> bool {
+        self.0[id.slot()].doomed.load(Ordering::Relaxed) == id.generation()
+    }
+
     /// How far a transaction is.
     #[inline]
     pub fn progress(&self, id: Id) -> Progress {
@@ -162,7 +196,11 @@ impl Slots {
         // Acquire: pairs with the stores above.
         let status = slot.status.load(Ordering::Acquire);
         if status >> GENERATION == id.generation() && status & ENDED == 0 {
-            return Progress::Running(Executed::of(status));
+            return if status & DECIDED == 0 {
+                Progress::Running(Executed::of(status))
+            } else {
+                Progress::Decided
+            };
         }
         // Acquire, then the status again: had we read the bit of a generation that has taken this one's place,
         // we would see that it has begun.
@@ -191,6 +229,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_last_that_is_doomed_is_known() {
+        let slots = Slots::new(1);
+        let id = |generation| Id::new(0, generation);
+        slots.doom(id(5));
+        slots.doom(id(3));
+        assert!(slots.is_doomed(id(5)), "what is told late of one that has ended hides nothing");
+        assert!(!slots.is_doomed(id(6)));
+    }
+
+    #[test]
     fn outcomes_are_known_for_a_while() {
         let slots = Slots::new(2);
         let id = |generation| Id::new(1, generation);
@@ -201,6 +249,8 @@ mod tests {
         assert_eq!(slots.progress(id(1)), Progress::Running(executed));
         assert_eq!(slots.running(1), Some((id(1), executed)));
         assert_eq!((executed.rank(), executed.lane()), (3, 1));
+        slots.decide(id(1));
+        assert_eq!((slots.progress(id(1)), slots.running(1)), (Progress::Decided, Some((id(1), executed))));
         slots.end(id(1), true);
         assert_eq!((slots.progress(id(1)), slots.running(1)), (Progress::Committed, None));
         for generation in 2..200 {

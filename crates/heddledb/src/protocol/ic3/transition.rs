@@ -72,9 +72,9 @@ impl Local {
         piece.map_or(place.rank, |piece| piece.rank_after)
     }
 
-    /// Whether another may have executed what the site where we are has a C-edge with.
-    pub(super) fn may_come_before(&self, id: Id, executed: Executed) -> bool {
-        let Some((place, site)) = self.piece.zip(self.planned(self.site)) else { return true };
+    /// Whether another may have executed what a site of the piece has a C-edge with.
+    pub(super) fn may_come_before(&self, id: Id, executed: Executed, site: u16) -> bool {
+        let Some((place, site)) = self.piece.zip(self.planned(site)) else { return true };
         match self.is_transitional {
             true => executed.rank() >= site.own_ranks[usize::from(executed.lane() != self.lane)],
             false => self.is_past(id, executed, place),
@@ -89,16 +89,16 @@ impl Local {
         let behind = |executed: Executed| {
             executed.rank() < if executed.lane() == self.lane { place.rank } else { after }
         };
+        let runs_behind = |id: &Id| matches!(self.shared.slots.progress(*id), Progress::Running(executed) if behind(executed));
+        if let Some(id) = self.passed.iter().filter_map(|passed| passed.by).find(runs_behind) {
+            return Some(id);
+        }
         for item in self.items.iter().filter(|item| !item.double) {
             let mut older = item.at.newest();
             while let Some(accessor) = older {
                 let id = accessor.id();
                 let comes_first = item.writes || accessor.writes();
-                if comes_first
-                    && id != self.id()
-                    && let Progress::Running(executed) = self.shared.slots.progress(id)
-                    && behind(executed)
-                {
+                if comes_first && id != self.id() && runs_behind(&id) {
                     return Some(id);
                 }
                 if accessor.writes() {
