@@ -17,6 +17,10 @@
 //! place is in that order too, because each lock is that of the one before until he has installed it. One that commits
 //! has ended when everything is installed; it leaves the lists after that.
 //!
+//! **Cascades.** What aborted is found in its slot, by those who depend on it. Who aborts also marks those who have read from
+//! him, in the lists and in their slots, and nobody reads from them any more; else transactions would join his victims
+//! faster than these learn of it, one from the other.
+//!
 //! **In turn.** Where many execute the same piece at once and each enters what the others have read, most fail,
 //! and execute it again, and get into each other's way. So who has failed executes his piece again when he is
 //! next: one at a time, at each rank. Who has the turn waits for nobody any more: he has waited for his rank
@@ -54,7 +58,7 @@
 //!
 //! **Where we leave the paper.** Ranks instead of C-edge tables at run time; values in accessors; dependencies
 //! on all readers since the last writer; the kind of a dependency decides whether its abort is ours (I8);
-//! what aborted is found in the slot and not announced to each victim; a failed piece runs again by
+//! a commit waits for decisions, and deleted rows are passed; a failed piece runs again by
 //! executing the body again with the answers that it got before (`db::recall`). Tests: the mutants `Ic3*`.
 //!
 //! Strictly serializable: the commit order is one of real time.
