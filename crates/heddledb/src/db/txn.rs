@@ -138,6 +138,7 @@ pub struct Txn<P: Protocol> {
     pub(super) gate: bool,
     /// It has the turn of those who run alone.
     turn: bool,
+    /// What holds the procedure that runs to what it declares.
     pub(super) held: Held,
 }
 

@@ -163,6 +163,11 @@ impl Accessor {
         RecordRef::from_link(self.0.word(OLDER).load(Ordering::Relaxed)).map(Self)
     }
 
+    /// The next newer one. Under the latch.
+    fn newer(self) -> Option<Self> {
+        RecordRef::from_link(self.0.word(NEWER).load(Ordering::Relaxed)).map(Self)
+    }
+
     /// Whether a later writer took it out of the list. Under the latch.
     fn is_out(self) -> bool {
         self.0.word(WHO).load(Ordering::Relaxed) == 0
@@ -460,14 +465,14 @@ impl Accessed {
     /// of each: the writer aborts. Under the latch.
     pub fn doom_followers(&self, writer: Accessor, mut found: impl FnMut(Id)) {
         // Relaxed throughout: published by the latch's release.
-        let mut newer = RecordRef::from_link(writer.0.word(NEWER).load(Ordering::Relaxed)).map(Accessor);
+        let mut newer = writer.newer();
         while let Some(follower) = newer
             && !follower.has(BLIND)
         {
             let who = follower.0.word(WHO);
             who.store(who.load(Ordering::Relaxed) | DOOMED, Ordering::Relaxed);
             found(follower.id());
-            newer = RecordRef::from_link(follower.0.word(NEWER).load(Ordering::Relaxed)).map(Accessor);
+            newer = follower.newer();
         }
     }
 

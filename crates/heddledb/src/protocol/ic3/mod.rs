@@ -568,7 +568,7 @@ impl Local {
 
     /// Waits until everyone that this transaction depends on has ended.
     fn wait_for_ends(&mut self) -> Result<(), Conflict> {
-        self.wait_for_all(|progress| !matches!(progress, Progress::Running(_) | Progress::Decided))
+        self.wait_for_all(Progress::has_ended)
     }
 
     /// Waits until everyone that this transaction depends on is so far that it does not come back to them.
@@ -737,8 +737,7 @@ impl Local {
         let gaps = match self.latch_gaps() {
             Ok(gaps) => gaps,
             Err(conflict) => {
-                self.unlatch_items(self.items.len());
-                self.unlatch_fresh(self.fresh.len());
+                self.unlatch_all(0);
                 return Err(conflict);
             }
         };
@@ -746,9 +745,7 @@ impl Local {
         if self.is_transitional
             && let Some(id) = self.ahead_of_us(place)
         {
-            self.unlatch_gaps(gaps);
-            self.unlatch_items(self.items.len());
-            self.unlatch_fresh(self.fresh.len());
+            self.unlatch_all(gaps);
             return Err(self.give_way(id));
         }
         let bit = 1 << (self.worker % 64);
@@ -760,13 +757,11 @@ impl Local {
             }
         }
         if !self.passed.is_empty() {
-            // After the bits, before the look: see `Protocol::commit`.
+            // After the bits, before the look: see `filled_unseen`.
             fence(Ordering::SeqCst);
             let stands = |passed: &Passed| passed.at.still_passes(passed.value);
             if !self.passed.iter().all(stands) && !planted(Mutant::Ic3PassedNotChecked) {
-                self.unlatch_gaps(gaps);
-                self.unlatch_items(self.items.len());
-                self.unlatch_fresh(self.fresh.len());
+                self.unlatch_all(gaps);
                 return Err(Conflict::ReadChanged);
             }
         }
@@ -782,7 +777,7 @@ impl Local {
             let (gap, site) = self.fills[at];
             self.come_after_scanners(&gap, site);
         }
-        let (mut items, mut fresh) = (std::mem::take(&mut self.items), std::mem::take(&mut self.fresh));
+        let (items, fresh) = (std::mem::take(&mut self.items), std::mem::take(&mut self.fresh));
         for item in &items {
             if !item.double {
                 self.enter(item, writes);
@@ -807,14 +802,20 @@ impl Local {
                 at.unlatch(0, true);
             }
         }
-        items.clear();
-        fresh.clear();
         (self.items, self.fresh) = (items, fresh);
+        self.forget_piece();
+        self.leave_turn();
+        Ok(())
+    }
+
+    /// Forgets what the piece that runs has accessed.
+    #[inline]
+    fn forget_piece(&mut self) {
+        self.items.clear();
+        self.fresh.clear();
         self.piece_gaps.clear();
         self.passed.clear();
         self.fills.clear();
-        self.leave_turn();
-        Ok(())
     }
 
     /// Of the scanners of a gap, those who run: tells `found` of all but this one, and returns their bits.
@@ -1016,6 +1017,13 @@ impl Local {
         Ok(looks)
     }
 
+    /// Lets go of all that the piece has latched, unchanged; of its gaps, the first `gaps`.
+    fn unlatch_all(&mut self, gaps: usize) {
+        self.unlatch_gaps(gaps);
+        self.unlatch_items(self.items.len());
+        self.unlatch_fresh(self.fresh.len());
+    }
+
     fn unlatch_gaps(&self, latched: usize) {
         for seen in &self.piece_gaps.looks()[..latched] {
             seen.gap.unlatch(seen.version);
@@ -1112,26 +1120,26 @@ impl Local {
                 newest = newest.max(stamp::time(stamp));
             }
         }
+        match self.lock_others(writes) {
+            Err(Conflict::Locked) => {
+                self.unlock();
+                self.lock_with_patience(writes)
+            }
+            outcome => outcome,
+        }?;
+        Ok(self.locks.iter().fold(newest, |newest, lock| newest.max(stamp::time(lock.stamp))))
+    }
+
+    /// Locks what was not shown, as long as nobody is in the way.
+    #[inline]
+    fn lock_others(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
         for write in writes.writes().iter().rev() {
             for group in Groups(write.groups & !write.exposed) {
                 let at = Accessed::new(write.record, group);
-                match Self::lock_one(at, write.was_present, false) {
-                    Ok(lock) => self.locks.push(lock),
-                    Err(Conflict::Locked) => {
-                        self.unlock();
-                        self.lock_with_patience(writes)?;
-                        return Ok(newest.max(self.newest_lock()));
-                    }
-                    Err(conflict) => return Err(conflict),
-                }
+                self.locks.push(Self::lock_one(at, write.was_present, false)?);
             }
         }
-        Ok(newest.max(self.newest_lock()))
-    }
-
-    /// The latest time under the locks of what was not shown.
-    fn newest_lock(&self) -> u64 {
-        self.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0)
+        Ok(())
     }
 
     /// Locks what was not shown: in one order with the others, and so for as long as it takes.
@@ -1236,14 +1244,15 @@ impl Local {
 
     /// Whether everyone whom a closure's inserts met in gaps has ended.
     fn met_have_ended(&self) -> bool {
-        let runs =
-            |id: &Id| matches!(self.shared.slots.progress(*id), Progress::Running(_) | Progress::Decided);
-        !self.met.iter().any(runs)
+        self.met.iter().all(|id| self.shared.slots.progress(*id).has_ended())
     }
 
-    /// Whether nobody who runs has scanned a gap in which a closure puts a row in a deleted one's place. With the records locked: a scanner
-    /// leaves his bit, then looks for the lock.
+    /// Whether nobody who runs has scanned a gap in which a closure puts a row in a deleted one's place. With the records
+    /// locked: a scanner leaves his bit, then looks for the lock.
     fn filled_unseen(&self) -> bool {
+        if self.filled.is_empty() {
+            return true;
+        }
         fence(Ordering::SeqCst);
         let mut unseen = true;
         for gap in &self.filled {
@@ -1344,11 +1353,7 @@ impl Protocol for Ic3 {
         local.gaps.clear();
         local.met.clear();
         local.filled.clear();
-        local.items.clear();
-        local.fresh.clear();
-        local.piece_gaps.clear();
-        local.passed.clear();
-        local.fills.clear();
+        local.forget_piece();
         local.dependencies.clear();
         local.images.clear();
         local.locks.clear();
@@ -1453,11 +1458,7 @@ impl Protocol for Ic3 {
             return false;
         }
         local.has_failed = true;
-        local.items.clear();
-        local.fresh.clear();
-        local.piece_gaps.clear();
-        local.passed.clear();
-        local.fills.clear();
+        local.forget_piece();
         local.reads.truncate(local.reads_before);
         local.gaps.truncate(local.gaps_before);
         true

@@ -105,6 +105,13 @@ pub(super) enum Progress {
     Aborted,
 }
 
+impl Progress {
+    /// Whether it runs no more: all that it did is installed, or undone.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Committed | Self::Aborted)
+    }
+}
+
 /// One worker's line.
 #[derive(Debug)]
 struct Slot {

@@ -89,7 +89,10 @@ impl Local {
         let behind = |executed: Executed| {
             executed.rank() < if executed.lane() == self.lane { place.rank } else { after }
         };
-        let runs_behind = |id: &Id| matches!(self.shared.slots.progress(*id), Progress::Running(executed) if behind(executed));
+        let runs_behind = |id: &Id| match self.shared.slots.progress(*id) {
+            Progress::Running(executed) => behind(executed),
+            _ => false,
+        };
         if let Some(id) = self.passed.iter().filter_map(|passed| passed.by).find(runs_behind) {
             return Some(id);
         }
