@@ -1,12 +1,13 @@
 //! A row's lives, when its record was given back between them.
 
 use super::{Hashed, Ordered, Tables, Test};
-use heddledb::{Database, Protocol, Transaction};
+use heddledb::{Database, Protocol, ReadTransaction, Transaction};
 
 pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
     vec![
         Test { name: "reclamation_stamps_rise_ordered", run: stamps_rise::<P, Ordered> },
         Test { name: "reclamation_stamps_rise_hashed", run: stamps_rise::<P, Hashed> },
+        Test { name: "reclamation_after_scans", run: scans_are_forgotten::<P> },
     ]
 }
 
@@ -44,5 +45,48 @@ fn stamps_rise<P: Protocol, T: Tables>(options: &P::Options) {
         rises(stamp(2, Some(3)), "the insert after reclamation");
         rises(stamp(2, None), "the last delete");
         (0..round % 7).for_each(|_| _ = db.advance_epoch());
+    }
+}
+
+/// What a transaction has scanned leads it, and none after it, to the records: one of them may be another row's by then.
+fn scans_are_forgotten<P: Protocol>(options: &P::Options) {
+    type Row = <Ordered as Tables>::Row;
+    let builder = Database::builder().protocol::<P>().options(options.clone()).manual_epochs();
+    let db = builder.open().expect("the settings are lawful");
+    let mut session = db.session().expect("a session is free");
+    for round in 0..8_i64 {
+        let outcome = session.run(|tx| {
+            (1..=3).try_for_each(|key| tx.insert(Ordered::row(key, round, round)))?;
+            let rows = Ordered::scan(tx, 0, 9, round % 2 == 1, 9)?;
+            // In the leaf that was scanned, and not in it.
+            tx.delete::<Row>(2)?;
+            tx.insert(Ordered::row(4, round, round))?;
+            Ok((
+                rows.len(),
+                tx.get::<Row>(1)?.is_some(),
+                tx.get::<Row>(2)?.is_some(),
+                tx.get::<Row>(4)?.is_some(),
+            ))
+        });
+        assert_eq!(
+            outcome.expect("nobody is in the way"),
+            (3, true, false, true),
+            "{} round {round}",
+            P::NAME
+        );
+        (0..6).for_each(|_| _ = db.advance_epoch());
+        // Gives the record of row 2 back, and takes it for another.
+        session.run(|tx| tx.insert(Ordered::row(9, 90, 90))).expect("nobody is in the way");
+        session.run(|tx| tx.insert(Ordered::row(2, 20, 20))).expect("nobody is in the way");
+        let found = session.run(|tx| Ok((tx.get::<Row>(9)?, tx.get::<Row>(2)?, tx.get::<Row>(4)?)));
+        let (nine, two, four) = found.expect("nobody is in the way");
+        let values = [nine, two, four].map(|row| row.map(|row| Ordered::parts(&row).1));
+        assert_eq!(values, [Some(90), Some(20), Some(round)], "{} round {round}", P::NAME);
+        let cleared = session.run(|tx| {
+            let keys = [1, 2, 3, 4, 9];
+            keys.into_iter().try_fold(0, |count, key| Ok(count + u32::from(tx.delete::<Row>(key)?)))
+        });
+        assert_eq!(cleared.expect("nobody is in the way"), 5, "{} round {round}", P::NAME);
+        (0..round % 3).for_each(|_| _ = db.advance_epoch());
     }
 }

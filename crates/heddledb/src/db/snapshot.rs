@@ -8,7 +8,7 @@
 use super::reading::{Projection, Reading};
 use super::session::Session;
 use super::store::is_ordered;
-use super::txn::{SCAN_AHEAD, Txn, cover};
+use super::txn::{SCAN_AHEAD, SCAN_PASSES, Txn, cover};
 use crate::access::Groups;
 use crate::error::{Misuse, Result};
 use crate::index::{AnyIndex, Direction, Lookup};
@@ -109,7 +109,8 @@ impl<P: Protocol, S: BorrowMut<Session<P>>> Reading for Snapshot<P, S> {
                 let mut leaf = std::mem::take(R::Words::leaf(&mut txn.worker.leaves));
                 leaf.clear();
                 let store = txn.db.stores.get::<R>()?;
-                let (_, mut next) = store.index.read_leaf(scan.direction, &low, &high, &mut leaf);
+                let most = left.saturating_add(SCAN_PASSES);
+                let (_, mut next) = store.index.read_leaf(scan.direction, &low, &high, most, &mut leaf);
                 leaf.iter().take(left).for_each(|(_, record)| record.prefetch(SCAN_AHEAD));
                 for (key, record) in &leaf {
                     if let Some(value) = read(txn, *record, R::LAYOUT, projection, epoch) {

@@ -48,6 +48,8 @@ pub(crate) struct Worker<P: Protocol> {
     /// Versions that this attempt overwrote and a snapshot may need.
     superseded: Vec<Superseded>,
     pub leaves: LeafBuffers,
+    /// The relation and direction of the attempt's last scan, whose last leaf is in `leaves` still.
+    scanned: Option<(usize, Direction)>,
     pub random: Random,
     pub last_commit: u64,
     /// The plan of the registered procedures.
@@ -97,6 +99,7 @@ impl<P: Protocol> Worker<P> {
             placeholders: Vec::new(),
             superseded: Vec::new(),
             leaves: LeafBuffers::default(),
+            scanned: None,
             random: Random::new(number as u64),
             last_commit: 0,
             known: Known::default(),
@@ -155,6 +158,9 @@ pub(super) enum Answer {
 
 /// What a scan asks for of each record in a leaf: its concurrency words and first columns.
 pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
+
+/// How many rows that do not exist a scan with a limit expects to come to.
+pub(super) const SCAN_PASSES: usize = 8;
 
 /// Everything of a record, for whoever only wants to know whether it is there.
 #[derive(Clone, Copy)]
@@ -228,6 +234,9 @@ impl<P: Protocol> Txn<P> {
     #[inline]
     pub(super) fn begin_writes(&mut self, retry: u32) {
         let worker = &mut *self.worker;
+        if !planted(Mutant::ScanOutlivesAttempt) {
+            worker.scanned = None;
+        }
         let env = self.db.env(worker.number, self.isolation);
         P::begin(&mut worker.local, env, retry);
     }
@@ -320,6 +329,7 @@ impl<P: Protocol> Txn<P> {
                     worker.give_up_placeholder::<P>(at, now);
                 }
                 worker.placeholders.truncate(worker.placeholders_before);
+                worker.scanned = None;
                 worker.writes.go_back();
                 worker.recall.go_back();
             }
@@ -685,6 +695,10 @@ impl<P: Protocol> Txn<P> {
     fn find<R: Relation>(db: &Inner<P>, worker: &mut Worker<P>, key: &R::Words) -> Result<Option<RecordRef>> {
         work(Work::Operation);
         note(|| format!("looks for {}{:?}", R::LAYOUT.name, key.words()));
+        if let Some(record) = Self::find_scanned::<R>(worker, key) {
+            P::comes_to(&mut worker.local, R::slot().number(), key.words());
+            return Ok(Some(record));
+        }
         phase(Phase::Index);
         let found = db.stores.get::<R>()?.index.get(key);
         phase(Phase::Body);
@@ -699,6 +713,22 @@ impl<P: Protocol> Txn<P> {
                 Ok(None)
             }
         }
+    }
+
+    /// The record of a key, if the last leaf of the last scan leads to it: often what was found is written next. Should it
+    /// have left the index since, it is sealed, and the attempt finds that like any other that a key led to.
+    #[inline(always)]
+    fn find_scanned<R: Relation>(worker: &mut Worker<P>, key: &R::Words) -> Option<RecordRef> {
+        let (relation, direction) = worker.scanned?;
+        if relation != R::slot().number() {
+            return None;
+        }
+        let leaf = R::Words::leaf(&mut worker.leaves);
+        let at = leaf.binary_search_by(|(other, _)| match direction {
+            Direction::Forward => other.cmp(key),
+            Direction::Reverse => key.cmp(other),
+        });
+        at.ok().map(|at| leaf[at].1)
     }
 
     #[inline(always)]
@@ -1052,6 +1082,7 @@ impl<P: Protocol> Txn<P> {
         let mut left = scan.limit;
         // The buffer is put back at the end; a nested scan cannot happen, `visit` has no transaction.
         let mut leaf = std::mem::take(R::Words::leaf(&mut self.worker.leaves));
+        self.worker.scanned = Some((R::slot().number(), scan.direction));
         let outcome = loop {
             if left == 0 {
                 break Ok(());
@@ -1062,7 +1093,8 @@ impl<P: Protocol> Txn<P> {
                 Err(error) => break Err(error),
             };
             phase(Phase::Index);
-            let (seen, next) = store.index.read_leaf(scan.direction, &low, &high, &mut leaf);
+            let most = left.saturating_add(SCAN_PASSES);
+            let (seen, next) = store.index.read_leaf(scan.direction, &low, &high, most, &mut leaf);
             phase(Phase::Body);
             P::seen(&mut self.worker.local, seen);
             leaf.iter().take(left).for_each(|(_, record)| record.prefetch(SCAN_AHEAD));

@@ -325,15 +325,16 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     }
 
     /// Appends to `out` the entries of one leaf that lie in `low..=high`, in the scan's direction,
-    /// starting from `low` (forward) or `high` (reverse).
+    /// starting from `low` (forward) or `high` (reverse); of many, the first `most`.
     ///
-    /// Returns what was seen, of the version to which the entries belong, and where the next leaf
-    /// starts (the new `low`, or the new `high`); `None` when the range is exhausted.
+    /// Returns what was seen, of the version to which the entries belong, and where those after them
+    /// start (the new `low`, or the new `high`); `None` when the range is exhausted.
     pub(crate) fn read_leaf(
         &self,
         direction: Direction,
         low: &[u64; N],
         high: &[u64; N],
+        most: usize,
         out: &mut Vec<([u64; N], RecordRef)>,
     ) -> (Seen, Option<[u64; N]>) {
         let start = match direction {
@@ -347,21 +348,24 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             let count = leaf.count();
             let from = leaf.lower(low, count);
             let entry = |i| leaf.record(i).map(|record| (leaf.key(i), record));
-            match direction {
+            // The first entry that was left out, or else the leaf's fence.
+            let next = match direction {
                 Direction::Forward => {
-                    out.extend((from..count).map_while(entry).take_while(|(key, _)| key <= high));
+                    let to = count.min(from.saturating_add(most));
+                    out.extend((from..to).map_while(entry).take_while(|(key, _)| key <= high));
+                    let next = if to < count { Some(leaf.key(to)) } else { above };
+                    next.filter(|next| next <= high)
                 }
                 Direction::Reverse => {
                     let to = leaf.upper(high, count);
-                    out.extend((from..to).rev().map_while(entry));
-                }
-            }
-            if leaf.gap.stands(version) {
-                let next = match direction {
-                    Direction::Forward => above.filter(|fence| fence <= high),
+                    let first = from.max(to.saturating_sub(most));
+                    out.extend((first..to).rev().map_while(entry));
                     // A low fence has keys below it, so that it is no zero.
-                    Direction::Reverse => below.filter(|fence| fence > low).map(predecessor),
-                };
+                    let fence = || below.filter(|fence| fence > low).map(predecessor);
+                    if first > from { Some(leaf.key(first - 1)) } else { fence() }
+                }
+            };
+            if leaf.gap.stands(version) {
                 return (Seen { gap: GapRef::new(&leaf.gap), version }, next);
             }
             out.truncate(kept);

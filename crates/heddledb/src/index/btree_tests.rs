@@ -18,17 +18,18 @@ fn key<const N: usize>(i: u64) -> [u64; N] {
     std::array::from_fn(|word| if word + 1 == N { i } else { i / 16 })
 }
 
-/// All entries in `low..=high`, leaf by leaf.
-fn scan<const N: usize, const CAP: usize>(
+/// All entries in `low..=high`, at most so many at a time.
+fn scan_by<const N: usize, const CAP: usize>(
     tree: &BTree<N, CAP>,
     direction: Direction,
     low: [u64; N],
     high: [u64; N],
+    most: usize,
 ) -> (Vec<([u64; N], RecordRef)>, Vec<Seen>) {
     let (mut out, mut seen) = (Vec::new(), Vec::new());
     let (mut low, mut high) = (low, high);
     loop {
-        let (leaf, next) = tree.read_leaf(direction, &low, &high, &mut out);
+        let (leaf, next) = tree.read_leaf(direction, &low, &high, most, &mut out);
         seen.push(leaf);
         match (direction, next) {
             (_, None) => return (out, seen),
@@ -42,6 +43,16 @@ fn scan<const N: usize, const CAP: usize>(
             }
         }
     }
+}
+
+/// All entries in `low..=high`, leaf by leaf.
+fn scan<const N: usize, const CAP: usize>(
+    tree: &BTree<N, CAP>,
+    direction: Direction,
+    low: [u64; N],
+    high: [u64; N],
+) -> (Vec<([u64; N], RecordRef)>, Vec<Seen>) {
+    scan_by(tree, direction, low, high, usize::MAX)
 }
 
 fn insert<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], new: RecordRef) -> bool {
@@ -106,10 +117,11 @@ fn check_against_model<const N: usize, const CAP: usize>(steps: &[Step]) {
                 assert!(!remove(&tree, key(i), record(1)));
             }
             Step::Scan(a, b) => {
-                let (forward, _) = scan(&tree, Forward, key(a), key(b));
+                let most = 1 + (a + b) as usize % (CAP + 2);
+                let (forward, _) = scan_by(&tree, Forward, key(a), key(b), most);
                 let mut expected: Vec<_> = model.range(key(a)..=key(b)).map(|(k, r)| (*k, *r)).collect();
                 assert_eq!(forward, expected);
-                let (reverse, _) = scan(&tree, Reverse, key(a), key(b));
+                let (reverse, _) = scan_by(&tree, Reverse, key(a), key(b), most);
                 expected.reverse();
                 assert_eq!(reverse, expected);
             }
@@ -409,7 +421,8 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
             let low = random.below(keys);
             let high = low + random.below(keys - low);
             let direction = if random.below(2) == 0 { Forward } else { Reverse };
-            let (mut entries, _) = scan(&tree, direction, [low], [high]);
+            let most = 1 + random.below(8) as usize;
+            let (mut entries, _) = scan_by(&tree, direction, [low], [high], most);
             if direction == Reverse {
                 entries.reverse();
             }
@@ -421,8 +434,8 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
             );
 
             let (mut first, mut second) = (Vec::new(), Vec::new());
-            let (seen, next) = tree.read_leaf(direction, &[low], &[high], &mut first);
-            let (again, next_again) = tree.read_leaf(direction, &[low], &[high], &mut second);
+            let (seen, next) = tree.read_leaf(direction, &[low], &[high], most, &mut first);
+            let (again, next_again) = tree.read_leaf(direction, &[low], &[high], most, &mut second);
             if seen.gap.version() == seen.version {
                 // The range may have grown by a neighbour, hence a prefix.
                 assert!(again == seen && second.starts_with(&first), "seed {seed}");

@@ -339,7 +339,7 @@ pub trait AnyIndex<W>: Send + Sync {
     ) -> bool;
     /// Takes back a node that no reader can know any more.
     fn recycle(&self, node: Retired);
-    /// The entries of one leaf within the bounds, and where the next leaf starts.
+    /// The entries of one leaf within the bounds, of many the first `most`, and where those after them start.
     ///
     /// # Panics
     /// On a hash index, which has no order; the caller asks the relation first.
@@ -348,6 +348,7 @@ pub trait AnyIndex<W>: Send + Sync {
         direction: Direction,
         low: &W,
         high: &W,
+        most: usize,
         out: &mut Vec<(W, RecordRef)>,
     ) -> (Seen, Option<W>);
     /// The entries of one leaf or bucket, for a walk over the whole index: none that stays is missed,
@@ -458,10 +459,11 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
         direction: Direction,
         low: &[u64; N],
         high: &[u64; N],
+        most: usize,
         out: &mut Vec<([u64; N], RecordRef)>,
     ) -> (Seen, Option<[u64; N]>) {
         match self {
-            Self::Ordered(index) => index.read_leaf(direction, low, high, out),
+            Self::Ordered(index) => index.read_leaf(direction, low, high, most, out),
             Self::Hash(_) => unreachable!("a hash index is not scanned"),
         }
     }
@@ -474,7 +476,7 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
                 if let Walk::Key(key) = at {
                     low.copy_from_slice(key);
                 }
-                let (_, next) = index.read_leaf(Direction::Forward, &low, &[u64::MAX; N], out);
+                let (_, next) = index.read_leaf(Direction::Forward, &low, &[u64::MAX; N], usize::MAX, out);
                 next.map_or(Walk::End, |next| Walk::Key(next.to_vec()))
             }
             (Self::Hash(index), at) => {
