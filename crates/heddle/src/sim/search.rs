@@ -16,7 +16,7 @@ pub struct HuntArguments {
     #[arg(long, short, value_name = "NAME,..", value_delimiter = ',', default_value = "all")]
     pub protocol: Vec<String>,
     /// What goes wrong besides the schedule, by commas: none, stall (workers stand still), kill (they die), disk
-    /// (a log on a disk that fails and loses power), all
+    /// (a log on a disk that fails and loses power), change (procedures come and go), all
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', default_value = "all")]
     pub faults: Vec<String>,
     /// The first seed
