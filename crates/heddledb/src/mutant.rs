@@ -228,6 +228,8 @@ impl Mutant {
                 | Self::HekatonDependencyIgnored
                 | Self::HekatonEndBeforePreparing
                 | Self::Ic3RankNotAwaited
+                | Self::Ic3DeletionNotFollowed
+                | Self::Ic3DeletedFilledUnseen
                 | Self::Ic3CommitOrderIgnored
                 | Self::Ic3ReadersNotAwaited
                 | Self::Ic3ScanLeavesNoBit

@@ -322,7 +322,7 @@ impl<P: Protocol> Txn<P> {
         let worker = &mut *self.worker;
         match self.executed {
             Execution::Whole => return false,
-            Execution::Pieces if !P::again(&mut worker.local) => return false,
+            Execution::Pieces if !P::again(&mut worker.local, conflict) => return false,
             Execution::Pieces => {
                 let now = self.db.clock.now();
                 for at in worker.placeholders_before..worker.placeholders.len() {

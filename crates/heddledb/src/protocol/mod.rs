@@ -329,7 +329,7 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     }
 
     /// After a conflict in a call: whether it is enough to execute the last piece again. If so, forgets it.
-    fn again(_local: &mut Self::Local) -> bool {
+    fn again(_local: &mut Self::Local, _conflict: Conflict) -> bool {
         false
     }
 

@@ -293,7 +293,7 @@ impl Protocol for Silo {
         local.nested.as_ref().map_or(Ok(()), |nested| nested.end_piece(&local.reads, &local.gaps))
     }
 
-    fn again(local: &mut Local) -> bool {
+    fn again(local: &mut Local, _: Conflict) -> bool {
         local.nested.as_mut().is_some_and(|nested| nested.again(&mut local.reads, &mut local.gaps))
     }
 

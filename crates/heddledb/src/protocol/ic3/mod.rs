@@ -24,7 +24,7 @@
 //! **In turn.** Where many execute the same piece at once and each enters what the others have read, most fail,
 //! and execute it again, and get into each other's way. So who has failed executes his piece again when he is
 //! next: one at a time, at each rank. Who has the turn waits for nobody any more: he has waited for his rank
-//! before, and whom he meets while he executes the piece is past it.
+//! before, and whom he meets while he executes the piece is past it. A scan that met inserts waits for no turn.
 //!
 //! **Which pieces.** Only sites whose accesses may conflict in a way that matters are *tracked* like this.
 //! Everything else (most of what most transactions read) is read as committed and checked at the commit, like
@@ -1452,12 +1452,13 @@ impl Protocol for Ic3 {
         local.end_piece(writes)
     }
 
-    fn again(local: &mut Local) -> bool {
+    fn again(local: &mut Local, conflict: Conflict) -> bool {
         local.leave_turn();
         if local.doomed || local.running != Running::Pieces || !local.may_repeat() {
             return false;
         }
-        local.has_failed = true;
+        // Whose inserts were in the way of a scan is mostly in no queue for this turn.
+        local.has_failed = conflict != Conflict::Phantom;
         local.forget_piece();
         local.reads.truncate(local.reads_before);
         local.gaps.truncate(local.gaps_before);
