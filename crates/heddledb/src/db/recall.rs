@@ -61,12 +61,12 @@ impl Recall {
         self.words.extend_from_slice(words);
     }
 
-    /// Keeps the words of `span` that `store` writes.
+    /// Room for the words of `span`, which the caller fills, so that they are kept.
     #[inline]
-    pub fn push_words(&mut self, span: Span, store: impl FnOnce(&mut WordsCopy<'_>)) {
+    pub fn push_words(&mut self, span: Span) -> WordsCopy<'_> {
         let at = self.words.len();
-        self.words.resize(at + span.end.saturating_sub(span.start), 0);
-        store(&mut WordsCopy::new(span.start, &mut self.words[at..]));
+        self.words.resize(at + span.len(), 0);
+        WordsCopy::new(span.start, &mut self.words[at..])
     }
 
     /// The next word.
@@ -77,11 +77,11 @@ impl Recall {
     }
 
     /// The next words, of `span`.
-    pub fn next_words<R>(&mut self, span: Span, load: impl FnOnce(&WordsCopy<'_>) -> R) -> Result<R> {
-        let end = self.at + span.end.saturating_sub(span.start);
+    pub fn next_words(&mut self, span: Span) -> Result<WordsCopy<'_>> {
+        let end = self.at + span.len();
         let words = self.words.get_mut(self.at..end).ok_or(Misuse::Diverged)?;
         self.at = end;
-        Ok(load(&WordsCopy::new(span.start, words)))
+        Ok(WordsCopy::new(span.start, words))
     }
 
     /// The next word, which must be the mark that the same access left.

@@ -225,6 +225,8 @@ pub(crate) struct Stores<P> {
 
 struct Slotted {
     relation: TypeId,
+    /// The type of its keys' words.
+    words: TypeId,
     store: Box<dyn AnyStore>,
 }
 
@@ -269,7 +271,7 @@ impl<P: Protocol> Stores<P> {
                 schema: R::SCHEMA,
                 protocol: PhantomData,
             };
-            Slotted { relation: TypeId::of::<R>(), store: Box::new(store) }
+            Slotted { relation: TypeId::of::<R>(), words: TypeId::of::<R::Words>(), store: Box::new(store) }
         });
         Ok(Self::typed::<R>(slotted))
     }
@@ -277,15 +279,31 @@ impl<P: Protocol> Stores<P> {
     #[inline(always)]
     fn typed<R: Relation>(slotted: &Slotted) -> &Store<R::Words, P> {
         assert!(slotted.relation == TypeId::of::<R>(), "a relation's slot belongs to it alone");
+        Self::of_words(slotted)
+    }
+
+    #[inline(always)]
+    fn of_words<W: IndexWords>(slotted: &Slotted) -> &Store<W, P> {
+        assert!(slotted.words == TypeId::of::<W>(), "a relation's keys have words of one width");
         let store: *const dyn AnyStore = &*slotted.store;
-        // SAFETY: `create` filled the slot for the same relation type (asserted), and for it always
-        // with a `Store<R::Words, P>`, P being this collection's own type parameter.
-        unsafe { &*store.cast::<Store<R::Words, P>>() }
+        // SAFETY: `create` made the store of a relation with these words (asserted), so as a `Store<W, P>`, P being
+        // this collection's own type parameter.
+        unsafe { &*store.cast::<Store<W, P>>() }
+    }
+
+    /// The store of the relation of that number, which exists, and whose keys have these words.
+    #[inline(always)]
+    pub fn numbered_of<W: IndexWords>(&self, number: usize) -> &Store<W, P> {
+        Self::of_words(self.slotted(number))
+    }
+
+    fn slotted(&self, number: usize) -> &Slotted {
+        self.slots[number].get().expect("a relation with records has a store")
     }
 
     /// The store with a relation number that was met in a record's life.
     pub fn numbered(&self, number: usize) -> &dyn AnyStore {
-        &*self.slots[number].get().expect("a relation with records has a store").store
+        &*self.slotted(number).store
     }
 
     /// Every store that exists.

@@ -14,7 +14,7 @@ use super::procedures::Known;
 use super::reading::{OfTable, Projection, Reading};
 use super::recall::Recall;
 use super::store::{Store, is_ordered, place};
-use crate::access::{Groups, WriteSet};
+use crate::access::{Groups, Write, WriteSet};
 use crate::arena::{Arena, Exchange};
 use crate::commit::{Commit, Superseded};
 use crate::error::{Conflict, Error, Misuse, Result};
@@ -433,7 +433,7 @@ impl<P: Protocol> Txn<P> {
             let recall = &mut self.worker.recall;
             recall.push(value.is_some().into());
             if let Some(value) = value {
-                recall.push_words(cover(&projection), |words| projection.store(value, words));
+                projection.store(value, &mut recall.push_words(cover(&projection)));
             }
         }
     }
@@ -444,7 +444,7 @@ impl<P: Protocol> Txn<P> {
         let recall = &mut self.worker.recall;
         match recall.next()? {
             0 => Ok(None),
-            _ => recall.next_words(cover(&projection), |words| projection.load(words)).map(Some),
+            _ => Ok(Some(projection.load(&recall.next_words(cover(&projection))?))),
         }
     }
 
@@ -610,32 +610,42 @@ impl<P: Protocol> Txn<P> {
             return Ok(None);
         }
         let span = cover(&projection);
-        let (at, len) = self.stage(write, intent, projection, span)?;
+        let (at, len) = self.stage(write, intent, projection.groups(), span)?;
         let words = &mut self.worker.writes;
         let value = projection.load(&WordsCopy::new(span.start, words.scratch(at, len)));
         words.release(at);
         Ok(Some(value))
     }
 
-    /// Copies the words of a projection of a written, present record, own patches applied, to the
-    /// end of the scratch buffer. Returns where, and how many.
-    fn stage<J: Projection>(
+    /// Copies the words of `span` that are of these column groups of a written, present record, own patches applied, to
+    /// the end of the scratch buffer. Returns where, and how many.
+    fn stage(
         &mut self,
         write: usize,
         intent: Intent,
-        projection: J,
+        groups: GroupSet,
         span: Span,
     ) -> Result<(usize, usize)> {
-        let len = span.end.saturating_sub(span.start);
-        let at = self.worker.writes.reserve(len);
-        if !self.worker.writes.is_full(write) {
-            let (record, layout) = {
-                let write = &self.worker.writes.writes()[write];
-                (write.record, write.layout)
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        let len = span.len();
+        let at = worker.writes.reserve(len);
+        let Write { record, layout, .. } = worker.writes.writes()[write];
+        if !worker.writes.is_full(write) {
+            let target = worker.writes.scratch(at, len);
+            work(Work::Words(len));
+            let copy = |data: RecordData| {
+                for group in Groups(groups) {
+                    let words = layout.groups[group].span;
+                    for word in words.start.max(span.start)..words.end.min(span.end) {
+                        target[word - span.start] = data.word(word);
+                    }
+                }
             };
-            self.copy_words(record, layout, intent, projection, span, at)?.ok_or(Conflict::ReadChanged)?;
+            P::read(&mut worker.local, env, record, layout, groups, intent, copy)?
+                .ok_or(Conflict::ReadChanged)?;
         }
-        self.worker.writes.overlay(write, span.start, at, len);
+        worker.writes.overlay(write, span.start, at, len);
         Ok((at, len))
     }
 
@@ -653,7 +663,7 @@ impl<P: Protocol> Txn<P> {
     ) -> Result<Option<()>> {
         let worker = &mut *self.worker;
         let env = self.db.env(worker.number, self.isolation);
-        let target = worker.writes.scratch(at, span.end.saturating_sub(span.start));
+        let target = worker.writes.scratch(at, span.len());
         work(Work::Words(target.len()));
         let copy = |data: RecordData| {
             for group in Groups(projection.groups()) {
@@ -766,15 +776,29 @@ impl<P: Protocol> Txn<P> {
         key: &R::Words,
         fill: impl FnOnce(&mut WordsCopy<'_>),
     ) -> Result<bool> {
+        let number = self.db.stores.get::<R>()?.number;
+        let Some(at) = self.insert_record(number, R::LAYOUT, key)? else { return Ok(false) };
+        fill(&mut WordsCopy::new(0, self.worker.writes.scratch(at, R::LAYOUT.words)));
+        Ok(true)
+    }
+
+    /// The same of the relation of that number, whose words are to be written where it says in the scratch buffer. Apart
+    /// from what depends on the type of the rows: it is long, and so it is compiled once for each width of keys.
+    fn insert_record<W: IndexWords>(
+        &mut self,
+        number: usize,
+        layout: &'static Layout,
+        key: &W,
+    ) -> Result<Option<usize>> {
         let worker = &mut *self.worker;
-        let store: &Store<R::Words, P> = self.db.stores.get::<R>()?;
-        let (arena, layout) = (&mut worker.arena, R::LAYOUT);
+        let store: &Store<W, P> = self.db.stores.numbered_of(number);
+        let arena = &mut worker.arena;
         work(Work::Operation);
         work(Work::Words(layout.words));
         note(|| format!("inserts {}{:?}", layout.name, key.words()));
-        P::comes_to(&mut worker.local, store.number, key.words());
+        P::comes_to(&mut worker.local, number, key.words());
         // Before the latch: see `Arena::allocate`.
-        let block = arena.allocate(store.number, store.block_words);
+        let block = arena.allocate(number, store.block_words);
         let local = &mut worker.local;
         phase(Phase::Index);
         let inserted = store.index.insert(key, |gap| {
@@ -785,7 +809,7 @@ impl<P: Protocol> Txn<P> {
         // The gap of a placeholder or a deleted record that another put there.
         let (record, found_in) = match inserted {
             Inserted::Exists(record, seen) => {
-                arena.release(store.number, block);
+                arena.release(number, block);
                 (record, Some(seen))
             }
             Inserted::Added { record, change } => {
@@ -794,7 +818,7 @@ impl<P: Protocol> Txn<P> {
                 let key_at = worker.writes.reserve(key.words().len());
                 worker.writes.scratch(key_at, key.words().len()).copy_from_slice(key.words());
                 worker.placeholders.push(Placeholder {
-                    relation: store.number as u32,
+                    relation: number as u32,
                     layout,
                     key: key_at as u32,
                     key_words: key.words().len() as u8,
@@ -803,39 +827,45 @@ impl<P: Protocol> Txn<P> {
                 (record, None)
             }
         };
-        let number = store.number;
-        if found_in.is_none() && P::fresh(&mut worker.local, record, layout, worker.writes.writes().len()) {
-            let write = worker.writes.start(record, layout, number, key.words(), false);
-            let at = worker.writes.reserve(layout.words);
-            fill(&mut WordsCopy::new(0, worker.writes.scratch(at, layout.words)));
-            worker.writes.set_full(write, at);
-            return Ok(true);
-        }
-        if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_some() {
-            // Where another filled our own placeholder before we read it, "there is a row" would
-            // contradict the absence that we may have seen in the gap before we changed it.
-            return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(false) };
-        }
-        if let Some(seen) = found_in {
-            P::fills(&mut self.worker.local, record, seen);
-        }
-        let write = self.start_write(record, layout, number, key.words(), layout.all_groups(), false)?;
+        let write = if found_in.is_none()
+            && P::fresh(&mut worker.local, record, layout, worker.writes.writes().len())
+        {
+            worker.writes.start(record, layout, number, key.words(), false)
+        } else {
+            if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_some() {
+                // Where another filled our own placeholder before we read it, "there is a row" would
+                // contradict the absence that we may have seen in the gap before we changed it.
+                return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(None) };
+            }
+            if let Some(seen) = found_in {
+                P::fills(&mut self.worker.local, record, seen);
+            }
+            self.start_write(record, layout, number, key.words(), layout.all_groups(), false)?
+        };
         let writes = &mut self.worker.writes;
         let at = writes.reserve(layout.words);
-        fill(&mut WordsCopy::new(0, writes.scratch(at, layout.words)));
         writes.set_full(write, at);
-        Ok(true)
+        Ok(Some(at))
     }
 
     /// Makes the row of `key` not exist; false if there was none.
     fn delete_in<R: Relation>(&mut self, key: &R::Words) -> Result<bool> {
         let Some(record) = Self::find::<R>(&self.db, &mut self.worker, key)? else { return Ok(false) };
-        let layout = R::LAYOUT;
+        self.delete_record(record, R::LAYOUT, R::slot().number(), key.words())
+    }
+
+    /// The same of the record with that key, compiled once for all relations.
+    fn delete_record(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        relation: usize,
+        key: &[u64],
+    ) -> Result<bool> {
         if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_none() {
             return Ok(false);
         }
-        let write =
-            self.start_write(record, layout, R::slot().number(), key.words(), layout.all_groups(), true)?;
+        let write = self.start_write(record, layout, relation, key, layout.all_groups(), true)?;
         if !planted(Mutant::DeleteLeavesRow) {
             self.worker.writes.set_absent(write);
         }
@@ -869,7 +899,7 @@ impl<P: Protocol> Txn<P> {
                 self.remember(answer, OfTable(columns), None);
                 return Ok(None);
             }
-            Some(write) => self.stage(write, Intent::Update, staged, span)?,
+            Some(write) => self.stage(write, Intent::Update, staged.groups(), span)?,
             None => {
                 let at = self.worker.writes.reserve(span.len());
                 match self.copy_words(record, layout, Intent::Update, staged, span, at)? {
@@ -1040,7 +1070,7 @@ impl<P: Protocol> Txn<P> {
         self.scan_leaves(scan, projection, |recall, key, value: J::Value| {
             recall.push(1);
             key.words().iter().for_each(|word| recall.push(*word));
-            recall.push_words(cover(&projection), |words| projection.store(&value, words));
+            projection.store(&value, &mut recall.push_words(cover(&projection)));
             visit(key, value)
         })?;
         self.worker.recall.push(0);
@@ -1059,7 +1089,7 @@ impl<P: Protocol> Txn<P> {
             for word in key.words_mut() {
                 *word = recall.next()?;
             }
-            let value = recall.next_words(cover(&projection), |words| projection.load(words))?;
+            let value = projection.load(&recall.next_words(cover(&projection))?);
             // Where it broke off, nothing more was kept.
             let _ = visit(&key, value);
         }

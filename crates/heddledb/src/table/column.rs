@@ -199,7 +199,7 @@ pub struct Span {
 impl Span {
     /// Number of words.
     pub const fn len(self) -> usize {
-        self.end - self.start
+        self.end.saturating_sub(self.start)
     }
 
     /// True when it covers `word`.
