@@ -265,7 +265,7 @@ mod tests {
             ("bench tpce --customers 1500", "or a multiple of 1000 up to 100000"),
             ("bench tpce --customers 100 --security-range 69", "100 customers have 68 securities"),
             ("bench tpce --mix 0/0", "how many Trade-Orders to how many Trade-Updates"),
-            ("bench micro --pieces 17", "17 is not in 1..=16"),
+            ("bench micro --pieces 65", "65 is not in 1..=64"),
             ("bench micro --scope 200000", "the scope is 1 to the number of rows, 100000"),
             ("bench micro --read-place between", "give among, before or after"),
             ("bench tpcd", "unrecognized subcommand 'tpcd'"),

@@ -147,7 +147,7 @@ impl WorkloadArguments for YcsbArguments {
 #[derive(Args, Clone, Debug, Default)]
 pub struct MicroArguments {
     /// Pieces of a transaction, each on a table of its own [default: 10]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16), help_heading = MICRO)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=micro::table::PIECES as i64), help_heading = MICRO)]
     pub pieces: Option<u16>,
     /// Rows of each table; IC3 has a million [default: 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(8..=1_000_000_000), help_heading = MICRO)]

@@ -68,7 +68,7 @@ fn every_variant_passes() {
         Parameters { read_pct: 100, ..base },
         Parameters { pieces: 1, scope: 1, ..base },
         Parameters { pieces: 10, scope: 64, ..base },
-        Parameters { pieces: 16, user_abort_pct: 5, ..base },
+        Parameters { pieces: 64, user_abort_pct: 5, ..base },
     ] {
         for kind in kinds(2) {
             kind.visit(RunAndCheck { parameters, threads: 2, count: 300 });

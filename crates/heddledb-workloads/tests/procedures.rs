@@ -213,8 +213,8 @@ fn of_the_microbenchmark_only_both_orders_together_are_merged() {
             let found = conflicts(&analysed(granularity, procedures));
             found.iter().map(|(_, pieces)| pieces.len()).collect::<Vec<_>>()
         };
-        assert_eq!(pieces(std::slice::from_ref(&forwards)), [16]);
-        assert_eq!(pieces(std::slice::from_ref(&backwards)), [16]);
+        assert_eq!(pieces(std::slice::from_ref(&forwards)), [64]);
+        assert_eq!(pieces(std::slice::from_ref(&backwards)), [64]);
         assert_eq!(pieces(&[forwards.clone(), backwards.clone()]), [1, 1]);
     }
 }
@@ -251,7 +251,7 @@ fn bodies_of_tpce_keep_to_their_declarations() {
 #[test]
 fn bodies_of_the_microbenchmark_keep_to_their_declarations() {
     let parameters = micro::Parameters {
-        pieces: 16,
+        pieces: 64,
         rows: 64,
         scope: 4,
         read_pct: 30,

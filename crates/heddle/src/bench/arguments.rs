@@ -101,7 +101,7 @@ const MICRO_EXAMPLES: &str = "\
 Examples:
   heddle bench micro --quick
   heddle bench micro --scope 10 --threads 1,2 --protocol all
-  heddle bench micro --pieces 16 --rows 10000 --user-aborts 5
+  heddle bench micro --pieces 64 --rows 10000 --user-aborts 5
   heddle bench micro --reversed --reads 50 --read-place before";
 
 /// A workload, and how it is run.

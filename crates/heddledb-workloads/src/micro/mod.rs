@@ -23,7 +23,7 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::fmt;
 use std::str::FromStr;
-use table::TABLES;
+use table::PIECES;
 
 /// Records that a piece accesses.
 pub const ACCESSES: usize = 4;
@@ -66,7 +66,7 @@ impl FromStr for Reads {
 /// The parameters of [`Micro`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Pieces of a transaction, and tables: 1 to 16.
+    /// Pieces of a transaction, each with a table: 1 to 64.
     pub pieces: usize,
     /// Rows of each table.
     pub rows: u64,
@@ -99,8 +99,8 @@ impl Default for Parameters {
 
 impl Parameters {
     fn validate(&self) -> Result<()> {
-        let reason = if !(1..=TABLES).contains(&self.pieces) {
-            format!("a transaction has 1 to {TABLES} pieces, not {}", self.pieces)
+        let reason = if !(1..=PIECES).contains(&self.pieces) {
+            format!("a transaction has 1 to {PIECES} pieces, not {}", self.pieces)
         } else if self.rows < 2 * ACCESSES as u64 {
             // Fewer, and distinct keys would be drawn for ever.
             format!("a table has {} rows at least, not {}", 2 * ACCESSES, self.rows)
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_piece_has_one_record_of_the_scope_and_three_others_in_order() {
-        for (pieces, scope) in [(1, 10), (10, 100), (16, 5), (10, 992)] {
+        for (pieces, scope) in [(1, 10), (10, 100), (64, 5), (10, 992)] {
             let parameters = Parameters { pieces, rows: 1000, scope, ..Parameters::default() };
             for input in draws(parameters, 500) {
                 assert_eq!(input.pieces.len(), pieces);
@@ -482,7 +482,7 @@ mod tests {
         let default = Parameters::default();
         for wrong in [
             Parameters { pieces: 0, ..default },
-            Parameters { pieces: 17, ..default },
+            Parameters { pieces: 65, ..default },
             Parameters { rows: 7, scope: 7, ..default },
             Parameters { scope: 0, ..default },
             Parameters { scope: 100_001, ..default },
