@@ -1367,9 +1367,9 @@ mod tests {
         all(Verdict::Reproduced, figure_12b(&SCOPE).unwrap(), &results);
 
         let results = made(&[
-            ("64 cores, no contention", &[(2.0, 1350.0)]),
-            ("64 cores, scope 10", &[(2.0, 410.0), (16.0, 15.0)]),
-            ("1 core, scope 10", &[(2.0, 43.0), (16.0, 1.0)]),
+            ("64 cores, no contention", &[(2.0, 1350.0), (64.0, 23.0)]),
+            ("64 cores, scope 10", &[(2.0, 410.0), (64.0, 15.0)]),
+            ("1 core, scope 10", &[(2.0, 43.0), (64.0, 1.0)]),
         ]);
         all(Verdict::Reproduced, lengths(&SCOPE).unwrap(), &results);
 
