@@ -109,8 +109,10 @@ pub(super) struct Look {
     access: u64,
     pub source: Source,
     pub present: bool,
-    /// Who shows the value will abort.
+    /// Who shows the value is marked as one who will abort.
     pub doomed: bool,
+    /// Who shows it.
+    pub by: Option<Id>,
 }
 
 impl Look {
@@ -123,7 +125,13 @@ impl Look {
 /// A look at what is committed.
 #[inline(always)]
 fn committed(access: u64, stamp: u64) -> Look {
-    Look { access, source: Source::Committed(stamp), present: !stamp::is_absent(stamp), doomed: false }
+    Look {
+        access,
+        source: Source::Committed(stamp),
+        present: !stamp::is_absent(stamp),
+        doomed: false,
+        by: None,
+    }
 }
 
 impl Accessor {
@@ -254,6 +262,7 @@ impl Accessed {
         }
         while let Some(accessor) = at {
             let writer = accessor.writes().then(|| (accessor.shows_present(), accessor.has(DOOMED)));
+            let by = accessor.id();
             let (image, older) = (accessor.image(), accessor.older());
             // What was read of the accessor belongs to this list only if the list is what it was: else the
             // block may have become another's. So no step is taken along a link that is not known to be good.
@@ -261,7 +270,8 @@ impl Accessed {
                 return None;
             }
             if let (Some((present, doomed)), Some(image)) = (writer, image) {
-                return Some(Look { access, source: Source::Shown { by: accessor, image }, present, doomed });
+                let source = Source::Shown { by: accessor, image };
+                return Some(Look { access, source, present, doomed, by: Some(by) });
             }
             at = older;
         }
@@ -462,13 +472,16 @@ impl Accessed {
     }
 
     /// Marks everyone in the list who has seen the value of a writer, or what others have made of it, and tells `found`
-    /// of each: the writer aborts. Under the latch.
+    /// of each: the writer aborts. One who is marked tells those behind him. Under the latch.
     pub fn doom_followers(&self, writer: Accessor, mut found: impl FnMut(Id)) {
         // Relaxed throughout: published by the latch's release.
         let mut newer = writer.newer();
         while let Some(follower) = newer
             && !follower.has(BLIND)
         {
+            if follower.has(DOOMED) && follower.writes() {
+                break;
+            }
             let who = follower.0.word(WHO);
             who.store(who.load(Ordering::Relaxed) | DOOMED, Ordering::Relaxed);
             found(follower.id());

@@ -422,7 +422,7 @@ impl Local {
     ) -> Result<Option<RecordData>, Conflict> {
         let first = groups.trailing_zeros() as usize;
         let mut look = Accessed::new(record, first).look()?;
-        if look.doomed {
+        if self.will_vanish(&look) {
             look = self.look_after_withdrawal(Accessed::new(record, first))?;
         }
         self.look = Some(look);
@@ -437,6 +437,12 @@ impl Local {
         }))
     }
 
+    /// Whether who shows a value will abort. He may know it, and stand in line for the latch under which he marks it.
+    #[inline(always)]
+    fn will_vanish(&self, look: &Look) -> bool {
+        look.doomed || look.by.is_some_and(|by| self.shared.slots.is_doomed(by))
+    }
+
     /// Looks again when he has withdrawn who shows a value and will abort: who took it would abort with him, and others
     /// after that, as long as transactions come faster than they learn that they must abort.
     #[cold]
@@ -445,7 +451,7 @@ impl Local {
         loop {
             let look = at.look()?;
             // He may wait for a latch or a turn that we have.
-            if !look.doomed || wait.rounds() >= PAUSES {
+            if !self.will_vanish(&look) || wait.rounds() >= PAUSES {
                 return Ok(look);
             }
             wait.pause();
@@ -1215,6 +1221,10 @@ impl Local {
 
     /// Takes this transaction's accessors out of all lists.
     fn withdraw(&mut self, committed: bool) {
+        if !committed && !self.entered.is_empty() {
+            // Before the latches, for which others stand in line who would read what is withdrawn.
+            self.shared.slots.doom(self.id());
+        }
         // The newest first, so that of two in one list the value goes back step by step.
         while let Some(Entered { at, accessor }) = self.entered.pop() {
             // Sealed: then another took us out of the list.
