@@ -421,10 +421,7 @@ impl Local {
         groups: GroupSet,
     ) -> Result<Option<RecordData>, Conflict> {
         let first = groups.trailing_zeros() as usize;
-        let mut look = Accessed::new(record, first).look()?;
-        if self.will_vanish(&look) {
-            look = self.look_after_withdrawal(Accessed::new(record, first))?;
-        }
+        let look = self.look_at(Accessed::new(record, first))?;
         self.look = Some(look);
         if !groups.is_power_of_two() {
             return self.look_at_others(record, layout, groups);
@@ -443,18 +440,26 @@ impl Local {
         look.doomed || look.by.is_some_and(|by| self.shared.slots.is_doomed(by))
     }
 
-    /// Looks again when he has withdrawn who shows a value and will abort: who took it would abort with him, and others
-    /// after that, as long as transactions come faster than they learn that they must abort.
+    /// Looks for the present value of a group, if need be when he has withdrawn who shows it and will abort: who took it
+    /// would abort with him, and others after that, as long as transactions come faster than they learn that they must
+    /// abort.
+    #[inline(always)]
+    fn look_at(&mut self, at: Accessed) -> Result<Look, Conflict> {
+        let look = at.look()?;
+        if self.will_vanish(&look) { self.look_after_withdrawal(at) } else { Ok(look) }
+    }
+
+    /// The same. He waits for nobody any more but who has a latch, and we have none.
     #[cold]
-    fn look_after_withdrawal(&self, at: Accessed) -> Result<Look, Conflict> {
-        let mut wait = Wait::new();
-        loop {
-            let look = at.look()?;
-            // He may wait for a latch or a turn that we have.
-            if !self.will_vanish(&look) || wait.rounds() >= PAUSES {
-                return Ok(look);
-            }
-            wait.pause();
+    fn look_after_withdrawal(&mut self, at: Accessed) -> Result<Look, Conflict> {
+        let mut look = at.look();
+        wait_until(self.suspender.as_ref(), || {
+            look = at.look();
+            self.is_doomed() || look.as_ref().map_or(true, |look| !self.will_vanish(look))
+        });
+        match look {
+            Ok(look) if self.will_vanish(&look) => Err(self.doom(Conflict::Cascade)),
+            look => look,
         }
     }
 
@@ -468,7 +473,8 @@ impl Local {
         self.looks.clear();
         self.looks.extend(self.look);
         for group in Groups(groups).skip(1) {
-            self.looks.push(Accessed::new(record, group).look()?);
+            let look = self.look_at(Accessed::new(record, group))?;
+            self.looks.push(look);
         }
         let shown = |look: &Look| matches!(look.source, Source::Shown { .. });
         Ok(match self.looks.iter().all(|look| look.present) {
@@ -627,6 +633,9 @@ impl Local {
             let progress = self.shared.slots.progress(id);
             if there(self, progress) {
                 return Ok(progress);
+            }
+            if self.is_doomed() {
+                return Err(self.doom(Conflict::Cascade));
             }
             if now_ns() - begun > patience_ns || (MODEL && wait.rounds() > ROUNDS) {
                 return Err(self.doom(Conflict::TimedOut));
