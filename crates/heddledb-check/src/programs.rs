@@ -18,6 +18,8 @@ pub struct Program {
     lines: Vec<Line>,
     /// From this line on it does not give up.
     sure: usize,
+    /// From this line on, not before `sure`, it may be put off.
+    later: usize,
 }
 
 /// A step of a type: one site.
@@ -81,7 +83,11 @@ impl Program {
             0 => lines.iter().rposition(may_fail).map_or(0, |last| last + 1),
             _ => lines.len(),
         };
-        Self { name: format!("program_{number}"), lines, sure }
+        // Some put off all that they may, and some less. Of two steps it depends on what is there whether they write.
+        let decides = |line: &Line| matches!(line.does, Does::Overwrite | Does::Delete);
+        let known = lines.iter().rposition(decides).map_or(0, |last| last + 1);
+        let later = (sure.max(known) + number / 2 % 2).min(lines.len());
+        Self { name: format!("program_{number}"), lines, sure, later }
     }
 
     /// What the database is told.
@@ -90,6 +96,9 @@ impl Program {
         for (at, line) in self.lines.iter().enumerate() {
             if at == self.sure {
                 declaration.no_abort();
+            }
+            if at == self.later {
+                declaration.later();
             }
             match line.repeats {
                 true => declaration.repeat(|declaration| line.declare(declaration)),
@@ -130,7 +139,7 @@ impl fmt::Display for Program {
             format!("{open}{:?} {}{close}{optional}", line.does, line.table)
         };
         let lines: Vec<_> = self.lines.iter().map(line).collect();
-        write!(f, "{}; sure from {}", lines.join(", "), self.sure)
+        write!(f, "{}; sure from {}, later from {}", lines.join(", "), self.sure, self.later)
     }
 }
 

@@ -58,6 +58,7 @@ conformance! {
     nested_occ NestedOcc;
     chopping_occ ChoppingOcc;
     chopping_2pl Chopping2pl;
+    deterministic_lazy DeterministicLazy;
     datm Datm;
     ic3 Ic3;
     ic3_basic Ic3Basic;

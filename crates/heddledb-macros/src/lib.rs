@@ -208,6 +208,7 @@ pub fn derive_table(input: TokenStream) -> TokenStream {
 /// | `#[piece] { .. }` | The accesses of this block are one piece. |
 /// | `#[causal]` | On a statement: the application orders its accesses after whatever they could conflict with. |
 /// | `#[no_abort]` | On a statement of the body itself: from here on it does not give up. Only transaction chopping asks for it. |
+/// | `#[later]` | On a statement of the body itself: from here on it does not give up, and which rows it comes to does not depend on what it reads from here on. Only deterministic execution asks for it. |
 #[proc_macro_attribute]
 pub fn procedure(attribute: TokenStream, item: TokenStream) -> TokenStream {
     procedure::procedure(attribute.into(), item.into()).into()

@@ -13,8 +13,8 @@
 
 use crate::error::{Misuse, Result};
 use crate::sync::{
-    AtomicU64, Condvar, Mutex, Ordering, Wait, fence, lock, model_fence, name, now_ns, point, spin_until,
-    thread,
+    AtomicU64, Condvar, Mutex, Ordering, Suspender, Wait, fence, lock, model_fence, name, now_ns, point,
+    thread, wait_until,
 };
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
@@ -98,12 +98,18 @@ impl EpochClock {
 
     /// Pins the current epoch, and waits until none of the first `workers` is pinned at an earlier one: all who pin
     /// so run in one epoch at a time. `since` is the last epoch in which this worker did.
-    pub fn pin_together(&self, worker: usize, workers: usize, since: &mut u64) -> u64 {
+    pub fn pin_together(
+        &self,
+        worker: usize,
+        workers: usize,
+        since: &mut u64,
+        suspender: Option<&Suspender>,
+    ) -> u64 {
         let epoch = self.pin(worker);
         if *since != epoch {
             // SeqCst: who pins later sees this epoch, at least.
             let behind = |place: &CachePadded<AtomicU64>| place.load(Ordering::SeqCst) < epoch;
-            spin_until(|| !self.places[..workers].iter().any(behind));
+            wait_until(suspender, || !self.places[..workers].iter().any(behind));
             *since = epoch;
         }
         epoch

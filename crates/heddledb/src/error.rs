@@ -162,6 +162,16 @@ pub enum Misuse {
         /// Why it gave up.
         why: String,
     },
+    /// A procedure that accessed, behind its mark `#[later]`, what it had not come to with other answers.
+    #[error(
+        "a procedure accessed a key of table `{table}` behind `#[later]` that depends on what it had read there ({key}); put the mark behind what such keys depend on"
+    )]
+    Unforeseen {
+        /// The table, or the index.
+        table: &'static str,
+        /// The key's words.
+        key: String,
+    },
     /// An access of a call at a site that its procedure does not have.
     #[error("a call accesses the database at site {site}, which its procedure does not declare")]
     NoSite {

@@ -68,7 +68,7 @@ impl<P: Protocol> World<P> {
         worker: usize,
         body: impl FnOnce(&mut Tx<'_, P>) -> Result<R, Conflict>,
     ) -> Result<R, Conflict> {
-        let env = Env { clock: &self.clock, worker, epoch: None, isolation: Isolation::default() };
+        let env = Env { clock: &self.clock, worker, epoch: None, after: 0, isolation: Isolation::default() };
         self.clock.pin(worker);
         let mut tx = Tx {
             world: self,

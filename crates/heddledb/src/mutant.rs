@@ -86,6 +86,11 @@ pub enum Mutant {
     Ic3PassedNotChecked,
     Ic3DeletionNotFollowed,
     Ic3DeletedFilledUnseen,
+    // Calls in two phases.
+    SequencedPointsIgnored,
+    SequencedScansIgnored,
+    SequencedLaterNotAwaited,
+    SequencedNowNotAwaited,
     // Windows of a few instructions: found in simulation, see `is_rare`.
     TreeChildNotRechecked,
     TicTocSafeAtEqual,
@@ -183,6 +188,10 @@ impl Mutant {
         Self::Ic3PassedNotChecked,
         Self::Ic3DeletionNotFollowed,
         Self::Ic3DeletedFilledUnseen,
+        Self::SequencedPointsIgnored,
+        Self::SequencedScansIgnored,
+        Self::SequencedLaterNotAwaited,
+        Self::SequencedNowNotAwaited,
         Self::TreeChildNotRechecked,
         Self::TicTocSafeAtEqual,
         Self::TicTocFailedRaiseTrusted,

@@ -1,6 +1,6 @@
 //! Several sessions on one thread: what waits for another transaction lets the next one run.
 
-use heddledb::protocol::{Ic3, Silo};
+use heddledb::protocol::{Ic3, Silo, ic3, silo};
 use heddledb::{Database, Error, Protocol, ReadTransaction, Result, Table, Transaction, procedure};
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
@@ -23,6 +23,7 @@ fn deposit(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<i64> {
         *balance += amount;
         *balance
     })?;
+    #[later]
     let sum = tx.update_columns(1, Total::sum, |sum| {
         *sum += amount;
         *sum
@@ -32,8 +33,8 @@ fn deposit(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<i64> {
 
 const ACCOUNTS: u64 = 2;
 
-fn database<P: Protocol>() -> Database<P> {
-    let db = Database::builder().protocol::<P>().procedure::<Deposit>().open().unwrap();
+fn database<P: Protocol>(options: P::Options) -> Database<P> {
+    let db = Database::builder().protocol::<P>().options(options).procedure::<Deposit>().open().unwrap();
     let fill = |tx: &mut heddledb::Txn<P>| {
         tx.insert(Total { id: 1, sum: 0 })?;
         (0..ACCOUNTS).try_for_each(|id| tx.insert(Account { id, balance: 0 }))
@@ -55,10 +56,10 @@ fn total<P: Protocol>(db: &Database<P>) -> (i64, i64) {
 }
 
 /// Two threads, each with a crew, on rows that all of them write.
-fn everybody_deposits<P: Protocol>() {
+fn everybody_deposits<P: Protocol>(options: P::Options) {
     const CALLS: i64 = 400;
     const CREW: usize = 5;
-    let db = database::<P>();
+    let db = database::<P>(options);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -78,18 +79,24 @@ fn everybody_deposits<P: Protocol>() {
 
 #[test]
 fn crews_deposit_under_ic3() {
-    everybody_deposits::<Ic3>();
+    everybody_deposits::<Ic3>(ic3::Options::default());
 }
 
 #[test]
 fn crews_deposit_under_silo() {
-    everybody_deposits::<Silo>();
+    everybody_deposits::<Silo>(silo::Options::default());
+}
+
+/// Who has the turn waits for later phases, and those for each other, on the same thread too.
+#[test]
+fn crews_deposit_in_turns() {
+    everybody_deposits::<Silo>(silo::Options::with_calls(silo::Calls::Sequenced));
 }
 
 /// A session that waits does not keep the thread from the one that it waits for.
 #[test]
 fn who_waits_lets_the_one_he_waits_for_run() {
-    let db = database::<Ic3>();
+    let db = database::<Ic3>(ic3::Options::default());
     let order = std::cell::RefCell::new(Vec::new());
     let outcomes = db.crew(3, |number, session| {
         for _ in 0..50 {

@@ -526,6 +526,7 @@ fn marked(tx: &mut impl Transaction, id: u64) -> Result<i64> {
     #[causal]
     sum += tx.get_columns(id, Account::limit)?.unwrap_or(0);
     #[no_abort]
+    #[later]
     tx.get_columns(id, Account::limit)?;
     Ok(sum + i64::from(owner.unwrap_or(0)))
 }
@@ -550,7 +551,9 @@ fn marks_are_understood_and_removed() {
             "read   account cols limit no_abort",
         ]
     );
+    assert_eq!(Declaration::of::<Marked>().later_from(), Some(5));
     // What a procedure promises of itself is no promise of who calls it.
+    assert_eq!(Declaration::of::<CallsMarked>().later_from(), None);
     assert!(declared::<CallsMarked>().iter().all(|line| !line.contains("no_abort")));
     assert_eq!(run::<Marked>(&mut database(), 1).unwrap(), 101);
 }

@@ -87,8 +87,6 @@ pub enum Content {
     Timeline(timeline::Load),
     /// What is computed in some other way.
     Facts(fn() -> Result<Facts, Failure>),
-    /// Nothing that can be had here.
-    Nothing,
 }
 
 /// A curve.

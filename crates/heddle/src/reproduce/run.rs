@@ -153,7 +153,6 @@ pub fn reproduce(
                 let values = facts.values.iter();
                 results.facts = values.map(|(name, value)| ((*name).to_owned(), *value)).collect();
             }
-            Content::Nothing => {}
         }
         let mut table = facts.rows;
         if !facts.titles.is_empty() {
@@ -261,7 +260,7 @@ fn settings(figures: &[Figure]) -> impl Iterator<Item = (&'static str, &Setting)
     figures.iter().flat_map(|figure| {
         let series = match &figure.content {
             Content::Points(series) => series.as_slice(),
-            Content::Timeline(_) | Content::Facts(_) | Content::Nothing => &[],
+            Content::Timeline(_) | Content::Facts(_) => &[],
         };
         series.iter().flat_map(|series| &series.points).map(|(_, setting)| (figure.id, setting))
     })

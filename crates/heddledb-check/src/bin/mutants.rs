@@ -68,6 +68,8 @@ fn rooms(mutant: Mutant) -> &'static [Kind] {
         &[Kind::Ic3]
     } else if name.starts_with("Hekaton") {
         &[Kind::Hekaton]
+    } else if name.starts_with("Sequenced") {
+        &[Kind::DeterministicLazy]
     } else if name.starts_with("Locking") {
         &[Kind::NoWait]
     } else if name.starts_with("Detect") {

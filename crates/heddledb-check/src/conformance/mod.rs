@@ -11,6 +11,7 @@
 //! - `load`: invariants while several threads run, also with four times more threads than cores;
 //! - `opacity`: what bodies see whose attempts abort, where a protocol says that it is opaque;
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
+//! - `phases`: what is announced before it is done, and who comes after it;
 //! - `histories`: long random histories, judged by both checkers.
 //!
 //! To run them for a protocol of your own: call [`Test::run`] for each of [`suite`].
@@ -19,6 +20,7 @@ mod anomalies;
 mod histories;
 mod load;
 mod opacity;
+mod phases;
 mod procedures;
 mod random;
 mod reclamation;
@@ -47,6 +49,7 @@ pub fn suite<P: Protocol>() -> Vec<Test<P>> {
     tests.extend(load::tests::<P>());
     tests.extend(opacity::tests::<P>());
     tests.extend(procedures::tests::<P>());
+    tests.extend(phases::tests::<P>());
     tests.extend(histories::tests::<P>());
     tests
 }

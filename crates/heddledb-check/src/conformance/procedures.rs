@@ -79,6 +79,9 @@ fn two_additions(name: &str, promises: bool) -> Declaration {
         declaration.no_abort();
     }
     declaration.add(First::one);
+    if promises {
+        declaration.later();
+    }
     declaration.add(Second::value);
     declaration
 }
@@ -91,7 +94,7 @@ fn always_tracks<P: Protocol>(options: &P::Options) -> bool {
 /// Waits at most so long for another thread: a test that fails does so in time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn await_from<T>(receiver: &Receiver<T>) -> T {
+pub(super) fn await_from<T>(receiver: &Receiver<T>) -> T {
     receiver.recv_timeout(PATIENCE).expect("the other call gets as far as that")
 }
 
@@ -355,7 +358,7 @@ fn give_up_a_circle<P: Protocol>(options: &P::Options) {
 /// Where each piece commits on its own, what has committed stands, and who gives up then is told so; but what comes
 /// before the promise not to give up is undone as a whole.
 fn commit_piece_by_piece<P: Protocol>(options: &P::Options) {
-    if P::execution(options) != Execution::Chopped {
+    if !P::execution(options).commits_pieces() {
         return;
     }
     let world = World::<P>::new(options);
@@ -398,7 +401,7 @@ fn commit_piece_by_piece<P: Protocol>(options: &P::Options) {
 
 /// A snapshot sees all pieces of a call or none, where each commits on its own and the epoch moves on in between.
 fn commit_in_one_epoch<P: Protocol>(options: &P::Options) {
-    if P::execution(options) != Execution::Chopped {
+    if !P::execution(options).commits_pieces() {
         return;
     }
     let builder = Database::builder().protocol::<P>().options(options.clone());
@@ -411,7 +414,7 @@ fn commit_in_one_epoch<P: Protocol>(options: &P::Options) {
     };
     session.run(fill).expect("the tables are empty");
     let seen = std::thread::scope(|scope| {
-        let (db, mut looking) = (&db, None);
+        let (db, mut looking, mut begun) = (&db, None, None);
         let call = session.call_registered(both, |tx| {
             tx.at(0);
             tx.add(First::one, 1, 1)?;
@@ -419,7 +422,7 @@ fn commit_in_one_epoch<P: Protocol>(options: &P::Options) {
             tx.add(Second::value, 1, 1)?;
             // The first piece has committed. A snapshot of this moment waits for the call to end, and moves the
             // epoch on as far as that lets it.
-            let epoch = db.metrics().epoch;
+            let epoch = *begun.get_or_insert_with(|| db.metrics().epoch);
             looking.get_or_insert_with(|| {
                 scope.spawn(|| {
                     let mut snapshot = db.snapshot().expect("no transaction stays open");

@@ -34,6 +34,8 @@ pub enum Step {
     Call(Path),
     /// From here on it does not give up.
     NoAbort,
+    /// From here on it is its later phase.
+    Later,
     Loop(Vec<Step>),
     Piece(Vec<Step>),
     Branch {
@@ -116,13 +118,17 @@ impl Walk<'_> {
             Stmt::Expr(expr, _) => attributes(expr).map_or_else(Marks::default, take_marks),
             Stmt::Item(_) | Stmt::Macro(_) => Marks::default(),
         };
-        if let Some(mark) = &marks.no_abort {
+        for (mark, step) in [(&marks.no_abort, Step::NoAbort), (&marks.later, Step::Later)] {
+            let Some(mark) = mark else { continue };
             if self.depth > 1 {
-                let message = "`#[no_abort]` belongs on a statement of the body itself: what is said in a loop, a branch \
-                               or a block need not hold after it";
+                let message = format!(
+                    "`{}` belongs on a statement of the body itself: what is said in a loop, a branch or a block need not \
+                     hold after it",
+                    mark.to_token_stream().to_string().replace(' ', "")
+                );
                 self.errors.at(mark, message);
             }
-            self.steps.push(Step::NoAbort);
+            self.steps.push(step);
         }
         if let Some(mark) = &marks.piece {
             let Stmt::Expr(Expr::Block(block), _) = stmt else {
@@ -671,14 +677,16 @@ struct Marks {
     piece: Option<Attribute>,
     causal: Option<Attribute>,
     no_abort: Option<Attribute>,
+    later: Option<Attribute>,
 }
 
 /// Takes the marks out of a statement's attributes.
 fn take_marks(attributes: &mut Vec<Attribute>) -> Marks {
     let mut marks = Marks::default();
     attributes.retain(|attribute| {
-        let Marks { piece, causal, no_abort } = &mut marks;
-        for (name, mark) in [("piece", piece), ("causal", causal), ("no_abort", no_abort)] {
+        let Marks { piece, causal, no_abort, later } = &mut marks;
+        let known = [("piece", piece), ("causal", causal), ("no_abort", no_abort), ("later", later)];
+        for (name, mark) in known {
             if attribute.path().is_ident(name) {
                 *mark = Some(attribute.clone());
                 return false;

@@ -117,6 +117,7 @@ fn steps(all: &[Step], declaration: &Ident) -> TokenStream {
             quote!(#declaration.call::<#procedure>();)
         }
         Step::NoAbort => quote!(#declaration.no_abort();),
+        Step::Later => quote!(#declaration.later();),
         Step::Loop(inner) => {
             let inner = steps(inner, declaration);
             quote!(#declaration.repeat(|#declaration| { #inner });)

@@ -68,8 +68,9 @@ pub(super) struct Record {
     clock: Cell<u64>,
     version: Cell<u64>,
     pub entries: RefCell<Vec<Entry>>,
-    /// By worker: when the attempt that it runs was decided to commit; 0 before.
-    decided: RefCell<Vec<u64>>,
+    /// By worker: when the attempt that it runs was decided to commit, 0 before, and how many of its operations
+    /// were: where pieces commit one by one, those up to then.
+    decided: RefCell<Vec<(u64, usize)>>,
     /// The procedures of the scenario, as they were registered last, and whether they still are.
     registered: RefCell<Vec<(Registered, bool)>>,
     /// What is wrong without a judge.
@@ -92,7 +93,7 @@ impl Record {
     }
 
     fn begin(&self, worker: usize) -> usize {
-        self.decided.borrow_mut()[worker] = 0;
+        self.decided.borrow_mut()[worker] = (0, 0);
         let (session, begin) = (worker as u32, self.now());
         let attempt =
             Attempt { session, begin, end: u64::MAX, status: Status::Lost, stamp: 0, ops: Vec::new() };
@@ -113,7 +114,7 @@ impl Record {
             self.commits.set(self.commits.get() + 1);
             if wrote {
                 entry.attempt.stamp = stamp;
-                let decided = self.decided.borrow()[entry.attempt.session as usize];
+                let (decided, _) = self.decided.borrow()[entry.attempt.session as usize];
                 if decided != stamp {
                     drop(entries);
                     self.say(format!("a commit at {stamp:#x} was announced for {decided:#x}"));
@@ -133,7 +134,8 @@ impl Record {
         for entry in self.entries.borrow_mut().iter_mut().filter(|entry| entry.state == State::Open) {
             let attempt = &mut entry.attempt;
             attempt.end = last;
-            let time = decided[attempt.session as usize];
+            let (time, ops) = decided[attempt.session as usize];
+            attempt.ops.truncate(if time == 0 { attempt.ops.len() } else { ops });
             if time != 0 && writes(attempt) {
                 attempt.status = Status::Survived;
                 attempt.stamp = time;
@@ -165,16 +167,20 @@ impl Visitor for Stage {
         let Self { scenario, observer } = self;
         let record = Rc::new(Record::default());
         // Workers, the epoch's, the last look, the body.
-        record.decided.borrow_mut().resize(scenario.workers + 3, 0);
+        record.decided.borrow_mut().resize(scenario.workers + 3, (0, 0));
         let told = Rc::clone(&record);
         let decided = move |who: Option<Who>, time: u64| {
             let mut decided = told.decided.borrow_mut();
             let last = decided.len() - 1;
-            match who {
-                Some(Who::Worker(worker)) => decided[worker.min(last)] = time,
-                Some(Who::Service(_)) => {}
-                None => decided[last] = time,
-            }
+            let worker = match who {
+                Some(Who::Worker(worker)) => worker.min(last),
+                Some(Who::Service(_)) => return,
+                None => last,
+            };
+            let entries = told.entries.borrow();
+            let mut backwards = entries.iter().rev().map(|entry| &entry.attempt);
+            let ops = backwards.find(|attempt| attempt.session as usize == worker);
+            decided[worker] = (time, ops.map_or(0, |attempt| attempt.ops.len()));
         };
         let deaths = scenario.has_deaths();
         // What caches would do is of no interest here, and they cost time to make.

@@ -131,6 +131,7 @@ pub fn new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::NewOrder
         sum += entered.amount;
     }
     #[no_abort]
+    #[later]
     for (line, entered) in input.lines().iter().zip(&mut entered) {
         let key = (line.supply_w_id, line.i_id);
         let (dist_info, data) = tx.get_columns(key, (dist, Stock::data))?.or_missing("stock")?;
@@ -191,6 +192,8 @@ pub fn payment(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Payment) -
     tx.add(Warehouse::ytd, input.w_id, input.amount)?;
     let d_name = district_name(tx, input.w_id, input.d_id)?;
     tx.add(District::ytd, (input.w_id, input.d_id), input.amount)?;
+    // No customer's name or terms are ever changed.
+    #[later]
     pay(tx, tpcc, input, w_name, d_name)
 }
 
@@ -201,6 +204,8 @@ pub fn payment_by_updates(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input:
     tx.update_columns(input.w_id, Warehouse::ytd, |ytd| *ytd += input.amount)?;
     let d_name = district_name(tx, input.w_id, input.d_id)?;
     tx.update_columns((input.w_id, input.d_id), District::ytd, |ytd| *ytd += input.amount)?;
+    // As above.
+    #[later]
     pay(tx, tpcc, input, w_name, d_name)
 }
 
@@ -349,6 +354,8 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
     }
 
     let mut sums = [0; DISTRICTS as usize];
+    // Lines that a scan comes to it may write.
+    #[later]
     for ((d_id, o_id), at) in found() {
         let sum: &mut i64 = &mut sums[at];
         let mut numbers = [0; LINES_MAX];

@@ -19,9 +19,9 @@
 use super::Txn;
 use super::txn::Answer;
 use crate::error::{Error, Misuse, Result};
-use crate::procedure::PlannedType;
+use crate::procedure::{PlannedSite, PlannedType};
 use crate::protocol::Protocol;
-use crate::sync::{AtomicU64, Ordering, spin_until};
+use crate::sync::{AtomicU64, Ordering, Suspender, wait_until};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Underway {
     }
 
     /// A call begins, once the gate is open.
-    fn begin(&self, worker: usize, is_open: impl Fn() -> bool) {
+    fn begin(&self, worker: usize, suspender: Option<&Suspender>, is_open: impl Fn() -> bool) {
         let mut waits = false;
         loop {
             // SeqCst: either who closes the gate sees this, or we see the gate closed.
@@ -51,7 +51,7 @@ impl Underway {
             if !std::mem::replace(&mut waits, true) {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
             }
-            spin_until(&is_open);
+            wait_until(suspender, &is_open);
         }
         if waits {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -83,7 +83,7 @@ pub(super) struct Chopped {
     /// Pieces have committed.
     committed: bool,
     /// One of them wrote.
-    wrote: bool,
+    pub wrote: bool,
     /// How often the piece that runs was executed before.
     retries: u32,
     /// The log has become long meanwhile.
@@ -92,22 +92,30 @@ pub(super) struct Chopped {
     together: u64,
 }
 
+impl Chopped {
+    /// What the plan says of a site, which must be one of the call's type.
+    pub fn site(&self, site: u16) -> Result<PlannedSite> {
+        let planned = self.planned.as_ref().and_then(|planned| planned.site(site));
+        Ok(planned.ok_or(Misuse::NoSite { site })?)
+    }
+}
+
 impl<P: Protocol> Txn<P> {
-    /// Begins a call, or a closure, in a database whose calls are chopped.
+    /// Begins a call, or a closure, in a database whose calls commit in parts.
     pub(super) fn begin_chopped(&mut self, is_call: bool) {
         let (procedures, clock) = (&self.db.procedures, &self.db.clock);
-        let worker = self.worker.number;
+        let (worker, suspender) = (self.worker.number, self.worker.suspender.as_ref());
         let underway = procedures.underway();
         if is_call {
-            underway.begin(worker, || procedures.is_open());
+            underway.begin(worker, suspender, || procedures.is_open());
             let together = &mut self.chopped.together;
-            self.epoch = Some(clock.pin_together(worker, underway.calls.len(), together));
+            self.epoch = Some(clock.pin_together(worker, underway.calls.len(), together, suspender));
             return;
         }
-        spin_until(|| underway.nobody_waits());
+        wait_until(suspender, || underway.nobody_waits());
         procedures.close();
         self.gate = true;
-        spin_until(|| underway.is_idle());
+        wait_until(suspender, || underway.is_idle());
         clock.pin(worker);
     }
 
@@ -131,8 +139,7 @@ impl<P: Protocol> Txn<P> {
             recall.expect(site.into())?;
             return Ok(Answer::Old);
         }
-        let planned = self.chopped.planned.as_ref().and_then(|planned| planned.site(site));
-        let piece = planned.ok_or(Misuse::NoSite { site })?.piece;
+        let piece = self.chopped.site(site)?.piece;
         if self.chopped.piece != Some(piece) {
             if self.chopped.piece.is_some() {
                 self.commit_piece()?;
@@ -170,9 +177,14 @@ impl<P: Protocol> Txn<P> {
 
     /// What the caller of a body hears that gave up for that reason: where pieces stand, that they do.
     pub(super) fn given_up(&self, error: Error) -> Error {
-        if self.is_chopped() && self.chopped.committed {
-            return Misuse::PiecesStand { why: error.to_string() }.into();
+        if !self.executed.commits_pieces() || !self.chopped.committed {
+            return error;
         }
-        error
+        match error {
+            // The epoch in which the pieces before have committed is never closed; but that they are lost is not
+            // known before the next opening.
+            Error::LogFailed(why) => Error::OutcomeUnknown(why),
+            error => Misuse::PiecesStand { why: error.to_string() }.into(),
+        }
     }
 }

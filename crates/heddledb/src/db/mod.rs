@@ -7,12 +7,14 @@ mod chopping;
 mod counters;
 #[cfg(feature = "suspend")]
 mod crew;
+mod footprint;
 mod garbage;
 mod procedures;
 mod reading;
 mod recall;
 mod recovery;
 mod replay;
+mod sequencing;
 mod session;
 pub(crate) mod snapshot;
 pub(crate) mod store;
@@ -32,7 +34,7 @@ use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::log::{Compression, FILES_MAX, LogError};
 use crate::procedure::{Declaration, Plan, PlanChange, Procedure};
-use crate::protocol::{Env, Execution, Isolation, Protocol, Shared, Silo};
+use crate::protocol::{Env, Isolation, Protocol, Shared, Silo};
 use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, Storage};
 use crate::sync::{Condvar, Mutex, lock, thread};
@@ -120,7 +122,7 @@ impl<P: Protocol> Inner<P> {
     /// What a verb of the protocol gets to see.
     #[inline(always)]
     fn env(&self, worker: usize, isolation: Isolation) -> Env<'_> {
-        Env { clock: &self.clock, worker, epoch: None, isolation }
+        Env { clock: &self.clock, worker, epoch: None, after: 0, isolation }
     }
 
     /// Refuses a level that the protocol does not offer.
@@ -691,7 +693,7 @@ fn start<P: Protocol>(
         Some(opened) => EpochClock::starting_at(places, opened.epoch),
         None => EpochClock::new(places),
     }
-    .with_late_commits(P::execution(&options) == Execution::Chopped);
+    .with_late_commits(P::execution(&options).commits_pieces());
     let clock = Arc::new(clock);
     clock.name_words();
     let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));

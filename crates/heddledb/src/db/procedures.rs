@@ -14,6 +14,7 @@
 
 use super::Session;
 use super::chopping::Underway;
+use super::sequencing::Sequencer;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::procedure::{Declaration, Plan, PlanChange, Tracking};
@@ -44,6 +45,8 @@ pub(crate) struct Procedures<P: Protocol> {
     pub execution: Execution,
     change: PlanChange,
     underway: Underway,
+    /// Where calls are executed in two phases.
+    pub(super) sequencer: Sequencer,
 }
 
 /// What was registered ever.
@@ -98,18 +101,19 @@ pub(crate) struct Known<P: Protocol> {
 impl<P: Protocol> Procedures<P> {
     pub fn new(options: &P::Options, change: PlanChange, sessions: usize) -> Self {
         let execution = P::execution(options);
-        let chops = execution == Execution::Chopped;
+        let workers = |needed: bool| if needed { sessions } else { 0 };
         Self {
             types: Mutex::new(Types { all: Vec::new(), changed_in: 0 }),
             current: Mutex::new(Current::default()),
             version: AtomicU64::new(1),
             gate: AtomicU64::new(0),
             turn: AtomicU64::new(0),
-            options: Plan::options(P::commutes(options), chops),
+            options: Plan::options(P::commutes(options), execution == Execution::Chopped),
             tracking: P::tracking(options),
             execution,
             change: if P::tracking(options) == Tracking::Nothing { PlanChange::Barrier } else { change },
-            underway: Underway::new(if chops { sessions } else { 0 }),
+            underway: Underway::new(workers(execution.commits_pieces())),
+            sequencer: Sequencer::new(workers(execution == Execution::Sequenced)),
         }
     }
 

@@ -222,6 +222,10 @@ impl<P: Protocol> Session<P> {
         loop {
             let txn = self.txn_mut();
             let outcome = catch_unwind(AssertUnwindSafe(|| body(txn)));
+            if P::PIECES && txn.announces() {
+                txn.announce(matches!(outcome, Ok(Ok(_))));
+                continue;
+            }
             let conflict = match outcome {
                 Ok(Ok(result)) => match txn.finish() {
                     Ok(()) => return txn.commit().map(|()| result),

@@ -13,6 +13,7 @@ use super::garbage::{Garbage, Means};
 use super::procedures::Known;
 use super::reading::{OfTable, Projection, Reading};
 use super::recall::Recall;
+use super::sequencing::{Meets, Sequenced, awaits_keys};
 use super::store::{Store, is_ordered, place};
 use crate::access::{Groups, Write, WriteSet};
 use crate::arena::{Arena, Exchange};
@@ -125,17 +126,18 @@ pub struct Txn<P: Protocol> {
     pub(super) db: Arc<Inner<P>>,
     pub(super) worker: Box<Worker<P>>,
     /// Set by the first error: the attempt can only be aborted.
-    failed: bool,
+    pub(super) failed: bool,
     /// How it is executed: as a closure is, or as a call in pieces.
-    executed: Execution,
+    pub(super) executed: Execution,
     /// What it may see of others.
     pub(super) isolation: Isolation,
     /// The epoch of its commit, where that is fixed.
     pub(super) epoch: Option<u64>,
     pub(super) chopped: Chopped,
+    pub(super) sequenced: Sequenced,
     /// Where the procedure's sites begin that runs within the one that was called, and the site of the next
     /// access.
-    first_site: u16,
+    pub(super) first_site: u16,
     pub(super) site: u16,
     /// It holds the gate closed.
     pub(super) gate: bool,
@@ -202,6 +204,7 @@ impl<P: Protocol> Txn<P> {
             executed: Execution::Whole,
             epoch: None,
             chopped: Chopped::default(),
+            sequenced: Sequenced::default(),
             first_site: 0,
             site: 0,
             gate: false,
@@ -219,7 +222,7 @@ impl<P: Protocol> Txn<P> {
         self.failed = false;
         self.held = Held::default();
         match self.db.procedures.execution {
-            Execution::Chopped if P::PIECES => self.begin_chopped(is_call),
+            Execution::Chopped | Execution::Sequenced if P::PIECES => self.begin_chopped(is_call),
             execution => {
                 self.db.clock.pin(self.worker.number);
                 if P::PIECES && execution == Execution::Pieces {
@@ -239,12 +242,6 @@ impl<P: Protocol> Txn<P> {
         }
         let env = self.db.env(worker.number, self.isolation);
         P::begin(&mut worker.local, env, retry);
-    }
-
-    /// Whether it is a call whose pieces commit one by one.
-    #[inline(always)]
-    pub(super) fn is_chopped(&self) -> bool {
-        self.executed == Execution::Chopped
     }
 
     /// Begins, if the gate is open. One that has failed often closes it and waits until no call is under way, so
@@ -296,9 +293,14 @@ impl<P: Protocol> Txn<P> {
             worker.recall.clear();
             worker.placeholders_before = 0;
             if self.epoch.is_some() {
-                let planned = worker.known.plan.of_type(number.into()).map(Arc::clone);
+                let plan = &worker.known.plan;
+                let (planned, later) =
+                    (plan.of_type(number.into()).map(Arc::clone), plan.later_of(number.into()));
+                self.executed = self.db.procedures.execution;
                 self.call_chopped(planned);
-                self.executed = Execution::Chopped;
+                if self.executed == Execution::Sequenced {
+                    self.call_sequenced(later);
+                }
             } else if P::call(&mut worker.local, &worker.known.plan, number.into()) {
                 self.executed = Execution::Pieces;
             }
@@ -333,7 +335,7 @@ impl<P: Protocol> Txn<P> {
                 worker.writes.go_back();
                 worker.recall.go_back();
             }
-            Execution::Chopped => self.again_chopped(),
+            Execution::Chopped | Execution::Sequenced => self.again_chopped(),
         }
         note(|| format!("{conflict}; executes its piece again"));
         self.failed = false;
@@ -357,8 +359,9 @@ impl<P: Protocol> Txn<P> {
         match self.executed {
             Execution::Whole => Ok(()),
             Execution::Pieces => Ok(P::finish(&mut self.worker.local, &mut self.worker.writes)?),
-            Execution::Chopped if self.failed => Err(Misuse::Failed.into()),
+            _ if self.failed => Err(Misuse::Failed.into()),
             Execution::Chopped => self.commit_piece(),
+            Execution::Sequenced => self.commit_phase(),
         }
     }
 
@@ -399,8 +402,10 @@ impl<P: Protocol> Txn<P> {
     /// The same where it may be another piece. Apart, so that most accesses do without its stack.
     #[inline(never)]
     fn arrive_elsewhere(&mut self) -> Result<Answer> {
-        if self.is_chopped() {
-            return self.arrive_chopped();
+        match self.executed {
+            Execution::Chopped => return self.arrive_chopped(),
+            Execution::Sequenced => return self.arrive_sequenced(),
+            Execution::Whole | Execution::Pieces => {}
         }
         if self.worker.recall.repeats() {
             return self.arrive_again();
@@ -456,9 +461,13 @@ impl<P: Protocol> Txn<P> {
             return Err(Misuse::Failed.into());
         }
         // Its last piece has committed.
-        let committed = if self.is_chopped() { Ok(self.chopped.log_is_long) } else { self.commit_writes() };
+        let committed =
+            if self.executed.commits_pieces() { Ok(self.chopped.log_is_long) } else { self.commit_writes() };
         match committed {
             Ok(log_is_long) => {
+                if P::PIECES && self.executed == Execution::Whole {
+                    self.pass_time();
+                }
                 self.db.counters.commit(self.worker.number);
                 self.end();
                 attempt_ended(true);
@@ -481,7 +490,8 @@ impl<P: Protocol> Txn<P> {
     #[inline]
     pub(super) fn commit_writes(&mut self) -> Result<bool> {
         let worker = &mut *self.worker;
-        let env = Env { epoch: self.epoch, ..self.db.env(worker.number, self.isolation) };
+        let (epoch, after) = (self.epoch, self.sequenced.after);
+        let env = Env { epoch, after, ..self.db.env(worker.number, self.isolation) };
         let Worker { local, writes, arena, superseded, garbage, .. } = worker;
         let log = self.db.logging();
         if let Some(log) = log
@@ -562,7 +572,9 @@ impl<P: Protocol> Txn<P> {
         self.db.counters.memory(worker.number, memory);
         self.db.clock.unpin(worker.number);
         if P::PIECES {
-            self.executed = Execution::Whole;
+            if std::mem::take(&mut self.executed) == Execution::Sequenced {
+                self.end_sequenced();
+            }
             self.end_chopped();
             if std::mem::take(&mut self.gate) {
                 self.db.procedures.open();
@@ -748,10 +760,27 @@ impl<P: Protocol> Txn<P> {
         intent: Intent,
         projection: J,
     ) -> Result<Option<J::Value>> {
+        self.meets(R::LAYOUT, R::slot().number(), key.words(), projection.groups(), Meets::Reads)?;
         match Self::find::<R>(&self.db, &mut self.worker, key)? {
             Some(record) => self.read(record, R::LAYOUT, intent, projection),
             None => Ok(None),
         }
+    }
+
+    /// Before the record of a key is looked for.
+    #[inline(always)]
+    fn meets(
+        &mut self,
+        layout: &'static Layout,
+        relation: usize,
+        key: &[u64],
+        groups: GroupSet,
+        meets: Meets,
+    ) -> Result<()> {
+        if P::PIECES && self.executed == Execution::Sequenced {
+            self.meets_row(layout, relation, key, groups, meets)?;
+        }
+        Ok(())
     }
 
     /// Reads a row by its key.
@@ -790,6 +819,10 @@ impl<P: Protocol> Txn<P> {
         layout: &'static Layout,
         key: &W,
     ) -> Result<Option<usize>> {
+        self.meets(layout, number, key.words(), layout.all_groups(), Meets::Writes)?;
+        if P::PIECES && self.announces() {
+            return Ok(Some(self.worker.writes.reserve(layout.words)));
+        }
         let worker = &mut *self.worker;
         let store: &Store<W, P> = self.db.stores.numbered_of(number);
         let arena = &mut worker.arena;
@@ -850,6 +883,7 @@ impl<P: Protocol> Txn<P> {
 
     /// Makes the row of `key` not exist; false if there was none.
     fn delete_in<R: Relation>(&mut self, key: &R::Words) -> Result<bool> {
+        self.meets(R::LAYOUT, R::slot().number(), key.words(), R::LAYOUT.all_groups(), Meets::Writes)?;
         let Some(record) = Self::find::<R>(&self.db, &mut self.worker, key)? else { return Ok(false) };
         self.delete_record(record, R::LAYOUT, R::slot().number(), key.words())
     }
@@ -864,6 +898,9 @@ impl<P: Protocol> Txn<P> {
     ) -> Result<bool> {
         if self.read(record, layout, Intent::Update, Existence(layout.all_groups()))?.is_none() {
             return Ok(false);
+        }
+        if P::PIECES && self.announces() {
+            return Ok(true);
         }
         let write = self.start_write(record, layout, relation, key, layout.all_groups(), true)?;
         if !planted(Mutant::DeleteLeavesRow) {
@@ -889,6 +926,9 @@ impl<P: Protocol> Txn<P> {
             // All that it did stands; only its result is wanted.
             return Ok(self.recall(OfTable(columns))?.map(|mut value| change(&mut value)));
         }
+        let meets =
+            if staged.groups() == OfTable(columns).groups() { Meets::Writes } else { Meets::WritesEntries };
+        self.meets(layout, <C::Table as Relation>::slot().number(), key.words(), staged.groups(), meets)?;
         let Some(record) = Self::find::<C::Table>(&self.db, &mut self.worker, key)? else {
             self.remember(answer, OfTable(columns), None);
             return Ok(None);
@@ -934,7 +974,7 @@ impl<P: Protocol> Txn<P> {
             observe(&changes.words);
             groups = changes.groups;
         }
-        if groups != 0 {
+        if groups != 0 && !(P::PIECES && self.announces()) {
             let number = <C::Table as Relation>::slot().number();
             let write = self.start_write(record, layout, number, key.words(), groups, true)?;
             for group in Groups(groups) {
@@ -1019,6 +1059,7 @@ impl<P: Protocol> Txn<P> {
 
     /// Deletes a row with its index entries.
     fn delete_with_entries<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
+        self.meets(T::LAYOUT, T::slot().number(), key.words(), T::LAYOUT.all_groups(), Meets::WritesEntries)?;
         let Some(row) = self.get_for::<T, _>(key, Intent::Update, OfTable(Row::<T>::new()))? else {
             return Ok(false);
         };
@@ -1038,6 +1079,10 @@ impl<P: Protocol> Txn<P> {
             return Ok(());
         }
         let words: T::Words = encode_key(&key);
+        self.meets(T::LAYOUT, T::slot().number(), words.words(), groups, Meets::Writes)?;
+        if P::PIECES && self.announces() {
+            return Ok(());
+        }
         let Some(record) = Self::find::<T>(&self.db, &mut self.worker, &words)? else {
             return Err(not_found::<T>(key));
         };
@@ -1109,6 +1154,9 @@ impl<P: Protocol> Txn<P> {
         let Some((mut low, mut high)) = scan.bounds else { return Ok(()) };
         work(Work::Operation);
         note(|| format!("scans {} from {:?} to {:?}", R::LAYOUT.name, low.words(), high.words()));
+        if P::PIECES && self.executed == Execution::Sequenced {
+            self.meets_keys(R::LAYOUT, R::slot().number(), low.words(), high.words())?;
+        }
         let mut left = scan.limit;
         // The buffer is put back at the end; a nested scan cannot happen, `visit` has no transaction.
         let mut leaf = std::mem::take(R::Words::leaf(&mut self.worker.leaves));
@@ -1126,6 +1174,17 @@ impl<P: Protocol> Txn<P> {
             let most = left.saturating_add(SCAN_PASSES);
             let (seen, next) = store.index.read_leaf(scan.direction, &low, &high, most, &mut leaf);
             phase(Phase::Body);
+            if P::PIECES && self.executed == Execution::Sequenced {
+                let (from, to) = match scan.direction {
+                    Direction::Forward => (&low, next.as_ref().unwrap_or(&high)),
+                    Direction::Reverse => (next.as_ref().unwrap_or(&low), &high),
+                };
+                let suspender = self.worker.suspender.as_ref();
+                let (number, sequenced) = (R::slot().number(), &mut self.sequenced);
+                if awaits_keys(&self.db, sequenced, suspender, number, from.words(), to.words()) {
+                    continue;
+                }
+            }
             P::seen(&mut self.worker.local, seen);
             leaf.iter().take(left).for_each(|(_, record)| record.prefetch(SCAN_AHEAD));
             let step = self.visit_leaf::<R, _>(&leaf, projection, &mut left, &mut visit);

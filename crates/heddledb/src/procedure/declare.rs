@@ -56,6 +56,8 @@ pub struct Declaration {
     causal: bool,
     /// From the next access on it does not give up.
     no_abort: bool,
+    /// The site from which on it runs in its later phase.
+    later: Option<u16>,
     /// How many procedures are declared within this one.
     depth: u16,
     /// The steps of the block that is being declared.
@@ -85,6 +87,7 @@ impl Declaration {
             readonly: false,
             causal: false,
             no_abort: false,
+            later: None,
             depth: 0,
             body: Vec::new(),
             tables: Vec::new(),
@@ -133,6 +136,19 @@ impl Declaration {
     pub fn no_abort(&mut self) {
         // What a procedure says of itself is not so of one that calls it.
         self.no_abort |= self.depth == 0;
+    }
+
+    /// The next access begins the later phase: from there on the procedure does not give up, and which rows it comes to
+    /// does not depend on what it reads there. Deterministic execution lets other calls run beside it.
+    pub fn later(&mut self) {
+        if self.depth == 0 {
+            self.later = Some(self.sites.len() as u16);
+        }
+    }
+
+    /// The site at which the later phase begins, if there is one.
+    pub fn later_from(&self) -> Option<u16> {
+        self.later.filter(|site| usize::from(*site) < self.sites.len())
     }
 
     /// The accesses of a procedure that is called here.

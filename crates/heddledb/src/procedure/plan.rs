@@ -33,6 +33,8 @@ pub struct Plan {
     /// By the number under which a type was registered; `None` once it was removed.
     types: Vec<Option<Arc<PlannedType>>>,
     analysis: Option<Arc<Analysis>>,
+    /// By the same number, the site from which on its later phase runs.
+    later: Vec<Option<u16>>,
     /// By vertex of the analysis.
     vertices: Vec<Vertex>,
     /// Of which lane its ranks are: 0 or 1.
@@ -144,12 +146,14 @@ pub(crate) struct PlannedPiece {
 impl Plan {
     /// Analyses the types that are registered. `None` stands for one that was removed.
     pub(crate) fn new(types: &[Option<Declaration>], options: Options, tracking: Tracking) -> Self {
-        Self::of_workload(
+        let later = types.iter().map(|declared| declared.as_ref()?.later_from()).collect();
+        let plan = Self::of_workload(
             &workload("registered", types.iter().flatten()),
             types.iter().map(Option::is_some),
             options,
             tracking,
-        )
+        );
+        Self { later, ..plan }
     }
 
     /// The same of a workload. Of each number it says whether a type has it; they are those of the workload, in
@@ -217,7 +221,15 @@ impl Plan {
         new.bridge.clone_from(&bridge);
         let hot: Vec<bool> = new.vertices.iter().map(|vertex| vertex.hot).collect();
         let vertices = vertices(&hot);
-        Some(Self { types, analysis: Some(after), vertices, lane: self.lane, is_transitional: true, bridge })
+        Some(Self {
+            types,
+            analysis: Some(after),
+            vertices,
+            lane: self.lane,
+            is_transitional: true,
+            bridge,
+            ..Self::default()
+        })
     }
 
     /// Whether nobody can be called under it.
@@ -273,6 +285,13 @@ impl Plan {
     /// A type that is registered.
     pub(crate) fn of_type(&self, number: usize) -> Option<&Arc<PlannedType>> {
         self.types.get(number).and_then(Option::as_ref)
+    }
+
+    /// The site of that type from which on its later phase runs, if it has one ([`Execution::Sequenced`]).
+    ///
+    /// [`Execution::Sequenced`]: crate::protocol::Execution::Sequenced
+    pub(crate) fn later_of(&self, number: usize) -> Option<u16> {
+        self.later.get(number).copied().flatten()
     }
 
     /// The analysis behind it; `None` where nothing was ever registered.

@@ -112,6 +112,8 @@ registry! {
         "Silo whose procedures commit piece by piece, merged until that is serializable (transaction chopping)";
     Chopping2pl "chopping-2pl" Locking, locking::Options::with_policy(Policy::WaitDie).chopped(),
         "WAIT_DIE whose procedures commit piece by piece, merged until that is serializable (transaction chopping)";
+    DeterministicLazy "deterministic-lazy" Silo, silo::Options::with_calls(silo::Calls::Sequenced),
+        "Silo whose procedures take turns to decide, and do at once what they put off (deterministic, with lazy evaluation)";
     Datm "datm" Ic3, ic3::Options::DATM,
         "procedures show their writes at once, in any order; who has waited for too long aborts (DATM)";
     Ic3 "ic3" Ic3, ic3::Options::FULL,
@@ -144,6 +146,7 @@ impl Kind {
         Self::NestedOcc,
         Self::ChoppingOcc,
         Self::Chopping2pl,
+        Self::DeterministicLazy,
         Self::Datm,
         Self::Ic3Optimistic,
         Self::Ic3NoRendezvous,

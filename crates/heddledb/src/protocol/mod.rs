@@ -106,6 +106,20 @@ pub enum Execution {
     /// the caller is told so ([`Misuse::PiecesStand`](crate::Misuse::PiecesStand)); so it is where the body
     /// panics. A closure is no part of the analysis, so it runs while no call does.
     Chopped,
+    /// In the order in which they begin: what comes before the procedure's mark `#[later]` one call after another, and
+    /// what comes behind it at once, except for what conflicts. Deterministic execution (IC3 §6.4).
+    ///
+    /// From the mark on a body must not give up, as with [`Self::Chopped`], and must access no row that it did not
+    /// come to with other answers ([`Misuse::Unforeseen`](crate::Misuse::Unforeseen)). A closure runs while no call
+    /// does.
+    Sequenced,
+}
+
+impl Execution {
+    /// Whether a call commits in parts, so that what it has done may be there although it gives up.
+    pub fn commits_pieces(self) -> bool {
+        matches!(self, Self::Chopped | Self::Sequenced)
+    }
 }
 
 /// What every verb of a protocol gets to see of its worker and database.
@@ -117,6 +131,8 @@ pub struct Env<'a> {
     pub worker: usize,
     /// The epoch of its commit, where that was fixed before.
     pub epoch: Option<u64>,
+    /// A time that its commit must be above, where calls are sequenced ([`Execution::Sequenced`]).
+    pub after: u64,
     /// The level of the attempt, one of those that the protocol offers.
     pub isolation: Isolation,
 }

@@ -65,6 +65,8 @@ pub enum Calls {
     Nested,
     /// In pieces each of which commits on its own: transaction chopping. See [`Execution::Chopped`].
     Chopped,
+    /// In two phases, in the order in which they begin. See [`Execution::Sequenced`].
+    Sequenced,
 }
 
 /// Where the times of commits come from.
@@ -243,7 +245,7 @@ impl Protocol for Silo {
     fn levels(options: &Options) -> &'static [Isolation] {
         match options.calls {
             Calls::Whole => &[Isolation::Serializable, Isolation::RepeatableRead],
-            Calls::Nested | Calls::Chopped => &[Isolation::Serializable],
+            Calls::Nested | Calls::Chopped | Calls::Sequenced => &[Isolation::Serializable],
         }
     }
 
@@ -258,6 +260,7 @@ impl Protocol for Silo {
             Calls::Whole => Execution::Whole,
             Calls::Nested => Execution::Pieces,
             Calls::Chopped => Execution::Chopped,
+            Calls::Sequenced => Execution::Sequenced,
         }
     }
 
@@ -361,7 +364,7 @@ impl Protocol for Silo {
             None => {
                 let newest_read = local.reads.newest();
                 let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
-                newest_read.max(newest_write).max(local.last).max(stamp::floor(epoch)) + 1
+                newest_read.max(newest_write).max(local.last).max(env.after).max(stamp::floor(epoch)) + 1
             }
             Some(time) => time,
         };

@@ -806,7 +806,7 @@ mod tests {
             let isolation = Isolation::Serializable;
             Worker {
                 world: self,
-                env: Env { clock: &self.clock, worker: number, epoch: None, isolation },
+                env: Env { clock: &self.clock, worker: number, epoch: None, after: 0, isolation },
                 local: Hekaton::local(&(), &self.shared, number),
                 writes: WriteSet::default(),
                 arena: Arena::default(),

@@ -48,6 +48,7 @@ fn marks(tx: &mut impl Transaction, id: u64) -> Result<()> {
 fn promises_in_a_branch(tx: &mut impl Transaction, id: u64) -> Result<()> {
     if id > 0 {
         #[no_abort]
+        #[later]
         tx.add(Account::balance, id, 1)?;
     }
     #[no_abort]

@@ -1,0 +1,367 @@
+//! What calls that have their turn behind them will still access, and who must wait for whom because of it.
+//!
+//! A [`Footprint`] is one call's: *points*, a row's column groups, read or written; and *ranges* of keys, which count
+//! as written, so that whoever scans may write what he finds. [`Announced`] holds those of all calls. Points are
+//! found by a hash of relation, key and column group; two that share a bucket only wait more often than they need.
+//! A bucket forgets what it knew when a writer comes: whoever comes after that one waits for him, and he for those.
+
+use crate::access::Groups;
+use crate::mutant::{Mutant, planted};
+use crate::table::GroupSet;
+use std::ops::Range;
+
+/// The turn of a call: of which worker, and its number in the order of all calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub worker: usize,
+    pub number: u64,
+}
+
+/// Column groups of a row.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    relation: usize,
+    /// Where its key is among the words.
+    key: Key,
+    groups: GroupSet,
+    writes: bool,
+}
+
+/// Keys from one to another, both included.
+#[derive(Clone, Copy, Debug)]
+struct Keys {
+    relation: usize,
+    low: Key,
+    high: Key,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    at: usize,
+    len: usize,
+}
+
+impl Key {
+    fn words(self) -> Range<usize> {
+        self.at..self.at + self.len
+    }
+}
+
+/// What a call will access.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Footprint {
+    words: Vec<u64>,
+    points: Vec<Point>,
+    ranges: Vec<Keys>,
+    /// The relations that points are of, one bit for all whose numbers are alike modulo 64.
+    relations: u64,
+    /// Where the point is that is asked for next, as a rule.
+    next: usize,
+}
+
+impl Footprint {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.points.clear();
+        self.ranges.clear();
+        self.relations = 0;
+        self.next = 0;
+    }
+
+    /// Takes over what another holds.
+    fn copy(&mut self, other: &Self) {
+        self.words.clone_from(&other.words);
+        self.points.clone_from(&other.points);
+        self.ranges.clone_from(&other.ranges);
+        self.relations = other.relations;
+    }
+
+    fn keep(&mut self, key: &[u64]) -> Key {
+        let at = self.words.len();
+        self.words.extend_from_slice(key);
+        Key { at, len: key.len() }
+    }
+
+    fn words(&self, key: Key) -> &[u64] {
+        &self.words[key.words()]
+    }
+
+    /// It will read or write column groups of that row.
+    pub fn add_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) {
+        let key = self.keep(key);
+        self.points.push(Point { relation, key, groups, writes });
+        self.relations |= 1 << (relation % 64);
+    }
+
+    /// It will scan those keys.
+    pub fn add_range(&mut self, relation: usize, low: &[u64], high: &[u64]) {
+        let (low, high) = (self.keep(low), self.keep(high));
+        self.ranges.push(Keys { relation, low, high });
+    }
+
+    /// Whether it was said that it accesses these column groups so.
+    ///
+    /// Cheap where it is asked in the order in which it was said.
+    pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) -> bool {
+        let (mut left, count) = (groups, self.points.len());
+        for at in (self.next..count).chain(0..self.next) {
+            let point = self.points[at];
+            if point.relation == relation && point.writes >= writes && self.words(point.key) == key {
+                left &= !point.groups;
+                if left == 0 {
+                    self.next = at + 1;
+                    return true;
+                }
+            }
+        }
+        self.has_range(relation, key, key)
+    }
+
+    /// Whether it was said that it scans these keys, at once.
+    pub fn has_range(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+        let around = |keys: &Keys| {
+            keys.relation == relation && self.words(keys.low) <= low && high <= self.words(keys.high)
+        };
+        self.ranges.iter().any(around)
+    }
+
+    /// Whether it scans any of these keys.
+    fn scans(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+        let meets = |keys: &Keys| {
+            keys.relation == relation && self.words(keys.low) <= high && low <= self.words(keys.high)
+        };
+        self.ranges.iter().any(meets)
+    }
+
+    /// Whether it has one of these keys as a point; one that it writes, if that matters.
+    fn touches(&self, relation: usize, low: &[u64], high: &[u64], writes: bool) -> bool {
+        let within = |point: &Point| {
+            let key = self.words(point.key);
+            point.relation == relation && point.writes >= writes && low <= key && key <= high
+        };
+        self.relations & 1 << (relation % 64) != 0 && self.points.iter().any(within)
+    }
+}
+
+/// Those who will access the points of a bucket and have not ended, as far as others must wait for them.
+#[derive(Clone, Debug, Default)]
+struct Bucket {
+    writer: Option<Turn>,
+    /// Since the writer.
+    readers: Vec<Turn>,
+}
+
+/// What all calls have announced.
+#[derive(Debug)]
+pub(super) struct Announced {
+    buckets: Box<[Bucket]>,
+    /// By worker, its last call that has announced something.
+    calls: Box<[(u64, Footprint)]>,
+    /// The calls among them that scan; those that have ended are dropped now and then.
+    scanners: Vec<Turn>,
+}
+
+/// As a power of two; some hundred points are announced at a time.
+const BUCKETS: u32 = if crate::sync::MODEL { 4 } else { 14 };
+
+impl Announced {
+    /// Of so many workers.
+    pub fn new(workers: usize) -> Self {
+        Self {
+            buckets: if workers == 0 { Box::default() } else { vec![Bucket::default(); 1 << BUCKETS].into() },
+            calls: vec![(0, Footprint::default()); workers].into(),
+            scanners: Vec::new(),
+        }
+    }
+
+    fn bucket(&mut self, relation: usize, key: &[u64], group: usize) -> &mut Bucket {
+        // Fibonacci hashing, word by word: keys are small numbers mostly.
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mix = |hash: u64, word: &u64| (hash.rotate_left(29) ^ word).wrapping_mul(FACTOR);
+        let hash = key.iter().fold((relation as u64) << 8 | group as u64, mix);
+        &mut self.buckets[(hash.wrapping_mul(FACTOR) >> (64 - BUCKETS)) as usize]
+    }
+
+    /// The calls, among those that `runs` tells to be under way, that a call must let end before it accesses these
+    /// column groups; appended to `found`.
+    pub fn before_point(
+        &mut self,
+        relation: usize,
+        key: &[u64],
+        groups: GroupSet,
+        writes: bool,
+        runs: impl Fn(Turn) -> bool,
+        found: &mut Vec<Turn>,
+    ) {
+        if planted(Mutant::SequencedPointsIgnored) {
+            return;
+        }
+        for group in Groups(groups) {
+            let bucket = self.bucket(relation, key, group);
+            found.extend(bucket.writer.filter(|turn| runs(*turn)));
+            if writes {
+                found.extend(bucket.readers.iter().copied().filter(|turn| runs(*turn)));
+            }
+        }
+        self.scanners.retain(|turn| runs(*turn));
+        let meets = |turn: &&Turn| self.calls[turn.worker].1.scans(relation, key, key);
+        if !planted(Mutant::SequencedScansIgnored) {
+            found.extend(self.scanners.iter().filter(meets));
+        }
+    }
+
+    /// The same before it scans these keys, and writes what it finds or does not.
+    pub fn before_range(
+        &mut self,
+        relation: usize,
+        low: &[u64],
+        high: &[u64],
+        writes: bool,
+        runs: impl Fn(Turn) -> bool,
+        found: &mut Vec<Turn>,
+    ) {
+        if planted(Mutant::SequencedScansIgnored) {
+            return;
+        }
+        for (worker, (number, footprint)) in self.calls.iter().enumerate() {
+            let turn = Turn { worker, number: *number };
+            let meets =
+                || footprint.touches(relation, low, high, !writes) || footprint.scans(relation, low, high);
+            if runs(turn) && meets() {
+                found.push(turn);
+            }
+        }
+    }
+
+    /// All that are under way.
+    pub fn all(&self, runs: impl Fn(Turn) -> bool, found: &mut Vec<Turn>) {
+        let turn = |(worker, call): (usize, &(u64, Footprint))| Turn { worker, number: call.0 };
+        found.extend(self.calls.iter().enumerate().map(turn).filter(|turn| runs(*turn)));
+    }
+
+    /// The call that has its turn announces what it will access. Appends whom it must wait for to `found`.
+    pub fn announce(
+        &mut self,
+        turn: Turn,
+        footprint: &Footprint,
+        runs: impl Fn(Turn) -> bool + Copy,
+        found: &mut Vec<Turn>,
+    ) {
+        // Whoever ended need not be awaited, and it is not under way for itself.
+        for point in &footprint.points {
+            let key = footprint.words(point.key);
+            self.before_point(point.relation, key, point.groups, point.writes, runs, found);
+        }
+        for keys in &footprint.ranges {
+            let (low, high) = (footprint.words(keys.low), footprint.words(keys.high));
+            self.before_range(keys.relation, low, high, true, runs, found);
+        }
+        for point in &footprint.points {
+            for group in Groups(point.groups) {
+                let bucket = self.bucket(point.relation, footprint.words(point.key), group);
+                if point.writes {
+                    bucket.writer = Some(turn);
+                    bucket.readers.clear();
+                } else if !bucket.readers.contains(&turn) {
+                    bucket.readers.retain(|reader| runs(*reader));
+                    bucket.readers.push(turn);
+                }
+            }
+        }
+        if !footprint.ranges.is_empty() {
+            self.scanners.push(turn);
+        }
+        let (number, known) = &mut self.calls[turn.worker];
+        *number = turn.number;
+        known.copy(footprint);
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    fn turn(number: u64) -> Turn {
+        Turn { worker: number as usize, number }
+    }
+
+    /// Whom a call must wait for that accesses this.
+    fn announce(announced: &mut Announced, number: u64, fill: impl FnOnce(&mut Footprint)) -> Vec<u64> {
+        let mut footprint = Footprint::default();
+        fill(&mut footprint);
+        let mut found = Vec::new();
+        announced.announce(turn(number), &footprint, |other| (1..number).contains(&other.number), &mut found);
+        let mut numbers: Vec<u64> = found.into_iter().map(|turn| turn.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
+    #[test]
+    fn writers_wait_for_all_and_readers_for_writers() {
+        let mut announced = Announced::new(8);
+        let mut point = |number, groups, writes| {
+            announce(&mut announced, number, |footprint| footprint.add_point(3, &[7], groups, writes))
+        };
+        assert_eq!(point(1, 0b01, true), []);
+        assert_eq!(point(2, 0b01, false), [1]);
+        assert_eq!(point(3, 0b01, false), [1]);
+        assert_eq!(point(4, 0b10, true), [], "another column group");
+        assert_eq!(point(5, 0b11, true), [1, 2, 3, 4]);
+        assert_eq!(point(6, 0b01, false), [5]);
+    }
+
+    #[test]
+    fn a_row_may_be_read_and_written() {
+        let mut announced = Announced::new(4);
+        let both = |footprint: &mut Footprint| {
+            footprint.add_point(0, &[1], 1, false);
+            footprint.add_point(0, &[1], 1, true);
+        };
+        assert_eq!(announce(&mut announced, 1, both), []);
+        assert_eq!(announce(&mut announced, 2, both), [1]);
+    }
+
+    #[test]
+    fn ranges_meet_points_and_ranges() {
+        let mut announced = Announced::new(8);
+        let mut add =
+            |number, fill: &dyn Fn(&mut Footprint)| announce(&mut announced, number, |known| fill(known));
+        assert_eq!(add(1, &|known| known.add_point(2, &[4, 9], 1, false)), []);
+        assert_eq!(add(2, &|known| known.add_range(2, &[4, 0], &[4, u64::MAX])), [1]);
+        assert_eq!(add(3, &|known| known.add_range(2, &[5, 0], &[5, u64::MAX])), []);
+        assert_eq!(add(4, &|known| known.add_range(2, &[4, 3], &[5, 2])), [1, 2, 3]);
+        assert_eq!(add(5, &|known| known.add_point(2, &[5, 1], 1, false)), [3, 4]);
+        assert_eq!(add(6, &|known| known.add_point(66, &[4, 9], 1, true)), [], "another relation");
+    }
+
+    #[test]
+    fn who_reads_lets_readers_be() {
+        let mut announced = Announced::new(4);
+        announce(&mut announced, 1, |known| known.add_point(2, &[4], 1, false));
+        announce(&mut announced, 2, |known| known.add_point(2, &[6], 1, true));
+        let mut before = |low, high, writes| {
+            let mut found = Vec::new();
+            announced.before_range(2, &[low], &[high], writes, |turn| turn.number > 0, &mut found);
+            found.len()
+        };
+        assert_eq!((before(3, 5, false), before(3, 5, true), before(3, 6, false)), (0, 1, 1));
+    }
+
+    #[test]
+    fn what_was_said_is_known() {
+        let mut known = Footprint::default();
+        known.add_point(1, &[2], 0b01, false);
+        known.add_point(1, &[2], 0b10, true);
+        known.add_range(1, &[5], &[8]);
+        assert!(known.has_point(1, &[2], 0b11, false));
+        assert!(known.has_point(1, &[2], 0b10, true));
+        assert!(!known.has_point(1, &[2], 0b01, true), "it is only read");
+        assert!(!known.has_point(1, &[3], 0b01, false));
+        assert!(known.has_point(1, &[6], 0b11, true), "whoever scans may write");
+        assert!(known.has_range(1, &[5], &[6]) && !known.has_range(1, &[5], &[9]));
+        known.clear();
+        assert!(!known.has_point(1, &[2], 0b01, false));
+    }
+}
