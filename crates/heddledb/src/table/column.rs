@@ -107,7 +107,8 @@ impl ColumnValue for f32 {
     }
 }
 
-/// The alignment of a value of `bytes` bytes that has none of its own: within one word, or from the start of one.
+/// The alignment of a value of `bytes` bytes that has none of its own: within one word, or from the start of
+/// one.
 pub(crate) const fn bytes_align(bytes: usize) -> usize {
     if bytes > 8 { 8 } else { bytes.next_power_of_two() }
 }
@@ -128,6 +129,13 @@ pub(crate) fn store_bytes(target: &mut impl WordsMut, offset: usize, bytes: &[u8
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         store_bits(target, offset + index * 8, chunk.len(), u64::from_le_bytes(word));
+    }
+}
+
+/// Writes `bytes` zeros, placed as [`bytes_align`] says.
+pub(crate) fn store_zeros(target: &mut impl WordsMut, offset: usize, bytes: usize) {
+    for start in (0..bytes).step_by(8) {
+        store_bits(target, offset + start, (bytes - start).min(8), 0);
     }
 }
 
