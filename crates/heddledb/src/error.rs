@@ -262,6 +262,48 @@ pub enum Misuse {
         /// How many there may be.
         limit: usize,
     },
+    /// A table defined at run time that cannot be.
+    #[error("table {table} cannot be defined: {why}")]
+    Definition {
+        /// The table.
+        table: String,
+        /// What is wrong, and what to do instead.
+        why: String,
+    },
+    /// A value that is not of its column's type, or too long for it.
+    #[error("column {column} of table {table}: expected {expected}, given {given}")]
+    WrongValue {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The type.
+        expected: String,
+        /// The value, and what its type is.
+        given: String,
+    },
+    /// More or fewer values than a row or a key has.
+    #[error("the {part} of {relation} consists of {columns}; {given} values were given")]
+    WrongCount {
+        /// The table, or the index.
+        relation: &'static str,
+        /// `row`, `key` or `key prefix`.
+        part: &'static str,
+        /// The columns whose values were expected.
+        columns: String,
+        /// How many values there were.
+        given: usize,
+    },
+    /// A name that no column of a table has.
+    #[error("table {table} has no column {column}; it has {columns}")]
+    NoColumn {
+        /// The table.
+        table: &'static str,
+        /// The name.
+        column: String,
+        /// The names of its columns.
+        columns: String,
+    },
     /// An option that cannot be met.
     #[error("{0}")]
     Option(String),

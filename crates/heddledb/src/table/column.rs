@@ -107,41 +107,51 @@ impl ColumnValue for f32 {
     }
 }
 
+/// The alignment of a value of `bytes` bytes that has none of its own: within one word, or from the start of
+/// one.
+pub(crate) const fn bytes_align(bytes: usize) -> usize {
+    if bytes > 8 { 8 } else { bytes.next_power_of_two() }
+}
+
+/// Reads as many bytes as `bytes` has, placed as [`bytes_align`] says.
+#[inline(always)]
+pub(crate) fn load_bytes(source: &impl Words, offset: usize, bytes: &mut [u8]) {
+    for (index, chunk) in bytes.chunks_mut(8).enumerate() {
+        let word = load_bits(source, offset + index * 8, chunk.len()).to_le_bytes();
+        chunk.copy_from_slice(&word[..chunk.len()]);
+    }
+}
+
+/// Writes `bytes`, placed as [`bytes_align`] says.
+#[inline(always)]
+pub(crate) fn store_bytes(target: &mut impl WordsMut, offset: usize, bytes: &[u8]) {
+    for (index, chunk) in bytes.chunks(8).enumerate() {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        store_bits(target, offset + index * 8, chunk.len(), u64::from_le_bytes(word));
+    }
+}
+
+/// Writes `bytes` zeros, placed as [`bytes_align`] says.
+pub(crate) fn store_zeros(target: &mut impl WordsMut, offset: usize, bytes: usize) {
+    for start in (0..bytes).step_by(8) {
+        store_bits(target, offset + start, (bytes - start).min(8), 0);
+    }
+}
+
 /// Arrays of up to 8 bytes lie within one word, longer ones start at a word.
 impl<const N: usize> ColumnValue for [u8; N] {
     const BYTES: usize = N;
-    const ALIGN: usize = if N >= 8 { 8 } else { N.next_power_of_two() };
+    const ALIGN: usize = bytes_align(N);
     #[inline(always)]
     fn load(source: &impl Words, offset: usize) -> Self {
         let mut bytes = [0; N];
-        if N < 8 {
-            let bits = load_bits(source, offset, N).to_le_bytes();
-            bytes.copy_from_slice(&bits[..N]);
-        } else {
-            for (index, chunk) in bytes.chunks_mut(8).enumerate() {
-                let word = source.word(offset / 8 + index).to_le_bytes();
-                chunk.copy_from_slice(&word[..chunk.len()]);
-            }
-        }
+        load_bytes(source, offset, &mut bytes);
         bytes
     }
     #[inline(always)]
     fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        if N < 8 {
-            let mut bits = [0; 8];
-            bits[..N].copy_from_slice(self);
-            store_bits(target, offset, N, u64::from_le_bytes(bits));
-        } else {
-            for (index, chunk) in self.chunks(8).enumerate() {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                let word = u64::from_le_bytes(word);
-                match chunk.len() {
-                    8 => target.set_word(offset / 8 + index, word),
-                    short => store_bits(target, offset + index * 8, short, word),
-                }
-            }
-        }
+        store_bytes(target, offset, self);
     }
 }
 
@@ -161,7 +171,7 @@ impl<const N: usize> ColumnValue for Text<N> {
 /// A nullable column: the value, then a byte that says whether it is there.
 impl<V: ColumnValue + Default> ColumnValue for Option<V> {
     const BYTES: usize = V::BYTES + 1;
-    const ALIGN: usize = if V::BYTES + 1 > 8 { 8 } else { (V::BYTES + 1).next_power_of_two() };
+    const ALIGN: usize = bytes_align(V::BYTES + 1);
     #[inline(always)]
     fn load(source: &impl Words, offset: usize) -> Self {
         bool::load(source, offset + V::BYTES).then(|| V::load(source, offset))

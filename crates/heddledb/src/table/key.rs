@@ -40,25 +40,35 @@ impl<const N: usize> KeyWords for [u64; N] {
     }
 
     fn successor(mut self) -> Option<Self> {
-        for word in self.iter_mut().rev() {
-            *word = word.wrapping_add(1);
-            if *word != 0 {
-                return Some(self);
-            }
-        }
-        None
+        increment(&mut self).then_some(self)
     }
 
     fn predecessor(mut self) -> Option<Self> {
-        for word in self.iter_mut().rev() {
-            let borrow = *word == 0;
-            *word = word.wrapping_sub(1);
-            if !borrow {
-                return Some(self);
-            }
-        }
-        None
+        decrement(&mut self).then_some(self)
     }
+}
+
+/// Steps to the next larger key; `false` if there is none.
+pub(crate) fn increment(words: &mut [u64]) -> bool {
+    for word in words.iter_mut().rev() {
+        *word = word.wrapping_add(1);
+        if *word != 0 {
+            return true;
+        }
+    }
+    false
+}
+
+/// Steps to the next smaller key; `false` if there is none.
+pub(crate) fn decrement(words: &mut [u64]) -> bool {
+    for word in words.iter_mut().rev() {
+        let borrow = *word == 0;
+        *word = word.wrapping_sub(1);
+        if !borrow {
+            return true;
+        }
+    }
+    false
 }
 
 /// Words that hold `bytes` bytes of key.
@@ -72,7 +82,13 @@ pub struct KeyWriter<'a> {
     bytes: usize,
 }
 
-impl KeyWriter<'_> {
+impl<'a> KeyWriter<'a> {
+    /// A writer that begins at the first byte of `words`, which are zero.
+    #[inline(always)]
+    pub(crate) fn new(words: &'a mut [u64]) -> Self {
+        Self { words, bytes: 0 }
+    }
+
     /// Appends the low `bytes` (1 to 8) bytes of `value`.
     #[inline(always)]
     pub fn push(&mut self, value: u64, bytes: usize) {
@@ -94,7 +110,13 @@ pub struct KeyReader<'a> {
     bytes: usize,
 }
 
-impl KeyReader<'_> {
+impl<'a> KeyReader<'a> {
+    /// A reader that begins at the first byte of `words`.
+    #[inline(always)]
+    pub(crate) fn new(words: &'a [u64]) -> Self {
+        Self { words, bytes: 0 }
+    }
+
     /// The next `bytes` (1 to 8) bytes as a number.
     #[inline(always)]
     pub fn pull(&mut self, bytes: usize) -> u64 {
@@ -126,28 +148,34 @@ pub trait Key: Copy + Debug + Send + Sync + 'static {
 #[inline(always)]
 pub fn encode_key<K: Key, W: KeyWords>(key: &K) -> W {
     let mut words = W::MIN;
-    key.write(&mut KeyWriter { words: words.words_mut(), bytes: 0 });
+    key.write(&mut KeyWriter::new(words.words_mut()));
     words
 }
 
 /// Decodes a key.
 #[inline(always)]
 pub fn decode_key<K: Key, W: KeyWords>(words: &W) -> K {
-    K::read(&mut KeyReader { words: words.words(), bytes: 0 })
+    K::read(&mut KeyReader::new(words.words()))
 }
 
 /// The smallest and the largest encoding that starts with `prefix`.
 pub(crate) fn prefix_bounds<P: Key, W: KeyWords>(prefix: &P) -> (W, W) {
     let low: W = encode_key(prefix);
     let mut high = low;
-    for (index, word) in high.words_mut().iter_mut().enumerate() {
-        *word |= match P::BYTES.saturating_sub(index * 8) {
+    fill_after(high.words_mut(), P::BYTES);
+    (low, high)
+}
+
+/// Sets all bits behind the first `prefix` bytes.
+#[inline(always)]
+pub(crate) fn fill_after(words: &mut [u64], prefix: usize) {
+    for (index, word) in words.iter_mut().enumerate() {
+        *word |= match prefix.saturating_sub(index * 8) {
             0 => u64::MAX,
             bytes @ 1..8 => u64::MAX >> (bytes * 8),
             _ => 0,
         };
     }
-    (low, high)
 }
 
 macro_rules! unsigned_keys {
@@ -239,23 +267,39 @@ impl<K: Key> Key for Reverse<K> {
     const BYTES: usize = K::BYTES;
     #[inline(always)]
     fn write(&self, out: &mut KeyWriter<'_>) {
-        let mut inner = [0u64; 8];
         const { assert!(K::BYTES <= 64, "a Reverse key part takes at most 64 bytes") };
-        self.0.write(&mut KeyWriter { words: &mut inner, bytes: 0 });
-        let mut reader = KeyReader { words: &inner, bytes: 0 };
-        for _ in 0..K::BYTES {
-            out.push(reader.pull(1) ^ 0xFF, 1);
-        }
+        write_reversed(out, K::BYTES, |inner| self.0.write(inner));
     }
     #[inline(always)]
     fn read(input: &mut KeyReader<'_>) -> Self {
-        let mut inner = [0u64; 8];
-        let mut writer = KeyWriter { words: &mut inner, bytes: 0 };
-        for _ in 0..K::BYTES {
-            writer.push(input.pull(1) ^ 0xFF, 1);
-        }
-        Self(K::read(&mut KeyReader { words: &inner, bytes: 0 }))
+        Self(read_reversed(input, K::BYTES, K::read))
     }
+}
+
+/// Appends the complement of what `write` writes: `bytes` bytes, at most 64.
+#[inline(always)]
+pub(crate) fn write_reversed(out: &mut KeyWriter<'_>, bytes: usize, write: impl FnOnce(&mut KeyWriter<'_>)) {
+    let mut inner = [0u64; 8];
+    write(&mut KeyWriter::new(&mut inner));
+    let mut reader = KeyReader::new(&inner);
+    for _ in 0..bytes {
+        out.push(reader.pull(1) ^ 0xFF, 1);
+    }
+}
+
+/// Gives `read` the complement of the next `bytes` bytes, at most 64.
+#[inline(always)]
+pub(crate) fn read_reversed<K>(
+    input: &mut KeyReader<'_>,
+    bytes: usize,
+    read: impl FnOnce(&mut KeyReader<'_>) -> K,
+) -> K {
+    let mut inner = [0u64; 8];
+    let mut writer = KeyWriter::new(&mut inner);
+    for _ in 0..bytes {
+        writer.push(input.pull(1) ^ 0xFF, 1);
+    }
+    read(&mut KeyReader::new(&inner))
 }
 
 /// A leading part of a composite key: `(A,)` and `(A, B)` are prefixes of `(A, B, C)`.

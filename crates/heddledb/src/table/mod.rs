@@ -10,6 +10,7 @@
 //! Existence belongs to all groups: an insert or delete conflicts with every reader of the row.
 
 mod column;
+pub mod dynamic;
 mod key;
 mod scan;
 mod text;

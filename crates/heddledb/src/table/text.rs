@@ -32,12 +32,7 @@ impl<const N: usize> Text<N> {
     /// # Errors
     /// [`TextError`] when it is longer than `N` bytes or holds a NUL byte.
     pub fn new(text: &str) -> Result<Self, TextError> {
-        if text.len() > N {
-            return Err(TextError::TooLong { bytes: text.len(), limit: N });
-        }
-        if text.contains('\0') {
-            return Err(TextError::Nul);
-        }
+        check_text(text, N)?;
         Ok(Self::truncated(text))
     }
 
@@ -55,8 +50,7 @@ impl<const N: usize> Text<N> {
 
     /// The bytes before the padding.
     pub fn as_bytes(&self) -> &[u8] {
-        let end = self.0.iter().position(|b| *b == 0).unwrap_or(N);
-        &self.0[..end]
+        before_padding(&self.0)
     }
 
     /// The text.
@@ -64,10 +58,7 @@ impl<const N: usize> Text<N> {
     /// A copy read by an optimistic transaction may be torn until that transaction commits; where
     /// it is not UTF-8, the valid leading part is returned and the transaction will not commit.
     pub fn as_str(&self) -> &str {
-        match std::str::from_utf8(self.as_bytes()) {
-            Ok(text) => text,
-            Err(error) => std::str::from_utf8(&self.as_bytes()[..error.valid_up_to()]).unwrap_or(""),
-        }
+        valid_part(self.as_bytes())
     }
 
     /// All `N` bytes with the padding.
@@ -78,6 +69,31 @@ impl<const N: usize> Text<N> {
     /// The text of `bytes`, padded with zeros.
     pub(crate) fn from_padded(bytes: [u8; N]) -> Self {
         Self(bytes)
+    }
+}
+
+/// Whether `text` fits a column of `limit` bytes.
+pub(crate) fn check_text(text: &str, limit: usize) -> Result<(), TextError> {
+    if text.len() > limit {
+        return Err(TextError::TooLong { bytes: text.len(), limit });
+    }
+    if text.contains('\0') {
+        return Err(TextError::Nul);
+    }
+    Ok(())
+}
+
+/// The bytes before the padding.
+pub(crate) fn before_padding(padded: &[u8]) -> &[u8] {
+    let end = padded.iter().position(|byte| *byte == 0).unwrap_or(padded.len());
+    &padded[..end]
+}
+
+/// The leading part of `bytes` that is UTF-8: all of them, unless they come from a torn copy.
+pub(crate) fn valid_part(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or(""),
     }
 }
 
