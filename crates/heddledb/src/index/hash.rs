@@ -33,7 +33,7 @@
 //!    version of its own head changed. It asks before it follows any link.
 
 use super::btree::Retired;
-use super::btree::memory::{Pool, Region};
+use super::memory::{Pool, Region};
 use super::{Change, Gap, GapRef, Inserted, Lookup, Seen};
 use crate::record::RecordRef;
 use crate::sync::{

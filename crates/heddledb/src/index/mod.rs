@@ -18,6 +18,7 @@
 
 mod btree;
 mod hash;
+mod memory;
 
 pub use btree::{BTree, Near, Retired};
 pub use hash::Hash;

@@ -1,6 +1,8 @@
+use super::descent::predecessor;
 use super::*;
-use crate::index::{Direction::*, Fold, Inserted::*, Lookup::*};
-use crate::sync::Random;
+use crate::index::{Direction, Direction::*, Gap, Inserted::*, Lookup::*, Seen};
+use crate::record::RecordRef;
+use crate::sync::{AtomicU64, Ordering, Random};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
