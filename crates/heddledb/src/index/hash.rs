@@ -137,7 +137,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
 
     /// Adds an entry unless the key has one. `make` runs at most once, under the latch of the
     /// bucket, and gets its gap.
-    pub(crate) fn insert(&self, key: &[u64; N], make: impl FnOnce(&Gap) -> RecordRef) -> Inserted {
+    pub(crate) fn insert(&self, key: &[u64; N], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         let hash = hash(key);
         let mut wait = Wait::new();
         loop {
@@ -201,7 +201,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         &self,
         key: &[u64; N],
         record: RecordRef,
-        seal: impl FnOnce(&Gap) -> bool,
+        seal: &mut dyn FnMut(&Gap) -> bool,
         _retired: &mut Vec<Retired>,
     ) -> bool {
         let hash = hash(key);

@@ -57,7 +57,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         &'a self,
         key: &[u64; N],
         near: &mut Near<'a, N, CAP>,
-        make: impl FnOnce(&Gap) -> RecordRef,
+        make: &mut dyn FnMut(&Gap) -> RecordRef,
     ) -> Inserted {
         let spot = loop {
             let Ok((leaf, version)) = self.approach(key, near) else { continue };
@@ -91,7 +91,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
 
     /// Adds an entry unless the key has one. `make` runs at most once, under the latch of the leaf,
     /// and gets the gap that holds the key's place.
-    pub(crate) fn insert(&self, key: &[u64; N], make: impl FnOnce(&Gap) -> RecordRef) -> Inserted {
+    pub(crate) fn insert(&self, key: &[u64; N], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         // Kept from one try to the next: its pool has one lock for all.
         let (mut spare, mut wait) = (None, Wait::new());
         loop {

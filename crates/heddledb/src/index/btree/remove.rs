@@ -19,7 +19,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         &self,
         key: &[u64; N],
         record: RecordRef,
-        seal: impl FnOnce(&Gap) -> bool,
+        seal: &mut dyn FnMut(&Gap) -> bool,
         retired: &mut Vec<Retired>,
     ) -> bool {
         let mut wait = Wait::new();
