@@ -4,7 +4,7 @@ mod run;
 
 use heddledb::protocol::{Silo, Visitor};
 use heddledb::{Database, Protocol, ReadTransaction, Result, Scan, Session, Text, Transaction};
-use heddledb_workloads::tpcc::check::probe;
+use heddledb_workloads::tpcc::probe::probe;
 use heddledb_workloads::tpcc::schema::{
     Customer, District, History, NewOrder, Order, OrderLine, Stock, Warehouse,
 };

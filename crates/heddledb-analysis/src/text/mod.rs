@@ -47,7 +47,9 @@
 mod nearest;
 mod parse;
 mod print;
+mod words;
 
 pub use nearest::nearest;
-pub use parse::{ParseError, parse};
+pub use parse::parse;
 pub use print::print;
+pub use words::ParseError;

@@ -1,34 +1,9 @@
 //! From text to a workload, or to the place where it goes wrong.
 
-use super::nearest::{nearest, slip};
+use super::nearest::slip;
+use super::words::{Line, ParseError, Rest, Word, end_of_line, words};
 use crate::workload::{Access, Columns, Group, Mode, Step, Table, TableKind, Transaction, Workload};
 use std::collections::BTreeMap;
-use std::fmt;
-
-/// What a text is refused for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
-    /// The line, from 1.
-    pub line: usize,
-    /// The letter in the line, from 1.
-    pub column: usize,
-    /// What is wrong, and what is allowed.
-    pub message: String,
-    /// The word that was probably meant.
-    pub suggestion: Option<String>,
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.message)?;
-        match &self.suggestion {
-            Some(word) => write!(f, "; did you mean `{word}`?"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for ParseError {}
 
 /// How deep blocks may be nested.
 const DEPTH: usize = 64;
@@ -56,109 +31,6 @@ pub fn parse(text: &str) -> Result<Workload, ParseError> {
         }
     }
     parser.finish(last)
-}
-
-/// A word and where it stands.
-#[derive(Clone, Debug)]
-struct Word {
-    text: String,
-    line: usize,
-    column: usize,
-}
-
-/// A line with at least one word.
-struct Line<'a> {
-    words: &'a [Word],
-    first: &'a Word,
-}
-
-/// The words of a line in lower case, up to a `#`.
-fn words(line: usize, text: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
-    let mut inside = false;
-    for (at, letter) in text.chars().take_while(|&letter| letter != '#').enumerate() {
-        match words.last_mut() {
-            _ if letter.is_whitespace() => inside = false,
-            Some(word) if inside => word.text.extend(letter.to_lowercase()),
-            _ => {
-                words.push(Word { text: letter.to_lowercase().collect(), line, column: at + 1 });
-                inside = true;
-            }
-        }
-    }
-    words
-}
-
-impl Word {
-    fn refuse(&self, message: impl Into<String>) -> ParseError {
-        ParseError { line: self.line, column: self.column, message: message.into(), suggestion: None }
-    }
-
-    fn refuse_with<'a>(
-        &self,
-        message: impl Into<String>,
-        known: impl IntoIterator<Item = &'a str>,
-    ) -> ParseError {
-        ParseError { suggestion: nearest(&self.text, known).map(str::to_owned), ..self.refuse(message) }
-    }
-
-    /// The word as a name, if it can be one.
-    fn name(&self) -> Result<String, ParseError> {
-        let allowed = |letter: char| letter.is_alphanumeric() || "_-.:".contains(letter);
-        if self.text.chars().all(allowed) {
-            return Ok(self.text.clone());
-        }
-        Err(self.refuse(format!("`{}` is no name: letters, digits and `_ - . :` are allowed", self.text)))
-    }
-
-    fn number(&self) -> Result<u32, ParseError> {
-        let refused = |_| self.refuse(format!("`{}` is no number from 0 to {}", self.text, u32::MAX));
-        self.text.parse().map_err(refused)
-    }
-}
-
-/// The words of a line after the first ones, taken one by one.
-struct Rest<'a> {
-    words: &'a [Word],
-    /// The word before, to tell where one is missing.
-    before: &'a Word,
-}
-
-impl<'a> Rest<'a> {
-    fn next(&mut self) -> Option<&'a Word> {
-        let (first, rest) = self.words.split_first()?;
-        (self.words, self.before) = (rest, first);
-        Some(first)
-    }
-
-    /// The next word, which has to be there.
-    fn need(&mut self, what: &str) -> Result<&'a Word, ParseError> {
-        let before = self.before;
-        self.next().ok_or_else(|| ParseError {
-            line: before.line,
-            column: before.column + before.text.chars().count(),
-            message: format!("{what} is missing after `{}`", before.text),
-            suggestion: None,
-        })
-    }
-
-    /// Names up to one of the words that end them; at least one.
-    fn names(&mut self, what: &str, ends: &[&str]) -> Result<Vec<String>, ParseError> {
-        let mut names = Vec::new();
-        while self.words.first().is_some_and(|word| !ends.contains(&word.text.as_str())) {
-            let Some(word) = self.next() else { break };
-            let name = word.name()?;
-            if names.contains(&name) {
-                return Err(word.refuse(format!("`{name}` is named twice")));
-            }
-            names.push(name);
-        }
-        if names.is_empty() {
-            self.need(what)?;
-            return Err(self.before.refuse(format!("{what} is missing before `{}`", self.before.text)));
-        }
-        Ok(names)
-    }
 }
 
 /// A block that is still open.
@@ -555,13 +427,6 @@ fn close(block: Block) -> Result<Step, ParseError> {
         BlockKind::Then => Step::If { then: block.steps, otherwise: Vec::new() },
         BlockKind::Else(then) => Step::If { then, otherwise: block.steps },
     })
-}
-
-fn end_of_line(rest: &mut Rest<'_>, place: &str) -> Result<(), ParseError> {
-    match rest.next() {
-        Some(word) => Err(word.refuse(format!("`{}` is too much {place}", word.text))),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

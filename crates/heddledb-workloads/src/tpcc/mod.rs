@@ -13,13 +13,15 @@
 //! | `load` | the initial population |
 //! | [`input`] | drawing the arguments of transactions |
 //! | `transactions` | the five transactions |
-//! | [`check`] | the conditions after a run, and a probe for during one |
+//! | [`check`] | the conditions after a run |
+//! | [`probe`] | two of them, during a run |
 
 pub mod transactions;
 
 pub mod check;
 pub mod input;
 mod load;
+pub mod probe;
 mod random;
 pub mod schema;
 

@@ -18,7 +18,7 @@ use super::schema::{
     Broker, CashTransaction, CustomerAccount, Holding, HoldingHistory, HoldingSummary, LastTrade, Settlement,
     Symbol, Trade, TradeHistory, TradeRequest,
 };
-use super::transactions::{WITHHELD, settlement_amount};
+use super::trading::{WITHHELD, settlement_amount};
 use super::{Ledger, Tpce};
 use crate::Check;
 use crate::missing::OrMissing;

@@ -14,7 +14,7 @@ use super::schema::{
     CustomerTaxrate, Date, Holding, HoldingHistory, HoldingSummary, LastTrade, Security, Settlement, Symbol,
     TaxRate, Trade, TradeHistory, TradeRequest, TradeType,
 };
-use super::transactions::{due, settlement_amount};
+use super::trading::{due, settlement_amount};
 use crate::batch::Batch;
 use heddledb::{Builder, Database, Protocol, Result, Session, Text};
 

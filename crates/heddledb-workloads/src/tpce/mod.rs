@@ -16,6 +16,7 @@
 //! | `load` | filling the tables |
 //! | [`input`] | drawing the arguments of transactions, and the exchange |
 //! | `transactions` | the four transactions |
+//! | `trading` | what they compute and collect |
 //! | `check` | the conditions after a run |
 //!
 //! Where it leaves the specification: the six read-only types are not there; the population is smaller, as
@@ -23,6 +24,7 @@
 //! each generator's own count, so that trades of two workers have no common order in time; a Trade-Update
 //! by account or security gets its trades from the generator ([`schema`] says why).
 
+mod trading;
 pub mod transactions;
 
 mod check;
@@ -39,7 +41,8 @@ use input::{By, Generator, Input, Kind, Shared};
 use population::{CUSTOMER_UNIT, Population};
 use std::fmt;
 use std::str::FromStr;
-pub use transactions::{Output, Request, Rollback, Triggered};
+pub use trading::{Request, Triggered};
+pub use transactions::{Output, Rollback};
 
 /// How many Trade-Orders are drawn to how many Trade-Updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,225 +12,26 @@
 //! draws from 10^10 virtual items instead, which is less skewed). In D, reads go to the newest
 //! records: rank 1 is the last key given out.
 
+mod check;
+mod operation;
+mod parameters;
 pub mod table;
 pub mod zipf;
 
+pub use operation::{Action, Input, Ledger, Operation, Output};
+pub use parameters::{KeyOrder, Parameters, Read, Write};
+
 use crate::random::stream;
-use crate::verdict::{Verdict, equal};
 use crate::{Check, Workload};
 use heddledb::sync::{AtomicU64, Ordering};
-use heddledb::{
-    Builder, Database, Error, Misuse, Protocol, ReadTransaction, Result, Row, Scan, Session, Transaction,
-};
+use heddledb::{Builder, Database, Error, Protocol, ReadTransaction, Result, Row, Scan, Transaction};
+use operation::KINDS;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::hint::black_box;
 use std::ops::ControlFlow::{Break, Continue};
-use table::{FIELDS, Fields, Narrow, Wide, WideOrdered, counter, loaded, loaded_row, set_counter, tagged};
+use table::{FIELDS, Fields, Narrow, Wide, WideOrdered, counter, loaded_row, set_counter, tagged};
 use zipf::{Zipf, scramble};
-
-/// The order in which a transaction accesses its keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyOrder {
-    /// As drawn.
-    Drawn,
-    /// Ascending, which keeps lock waits free of cycles (STOv2).
-    Sorted,
-}
-
-/// What a write does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Write {
-    /// Reads the first column and increments its number.
-    Increment,
-    /// Overwrites a column.
-    Blind,
-}
-
-/// What a read returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Read {
-    /// The first column.
-    First,
-    /// A random column.
-    One,
-    /// The row.
-    All,
-}
-
-/// The parameters of [`Ycsb`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
-    /// Rows at first.
-    pub records: u64,
-    /// Bytes of a column: 100 or 10. There are ten columns.
-    pub field_bytes: usize,
-    /// Accesses of a transaction; their keys are distinct.
-    pub operations: usize,
-    /// Percentage of reads.
-    pub read_pct: u32,
-    /// Percentage of inserts of new keys.
-    pub insert_pct: u32,
-    /// Percentage of scans; the table is ordered then. What is left are writes.
-    pub scan_pct: u32,
-    /// Skew, from 0 (uniform) to below 1.
-    pub theta: f64,
-    /// Whether frequent keys are spread over the key space, or neighbours.
-    pub scramble: bool,
-    /// Whether skew is towards the newest records.
-    pub latest: bool,
-    /// Order of accesses.
-    pub key_order: KeyOrder,
-    /// What a read returns.
-    pub read: Read,
-    /// What a write does.
-    pub write: Write,
-    /// Whether ledgers count the writes of each row, for small tests.
-    pub per_row: bool,
-}
-
-impl Default for Parameters {
-    /// Sixteen accesses, half of them writes, theta 0.9, over a million rows.
-    fn default() -> Self {
-        Self {
-            records: 1_000_000,
-            field_bytes: 100,
-            operations: 16,
-            read_pct: 50,
-            insert_pct: 0,
-            scan_pct: 0,
-            theta: 0.9,
-            scramble: false,
-            latest: false,
-            key_order: KeyOrder::Drawn,
-            read: Read::One,
-            write: Write::Increment,
-            per_row: false,
-        }
-    }
-}
-
-impl Parameters {
-    /// The names that [`Parameters::preset`] knows, with what they stand for.
-    pub const PRESETS: [(&'static str, &'static str); 9] = [
-        ("read-only", "2 reads, uniform (TicToc)"),
-        ("medium", "16 accesses, 90 % reads, theta 0.8 (TicToc)"),
-        ("high", "16 accesses, 50 % reads, theta 0.9 (TicToc)"),
-        ("a", "50 % reads, 50 % updates"),
-        ("b", "95 % reads, 5 % updates"),
-        ("c", "reads"),
-        ("d", "95 % reads of the latest, 5 % inserts"),
-        ("e", "95 % scans, 5 % inserts"),
-        ("f", "50 % reads, 50 % read-modify-writes"),
-    ];
-
-    /// The parameters of a named workload. A to F access one row, theta 0.99, scrambled, and read
-    /// whole rows.
-    pub fn preset(name: &str) -> Option<Self> {
-        let core = Self {
-            operations: 1,
-            theta: 0.99,
-            scramble: true,
-            read: Read::All,
-            write: Write::Blind,
-            ..Self::default()
-        };
-        Some(match name {
-            "read-only" => Self { operations: 2, read_pct: 100, theta: 0.0, ..Self::default() },
-            "medium" => Self { read_pct: 90, theta: 0.8, ..Self::default() },
-            "high" => Self::default(),
-            "a" => core,
-            "b" => Self { read_pct: 95, ..core },
-            "c" => Self { read_pct: 100, ..core },
-            "d" => Self { read_pct: 95, insert_pct: 5, latest: true, ..core },
-            "e" => Self { read_pct: 0, insert_pct: 5, scan_pct: 95, ..core },
-            "f" => Self { write: Write::Increment, ..core },
-            _ => return None,
-        })
-    }
-
-    fn ordered(&self) -> bool {
-        self.scan_pct > 0
-    }
-
-    fn validate(&self) -> Result<()> {
-        let reason = if !matches!(self.field_bytes, 10 | 100) {
-            "columns have 10 or 100 bytes".into()
-        } else if self.ordered() && self.field_bytes != 100 {
-            "a table for scans has columns of 100 bytes".into()
-        } else if !(0.0..1.0).contains(&self.theta) {
-            format!("theta {} is not in [0, 1)", self.theta)
-        } else if self.read_pct.saturating_add(self.insert_pct).saturating_add(self.scan_pct) > 100 {
-            "the percentages of reads, inserts and scans add up to more than 100".into()
-        } else if self.operations == 0 || self.records < 2 * self.operations as u64 {
-            // Fewer, and distinct keys would be drawn for ever.
-            format!(
-                "{} accesses of {} records: at least one access, and twice as many records",
-                self.operations, self.records
-            )
-        } else {
-            return Ok(());
-        };
-        Err(Misuse::Option(reason).into())
-    }
-}
-
-/// One access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Operation {
-    /// The key, or where the scan starts.
-    pub key: u64,
-    /// What to do.
-    pub action: Action,
-}
-
-/// What an [`Operation`] does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Action {
-    /// Reads this column.
-    Read(u8),
-    /// Reads the row.
-    ReadAll,
-    /// Reads and writes the first column.
-    Increment,
-    /// Reads the row, and writes the first column.
-    ReadAllIncrement,
-    /// Overwrites this column.
-    Overwrite(u8),
-    /// Adds the row.
-    Insert,
-    /// Reads this many rows.
-    Scan(u8),
-}
-
-/// The kinds of transactions, by what is heaviest in them.
-const KINDS: [&str; 4] = ["read", "write", "insert", "scan"];
-
-impl Action {
-    fn only_reads(self) -> bool {
-        matches!(self, Self::Read(_) | Self::ReadAll | Self::Scan(_))
-    }
-
-    fn kind(self) -> usize {
-        match self {
-            Self::Read(_) | Self::ReadAll => 0,
-            Self::Increment | Self::ReadAllIncrement | Self::Overwrite(_) => 1,
-            Self::Insert => 2,
-            Self::Scan(_) => 3,
-        }
-    }
-}
-
-/// The arguments of one transaction.
-#[derive(Clone, Debug, Default)]
-pub struct Input {
-    /// The accesses.
-    pub operations: Vec<Operation>,
-    /// What overwrites write: used by no other transaction.
-    pub tag: u64,
-    kind: usize,
-    writes: bool,
-}
 
 /// Draws inputs for one worker.
 #[derive(Clone, Debug)]
@@ -245,36 +46,6 @@ const SEQUENCE_BITS: u32 = 40;
 const BEYOND: u64 = 64;
 /// The longest scan.
 const SCAN_MAX: u8 = 100;
-
-/// What a committed transaction returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Output {
-    /// Rows that were read by key or by scan.
-    pub rows: u32,
-    /// Keys that were given out, but had no row when read (D only).
-    pub absent: u32,
-}
-
-/// The sum of one worker's committed effects.
-#[derive(Clone, Debug, Default)]
-pub struct Ledger {
-    /// Commits of each kind.
-    pub commits: [u64; 4],
-    /// Increments.
-    pub increments: u64,
-    /// Overwrites.
-    pub overwrites: u64,
-    /// Inserts.
-    pub inserts: u64,
-    /// Rows read.
-    pub rows: u64,
-    /// Keys without a row.
-    pub absent: u64,
-    /// For each generator in here: its first tag, and one past its last.
-    pub tags: Vec<(u64, u64)>,
-    /// Increments of each row, with [`Parameters::per_row`].
-    pub per_row: Vec<u64>,
-}
 
 /// YCSB with its parameters.
 #[derive(Debug)]
@@ -483,108 +254,6 @@ impl Ycsb {
         }
         progress(1.0);
         Ok(())
-    }
-
-    fn check_shape<R: Fields, P: Protocol>(
-        &self,
-        db: &Database<P>,
-        ledgers: &[Ledger],
-    ) -> Result<Vec<Check>> {
-        const ROWS: u64 = 64;
-        let records = self.parameters.records;
-        let mut session = db.session()?;
-        let mut intact =
-            Verdict::new("every column holds what was loaded or what a committed transaction wrote");
-        let mut per_row = Verdict::new("the number in each row = committed increments of that row");
-        let mut present = Verdict::new("every record that was loaded is there");
-        let (mut rows, mut sum) = (0i128, 0i128);
-        let end = self.next_key.load(Ordering::Relaxed) + BEYOND;
-        for first in (0..end).step_by(ROWS as usize) {
-            let chunk: Vec<Option<R>> =
-                session.run(|tx| (first..end.min(first + ROWS)).map(|key| tx.get(key)).collect())?;
-            for (key, row) in (first..).zip(chunk) {
-                let Some(row) = row else {
-                    present.require(key >= records, || format!("record {key} is missing"));
-                    continue;
-                };
-                rows += 1;
-                let fields = row.values();
-                for (column, field) in fields.iter().enumerate() {
-                    intact.require(self.explains::<R>(ledgers, key, column, field), || {
-                        format!("row {key}, column {column}: {field:?}", field = field.as_ref())
-                    });
-                }
-                if self.parameters.write == Write::Increment {
-                    let number = counter(&fields[0]);
-                    sum += i128::from(number);
-                    let committed =
-                        || ledgers.iter().filter_map(|ledger| ledger.per_row.get(key as usize)).sum::<u64>();
-                    if self.parameters.per_row {
-                        per_row.require(number == committed(), || {
-                            format!("row {key}: {number}, committed {}", committed())
-                        });
-                    }
-                }
-            }
-        }
-
-        let total =
-            |part: fn(&Ledger) -> u64| ledgers.iter().map(|ledger| i128::from(part(ledger))).sum::<i128>();
-        let mut checks = vec![intact.finish(), present.finish()];
-        let inserts = ("committed inserts", total(|ledger| ledger.inserts));
-        checks.push(equal("ledger: rows", ("rows beyond those loaded", rows - i128::from(records)), inserts));
-        if self.parameters.write == Write::Increment {
-            let increments = ("committed increments", total(|ledger| ledger.increments));
-            checks.push(equal("ledger: increments", ("sum of the numbers in column 0", sum), increments));
-        }
-        if self.parameters.per_row {
-            checks.push(per_row.finish());
-        }
-        if self.parameters.ordered() {
-            checks.push(self.check_order::<R, P>(&mut session, rows)?);
-        }
-        Ok(checks)
-    }
-
-    /// Whether a column's value is as loaded, incremented, or a committed transaction's.
-    fn explains<R: Fields>(&self, ledgers: &[Ledger], key: u64, column: usize, field: &R::Field) -> bool {
-        let as_loaded = field.as_ref()[8..] == loaded::<R>(key, column).as_ref()[8..];
-        let number = counter(field);
-        match self.parameters.write {
-            Write::Increment => as_loaded && (column == 0 || number == 0),
-            Write::Blind if number == 0 => as_loaded,
-            Write::Blind => {
-                let committed = ledgers.iter().flat_map(|ledger| &ledger.tags);
-                field.as_ref() == tagged::<R>(number).as_ref()
-                    && committed.into_iter().any(|(first, end)| (*first..*end).contains(&number))
-            }
-        }
-    }
-
-    /// The scan of everything meets the keys in order, and as many as there are.
-    fn check_order<R: Fields, P: Protocol>(&self, session: &mut Session<P>, rows: i128) -> Result<Check> {
-        const ROWS: usize = 1024;
-        let mut order = Verdict::new("a scan of everything meets every row once, in order");
-        let (mut next, mut met) = (0, 0);
-        loop {
-            let keys = session.run(|tx| {
-                let mut keys = Vec::with_capacity(ROWS);
-                tx.scan_columns(Scan::range(next..).limit(ROWS), R::FIELDS[0], |key, _| {
-                    keys.push(key);
-                    Continue(())
-                })?;
-                Ok(keys)
-            })?;
-            let Some(last) = keys.last() else { break };
-            for pair in keys.windows(2) {
-                order.require(pair[0] < pair[1], || format!("key {} after {}", pair[1], pair[0]));
-            }
-            order.require(keys[0] >= next, || format!("key {} in a scan from {next}", keys[0]));
-            met += keys.len() as i128;
-            next = last + 1;
-        }
-        order.require(met == rows, || format!("{met} rows met, {rows} there"));
-        Ok(order.finish())
     }
 }
 

@@ -74,7 +74,7 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
         self.index.remove(
             &words,
             record,
-            |gap| {
+            &mut |gap: &Gap| {
                 // A snapshot may read what the record was: it stays as long as that is kept.
                 let spare = || heads::<P>(record, self.layout).all(|head| !version::any(head));
                 outcome = P::seal(record, self.layout, clock, gap, spare);
@@ -131,8 +131,8 @@ impl<W: IndexWords, P: Protocol> AnyStore for Store<W, P> {
         for (Restore { write, time }, found) in changes.iter().zip(found) {
             let record = found.unwrap_or_else(|| {
                 let block = arena.allocate(self.number, self.block_words);
-                let place = |gap: &Gap| place::<P>(block, self.layout, gap);
-                match self.index.insert_near(&self.words(write.key), &mut near, place) {
+                let mut place = |gap: &Gap| place::<P>(block, self.layout, gap);
+                match self.index.insert_near(&self.words(write.key), &mut near, &mut place) {
                     Inserted::Added { record, .. } => record,
                     Inserted::Exists(record, _) => {
                         arena.release(self.number, block);

@@ -834,7 +834,7 @@ impl<P: Protocol> Txn<P> {
         let block = arena.allocate(number, store.block_words);
         let local = &mut worker.local;
         phase(Phase::Index);
-        let inserted = store.index.insert(key, |gap| {
+        let inserted = store.index.insert(key, &mut |gap: &_| {
             P::joins(local, gap);
             place::<P>(block, layout, gap)
         });

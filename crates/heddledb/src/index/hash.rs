@@ -33,7 +33,7 @@
 //!    version of its own head changed. It asks before it follows any link.
 
 use super::btree::Retired;
-use super::btree::memory::{Pool, Region};
+use super::memory::{Pool, Region};
 use super::{Change, Gap, GapRef, Inserted, Lookup, Seen};
 use crate::record::RecordRef;
 use crate::sync::{
@@ -137,7 +137,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
 
     /// Adds an entry unless the key has one. `make` runs at most once, under the latch of the
     /// bucket, and gets its gap.
-    pub(crate) fn insert(&self, key: &[u64; N], make: impl FnOnce(&Gap) -> RecordRef) -> Inserted {
+    pub(crate) fn insert(&self, key: &[u64; N], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         let hash = hash(key);
         let mut wait = Wait::new();
         loop {
@@ -201,7 +201,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         &self,
         key: &[u64; N],
         record: RecordRef,
-        seal: impl FnOnce(&Gap) -> bool,
+        seal: &mut dyn FnMut(&Gap) -> bool,
         _retired: &mut Vec<Retired>,
     ) -> bool {
         let hash = hash(key);

@@ -18,7 +18,7 @@ fn key<const N: usize>(i: u64) -> [u64; N] {
 }
 
 fn insert<const N: usize, const SLOT: usize>(index: &Hash<N, SLOT>, key: [u64; N], new: RecordRef) -> bool {
-    matches!(index.insert(&key, |_| new), Added { record, .. } if record == new)
+    matches!(index.insert(&key, &mut |_| new), Added { record, .. } if record == new)
 }
 
 fn remove<const N: usize, const SLOT: usize>(
@@ -27,7 +27,7 @@ fn remove<const N: usize, const SLOT: usize>(
     record: RecordRef,
 ) -> bool {
     let mut retired = Vec::new();
-    let removed = index.remove(&key, record, |_| true, &mut retired);
+    let removed = index.remove(&key, record, &mut |_| true, &mut retired);
     assert!(retired.is_empty());
     removed
 }
@@ -144,7 +144,7 @@ fn own_inserts_tell_what_they_changed() {
     let index = Hash::<1>::new(0);
     for i in 0..if cfg!(miri) { 60 } else { 5000 } {
         let Missing(seen) = index.get(&[i]) else { panic!("{i} was not inserted") };
-        let Added { change, .. } = index.insert(&[i], |gap| {
+        let Added { change, .. } = index.insert(&[i], &mut |gap| {
             assert_eq!(gap.version() & 3, 1, "`make` runs under the latch");
             record(i)
         }) else {
@@ -179,7 +179,7 @@ fn stamps_follow_their_keys() {
 fn a_panic_under_the_latch_changes_nothing() {
     let index = Hash::<1>::new(0);
     let Missing(seen) = index.get(&[9]) else { unreachable!() };
-    let attempt = std::panic::AssertUnwindSafe(|| index.insert(&[9], |_| panic!("as planned")));
+    let attempt = std::panic::AssertUnwindSafe(|| index.insert(&[9], &mut |_| panic!("as planned")));
     assert!(std::panic::catch_unwind(attempt).is_err());
     assert_eq!(seen.gap.version(), seen.version);
     assert!(insert(&index, [9], record(9)));
@@ -196,11 +196,11 @@ fn check_concurrently<const SLOT: usize>(seed: u64, keys: u64, steps: u64) {
         for step in 0..steps {
             let key = [random.below(keys / 8) * 8 + if shared { 5 } else { 1 + id * 2 }];
             let own = record(id + 1);
-            match index.insert(&key, |_| own) {
+            match index.insert(&key, &mut |_| own) {
                 Added { change, .. } => assert!(change.after > change.before),
                 Exists(..) => assert!(shared, "seed {seed}: own key {key:?} was removed"),
             }
-            assert!(index.remove(&key, own, |_| true, &mut Vec::new()) || shared, "seed {seed}");
+            assert!(index.remove(&key, own, &mut |_| true, &mut Vec::new()) || shared, "seed {seed}");
             // New keys, so that buckets split throughout.
             insert(&index, [(1 << 40) | (id << 32) | (u64::from(shared) << 33) | step], record(9));
         }

@@ -18,6 +18,7 @@
 
 mod btree;
 mod hash;
+mod memory;
 
 pub use btree::{BTree, Near, Retired};
 pub use hash::Hash;
@@ -306,6 +307,8 @@ pub enum Direction {
 }
 
 /// What both indexes can do; the relation's declaration chooses one.
+///
+/// Changes take their closures by reference, not by type, so that they are compiled once per key width.
 #[doc(hidden)]
 pub trait AnyIndex<W>: Send + Sync {
     /// Where the last visit was, for a run of visits of which many are neighbours.
@@ -320,21 +323,21 @@ pub trait AnyIndex<W>: Send + Sync {
     fn get_near<'a>(&'a self, key: &W, near: &mut Self::Near<'a>) -> Lookup;
     /// Asks the processor for the memory in which `get` will look first.
     fn prefetch(&self, key: &W);
-    /// Adds an entry unless the key has one; `make` runs under the latch of the key's gap.
-    fn insert(&self, key: &W, make: impl FnOnce(&Gap) -> RecordRef) -> Inserted;
+    /// Adds an entry unless the key has one; `make` runs at most once, under the latch of the key's gap.
+    fn insert(&self, key: &W, make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
     /// As `insert`, from where the last visit was.
     fn insert_near<'a>(
         &'a self,
         key: &W,
         near: &mut Self::Near<'a>,
-        make: impl FnOnce(&Gap) -> RecordRef,
+        make: &mut dyn FnMut(&Gap) -> RecordRef,
     ) -> Inserted;
-    /// Removes the key's entry if it leads to `record` and `seal`, run under the gap's latch, agrees.
+    /// Removes the key's entry if it leads to `record` and `seal`, run once at most, under the gap's latch, agrees.
     fn remove(
         &self,
         key: &W,
         record: RecordRef,
-        seal: impl FnOnce(&Gap) -> bool,
+        seal: &mut dyn FnMut(&Gap) -> bool,
         retired: &mut Vec<Retired>,
     ) -> bool;
     /// Takes back a node that no reader can know any more.
@@ -422,7 +425,7 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
     }
 
     #[inline]
-    fn insert(&self, key: &[u64; N], make: impl FnOnce(&Gap) -> RecordRef) -> Inserted {
+    fn insert(&self, key: &[u64; N], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         either!(self, insert(key, make))
     }
 
@@ -431,7 +434,7 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
         &'a self,
         key: &[u64; N],
         near: &mut Near<'a, N>,
-        make: impl FnOnce(&Gap) -> RecordRef,
+        make: &mut dyn FnMut(&Gap) -> RecordRef,
     ) -> Inserted {
         match self {
             Self::Ordered(index) => index.insert_near(key, near, make),
@@ -443,7 +446,7 @@ impl<const N: usize> AnyIndex<[u64; N]> for KeyIndex<N> {
         &self,
         key: &[u64; N],
         record: RecordRef,
-        seal: impl FnOnce(&Gap) -> bool,
+        seal: &mut dyn FnMut(&Gap) -> bool,
         retired: &mut Vec<Retired>,
     ) -> bool {
         either!(self, remove(key, record, seal, retired))

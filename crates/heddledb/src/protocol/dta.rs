@@ -39,7 +39,7 @@
 //! install, boundedly; a committer for the critical section, in which nobody waits for a transaction.
 
 use super::reads::{GapSet, ReadSet};
-use super::silo::seal_stamps;
+use super::stamps::seal_stamps;
 use super::{Env, Intent, Protocol, Seal, Shared};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;

@@ -27,6 +27,7 @@ pub mod locking;
 mod nested;
 pub(crate) mod reads;
 pub mod silo;
+mod stamps;
 pub mod tictoc;
 pub mod unprotected;
 

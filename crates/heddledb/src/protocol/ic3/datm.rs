@@ -27,7 +27,7 @@ impl Local {
     /// Whether a piece may be executed again. Where any interleaving is permitted, another may have come between
     /// two pieces that write the same row, and then no repetition helps: not more than some times.
     pub(super) fn may_repeat(&mut self) -> bool {
-        self.repeated += 1;
-        !self.is_free() || self.repeated <= REPETITIONS
+        self.piece.repeated += 1;
+        !self.is_free() || self.piece.repeated <= REPETITIONS
     }
 }

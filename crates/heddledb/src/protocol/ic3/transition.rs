@@ -32,8 +32,10 @@
 //! before the next. Here it learns so at the end of the whole piece. Tests: `procedures_come_and_go`; the search
 //! with faults `change`; and that nobody waits in vain, `plans_change_and_nobody_aborts`.
 
+use super::Local;
+use super::piece::Place;
 use super::slots::{Executed, Id, Progress};
-use super::{Conflict, Local, Place};
+use crate::error::Conflict;
 
 /// After how long a wait under a transitional plan is given up.
 pub(super) const PATIENCE_NS: u64 = 2_000_000;
@@ -42,7 +44,7 @@ impl Local {
     /// Whether another transaction is past the place of a piece.
     #[inline(always)]
     pub(super) fn is_past(&self, id: Id, executed: Executed, place: Place) -> bool {
-        if executed.lane() == self.lane && !self.is_transitional {
+        if executed.lane() == self.call.lane && !self.call.is_transitional {
             executed.rank() >= place.rank
         } else {
             self.is_past_in_both(id, executed, place)
@@ -53,13 +55,13 @@ impl Local {
     fn is_past_in_both(&self, id: Id, executed: Executed, place: Place) -> bool {
         let rank = self.rank_after(place);
         let bridged = || {
-            let bridge = self.plan.as_ref().and_then(|plan| plan.bridge.as_ref());
+            let bridge = self.call.plan.as_ref().and_then(|plan| plan.bridge.as_ref());
             // If it has ended meanwhile the type may be another's; then whatever is said of it is right.
             bridge.is_some_and(|bridge| {
                 bridge.has_executed(self.shared.slots.of_type(id), executed.rank(), rank)
             })
         };
-        match (self.is_transitional, executed.lane() == self.lane) {
+        match (self.call.is_transitional, executed.lane() == self.call.lane) {
             (true, true) => executed.rank() >= place.rank && bridged(),
             (true, false) => executed.rank() >= rank,
             (false, _) => bridged(),
@@ -68,15 +70,16 @@ impl Local {
 
     /// The rank of a piece in the plan after a transitional one; its own elsewhere.
     fn rank_after(&self, place: Place) -> u16 {
-        let piece = self.planned.as_ref().and_then(|planned| planned.pieces.get(usize::from(place.piece)));
+        let piece =
+            self.call.of_type.as_ref().and_then(|planned| planned.pieces.get(usize::from(place.piece)));
         piece.map_or(place.rank, |piece| piece.rank_after)
     }
 
     /// Whether another may have executed what a site of the piece has a C-edge with.
     pub(super) fn may_come_before(&self, id: Id, executed: Executed, site: u16) -> bool {
-        let Some((place, site)) = self.piece.zip(self.planned(site)) else { return true };
-        match self.is_transitional {
-            true => executed.rank() >= site.own_ranks[usize::from(executed.lane() != self.lane)],
+        let Some((place, site)) = self.piece.place.zip(self.planned(site)) else { return true };
+        match self.call.is_transitional {
+            true => executed.rank() >= site.own_ranks[usize::from(executed.lane() != self.call.lane)],
             false => self.is_past(id, executed, place),
         }
     }
@@ -87,7 +90,7 @@ impl Local {
     pub(super) fn ahead_of_us(&self, place: Place) -> Option<Id> {
         let after = self.rank_after(place);
         let behind = |executed: Executed| {
-            executed.rank() < if executed.lane() == self.lane { place.rank } else { after }
+            executed.rank() < if executed.lane() == self.call.lane { place.rank } else { after }
         };
         let runs_behind = |id: &Id| match self.shared.slots.progress(*id) {
             Progress::Running(executed) => behind(executed),

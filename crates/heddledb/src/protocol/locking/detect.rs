@@ -35,7 +35,7 @@
 //!     '------- end ---------'-------------- end ---------------'
 //! ```
 
-use super::{EXCLUSIVE, Held, TIMESTAMP, worker_of};
+use super::words::{EXCLUSIVE, Held, TIMESTAMP, lock_word, worker_of};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Shared;
 use crate::record::RecordRef;
@@ -186,7 +186,7 @@ impl Search {
             met[at].timestamp = timestamp;
             let Some(wanted) = wanted else { break };
             // Relaxed: after the fence of `begin`, and only a hint of whom to look at.
-            let word = super::lock_word!(wanted.record, wanted.group).load(Ordering::Relaxed);
+            let word = lock_word!(wanted.record, wanted.group).load(Ordering::Relaxed);
             let holders = match word & EXCLUSIVE {
                 0 => 0..parts.len(),
                 _ => worker_of(word & TIMESTAMP)..(worker_of(word & TIMESTAMP) + 1).min(parts.len()),
@@ -238,6 +238,7 @@ impl Search {
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
+    use super::super::words::READER;
     use super::*;
     use crate::arena::Arena;
 
@@ -255,8 +256,8 @@ mod tests {
             let mut arena = Arena::default();
             let records: Vec<RecordRef> = (0..workers).map(|_| arena.allocate(0, 4)).collect();
             for (worker, record) in records.iter().enumerate() {
-                let word = if exclusive { EXCLUSIVE | worker as u64 } else { 2 * super::super::READER };
-                super::super::lock_word!(record, 0).store(word, Ordering::Relaxed);
+                let word = if exclusive { EXCLUSIVE | worker as u64 } else { 2 * READER };
+                lock_word!(record, 0).store(word, Ordering::Relaxed);
             }
             let waits = Waits::new(workers);
             Self { waits, records, exclusive, search: Search::default(), _arena: arena }

@@ -32,28 +32,16 @@
 //! and histories. Its lock bit is set only while data are installed, so that a snapshot's readers, who
 //! take no locks, wait for no transaction.
 
-/// The lock word of a group.
-macro_rules! lock_word {
-    ($record:expr, $group:expr) => {
-        $record.word(2 * $group)
-    };
-}
-
-/// The stamp word of a group.
-macro_rules! stamp_word {
-    ($record:expr, $group:expr) => {
-        $record.word(2 * $group + 1)
-    };
-}
-use {lock_word, stamp_word};
-
+mod acquire;
 mod detect;
 mod order;
 mod repeatable;
+mod words;
 
-use self::detect::{Search, Waits, Wanted};
+use self::detect::{Search, Waits};
 use self::order::Order;
 use self::repeatable::Versions;
+use self::words::{ABSENT, EXCLUSIVE, Held, READER, READERS, SEALED, lock_word, stamp_word, timestamp};
 use super::reads::GapSet;
 use super::{Env, Execution, Intent, Isolation, Protocol, Seal};
 use crate::access::{Groups, RecordMap, WriteSet};
@@ -64,7 +52,7 @@ use crate::index::{Change, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, Suspender, Wait, Work, decided, fence, point, wait_until, work};
+use crate::sync::{Ordering, Suspender, Work, decided, fence, point, work};
 use crate::table::{GroupSet, Layout};
 use std::sync::Arc;
 
@@ -103,62 +91,10 @@ impl Options {
         Self { policy, chopped: false }
     }
 
-    /// The same, with calls chopped.
+    /// These settings, with calls chopped.
     #[must_use]
     pub const fn chopped(self) -> Self {
         Self { chopped: true, ..self }
-    }
-}
-
-const EXCLUSIVE: u64 = 1 << 63;
-const ABSENT: u64 = 1 << 62;
-const READER: u64 = 1 << 51;
-const READERS: u64 = ((1 << 11) - 1) << 51;
-const TIMESTAMP: u64 = READER - 1;
-const SEALED: u64 = u64::MAX;
-
-/// Timestamps: epoch (31 bits), sequence within the epoch (10, saturating), worker (10). Unique
-/// among live transactions because the worker is, roughly in order of first start.
-fn timestamp(epoch: u64, sequence: u64, worker: usize) -> u64 {
-    ((epoch << 20) | (sequence.min(1023) << 10) | worker as u64) & TIMESTAMP
-}
-
-/// The worker in a timestamp.
-fn worker_of(timestamp: u64) -> usize {
-    (timestamp & 1023) as usize
-}
-
-/// The locks that an attempt holds on one record.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    record: RecordRef,
-    shared: GroupSet,
-    exclusive: GroupSet,
-}
-
-/// A lock that is about to be taken.
-#[derive(Clone, Copy)]
-struct Want {
-    record: RecordRef,
-    group: usize,
-    exclusive: bool,
-    /// From our own shared lock.
-    upgrade: bool,
-}
-
-impl Want {
-    /// Whether it can be taken as the lock's word is.
-    #[inline(always)]
-    fn is_free(self, word: u64) -> bool {
-        let own = if self.upgrade { READER } else { 0 };
-        word & EXCLUSIVE == 0 && (!self.exclusive || word & READERS == own)
-    }
-
-    /// Whether it is worth another try.
-    fn looks_free(self) -> bool {
-        // Relaxed: whoever takes it orders.
-        let word = lock_word!(self.record, self.group).load(Ordering::Relaxed);
-        self.is_free(word) || word == SEALED
     }
 }
 
@@ -173,7 +109,7 @@ pub struct Local {
     sequence_epoch: u64,
     sequence: u64,
     worker: usize,
-    /// Where the policy has one.
+    /// The order of locks, where the policy has one.
     order: Order,
     /// Who waits for whom; none in a worker that was never made for a database.
     waits: Option<Arc<Waits>>,
@@ -185,153 +121,6 @@ pub struct Local {
 }
 
 impl Local {
-    /// The entry for a record's locks.
-    #[inline]
-    fn held(&mut self, record: RecordRef) -> usize {
-        self.records.get(record).unwrap_or_else(|| {
-            self.held.push(Held { record, shared: 0, exclusive: 0 });
-            if self.policy == Policy::Ordered {
-                self.order.push();
-            }
-            self.records.put(record, self.held.len() - 1);
-            self.held.len() - 1
-        })
-    }
-
-    /// Decides about a lock word that conflicts: `Ok` to look again, after a pause or a wait.
-    fn conflict(&mut self, want: Want, word: u64, wait: &mut Wait) -> Result<(), Conflict> {
-        if word == SEALED {
-            return Err(Conflict::Reclaimed);
-        }
-        match self.policy {
-            Policy::NoWait if want.upgrade => Err(Conflict::Upgrade),
-            Policy::NoWait => Err(Conflict::Locked),
-            // An upgrader is itself among the holders, so equality means that it is the oldest.
-            Policy::WaitDie
-                if self.timestamp < word & TIMESTAMP
-                    || (want.upgrade && self.timestamp == word & TIMESTAMP) =>
-            {
-                wait.pause();
-                Ok(())
-            }
-            Policy::WaitDie => Err(Conflict::Died),
-            Policy::Detect => self.wait_in_graph(want),
-            Policy::Ordered => self.wait_upwards(want),
-        }
-    }
-
-    /// Waits until a lock looks free or this is the victim of a deadlock: then somebody in the circle has marked it,
-    /// so of a circle one at least does not wait for ever. See [`detect`].
-    #[cold]
-    fn wait_in_graph(&mut self, want: Want) -> Result<(), Conflict> {
-        let Some(waits) = &self.waits else { return Err(Conflict::Locked) };
-        let Want { record, group, exclusive, .. } = want;
-        waits.begin(self.worker, self.timestamp, Wanted { record, group, exclusive }, &self.held);
-        waits.search(self.worker, &mut self.search);
-        wait_until(self.suspender.as_ref(), || want.looks_free() || waits.is_victim(self.worker));
-        match waits.end(self.worker) && !planted(Mutant::DetectVictimGoesOn) {
-            true => Err(Conflict::Deadlock),
-            false => Ok(()),
-        }
-    }
-
-    /// Waits until a lock looks free, if it is above all that are held: so the waits of others for what is held
-    /// end after this one, and none is part of a circle. See [`order`].
-    #[cold]
-    fn wait_upwards(&mut self, want: Want) -> Result<(), Conflict> {
-        let upwards =
-            self.records.get(want.record).is_some_and(|number| self.order.is_upwards(number, want.group));
-        if want.upgrade && !planted(Mutant::OrderIgnored) {
-            return Err(Conflict::Upgrade);
-        }
-        if !upwards {
-            return Err(Conflict::Locked);
-        }
-        wait_until(self.suspender.as_ref(), || want.looks_free());
-        Ok(())
-    }
-
-    #[inline]
-    fn lock_shared(&mut self, record: RecordRef, group: usize) -> Result<(), Conflict> {
-        let word = lock_word!(record, group);
-        let mut wait = Wait::new();
-        loop {
-            let old = word.load(Ordering::Relaxed);
-            if old & EXCLUSIVE != 0 {
-                if planted(Mutant::LockingSharedDespiteWriter) && old != SEALED {
-                    return Ok(());
-                }
-                self.conflict(Want { record, group, exclusive: false, upgrade: false }, old, &mut wait)?;
-                continue;
-            }
-            let smallest = match old & READERS {
-                0 => self.timestamp,
-                _ => self.timestamp.min(old & TIMESTAMP),
-            };
-            let new = ((old & (ABSENT | READERS)) + READER) | smallest;
-            // Acquire: pairs with the release of the last exclusive holder.
-            if word.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Takes an exclusive lock, from nothing or (`upgrade`) from our own shared lock.
-    #[inline]
-    fn lock_exclusive(&mut self, record: RecordRef, group: usize, upgrade: bool) -> Result<(), Conflict> {
-        let word = lock_word!(record, group);
-        let want = Want { record, group, exclusive: true, upgrade };
-        let mut wait = Wait::new();
-        loop {
-            let old = word.load(Ordering::Relaxed);
-            if !want.is_free(old) {
-                self.conflict(want, old, &mut wait)?;
-                continue;
-            }
-            let new = EXCLUSIVE | (old & ABSENT) | self.timestamp;
-            // Acquire: pairs with the release of earlier holders.
-            if word.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Ensures locks on `groups` of a record, exclusive ones for updates.
-    #[inline]
-    fn ensure(&mut self, record: RecordRef, groups: GroupSet, exclusive: bool) -> Result<(), Conflict> {
-        let index = self.held(record);
-        for group in Groups(groups) {
-            let (bit, held) = (1 << group, self.held[index]);
-            let word = lock_word!(record, group);
-            if held.exclusive & bit != 0 || (!exclusive && held.shared & bit != 0) {
-                continue;
-            }
-            if !exclusive {
-                self.lock_shared(record, group)?;
-                if !(planted(Mutant::LockingSharedDespiteWriter)
-                    && word.load(Ordering::Relaxed) & EXCLUSIVE != 0)
-                {
-                    self.held[index].shared |= bit;
-                }
-                if self.policy == Policy::Ordered {
-                    self.order.locked(index, group);
-                }
-                continue;
-            }
-            let bug = planted(Mutant::LockingWriteLockNotTaken)
-                || (planted(Mutant::LockingUpgradeNotTaken) && held.shared & bit != 0);
-            if !bug {
-                self.lock_exclusive(record, group, held.shared & bit != 0)?;
-                self.held[index].shared &= !bit;
-                self.held[index].exclusive |= bit;
-                if self.policy == Policy::Ordered {
-                    self.order.locked(index, group);
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// A time of no earlier epoch than anything read. Absence may be as young as the present epoch.
     fn newest_read(&self, epoch: u64) -> u64 {
         if !self.gaps.is_empty() {
@@ -345,7 +134,7 @@ impl Local {
         stamps.map(stamp::time).max().unwrap_or(0).max(newest)
     }
 
-    /// Gaps that were seen have their versions still, where the level asks for it.
+    /// Checks that gaps that were seen still have their versions, where the level asks for it.
     #[inline]
     fn validate_gaps(&self, level: Isolation) -> Result<(), Conflict> {
         match level == Isolation::RepeatableRead || planted(Mutant::LockingGapsNotValidated) {

@@ -9,7 +9,7 @@
 //!
 //! No two readers of a row ever upgrade against each other here, since neither still holds it.
 
-use super::Held;
+use super::words::{Held, stamp_word};
 use crate::access::Groups;
 use crate::error::Conflict;
 use crate::stamp;
@@ -50,7 +50,7 @@ impl Versions {
         let start = self.starts[number] as usize;
         for group in Groups(groups) {
             // Relaxed: under the lock.
-            let now = super::stamp_word!(held.record, group).load(Ordering::Relaxed);
+            let now = stamp_word!(held.record, group).load(Ordering::Relaxed);
             let before = &mut self.stamps[start + group];
             if *before == NOTHING {
                 if is_read {

@@ -9,7 +9,7 @@
 //! A *tid* is a stamp (`crate::stamp`): lock, absent, `wts`.
 
 use super::super::Seal;
-use super::super::silo::seal_stamps;
+use super::super::stamps::seal_stamps;
 use crate::record::RecordRef;
 use crate::stamp;
 use crate::sync::{AtomicU64, Ordering, point};

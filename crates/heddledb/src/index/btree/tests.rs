@@ -1,6 +1,8 @@
+use super::descent::predecessor;
 use super::*;
-use crate::index::{Direction::*, Fold, Inserted::*, Lookup::*};
-use crate::sync::Random;
+use crate::index::{Direction, Direction::*, Gap, Inserted::*, Lookup::*, Seen};
+use crate::record::RecordRef;
+use crate::sync::{AtomicU64, Ordering, Random};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -56,7 +58,7 @@ fn scan<const N: usize, const CAP: usize>(
 }
 
 fn insert<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], new: RecordRef) -> bool {
-    match tree.insert(&key, |_| new) {
+    match tree.insert(&key, &mut |_| new) {
         Exists(..) => false,
         Added { record, change } => {
             assert_eq!(record, new);
@@ -69,7 +71,7 @@ fn insert<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N],
 /// Removes; gives the nodes back at once, as if the epoch had passed.
 fn remove<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], record: RecordRef) -> bool {
     let mut retired = Vec::new();
-    let removed = tree.remove(&key, record, |_| true, &mut retired);
+    let removed = tree.remove(&key, record, &mut |_| true, &mut retired);
     retired.into_iter().for_each(|node| tree.recycle(node));
     removed
 }
@@ -191,7 +193,7 @@ fn own_inserts_keep_own_scans_valid() {
     }
     let (_, mut seen) = scan(&tree, Forward, [0], [u64::MAX]);
     for _ in 0..if cfg!(miri) { 60 } else { 1000 } {
-        let Added { change, .. } = tree.insert(&[random.below(8000)], |_| record(1)) else { continue };
+        let Added { change, .. } = tree.insert(&[random.below(8000)], &mut |_| record(1)) else { continue };
         let held = seen.iter_mut().find(|seen| seen.gap == change.gap).expect("every gap was seen");
         assert_eq!(held.version, change.before);
         held.version = change.after;
@@ -210,7 +212,7 @@ fn stamps_follow_their_range() {
     let Missing(whole) = tree.get(&[5]) else { unreachable!() };
     whole.gap.stamp().fetch_max(10, Ordering::SeqCst);
     for i in 0..100 {
-        tree.insert(&[i], |gap| {
+        tree.insert(&[i], &mut |gap| {
             assert_eq!(gap.stamp().load(Ordering::SeqCst), 10, "a split copies the stamp");
             record(i)
         });
@@ -218,11 +220,11 @@ fn stamps_follow_their_range() {
     // The stamp of a removal in one leaf reaches whatever leaf takes over its range.
     for i in 40..60 {
         let mut retired = Vec::new();
-        let raise = |gap: &Gap| {
+        let mut raise = |gap: &Gap| {
             gap.stamp().fetch_max(100 + i, Ordering::SeqCst);
             true
         };
-        assert!(tree.remove(&[i], record(i), raise, &mut retired));
+        assert!(tree.remove(&[i], record(i), &mut raise, &mut retired));
         let Missing(seen) = tree.get(&[i]) else { panic!("{i} was removed") };
         assert!(seen.gap.stamp().load(Ordering::SeqCst) >= 100 + i);
         retired.into_iter().for_each(|node| tree.recycle(node));
@@ -249,7 +251,7 @@ fn a_panic_under_the_latch_changes_nothing() {
         insert(&tree, [i], record(i));
     }
     let Missing(seen) = tree.get(&[9]) else { unreachable!() };
-    let attempt = std::panic::AssertUnwindSafe(|| tree.insert(&[9], |_| panic!("as planned")));
+    let attempt = std::panic::AssertUnwindSafe(|| tree.insert(&[9], &mut |_| panic!("as planned")));
     assert!(std::panic::catch_unwind(attempt).is_err());
     assert_eq!(seen.gap.version(), seen.version);
     assert!(insert(&tree, [9], record(9)));
@@ -288,7 +290,7 @@ fn visits_from_near_match_the_model() {
         };
         assert_eq!(found, model.get(at).copied(), "step {step}");
         match random.below(5) {
-            0 | 1 => match tree.insert_near(&key(*at), near, |_| record(*at)) {
+            0 | 1 => match tree.insert_near(&key(*at), near, &mut |_| record(*at)) {
                 Exists(there, _) => assert_eq!(Some(there), found),
                 Added { .. } => assert!(model.insert(*at, record(*at)).is_none()),
             },
@@ -397,7 +399,7 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
             let burst = if step % 16 == 0 { 8 } else { 1 };
             for i in 0..burst {
                 let key = [(key[0] + i * 8) % keys];
-                match tree.insert(&key, |gap| {
+                match tree.insert(&key, &mut |gap| {
                     assert_eq!(gap.version() & 3, 1, "seed {seed}: `make` runs under the latch");
                     own
                 }) {
@@ -407,7 +409,7 @@ fn check_concurrently<const CAP: usize>(seed: u64, keys: u64, steps: u64) {
             }
             for i in 0..burst {
                 let key = [(key[0] + i * 8) % keys];
-                let removed = tree.remove(&key, own, |_| true, &mut retired);
+                let removed = tree.remove(&key, own, &mut |_| true, &mut retired);
                 assert!(shared || removed || burst > 1, "seed {seed}: own key {key:?} was there");
             }
         }

@@ -1,0 +1,201 @@
+//! Type-stable memory for both indexes: regions that never move, and a pool of nodes over them.
+
+use crate::sync::{Mutex, Ordering, fence, lock, name, shared_memory};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// Regions of more than half this size are mapped by themselves, aligned to it, in huge pages
+/// where the system grants them, and zero until touched.
+pub(super) const HUGE: usize = 2 << 20;
+
+/// Memory for an array, not initialised by Rust's rules unless `zeroed`.
+pub(super) struct Region {
+    base: NonNull<u8>,
+    layout: Layout,
+    /// The mapping that holds `base`, if the region has one of its own.
+    mapping: Option<Mapping>,
+}
+
+/// Start and length.
+type Mapping = (NonNull<u8>, usize);
+
+// SAFETY: a region owns its memory and gives no access by itself.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Memory for `length` values of `T`.
+    pub(super) fn new<T>(length: usize) -> Self {
+        let layout = Layout::array::<T>(length).expect("an index smaller than the address space");
+        assert_ne!(layout.size(), 0);
+        // Whole huge pages, also where an odd size of `T` leaves the last one not quite full.
+        if layout.size() > HUGE / 2
+            && let Some((base, mapping)) = map(layout.size().next_multiple_of(HUGE))
+        {
+            shared_memory(base.as_ptr(), layout.size());
+            return Self { base, layout, mapping: Some(mapping) };
+        }
+        // SAFETY: the layout has a size, asserted above.
+        let base = unsafe { alloc(layout) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        shared_memory(base.as_ptr(), layout.size());
+        Self { base, layout, mapping: None }
+    }
+
+    /// Whether every byte is zero until it is written.
+    pub(super) fn zeroed(&self) -> bool {
+        self.mapping.is_some()
+    }
+
+    pub(super) fn base<T>(&self) -> NonNull<T> {
+        self.base.cast()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if let Some((start, length)) = self.mapping {
+            unmap(start, length);
+        } else {
+            // SAFETY: `base` was allocated in `new` with this layout.
+            unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        }
+    }
+}
+
+/// A mapping that holds `size` zero bytes at an alignment of `HUGE`, at the first pointer.
+#[cfg(all(target_os = "linux", not(any(miri, feature = "loom", feature = "shuttle"))))]
+fn map(size: usize) -> Option<(NonNull<u8>, Mapping)> {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+    let length = size.checked_add(HUGE)?;
+    // SAFETY: a private anonymous mapping at an address of the system's choice touches nothing
+    // that exists.
+    let start = unsafe {
+        mmap_anonymous(
+            std::ptr::null_mut(),
+            length,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )
+    };
+    let start = NonNull::new(start.ok()?.cast::<u8>())?;
+    let skip = start.as_ptr().align_offset(HUGE);
+    assert!(skip < HUGE);
+    // SAFETY: `skip + size` is within the `HUGE + size` bytes of the mapping.
+    let base = unsafe { start.add(skip) };
+    // SAFETY: the range lies in the new mapping; this advice changes no content. Where it is
+    // refused, small pages serve.
+    let _ = unsafe { madvise(base.as_ptr().cast(), size, Advice::LinuxHugepage) };
+    Some((base, (start, length)))
+}
+
+#[cfg(all(target_os = "linux", not(any(miri, feature = "loom", feature = "shuttle"))))]
+fn unmap(start: NonNull<u8>, length: usize) {
+    // SAFETY: `map` made exactly this mapping, and its region, the only owner, is being dropped.
+    let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), length) };
+}
+
+#[cfg(not(all(target_os = "linux", not(any(miri, feature = "loom", feature = "shuttle")))))]
+fn map(_: usize) -> Option<(NonNull<u8>, Mapping)> {
+    None
+}
+
+#[cfg(not(all(target_os = "linux", not(any(miri, feature = "loom", feature = "shuttle")))))]
+fn unmap(_: NonNull<u8>, _: usize) {
+    unreachable!("nothing is mapped here");
+}
+
+/// Nodes that are handed out and taken back, initialised once and freed with the pool.
+pub(super) struct Pool<T> {
+    make: fn() -> T,
+    shelf: Mutex<Shelf<T>>,
+}
+
+struct Shelf<T> {
+    /// The last is being handed out for the first time; the ones before are used up.
+    chunks: Vec<Chunk<T>>,
+    free: Vec<NonNull<T>>,
+    taken: usize,
+}
+
+struct Chunk<T> {
+    base: NonNull<T>,
+    length: usize,
+    /// The first `used` nodes are initialised.
+    used: usize,
+    _region: Region,
+}
+
+/// Nodes of the first chunk; each next one doubles, up to `HUGE` bytes.
+const FIRST_CHUNK: usize = 4;
+
+// SAFETY: the pool owns its nodes, and its mutex guards the lists.
+unsafe impl<T: Send> Send for Pool<T> {}
+// SAFETY: as above; nodes handed out are shared by reference.
+unsafe impl<T: Send + Sync> Sync for Pool<T> {}
+
+impl<T> Pool<T> {
+    /// An empty pool of nodes that begin as `make` says.
+    pub(super) fn new(make: fn() -> T) -> Self {
+        Self { make, shelf: Mutex::new(Shelf { chunks: Vec::new(), free: Vec::new(), taken: 0 }) }
+    }
+
+    /// A node that nobody else has: a new one, or one given back, as it was then.
+    pub(super) fn take(&self) -> NonNull<T> {
+        let mut shelf = lock(&self.shelf);
+        shelf.taken += 1;
+        let node = match shelf.free.pop() {
+            Some(node) => node,
+            None => shelf.first_use(self.make),
+        };
+        drop(shelf);
+        // Pairs with the acquire fence in `Gap::stands`: a late reader of the node's former
+        // life, who reads a word of the new one, also sees what ended the former (which came
+        // before `give`, and so before this).
+        fence(Ordering::Release);
+        node
+    }
+
+    /// Takes back a node of this pool. Late readers may still look at it.
+    pub(super) fn give(&self, node: NonNull<T>) {
+        let mut shelf = lock(&self.shelf);
+        shelf.taken -= 1;
+        shelf.free.push(node);
+    }
+
+    /// Nodes handed out and not given back.
+    pub(super) fn taken(&self) -> usize {
+        lock(&self.shelf).taken
+    }
+}
+
+impl<T> Shelf<T> {
+    fn first_use(&mut self, make: fn() -> T) -> NonNull<T> {
+        let next = self.chunks.last().map_or(FIRST_CHUNK, |chunk| chunk.length * 2);
+        if self.chunks.last().is_none_or(|chunk| chunk.used == chunk.length) {
+            let length = next.min(HUGE / size_of::<T>());
+            let region = Region::new::<T>(length);
+            self.chunks.push(Chunk { base: region.base(), length, used: 0, _region: region });
+        }
+        let chunk = self.chunks.last_mut().expect("pushed above");
+        // SAFETY: `used < length`, so the slot lies in the chunk's region, which was laid out
+        // for `length` values; no one has it yet.
+        let node = unsafe { chunk.base.add(chunk.used) };
+        // SAFETY: as above.
+        unsafe { node.write(make()) };
+        name(node.as_ptr().cast(), size_of::<T>(), || format!("index node {}", self.taken));
+        chunk.used += 1;
+        node
+    }
+}
+
+impl<T> Drop for Chunk<T> {
+    fn drop(&mut self) {
+        for i in 0..self.used {
+            // SAFETY: the first `used` nodes were written by `first_use` and never dropped; the
+            // pool's owner is being dropped, so no reference to them is left.
+            unsafe { self.base.add(i).drop_in_place() }
+        }
+    }
+}

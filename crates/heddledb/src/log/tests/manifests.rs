@@ -1,0 +1,229 @@
+//! Checkpoints, names, and the manifest.
+
+use super::*;
+
+pub(super) fn checkpoint_part(rows: u64, limit: usize, compression: Compression) -> (Vec<u8>, Checkpoint) {
+    let (directory, _, number) = fuzz::NUMBERS;
+    let kind = Kind::Checkpoint;
+    let mut bytes =
+        SegmentHeader { kind, directory, generation: number, file: 0, files: 1 }.encode().to_vec();
+    let place = Place { directory, generation: number, file: 0 };
+    let (mut encoder, mut words, mut next, mut frames) = (Encoder::new(compression), Vec::new(), 0, 0);
+    while next < rows {
+        let mut writing = WritingRows::begin(&mut words, 1, 2, 3, limit);
+        while next < rows && !writing.is_full(&words) {
+            writing.row(&mut words, &[0, next]);
+            words.extend([next * 2, next * 3, 0]);
+            next += 1;
+        }
+        frames += 1;
+        let offset = bytes.len() as u64;
+        encoder.encode(&mut bytes, place, offset, &Label::checkpoint(0, frames, 5), &words);
+    }
+    let parts = vec![Part { bytes: bytes.len() as u64, rows }];
+    (bytes, Checkpoint { number, epoch: 5, parts })
+}
+
+fn read_part(bytes: &[u8], checkpoint: &Checkpoint) -> Result<u64, LogError> {
+    let storage = Simulated::new();
+    put(&storage, Name::Checkpoint { number: checkpoint.number, part: 0 }, bytes);
+    let mut frames = Frames::of_checkpoint(&storage, DIRECTORY, checkpoint, 0)?;
+    let (mut words, mut sum) = (Vec::new(), 0);
+    while frames.next_frame(&mut words)?.is_some() {
+        sum += Rows::new(&words).unwrap().iter().map(|(key, _)| key[1]).sum::<u64>();
+    }
+    Ok(sum)
+}
+
+#[test]
+fn checkpoints() {
+    for compression in BOTH {
+        let (bytes, due) = checkpoint_part(20, 30, compression);
+        assert_eq!(read_part(&bytes, &due).unwrap(), 190);
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(read_part(&bytes, &due), Err(LogError::Damaged { .. })), "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(read_part(&bytes[..length], &due).is_err());
+            // Also where the manifest agrees about the length.
+            let parts = vec![Part { bytes: length as u64, rows: 20 }];
+            assert!(read_part(&bytes[..length], &Checkpoint { parts, ..due }).is_err());
+        }
+        for (rows, epoch, number) in [(19, 5, 9), (21, 5, 9), (20, 4, 9), (20, 5, 8)] {
+            let parts = vec![Part { rows, ..due.parts[0] }];
+            assert!(read_part(&bytes, &Checkpoint { parts, epoch, number }).is_err());
+        }
+    }
+    let (empty, due) = checkpoint_part(0, 30, Compression::None);
+    assert_eq!(read_part(&empty, &due).unwrap(), 0);
+    let error = Frames::of_checkpoint(&Simulated::new(), DIRECTORY, &due, 0).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the simulated disk/checkpoint-0000000009-00 is damaged at byte 0: the file is missing; restore the \
+         file from a copy: the log no longer holds these rows"
+    );
+}
+
+#[test]
+fn names() {
+    let all = [
+        Name::Manifest,
+        Name::NewManifest,
+        Name::Lock,
+        Name::Log { generation: 12, file: 3 },
+        Name::Checkpoint { number: u64::MAX, part: 63 },
+    ];
+    for name in all {
+        assert_eq!(Name::parse(&name.to_string()), Some(name));
+    }
+    assert_eq!(all[3].to_string(), "log-0000000012-03");
+    for other in
+        ["", "log-12-03", "log-0000000012-3", "log-0000000012-03.bak", "log-+000000012-03", "manifest"]
+    {
+        assert_eq!(Name::parse(other), None);
+    }
+}
+
+fn any_manifest() -> impl Strategy<Value = Manifest> {
+    let groups = proptest::collection::vec(0..100u32, 1..=16);
+    let relation = (".{0,9}", ".{0,40}", 1..=8u8, groups);
+    let relations = proptest::collection::vec(relation, 0..5).prop_map(|relations| {
+        let entry =
+            |(id, (name, schema, key_words, groups))| RelationEntry { id, name, schema, key_words, groups };
+        (3..).zip(relations).map(entry).collect()
+    });
+    let part = (any::<u64>(), any::<u64>()).prop_map(|(bytes, rows)| Part { bytes, rows });
+    let checkpoint = (any::<u64>(), any::<u64>(), proptest::collection::vec(part, 1..5))
+        .prop_map(|(number, epoch, parts)| Checkpoint { number, epoch, parts });
+    let end = (any::<u64>(), any::<u64>()).prop_map(|(rounds, epoch)| End { rounds, epoch });
+    let generation = (1..=64u8, proptest::option::of(end));
+    let generations = proptest::collection::vec(generation, 0..5).prop_map(|generations| {
+        (7..).zip(generations).map(|(number, (files, end))| Generation { number, files, end }).collect()
+    });
+    (any::<(u64, u64)>(), relations, proptest::option::of(checkpoint), generations).prop_map(
+        |((directory, floor), relations, checkpoint, generations)| Manifest {
+            directory,
+            next_generation: 12,
+            floor,
+            relations,
+            checkpoint,
+            generations,
+        },
+    )
+}
+
+pub(super) fn manifest() -> Manifest {
+    let relation = |id: u16, name: &str| RelationEntry {
+        id,
+        name: name.to_owned(),
+        schema: format!("table {name} (id u64, balance i64)"),
+        key_words: 1,
+        groups: vec![1, 2, 4],
+    };
+    Manifest {
+        directory: DIRECTORY,
+        next_generation: 9,
+        floor: 33,
+        relations: vec![relation(0, "account"), relation(1, "histories")],
+        checkpoint: Some(Checkpoint { number: 9, epoch: 12, parts: vec![Part { bytes: 640, rows: 12 }] }),
+        generations: vec![
+            Generation { number: 7, files: 3, end: Some(End { rounds: 6, epoch: 12 }) },
+            Generation { number: 8, files: 2, end: None },
+        ],
+    }
+}
+
+proptest! {
+    #[test]
+    fn manifests_come_back(manifest in any_manifest()) {
+        let storage = Simulated::new();
+        manifest.replace(&storage).unwrap();
+        prop_assert_eq!(Manifest::read(&storage).unwrap(), Some(manifest));
+    }
+}
+
+#[test]
+fn damaged_manifests() {
+    let bytes = manifest().encode();
+    assert_eq!(Manifest::decode(&bytes).unwrap(), manifest());
+    for bit in 0..bytes.len() * 8 {
+        let mut bytes = bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert!(Manifest::decode(&bytes).is_err());
+        // A right checksum over something else: some manifest or an error.
+        manifest::seal(&mut bytes);
+        if let Ok(manifest) = Manifest::decode(&bytes) {
+            assert_eq!(manifest.encode(), bytes);
+        }
+    }
+    for length in 0..bytes.len() {
+        assert!(Manifest::decode(&bytes[..length]).is_err());
+        let mut bytes = bytes[..length].to_vec();
+        if length >= 24 {
+            manifest::seal(&mut bytes);
+            assert!(Manifest::decode(&bytes).is_err());
+        }
+    }
+}
+
+#[test]
+fn manifest_files() {
+    let storage = Simulated::new();
+    assert_eq!(Manifest::read(&storage).unwrap(), None);
+    put(&storage, Name::NewManifest, b"left by a crash");
+    assert_eq!(Manifest::read(&storage).unwrap(), None);
+    manifest().replace(&storage).unwrap();
+    assert_eq!(Manifest::read(&storage).unwrap(), Some(manifest()));
+    assert_eq!(storage.list().unwrap(), ["MANIFEST"]);
+
+    storage.flip("MANIFEST", 300);
+    assert_eq!(
+        Manifest::read(&storage).unwrap_err().to_string(),
+        "the simulated disk/MANIFEST is damaged at byte 0: its checksum is wrong; restore the file from a \
+         copy: it says which other files count"
+    );
+    put(&storage, Name::Log { generation: 7, file: 0 }, b"");
+    storage.remove("MANIFEST").unwrap();
+    let message = Manifest::read(&storage).unwrap_err().to_string();
+    assert!(message.contains("missing") && message.contains("log-0000000007-00"), "{message}");
+
+    let two = manifest().relations[0].clone();
+    let refused = Manifest { relations: vec![two.clone(), two], ..manifest() };
+    assert!(refused.replace(&Simulated::new()).is_err());
+}
+
+/// A power cut, or an interruption, at any operation of a replacement leaves one of the two.
+#[test]
+fn manifest_replacement_is_atomic() {
+    use crate::storage::Fault;
+    let (old, new) = (manifest(), Manifest { floor: 90, ..manifest() });
+    for fault in [Fault::PowerCut, Fault::Interrupted, Fault::Short, Fault::Error, Fault::Full] {
+        for at in 0.. {
+            let storage = Simulated::new();
+            old.replace(&storage).unwrap();
+            let before = storage.operations();
+            storage.fail(before + at, fault);
+            let result = new.replace(&storage);
+            if matches!(fault, Fault::Interrupted | Fault::Short) {
+                assert!(result.is_ok());
+            }
+            for seed in 0..8 {
+                let found = Manifest::read(&storage.after_power_cut(seed)).unwrap().unwrap();
+                assert!(found == new || result.is_err() && found == old);
+            }
+            if storage.operations() - before <= at {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn relation_sizes() {
+    let relation = &manifest().relations[0];
+    assert_eq!(relation.row_words(), 7);
+    assert_eq!([0, 1, 6, 7].map(|groups| relation.data_words(groups)), [Some(0), Some(1), Some(6), Some(7)]);
+    assert_eq!(relation.data_words(8), None);
+}
