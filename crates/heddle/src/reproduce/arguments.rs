@@ -1,7 +1,7 @@
 //! The arguments of `heddle reproduce`, and which figures they choose.
 
-use super::PAPERS;
 use super::figure::{Figure, Paper};
+use super::papers::PAPERS;
 use crate::bench::arguments::Outputs;
 use crate::failure::Failure;
 use clap::Args;

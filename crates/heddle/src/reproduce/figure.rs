@@ -70,6 +70,14 @@ pub struct Figure {
     pub claims: Vec<Claim>,
 }
 
+/// `figure 12a`, `table 1`.
+pub fn caption(id: &str) -> String {
+    match id.strip_prefix("table") {
+        Some(number) => format!("table {number}"),
+        None => format!("figure {id}"),
+    }
+}
+
 /// What points are over.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {

@@ -7,6 +7,7 @@
 //! | room | what |
 //! |---|---|
 //! | `figure` | papers, figures, claims and verdicts |
+//! | `papers` | the register of them |
 //! | `ic3`, `tictoc` | the papers |
 //! | `settings` | what their figures have in common |
 //! | `run` | runs what figures need, and judges |
@@ -17,6 +18,7 @@ pub mod arguments;
 mod figure;
 mod ic3;
 mod page;
+mod papers;
 mod run;
 mod settings;
 mod table;
@@ -27,12 +29,10 @@ use crate::failure::Failure;
 use crate::machine;
 use crate::sim::unhurried;
 use arguments::ReproduceArguments;
-use figure::{Paper, Scope};
+use figure::Scope;
+use papers::PAPERS;
 use run::Plan;
 use std::io::Write;
-
-/// The papers.
-const PAPERS: &[Paper] = &[ic3::PAPER, tictoc::PAPER];
 
 /// Runs the command. True if every run completed and every check held.
 pub fn reproduce(arguments: &ReproduceArguments, command: String) -> Result<bool, Failure> {

@@ -1,8 +1,8 @@
 //! The page: each figure's plot beside what the paper says of it; one file, and nothing fetched from anywhere.
 
-use super::figure::{Judgement, Verdict};
+use super::figure::{Judgement, Verdict, caption};
 use super::run::{Document, Found};
-use super::table::{caption, grid, numbers, sum};
+use super::table::{grid, numbers, sum};
 use crate::report::html::chart::{Chart, Curve, Point};
 use crate::report::html::{document as page_of, escape, section, table};
 use std::fmt::Write;

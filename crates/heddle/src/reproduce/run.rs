@@ -2,9 +2,10 @@
 //!
 //! What is simulated goes first, several points at a time; then, alone on the machine, what runs on real threads.
 
-use super::figure::{Axis, Content, Dot, Figure, Judgement, Line, Paper, RealSetting, Results, Setting};
-use super::figure::{Facts, Measure, RealWorkload, Series, VirtualSetting};
-use super::table::caption;
+use super::figure::{
+    Axis, Content, Dot, Facts, Figure, Judgement, Line, Measure, Paper, RealSetting, RealWorkload, Results,
+    Series, Setting, VirtualSetting, caption,
+};
 use crate::bench::arguments::{Configuration as RealConfiguration, Outputs, Plan as RealPlan};
 use crate::bench::runner::{LogSettings, Settings as RealSettings};
 use crate::clock::Clock;

@@ -1,6 +1,6 @@
 //! Figures and verdicts in the terminal.
 
-use super::figure::{Judgement, Verdict};
+use super::figure::{Judgement, Verdict, caption};
 use super::run::{Document, Found};
 use crate::report::table::{align, empty, lines, machine, paint};
 use comfy_table::{Attribute, Cell, Color};
@@ -55,14 +55,6 @@ fn render_figure(figure: &Found, colours: bool) -> String {
         text += &render_claim(claim, colours);
     }
     text
-}
-
-/// `figure 12a`, `table 1`.
-pub fn caption(id: &str) -> String {
-    match id.strip_prefix("table") {
-        Some(number) => format!("table {number}"),
-        None => format!("figure {id}"),
-    }
 }
 
 /// The rows of a figure: its own table, or series by numbers of the axis.
