@@ -3,17 +3,19 @@
 mod examine;
 mod files;
 mod show;
+mod told;
 
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal_with_colours;
 use clap::{Args, Subcommand};
-use examine::{Examined, Names, Refusal, See, Told, bytes_to_read, examine};
+use examine::{Refusal, bytes_to_read, examine};
 use files::ReadOnly;
 use heddledb::storage::{Guard, Storage};
 use std::io::{BufWriter, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use told::{Examined, Names, See, Told};
 
 /// Arguments of `heddle log`.
 #[derive(Args, Debug)]
