@@ -14,7 +14,7 @@
 
 use super::model::{Document, Edge, edges};
 use super::words;
-use crate::report::html::escape;
+use crate::report::html::frame::escape;
 use heddledb_analysis::Analysis;
 use std::collections::BTreeMap;
 use std::fmt::Write;

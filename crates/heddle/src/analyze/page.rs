@@ -2,11 +2,11 @@
 
 use super::model::{Document, Type};
 use super::{drawing, words};
-use crate::report::html::escape;
+use crate::report::html::frame::escape;
 use heddledb_analysis::Analysis;
 use std::fmt::Write;
 
-const STYLE: &str = include_str!("../report/page.css");
+const STYLE: &str = include_str!("../report/html/page.css");
 /// A drawing may be wider than a text should be.
 const WIDE: &str = "body { max-width: none; } section > p, section > ol { max-width: 75ch; } table { max-width: 110ch; }\n\
                     tr.none td { color: var(--soft); } ol { padding-left: 1.4rem; } li { margin: .5rem 0; }\n";

@@ -4,7 +4,7 @@ use super::figure::{Judgement, Verdict, caption};
 use super::run::{Document, Found};
 use super::table::{grid, numbers, sum};
 use crate::report::html::chart::{Chart, Curve, Point};
-use crate::report::html::{document as page_of, escape, section, table};
+use crate::report::html::frame::{document as page_of, escape, section, table};
 use std::fmt::Write;
 
 const STYLE: &str = "<style>\n.claims { list-style: none; margin: 0; padding: 0; } .claims li { margin: 0 0 .9rem; }\n\

@@ -1,6 +1,6 @@
 //! One plot: curves over the numbers of an axis, or, over a single number, bars that lie.
 
-use super::{Linear, Plot, bar, colour, dot, legend, polyline};
+use super::plot::{Linear, Plot, bar, colour, dot, legend, polyline};
 use std::fmt::Write;
 
 /// How the numbers of an axis stand.
