@@ -16,6 +16,7 @@ mod report;
 mod reproduce;
 mod sim;
 mod soak;
+mod terminal;
 
 use analyze::AnalyzeArguments;
 use bench::arguments::BenchArguments;
@@ -31,8 +32,8 @@ use reproduce::arguments::ReproduceArguments;
 use sim::SimArguments;
 use soak::SoakArguments;
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::process::ExitCode;
+use terminal::terminal_with_colours;
 
 /// Benchmarks and checks of HeddleDB, an in-memory serializable transaction engine
 #[derive(Parser, Debug)]
@@ -130,11 +131,6 @@ fn refuse(failure: &Failure) -> ExitCode {
     let head = if terminal_with_colours(&std::io::stderr()) { "\x1b[31;1merror\x1b[0m" } else { "error" };
     eprintln!("{head}: {}", failure.message);
     ExitCode::from(failure.code)
-}
-
-/// Whether a stream may get escape sequences.
-fn terminal_with_colours(stream: &impl IsTerminal) -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && stream.is_terminal()
 }
 
 /// clap's message without its paragraphs on usage and help.

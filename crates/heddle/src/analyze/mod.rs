@@ -12,7 +12,7 @@ pub mod source;
 mod words;
 
 use crate::failure::Failure;
-use crate::terminal_with_colours;
+use crate::terminal::terminal_with_colours;
 use clap::{Args, ValueEnum};
 use heddledb_analysis::{Granularity, Method, Options, analyse, builtin};
 use source::{load, select};
