@@ -127,9 +127,9 @@ fn main() -> ExitCode {
 /// `heddle` alone: clap then prints the help.
 const SHORT_OF_WORDS: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
+/// Says why a command failed; its exit code.
 fn refuse(failure: &Failure) -> ExitCode {
-    let head = if terminal_with_colours(&std::io::stderr()) { "\x1b[31;1merror\x1b[0m" } else { "error" };
-    eprintln!("{head}: {}", failure.message);
+    eprintln!("{}", failure.line(terminal_with_colours(&std::io::stderr())));
     ExitCode::from(failure.code)
 }
 

@@ -9,7 +9,7 @@ use super::figure::{
 use crate::bench::arguments::{Configuration as RealConfiguration, Outputs, Plan as RealPlan};
 use crate::bench::runner::{LogSettings, Settings as RealSettings};
 use crate::clock::Clock;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::report::model::{Machine, Measurement, Report};
 use crate::sim::arguments::{Configuration, Factor};
 use crate::sim::points::{self, Task};
@@ -342,7 +342,7 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
     }
     let mut real = Real::default();
     for group in groups {
-        let refused = |error: heddledb::Error| Failure::run(error.to_string());
+        let refused = |error: heddledb::Error| Failure::run(chain(&error));
         let report = match group[0].workload {
             RealWorkload::Tpcc(parameters) => measure(&Tpcc::new(parameters).map_err(refused)?, &group, plan),
             RealWorkload::Ycsb(parameters) => measure(&Ycsb::new(parameters).map_err(refused)?, &group, plan),
