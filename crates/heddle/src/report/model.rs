@@ -20,7 +20,7 @@ pub mod tests;
 
 pub use machine::Machine;
 pub use measurement::{Measurement, median};
-pub use run::{CheckResult, Latency, LogFigures, Outcomes, Run};
+pub use run::{CheckCount, CheckResult, Latency, LogFigures, Outcomes, Run};
 pub use simulation::{DependencyFigures, Simulation};
 
 use super::percent;
@@ -46,7 +46,18 @@ pub struct Report {
 impl Report {
     /// True if any check of any run failed, the baseline's included.
     pub fn failed(&self) -> bool {
-        self.all().any(Measurement::failed)
+        self.check_count().failed > 0
+    }
+
+    /// How many checks were made after all runs, the baseline's included, and how many failed. What a report says of
+    /// their number, in any form, is this.
+    pub fn check_count(&self) -> CheckCount {
+        let mut count = CheckCount::default();
+        for check in self.all().flat_map(|result| &result.runs).flat_map(|run| &run.checks) {
+            count.all += 1;
+            count.failed += usize::from(!check.ok);
+        }
+        count
     }
 
     /// The results and the baseline.
@@ -195,7 +206,7 @@ impl Report {
 }
 
 /// Throughputs that differ by less are in no order.
-const ORDER_MARGIN: f64 = 0.02;
+pub const ORDER_MARGIN: f64 = 0.02;
 
 /// A lower share of the cores is worth a note.
 const CORE_SHARE_GOOD: f64 = 0.97;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// One run: a fresh database, loaded, warmed up, measured, checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -115,6 +116,25 @@ pub struct CheckResult {
     pub ok: bool,
     /// The figures that were compared.
     pub detail: String,
+}
+
+/// How many checks there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckCount {
+    /// Those that were made.
+    pub all: usize,
+    /// Those that failed.
+    pub failed: usize,
+}
+
+impl fmt::Display for CheckCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self { all: 0, .. } => f.write_str("no check was made"),
+            Self { all, failed: 0 } => write!(f, "all {all} checks held"),
+            Self { all, failed } => write!(f, "{failed} of {all} checks failed"),
+        }
+    }
 }
 
 impl Run {

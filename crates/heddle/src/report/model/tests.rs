@@ -203,3 +203,19 @@ fn the_file_has_its_fields_and_can_be_read_back() {
         assert!(!result["checks"][0][field].is_null(), "{field}");
     }
 }
+
+#[test]
+fn checks_are_counted_run_by_run() {
+    let mut report = sample();
+    // Eight results and the baseline, three runs each, a check after each.
+    assert_eq!(report.check_count().to_string(), "all 27 checks held");
+    assert!(!report.failed());
+    for run in &mut report.results[2].runs[..2] {
+        run.checks[0].ok = false;
+    }
+    assert_eq!(report.check_count().to_string(), "2 of 27 checks failed");
+    assert!(report.failed());
+    report.results.clear();
+    report.baseline = None;
+    assert_eq!(report.check_count().to_string(), "no check was made");
+}
