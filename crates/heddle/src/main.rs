@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod clock;
 mod crash;
+mod date;
 mod failure;
 mod history;
 mod log;

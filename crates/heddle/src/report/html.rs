@@ -1,13 +1,14 @@
 //! The page: one file with the plots drawn here as inline SVG, and nothing fetched from anywhere.
 //!
-//! A protocol has one colour on the whole page, its place in the order of appearance. Colours are
+//! A protocol has one look on the whole page, by its place in the order of appearance. Colours are
 //! variables of the style sheet, so the page is readable on light and on dark. The script only
-//! shows the figures of what is pointed at; every figure also stands in a table.
+//! shows the figures of what is pointed at, and unfolds what is printed; every figure also stands in a table.
 //!
 //! | room | what |
 //! |---|---|
 //! | `frame` | what all pages are made of |
 //! | `plot` | what plots are drawn with |
+//! | `series` | what tells curves apart |
 //! | `chart` | one plot of curves |
 //! | `benchmark`, `simulation` | the plots of a report |
 //! | `tables` | its tables |
@@ -16,12 +17,14 @@ mod benchmark;
 pub mod chart;
 pub mod frame;
 mod plot;
+mod series;
 mod simulation;
 mod tables;
 
+use super::conclusion::conclusion;
 use super::model::Report;
 use benchmark::{aborts, latency, throughput, throughput_note};
-use frame::{document, escape, section};
+use frame::{Page, capital, escape, section};
 use std::fmt::Write;
 use tables::{checks, figures, runs, setup};
 
@@ -29,7 +32,7 @@ use tables::{checks, figures, runs, setup};
 pub fn page(report: &Report) -> String {
     let workload = report.all().next().map_or("", |result| &result.workload);
     let mut body = String::new();
-    header(&mut body, report, workload);
+    header(&mut body, report);
     if report.simulated() {
         simulation::curves(&mut body, report);
     } else {
@@ -56,17 +59,22 @@ pub fn page(report: &Report) -> String {
         section(&mut body, "Runs", "", &runs(report));
     }
     section(&mut body, "Set-up", "", &setup(report));
-    document(&format!("heddle: {workload}"), &body)
+    let (title, conclusion) = (format!("heddle: {workload}"), conclusion(report));
+    Page { title: &title, heading: workload, conclusion: &conclusion, style: "", body: &body }.text()
 }
 
-fn header(body: &mut String, report: &Report, workload: &str) {
-    let _ = writeln!(body, "<h1>{}</h1>\n<p><code>{}</code></p>", escape(workload), escape(&report.command));
+fn header(body: &mut String, report: &Report) {
+    let _ = writeln!(body, "<p><code>{}</code></p>", escape(&report.command));
     let machine = &report.machine;
-    let _ =
-        writeln!(body, "<p>{}, {} cores, {}</p>", escape(&machine.cpu), machine.cores, escape(&machine.os));
+    let (cpu, os) = (escape(&machine.cpu), escape(&machine.os));
+    let seed = report.all().next().map_or(String::new(), |result| format!(", seed {}", result.seed));
+    let _ = writeln!(body, "<p>{cpu}, {} cores, {os}{seed}</p>", machine.cores);
     if report.failed() {
-        let _ =
-            writeln!(body, "<p class=\"bad\">A check failed: these figures mean nothing. See Checks.</p>");
+        let _ = writeln!(
+            body,
+            "<p class=\"bad\">{}: see Checks.</p>",
+            capital(&report.check_count().to_string())
+        );
     }
     for note in &report.notes {
         let _ = writeln!(body, "<p>Note: {}</p>", escape(note));
@@ -99,6 +107,20 @@ mod tests {
             assert!(!page.contains(word), "{word} is there");
         }
         assert!(page.contains("a note with &lt;angles&gt; &amp; ampersands"));
+        assert!(page.contains("On 2 threads there is no clear winner") && page.contains("(UTC)"));
+        assert!(page.contains("seed 7"));
+    }
+
+    #[test]
+    fn the_page_and_the_terminal_count_the_same_checks() {
+        let mut report = sample();
+        for told in ["all 27 checks held", "1 of 27 checks failed"] {
+            let table = crate::report::table::render(&report, false);
+            assert!(table.contains(told), "{told} is missing in\n{table}");
+            assert!(page(&report).contains(&capital(told)), "{told}");
+            report.results[3].runs[0].checks[0].ok = false;
+            report.results[3].summarise();
+        }
     }
 
     #[test]
@@ -121,7 +143,7 @@ mod tests {
         let page = page(&report);
         assert!(
             page.contains("out of &lt;memory&gt;")
-                && page.contains("A check failed")
+                && page.contains("9 of 9 checks failed, so these figures mean nothing.")
                 && !page.contains("NaN")
         );
     }

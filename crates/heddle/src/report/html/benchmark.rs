@@ -1,7 +1,8 @@
 //! The plots of a benchmark: throughput, aborts by reason, latency.
 
 use super::super::model::{Measurement, Report};
-use super::plot::{Linear, Logarithmic, Plot, ROW_BAR, bar, colour, dot, legend, polyline};
+use super::plot::{Linear, Logarithmic, Plot, ROW_BAR, bar};
+use super::series::{End, Look, bar_legend, end_names, frame, line_legend};
 use super::tables::aborts_table;
 use crate::report::{microseconds, percent, rate, table};
 use std::fmt::Write;
@@ -26,7 +27,7 @@ pub fn throughput(report: &Report) -> String {
     if threads.len() < 2 {
         return throughput_bars(report, baseline, top);
     }
-    let plot = Plot { width: 1000.0, height: 360.0, left: 64.0, right: 24.0, bottom: 44.0 };
+    let plot = frame(1000.0, 360.0, 44.0, &protocols);
     let (low, high) = (threads[0] as f64, threads[threads.len() - 1] as f64);
     let scale = Linear::nice(top);
     let x = |threads: usize| plot.x((threads as f64 - low) / (high - low) * 0.94 + 0.03);
@@ -48,17 +49,19 @@ pub fn throughput(report: &Report) -> String {
             plot.width - plot.right
         );
     }
+    let mut ends = Vec::new();
     for (at, protocol) in protocols.iter().enumerate() {
         // Side by side, or their strokes would hide each other.
         let aside = (at as f64 - (protocols.len() - 1) as f64 / 2.0) * DODGE;
         let x = |threads: usize| x(threads) + aside;
-        let _ = writeln!(svg, "<g {}>", colour(at));
+        let look = Look(at);
+        let _ = writeln!(svg, "<g {}>", look.colour());
         let mut points: Vec<&Measurement> =
             report.results.iter().filter(|result| &result.label() == protocol).collect();
         points.sort_by_key(|result| result.threads);
         let path: Vec<(f64, f64)> =
             points.iter().map(|result| (x(result.threads), y(result.throughput_tps))).collect();
-        polyline(&mut svg, &path);
+        look.line(&mut svg, &path);
         for result in points {
             let (at, [slow, fast]) = (x(result.threads), result.throughput_range_tps);
             let _ = writeln!(
@@ -67,11 +70,13 @@ pub fn throughput(report: &Report) -> String {
                 y(slow),
                 y(fast)
             );
-            dot(&mut svg, at, y(result.throughput_tps), &throughput_tip(result));
+            look.point(&mut svg, at, y(result.throughput_tps), &throughput_tip(result));
         }
         svg.push_str("</g>\n");
+        ends.extend(path.last().map(|&(x, y)| End { look, x, y, name: protocol.clone() }));
     }
-    legend(&protocols, 0, baseline.is_some()) + &svg + "</svg>\n"
+    end_names(&mut svg, &plot, &ends);
+    line_legend(&protocols, baseline.is_some()) + &svg + Plot::CLOSE
 }
 
 fn throughput_bars(report: &Report, baseline: Option<f64>, top: f64) -> String {
@@ -86,7 +91,7 @@ fn throughput_bars(report: &Report, baseline: Option<f64>, top: f64) -> String {
         let y = plot.row(at);
         let [slow, fast] = result.throughput_range_tps;
         plot.label_row(&mut svg, y, &result.label());
-        let _ = writeln!(svg, "<g {}>", colour(at));
+        let _ = writeln!(svg, "<g {}>", Look(at).colour());
         bar(&mut svg, (plot.left, x(result.throughput_tps)), y, &throughput_tip(result));
         let middle = y + ROW_BAR / 2.0;
         let _ = writeln!(
@@ -100,7 +105,7 @@ fn throughput_bars(report: &Report, baseline: Option<f64>, top: f64) -> String {
     if let Some(value) = baseline {
         plot.upright(&mut svg, x(value), "", "base");
     }
-    legend(&report.protocols(), 0, baseline.is_some()) + &svg + "</svg>\n"
+    bar_legend(&report.protocols(), 0, baseline.is_some()) + &svg + Plot::CLOSE
 }
 
 fn throughput_tip(result: &Measurement) -> String {
@@ -136,7 +141,7 @@ pub fn aborts(report: &Report) -> String {
         for (at, reason) in reasons.iter().enumerate() {
             let share = result.abort_rate_by_reason.get(*reason).copied().unwrap_or(0.0);
             if share > 0.0 {
-                let _ = writeln!(svg, "<g {}>", colour(REASONS + at));
+                let _ = writeln!(svg, "<g {}>", Look(REASONS + at).colour());
                 let tip = format!("{}\n{reason}: {}", table::name(result), percent(share));
                 bar(&mut svg, (x(begin), x(begin + share)), y, &tip);
                 svg.push_str("</g>\n");
@@ -145,7 +150,7 @@ pub fn aborts(report: &Report) -> String {
         }
         plot.value(&mut svg, x(begin), y, &percent(result.abort_rate));
     }
-    let text = legend(&reasons, REASONS, false) + &svg + "</svg>\n";
+    let text = bar_legend(&reasons, REASONS, false) + &svg + Plot::CLOSE;
     text + &format!("<details>\n<summary>As a table</summary>\n{}</details>\n", aborts_table(report))
 }
 
@@ -159,9 +164,9 @@ pub fn latency(report: &Report) -> String {
         return "<p>No transaction committed.</p>\n".into();
     };
     let scale = Logarithmic::around(low, high);
-    let mut text = legend(&protocols, 0, false) + "<div class=\"pair\">\n";
+    let mut text = line_legend(&protocols, false) + "<div class=\"pair\">\n";
     for threads in report.threads() {
-        let plot = Plot { width: 490.0, height: 320.0, left: 64.0, right: 16.0, bottom: 28.0 };
+        let plot = frame(520.0, 320.0, 28.0, &protocols);
         let y = |value: f64| plot.y(scale.share(value));
         let x = |at: usize| plot.x(at as f64 / 3.0 * 0.9 + 0.05);
         let (one, many) = (report.unit().trim_end_matches('s'), report.unit());
@@ -174,21 +179,26 @@ pub fn latency(report: &Report) -> String {
         for (at, name) in ["p50", "p95", "p99", "p99.9"].into_iter().enumerate() {
             plot.label_below(&mut text, x(at), name);
         }
+        let mut ends = Vec::new();
         for (at, protocol) in protocols.iter().enumerate() {
             let chosen = |result: &&Measurement| result.threads == threads && &result.label() == protocol;
             let Some(result) = report.results.iter().find(chosen) else { continue };
             let points = result.latency_us.percentiles();
             let path: Vec<(f64, f64)> =
                 points.iter().enumerate().map(|(at, (_, value))| (x(at), y(value.max(low)))).collect();
-            let _ = writeln!(text, "<g {}>", colour(at));
-            polyline(&mut text, &path);
-            for ((name, value), (x, y)) in points.into_iter().zip(path) {
+            let look = Look(at);
+            let _ = writeln!(text, "<g {}>", look.colour());
+            look.line(&mut text, &path);
+            for ((name, value), &(x, y)) in points.into_iter().zip(&path) {
                 let tip = format!("{}\n{name}: {}", table::name(result), microseconds(value));
-                dot(&mut text, x, y, &tip);
+                look.point(&mut text, x, y, &tip);
             }
             text.push_str("</g>\n");
+            ends.extend(path.last().map(|&(x, y)| End { look, x, y, name: protocol.clone() }));
         }
-        text.push_str("</svg></div>\n");
+        end_names(&mut text, &plot, &ends);
+        text.push_str(Plot::CLOSE);
+        text.push_str("</div>\n");
     }
     text + "</div>\n"
 }

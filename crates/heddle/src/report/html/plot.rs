@@ -1,29 +1,10 @@
-//! What plots are drawn with: frames, axes, lines, dots, bars, legends.
+//! What plots are drawn with: frames, axes, bars. What tells curves apart is in [`super::series`].
 
 use super::frame::escape;
 use std::fmt::Write;
 
-/// How many colours there are; the next series begins again with the first.
-const COLOURS: usize = 8;
-
-// Plots
-
-/// The colour of a series, as a style attribute.
-pub fn colour(at: usize) -> String {
-    format!("style=\"--c:var(--s{})\"", at % COLOURS)
-}
-
-/// Names with their colours, from colour `first` on.
-pub fn legend(names: &[impl AsRef<str>], first: usize, baseline: bool) -> String {
-    let mut text = String::from("<div class=\"legend\">");
-    for (at, name) in names.iter().enumerate() {
-        let _ = write!(text, "<span {}><i></i>{}</span>", colour(first + at), escape(name.as_ref()));
-    }
-    if baseline {
-        text.push_str("<span><i class=\"dash\"></i>unprotected, 1 thread</span>");
-    }
-    text + "</div>\n"
-}
+/// Text of 12 pixels can be read at this share of its size.
+const READABLE: f64 = 0.75;
 
 /// Height of one row of a bar chart, and of the bar in it.
 const ROW: f64 = 30.0;
@@ -47,14 +28,21 @@ impl Plot {
         Self { width: 1000.0, height, left: 170.0, right: 74.0, bottom: 26.0 }
     }
 
+    /// Opens a plot for those who see it, and for those who do not. It takes the width that there is, up to its own;
+    /// where that would make it too small to be read, it is scrolled.
     pub fn open(&self, title: &str) -> String {
         format!(
-            "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
-            self.width,
-            self.height,
-            escape(title)
+            "<div class=\"plot scroll\"><svg viewBox=\"0 0 {width} {height}\" style=\"max-width:{width:.0}px;min-width:{least:.0}px\" \
+             role=\"img\" aria-label=\"{title}\">\n",
+            width = self.width,
+            height = self.height,
+            least = self.width * READABLE,
+            title = escape(title)
         )
     }
+
+    /// What ends a plot.
+    pub const CLOSE: &str = "</svg></div>\n";
 
     pub fn x(&self, share: f64) -> f64 {
         self.left + share * (self.width - self.left - self.right)
@@ -133,20 +121,6 @@ pub fn bar(svg: &mut String, (begin, end): (f64, f64), y: f64, tip: &str) {
         (end - begin).max(0.5),
         escape(tip)
     );
-}
-
-pub fn dot(svg: &mut String, x: f64, y: f64, tip: &str) {
-    let _ = writeln!(
-        svg,
-        "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>\
-         <circle class=\"hit\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"11\" data-tip=\"{}\"/>",
-        escape(tip)
-    );
-}
-
-pub fn polyline(svg: &mut String, points: &[(f64, f64)]) {
-    let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    let _ = writeln!(svg, "<polyline class=\"series\" points=\"{}\"/>", points.join(" "));
 }
 
 /// An axis from zero in even steps.

@@ -3,7 +3,7 @@
 use super::super::model::{Measurement, Report, Simulation};
 use super::chart::{Chart, Curve, Point, Spacing};
 use super::frame::{escape, section, table};
-use super::plot::legend;
+use super::series::line_legend;
 use crate::report::{microseconds, percent, rate};
 use heddledb_simulator::engine::simulation::Costs;
 use std::fmt::Write;
@@ -49,7 +49,7 @@ pub fn curves(body: &mut String, report: &Report) {
     factors.sort_by(f64::total_cmp);
     factors.dedup();
     for figure in FIGURES {
-        let mut text = legend(&names(report), 0, false);
+        let mut text = line_legend(&names(report), false);
         if let [_] = factors[..] {
             text += &plot(report, &figure, 1.0, true);
         } else {

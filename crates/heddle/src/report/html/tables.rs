@@ -1,7 +1,7 @@
 //! The tables of a report: figures, aborts, checks, runs, set-up.
 
 use super::super::model::{CheckResult, Measurement, Report};
-use super::frame::{table, verdict};
+use super::frame::{capital, table, verdict};
 use crate::report::{microseconds, percent, rate};
 use std::fmt::Write;
 
@@ -56,15 +56,15 @@ pub fn checks(report: &Report) -> String {
         chosen.map(row).collect()
     };
     let (failed, held) = (rows(false), rows(true));
-    let mut text = if failed.is_empty() {
-        "<p class=\"good\">Every check held after every run.</p>\n".to_owned()
-    } else {
-        table(&titles, 5, failed.into_iter())
-    };
+    let count = report.check_count();
+    let class = if count.failed > 0 { "bad" } else { "good" };
+    let mut text = format!("<p class=\"{class}\">{}</p>\n", capital(&count.to_string()));
+    if !failed.is_empty() {
+        text += &table(&titles, 5, failed.into_iter());
+    }
     let _ = writeln!(
         text,
-        "<details>\n<summary>{} that held</summary>\n{}</details>",
-        held.len(),
+        "<details>\n<summary>What held, each check over all runs</summary>\n{}</details>",
         table(&titles, 5, held.into_iter())
     );
     text
@@ -78,6 +78,7 @@ pub fn runs(report: &Report) -> String {
             row.extend([run.committed.to_string(), run.user_aborts.to_string()]);
             row.extend([run.conflicts.values().sum::<u64>().to_string(), rate(run.throughput_tps)]);
             row.extend([
+                percent(run.core_share),
                 percent(run.abort_rate),
                 microseconds(run.latency_us.p50),
                 microseconds(run.latency_us.p999),
