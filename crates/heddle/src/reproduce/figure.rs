@@ -114,7 +114,7 @@ pub struct Facts {
     pub titles: Vec<&'static str>,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
-    /// SVG, or nothing.
+    /// HTML, or nothing.
     pub drawing: String,
     /// Numbers for the claims.
     pub values: Vec<(&'static str, f64)>,

@@ -58,7 +58,7 @@ fn sc_graph() -> Result<Facts, Failure> {
     let fused = analyse(&parse(text.name, text.text)?, &Options::default());
     let mut facts = Facts {
         titles: vec!["type", "pieces", "with C-edges", "tables of these"],
-        drawing: drawing::drawing(&analysis),
+        drawing: drawing::framed(&analysis),
         ..Facts::default()
     };
     for (prefix, analysis) in [("", &analysis), ("fused ", &fused)] {
