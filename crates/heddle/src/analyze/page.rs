@@ -6,9 +6,10 @@ use crate::report::html::frame::{Page, escape, section};
 use heddledb_analysis::Analysis;
 use std::fmt::Write;
 
-/// A drawing may be wider than a text should be.
+/// A drawing may be wider than a text should be, and than paper is high.
 const WIDE: &str = "body { max-width: none; } section > p, section > ol, dl { max-width: 75ch; } table { max-width: 110ch; }\n\
-                    tr.none td { color: var(--soft); } ol { padding-left: 1.4rem; } li { margin: .5rem 0; }\n";
+                    tr.none td { color: var(--soft); } ol { padding-left: 1.4rem; } li { margin: .5rem 0; }\n\
+                    @page { size: landscape; }\n";
 
 /// The whole page.
 pub fn page(document: &Document, analysis: &Analysis) -> String {

@@ -51,10 +51,14 @@ pub fn section(body: &mut String, title: &str, note: &str, content: &str) {
     let _ = writeln!(body, "<section>\n<h2>{title}</h2>\n{note}{content}</section>");
 }
 
+/// More columns need small letters on paper.
+const WIDE: usize = 12;
+
 /// A table whose first `words` columns are set to the left. Where it is too wide, it is scrolled by itself.
 pub fn table(titles: &[&str], words: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let class = |at: usize| if at < words { " class=\"w\"" } else { " class=\"n\"" };
-    let mut text = String::from("<div class=\"scroll\"><table>\n");
+    let wide = if titles.len() > WIDE { " class=\"wide\"" } else { "" };
+    let mut text = format!("<div class=\"scroll\"><table{wide}>\n");
     if titles.iter().any(|title| !title.is_empty()) {
         text.push_str("<tr>");
         for (at, title) in titles.iter().enumerate() {
