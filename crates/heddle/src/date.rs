@@ -10,9 +10,9 @@ pub fn today() -> String {
 
 /// The date of a day, which is counted from 1 January 1970.
 ///
-/// Years are taken to begin on 1 March, so that a leap day is the last of its year: then 400 years have 146097 days,
-/// and the day of a month follows from the day of the year by (5 d + 2) / 153, the months having 31, 30, 31, 30, 31
-/// days in turn.
+/// Years are taken to begin on 1 March, so that a leap day is the last of its year: then 400 years have
+/// 146097 days, and the day of a month follows from the day of the year by (5 d + 2) / 153, the months having
+/// 31, 30, 31, 30, 31 days in turn.
 fn date_of(day: u64) -> String {
     const DAYS_OF_400_YEARS: u64 = 146_097;
     /// From 1 March of the year 0 to 1 January 1970.

@@ -1,6 +1,7 @@
 //! Why a command did not do what was asked: one line that names the causes too, and an exit code.
 //!
-//! No error is shown in the form that `Debug` gives it: what a user reads is what the errors say of themselves.
+//! No error is shown in the form that `Debug` gives it: what a user reads is what the errors say of
+//! themselves.
 
 use std::error::Error;
 use std::fmt;

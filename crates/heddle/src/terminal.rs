@@ -15,10 +15,11 @@ pub fn columns(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// Names and what there is to say of each, in two columns. Names are padded to `names` columns; with a `width`
-/// descriptions are broken, and all their lines begin in the same column.
+/// Names and what there is to say of each, in two columns. Names are padded to `names` columns; with a
+/// `width` descriptions are broken, and all their lines begin in the same column.
 ///
-/// A word that is longer than the rest of a line stands in a line of its own. Too narrow a width is passed over.
+/// A word that is longer than the rest of a line stands in a line of its own. Too narrow a width is passed
+/// over.
 pub fn aligned(rows: &[(&str, &str)], names: usize, width: Option<usize>) -> String {
     let begin = INDENT + names + GAP;
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(begin));

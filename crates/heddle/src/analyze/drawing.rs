@@ -80,8 +80,8 @@ pub fn drawing(analysis: &Analysis) -> String {
     plan(analysis).draw()
 }
 
-/// The drawing as a part of a page: scrolled where it is wider, with the names of its rows in sight, and with its words
-/// explained. On paper it is made as narrow as that, and the names are its own.
+/// The drawing as a part of a page: scrolled where it is wider, with the names of its rows in sight, and with
+/// its words explained. On paper it is made as narrow as that, and the names are its own.
 pub fn framed(analysis: &Analysis) -> String {
     let plan = plan(analysis);
     let (labels, drawing) = (plan.draw_labels(), plan.draw());
@@ -300,8 +300,8 @@ impl Plan {
         }
     }
 
-    /// The names alone, as high as the drawing, to lie on it while it is scrolled. It has the style of the drawing,
-    /// which is in the same page.
+    /// The names alone, as high as the drawing, to lie on it while it is scrolled. It has the style of the
+    /// drawing, which is in the same page.
     fn draw_labels(&self) -> String {
         let (width, height) = (self.labels_width.ceil(), self.height.ceil());
         let mut svg = format!(

@@ -1,7 +1,8 @@
 //! `heddle analyze`: what of a workload may interleave, and what forced the rest together.
 //!
-//! The analysis itself is the crate `heddledb-analysis`. Its input comes from [`source`]; here are its forms: words ([`words`]), JSON
-//! ([`model`]), DOT ([`dot`]), a drawing ([`drawing`]) and a page around it ([`page`]).
+//! The analysis itself is the crate `heddledb-analysis`. Its input comes from [`source`]; here are its forms:
+//! words ([`words`]), JSON ([`model`]), DOT ([`dot`]), a drawing ([`drawing`]) and a page around it
+//! ([`page`]).
 
 mod apps;
 mod dot;
@@ -39,8 +40,8 @@ pub struct AnalyzeArguments {
     /// Take an addition for a read and a write
     #[arg(long)]
     no_commutative: bool,
-    /// Merge what comes before the mark `no_abort`, or all of a type without it: pieces that commit one by one have
-    /// nothing to roll back with
+    /// Merge what comes before the mark `no_abort`, or all of a type without it: pieces that commit one by
+    /// one have nothing to roll back with
     #[arg(long)]
     rollback_safe: bool,
 

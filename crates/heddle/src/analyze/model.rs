@@ -161,6 +161,7 @@ pub struct Counts {
 }
 
 impl Document {
+    /// The analysis in this form; `source` is where the workload came from.
     pub fn new(source: &str, workload: &str, analysis: &Analysis) -> Self {
         let study = study(analysis);
         Self {

@@ -120,7 +120,7 @@ pub struct GenerationTold {
     pub dropped: u64,
     /// Writes of the transactions that count.
     pub writes: u64,
-    /// The same by relation.
+    /// These writes by relation.
     pub relations: Vec<WritesTo>,
     /// The round that was being written when the writer stopped.
     pub torn: Option<TornTold>,
@@ -194,7 +194,7 @@ impl From<LogError> for Problem {
     }
 }
 
-/// A transaction of the log, for whoever wants to see them all.
+/// A transaction of the log, as [`See`] is shown it.
 pub struct Told<'a> {
     /// The generation.
     pub generation: u64,
@@ -208,7 +208,7 @@ pub struct Told<'a> {
     pub fate: Fate,
 }
 
-/// Who is shown every transaction, until false is returned.
+/// A function that is shown every transaction, until it returns false.
 pub type See<'a> = Option<&'a mut dyn FnMut(&Names, &Told<'_>) -> bool>;
 
 /// What recovery does with a transaction.

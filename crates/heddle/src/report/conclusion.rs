@@ -39,8 +39,8 @@ pub fn conclusion(report: &Report) -> String {
     format!("{place} {name} is the fastest of {}: it commits {fastest}, {by}.", best.len())
 }
 
-/// What is compared, the fastest first: the results on the most threads, with the costs between cores as they are.
-/// `unprotected` is no contender, as it controls nothing.
+/// What is compared, the fastest first: the results on the most threads, with the costs between cores as they
+/// are. `unprotected` is no contender, as it controls nothing.
 fn contenders(report: &Report) -> Vec<&Measurement> {
     let takes_part = |result: &&Measurement| {
         result.throughput_tps > 0.0 && result.coherence() == 1.0 && result.protocol != "unprotected"

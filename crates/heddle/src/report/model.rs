@@ -49,8 +49,8 @@ impl Report {
         self.check_count().failed > 0
     }
 
-    /// How many checks were made after all runs, the baseline's included, and how many failed. What a report says of
-    /// their number, in any form, is this.
+    /// How many checks were made after all runs, the baseline's included, and how many failed. What a report
+    /// says of their number, in any form, is this.
     pub fn check_count(&self) -> CheckCount {
         let mut count = CheckCount::default();
         for check in self.all().flat_map(|result| &result.runs).flat_map(|run| &run.checks) {

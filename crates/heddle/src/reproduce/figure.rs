@@ -34,7 +34,7 @@ pub struct Paper {
     pub name: &'static str,
     /// What it is called.
     pub title: &'static str,
-    /// Who wrote it, when, and what they measured on.
+    /// Its authors, its year, and what it was measured on.
     pub about: &'static str,
     /// What the reader of all figures should know.
     pub notes: &'static [&'static str],
@@ -174,7 +174,7 @@ pub struct RealSetting {
 }
 
 impl VirtualSetting {
-    /// The same for settings that give the same.
+    /// A key that is equal for settings with equal results.
     pub fn key(&self) -> String {
         let Self { workload, kind, cores, read_only, isolation, window, census } = self;
         let name = workload.name();

@@ -1,4 +1,5 @@
-//! `heddle reproduce`: the evaluation of a paper again, figure by figure, with a verdict on each of its claims.
+//! `heddle reproduce`: the evaluation of a paper again, figure by figure, with a verdict on each of its
+//! claims.
 //!
 //! A paper is data: its figures with the settings of their points, and its claims with functions that judge
 //! them by the results. Points run as those of `heddle sim` and `heddle bench` do, and each setting once,

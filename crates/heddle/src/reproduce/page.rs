@@ -1,4 +1,5 @@
-//! The page: each figure's plot beside what the paper says of it; one file, and nothing fetched from anywhere.
+//! The page: each figure's plot beside what the paper says of it; one file, and nothing fetched from
+//! anywhere.
 
 use super::figure::{Judgement, Verdict, caption};
 use super::run::{Document, Found};

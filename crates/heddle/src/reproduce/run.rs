@@ -1,6 +1,7 @@
 //! Runs what figures need, each setting once, and judges their claims.
 //!
-//! What is simulated goes first, several points at a time; then, alone on the machine, what runs on real threads.
+//! What is simulated goes first, several points at a time; then, alone on the machine, what runs on real
+//! threads.
 
 use super::figure::{
     Axis, Content, Dot, Facts, Figure, Judgement, Line, Measure, Paper, RealSetting, RealWorkload, Results,
@@ -55,7 +56,7 @@ pub struct Document {
     pub paper: String,
     /// What it is called.
     pub title: String,
-    /// Who wrote it, when, and what they measured on.
+    /// Its authors, its year, and what it was measured on.
     pub about: String,
     /// The seed.
     pub seed: u64,
@@ -219,8 +220,8 @@ fn line<'m>(series: &Series, measured: &impl Fn(&Setting) -> Option<&'m Measurem
     }
 }
 
-/// Runs a timeline by each scheme: a curve for each, and for the claims how often a wait was given up and for how long
-/// at most nothing committed while a type was added.
+/// Runs a timeline by each scheme: a curve for each, and for the claims how often a wait was given up and for
+/// how long at most nothing committed while a type was added.
 fn over_time(load: &timeline::Load, seed: u64, results: &mut Results) -> Result<(), Failure> {
     let load = timeline::Load { seed, ..load.clone() };
     let slice_ms = load.slice.as_secs_f64() * 1e3;

@@ -53,7 +53,7 @@ pub fn scale(scope: &Scope) -> Scale {
 /// Rows of a warehouse where there are many of them.
 pub const SMALL: Scale = Scale { customers: 300, items: 10_000, orders: 100 };
 
-/// The same for threads.
+/// Rows of a warehouse where there are many of them, for this machine's threads.
 pub const REAL_SMALL: real_tpcc::Scale = real_tpcc::Scale { customers: 300, items: 10_000, orders: 100 };
 
 /// TPC-C with these parameters.

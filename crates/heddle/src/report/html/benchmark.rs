@@ -10,6 +10,7 @@ use std::fmt::Write;
 /// The colour of the first abort reason, so that reasons are not taken for protocols.
 const REASONS: usize = 4;
 
+/// What the plot of throughput shows.
 pub fn throughput_note(report: &Report) -> &'static str {
     if report.threads().len() > 1 {
         "Committed transactions a second by threads; the strokes reach from the slowest run to the fastest."

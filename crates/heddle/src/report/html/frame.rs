@@ -84,6 +84,7 @@ pub fn table(titles: &[&str], words: usize, rows: impl Iterator<Item = Vec<Strin
 const OK: &str = "ok";
 const FAILED: &str = "FAILED";
 
+/// The cell that tells whether something held.
 pub fn verdict(ok: bool) -> String {
     if ok { OK } else { FAILED }.to_owned()
 }

@@ -6,8 +6,9 @@ use std::fmt::Write;
 /// Text of 12 pixels can be read at this share of its size.
 const READABLE: f64 = 0.75;
 
-/// Height of one row of a bar chart, and of the bar in it.
+/// Height of one row of a bar chart.
 const ROW: f64 = 30.0;
+/// Height of the bar in a row.
 pub const ROW_BAR: f64 = 18.0;
 
 /// The frame of a plot. `left`, `right`, `bottom` are margins.
@@ -28,8 +29,8 @@ impl Plot {
         Self { width: 1000.0, height, left: 170.0, right: 74.0, bottom: 26.0 }
     }
 
-    /// Opens a plot for those who see it, and for those who do not. It takes the width that there is, up to its own;
-    /// where that would make it too small to be read, it is scrolled.
+    /// Opens a plot for those who see it, and for those who do not. It takes the width that there is, up to
+    /// its own; where that would make it too small to be read, it is scrolled.
     pub fn open(&self, title: &str) -> String {
         format!(
             "<div class=\"plot scroll\"><svg viewBox=\"0 0 {width} {height}\" style=\"max-width:{width:.0}px;min-width:{least:.0}px\" \
@@ -44,10 +45,12 @@ impl Plot {
     /// What ends a plot.
     pub const CLOSE: &str = "</svg></div>\n";
 
+    /// The place of a share of the axis to the right.
     pub fn x(&self, share: f64) -> f64 {
         self.left + share * (self.width - self.left - self.right)
     }
 
+    /// The place of a share of the axis upwards.
     pub fn y(&self, share: f64) -> f64 {
         self.height - self.bottom - share * (self.height - self.bottom - Self::TOP)
     }
@@ -57,6 +60,7 @@ impl Plot {
         Self::TOP + at as f64 * ROW + (ROW - ROW_BAR) / 2.0
     }
 
+    /// A line across the plot, with its label at the left.
     pub fn gridline(&self, svg: &mut String, y: f64, label: &str) {
         let class = if y >= self.height - self.bottom - 0.5 { "axis" } else { "grid" };
         let _ = writeln!(
@@ -71,6 +75,7 @@ impl Plot {
         );
     }
 
+    /// A line up the plot, with its label below.
     pub fn upright(&self, svg: &mut String, x: f64, label: &str, class: &str) {
         let bottom = self.height - self.bottom;
         let _ = writeln!(
@@ -83,11 +88,13 @@ impl Plot {
         );
     }
 
+    /// A label below the axis.
     pub fn label_below(&self, svg: &mut String, x: f64, label: &str) {
         let y = self.height - self.bottom + 18.0;
         let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{}</text>", escape(label));
     }
 
+    /// The name of the axis to the right.
     pub fn axis_name(&self, svg: &mut String, name: &str) {
         let _ = writeln!(
             svg,
@@ -97,6 +104,7 @@ impl Plot {
         );
     }
 
+    /// The label of a row, at the left.
     pub fn label_row(&self, svg: &mut String, y: f64, label: &str) {
         let _ = writeln!(
             svg,
@@ -114,6 +122,7 @@ impl Plot {
     }
 }
 
+/// A bar from `begin` to `end` that tells something when it is pointed at.
 pub fn bar(svg: &mut String, (begin, end): (f64, f64), y: f64, tip: &str) {
     let _ = writeln!(
         svg,
@@ -142,6 +151,7 @@ impl Linear {
         Self { top: (top / step).ceil() * step, step }
     }
 
+    /// The values that are marked.
     pub fn ticks(&self) -> impl Iterator<Item = f64> {
         let count = (self.top / self.step).round() as usize;
         let step = self.step;
@@ -156,15 +166,18 @@ pub struct Logarithmic {
 }
 
 impl Logarithmic {
+    /// The least axis that holds both values.
     pub fn around(low: f64, high: f64) -> Self {
         let low = low.log10().floor() as i32;
         Self { low, high: (high.log10().ceil() as i32).max(low + 1) }
     }
 
+    /// The share of the axis below a value.
     pub fn share(&self, value: f64) -> f64 {
         (value.log10() - f64::from(self.low)) / f64::from(self.high - self.low)
     }
 
+    /// The values that are marked.
     pub fn ticks(&self) -> impl Iterator<Item = f64> {
         (self.low..=self.high).map(|power| 10f64.powi(power))
     }

@@ -1,11 +1,11 @@
 //! How the curves of a plot are told apart where they meet, and by readers who see no colours.
 //!
-//! A curve has a colour, dashes and marks of its own, each by its place in the order of appearance, and its name at
-//! its end. The numbers of colours, dashes and marks have no common divisor, so that two curves are alike in all
-//! three only if they are 280 places apart.
+//! A curve has a colour, dashes and marks of its own, each by its place in the order of appearance, and its
+//! name at its end. The numbers of colours, dashes and marks have no common divisor, so that two curves are
+//! alike in all three only if they are 280 places apart.
 //!
-//! Names stand right of the plot, each as near to the end of its curve as the others allow: [`spread`] moves them
-//! apart and keeps their order, so no name lies on another, and lines from curves to names do not cross.
+//! Names stand right of the plot, each as near to the end of its curve as the others allow: [`spread`] moves
+//! them apart and keeps their order, so no name lies on another, and lines from curves to names do not cross.
 
 use super::frame::escape;
 use super::plot::Plot;
@@ -17,7 +17,8 @@ const COLOURS: usize = 8;
 /// Dashes and gaps; the first line is whole.
 const DASHES: [&str; 5] = ["none", "8 4", "2 3", "11 3 2 3", "6 3 2 3 2 3"];
 
-/// Shapes around a point, as the rest of a path: circle, square, diamond, triangle, triangle on its tip, plus, cross.
+/// Shapes around a point, as the rest of a path: circle, square, diamond, triangle, triangle on its tip,
+/// plus, cross.
 const MARKS: [&str; 7] = [
     "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
     "m-4 -4h8v8h-8z",
@@ -139,8 +140,8 @@ pub fn end_names(svg: &mut String, plot: &Plot, ends: &[End]) {
     let x = plot.width - plot.right + BESIDE;
     for (end, y) in order.into_iter().zip(places) {
         let _ = writeln!(svg, "<g {}>", end.look.colour());
-        // A line from an end in the middle of the plot would look like a part of the curve. Curves that stand side by
-        // side have their last points nearly at the same place.
+        // A line from an end in the middle of the plot would look like a part of the curve. Curves that stand
+        // side by side have their last points nearly at the same place.
         if last - end.x < 40.0 {
             let (from, to) = (end.x + 7.0, x - 7.0);
             let _ = writeln!(svg, "<path class=\"lead\" d=\"M{from:.1} {:.1}L{to:.1} {y:.1}\"/>", end.y);
@@ -158,8 +159,8 @@ pub fn end_names(svg: &mut String, plot: &Plot, ends: &[End]) {
 
 /// Moves rising places apart to at least `gap`, as little as that takes, between two bounds.
 ///
-/// The least sum of squared moves: in steps of the gap the places may not fall, so neighbours that would are pooled
-/// around their mean. If there is too little space, the gap is smaller.
+/// The least sum of squared moves: in steps of the gap the places may not fall, so neighbours that would are
+/// pooled around their mean. If there is too little space, the gap is smaller.
 fn spread(wanted: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let count = wanted.len();
     let gap = gap.min((high - low) / count.saturating_sub(1).max(1) as f64);

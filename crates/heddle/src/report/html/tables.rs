@@ -5,6 +5,7 @@ use super::frame::{capital, table, verdict};
 use crate::report::{microseconds, percent, rate};
 use std::fmt::Write;
 
+/// The medians of all results.
 pub fn figures(report: &Report) -> String {
     let mut titles = vec!["protocol", report.unit(), "tx/s"];
     let new_order = report.all().any(|result| result.new_order_tps().is_some());
@@ -28,6 +29,7 @@ pub fn figures(report: &Report) -> String {
     table(&titles, 1, rows)
 }
 
+/// Aborts by reason.
 pub fn aborts_table(report: &Report) -> String {
     let reasons = report.reasons();
     let mut titles = vec!["protocol", report.unit(), "aborts"];
@@ -70,6 +72,7 @@ pub fn checks(report: &Report) -> String {
     text
 }
 
+/// Every run, behind a fold.
 pub fn runs(report: &Report) -> String {
     let rows = report.all().flat_map(|result| {
         result.runs.iter().map(move |run| {
@@ -106,6 +109,7 @@ pub fn runs(report: &Report) -> String {
     format!("<details>\n<summary>Every run</summary>\n{}</details>\n", table(&titles, 1, rows))
 }
 
+/// The machine, the settings and the parameters.
 pub fn setup(report: &Report) -> String {
     let machine = &report.machine;
     let memory = if machine.memory_gib > 0.0 { format!("{} GiB", machine.memory_gib) } else { String::new() };

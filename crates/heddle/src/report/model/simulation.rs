@@ -63,7 +63,8 @@ pub struct Simulation {
     pub dependencies: Option<DependencyFigures>,
 }
 
-/// On how many others a transaction depended; means over those that committed piece by piece, warm-up included.
+/// On how many others a transaction depended; means over those that committed piece by piece, warm-up
+/// included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DependencyFigures {
     /// How many the means are over.

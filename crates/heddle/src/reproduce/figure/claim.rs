@@ -1,11 +1,12 @@
 //! What a paper says of a figure, and whether it is so here.
 //!
-//! What a paper measured on its machine is compared as ratios, never as absolute numbers, by the same measure everywhere:
+//! What a paper measured on its machine is compared as ratios, never as absolute numbers, by the same measure
+//! everywhere:
 //!
 //! - an *order* holds if the two differ by more than [`ORDER_MARGIN`] in that direction;
 //! - a *ratio* is the paper's if it lies within a factor of [`NEAR`] of it, to either side;
-//! - a curve *scales to* the least number at which it has [`PEAK_SHARE`](super::results::PEAK_SHARE) of its highest
-//!   value.
+//! - a curve *scales to* the least number at which it has [`PEAK_SHARE`](super::results::PEAK_SHARE) of its
+//!   highest value.
 
 use super::results::{Missing, Results};
 use serde::Serialize;

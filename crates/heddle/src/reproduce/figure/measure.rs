@@ -11,8 +11,8 @@ pub enum Measure {
     /// Committed transactions a second.
     #[default]
     Throughput,
-    /// From the start of a transaction to its commit, the median; until it is durable where there is a log. In
-    /// microseconds.
+    /// From the start of a transaction to its commit, the median; until it is durable where there is a log.
+    /// In microseconds.
     Latency,
     /// Others that a transaction directly depended on.
     Direct,

@@ -4,7 +4,7 @@ use super::measure::Measure;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Who has this share of the highest value has reached it.
+/// A value with this share of the highest has reached it.
 pub const PEAK_SHARE: f64 = 0.95;
 
 /// What came of a figure.
@@ -75,7 +75,7 @@ impl Results {
         if value > 0.0 { Ok(value) } else { Err(Missing(format!("anything above 0 of {line} at {x}"))) }
     }
 
-    /// The same where nothing is a value too.
+    /// The value of a curve at a number, where zero is a value too.
     pub fn at_or_zero(&self, line: &str, x: f64) -> Result<f64, Missing> {
         Ok(self.dot(line, x)?.value.unwrap_or_default())
     }

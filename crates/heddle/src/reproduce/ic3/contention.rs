@@ -14,6 +14,7 @@ use crate::reproduce::settings::{CORES, by_kind, times};
 use heddledb_simulator::engine::protocol::Kind;
 use heddledb_simulator::workloads::micro;
 
+/// Figure 12a of IC3.
 pub fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {
     let choices = [rows(scope), 10_000, 1000, 100, 50, 10];
     let content = by_kind(&CONTENDERS, Measure::Throughput, |kind| {
@@ -85,6 +86,7 @@ pub fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 12b of IC3.
 pub fn figure_12b(scope: &Scope) -> Result<Figure, Failure> {
     let workload = micro(scope, 10, 0)?;
     Ok(Figure {

@@ -10,6 +10,7 @@ use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::workloads::ReadOnly;
 use heddledb_simulator::workloads::tpcc::{self, Mix};
 
+/// Table 1 of IC3.
 pub fn table_1(scope: &Scope) -> Result<Figure, Failure> {
     let parameters = tpcc::Parameters { mix: Mix::NEW_ORDER, scale: scale(scope), ..Default::default() };
     let workload = tpcc(parameters)?;

@@ -49,6 +49,7 @@ fn kept_with_log(results: &Results, name: &str) -> Result<f64, Missing> {
     Ok(results.at(&format!("{name}+log"), x)? / results.at(name, x)?)
 }
 
+/// Figure 18a or 18b: throughput with a log and without.
 pub fn figure_18(id: &'static str, scope: &Scope) -> Figure {
     let low = id == "18a";
     let series = durable(low, scope, Measure::Throughput, &[Durability::None, Durability::Epoch]);
@@ -67,7 +68,7 @@ pub fn figure_18(id: &'static str, scope: &Scope) -> Figure {
                 let x = results.widest()?;
                 let two = results.best(&["wait-die+log", "no-wait+log"], x)? / locking(results, x)?;
                 let measured = format!("IC3 {}, 2PL {}", lost(ic3), lost(two));
-                // Who gains by a log was disturbed without it.
+                // A rate that rises with a log was disturbed without it.
                 let small = 0.9..=1.1;
                 Ok(Finding::new(small.contains(&ic3) && small.contains(&two), measured))
             }),
@@ -100,6 +101,7 @@ fn durable_notes(low: bool) -> Vec<String> {
     )]
 }
 
+/// Figure 19a or 19b: latency with a log.
 pub fn figure_19(id: &'static str, scope: &Scope) -> Figure {
     let low = id == "19a";
     let series = durable(low, scope, Measure::Latency, &[Durability::Epoch]);

@@ -85,6 +85,7 @@ fn sc_graph() -> Result<Facts, Failure> {
     Ok(facts)
 }
 
+/// Table 2 of IC3.
 pub fn table_2() -> Figure {
     let reason = "the paper analysed the applications of October 2015 by hand and published counts alone; the \
                   applications that are described here (`heddle analyze --apps`) are few, and their descriptions follow \

@@ -1,8 +1,8 @@
 //! IC3 (SIGMOD 2016): its evaluation, sections 6.2 to 6.11.
 //!
 //! Claims are in the paper's words and figures, shortened; what is judged is their order, shape and ratios
-//! ([`crate::reproduce::figure`] says by which measure). Its 2PL sorts locks and so knows no deadlock; ours are `wait-die`
-//! and `no-wait`, and where a claim says 2PL, the better of the two is meant.
+//! ([`crate::reproduce::figure`] says by which measure). Its 2PL sorts locks and so knows no deadlock; ours
+//! are `wait-die` and `no-wait`, and where a claim says 2PL, the better of the two is meant.
 //!
 //! | room | what |
 //! |---|---|

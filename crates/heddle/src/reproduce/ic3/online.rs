@@ -8,6 +8,7 @@ use heddledb_simulator::timeline::{Load, Scheme};
 use heddledb_simulator::workloads::tpcc;
 use std::time::Duration;
 
+/// Figure 22 of IC3.
 pub fn figure_22(scope: &Scope) -> Figure {
     let (cores, slices) = if scope.quick { (16, 6) } else { (64, 15) };
     let load = Load {

@@ -14,6 +14,7 @@ use heddledb_simulator::workloads::tpcc::{self, Mix};
 const BOUND: &str =
     "the full mix is bound by the first piece of Delivery, which all variants execute one at a time";
 
+/// Figure 16a of IC3.
 pub fn figure_16a(scope: &Scope) -> Result<Figure, Failure> {
     let workload = one_warehouse(scope)?;
     let steps = [
@@ -60,6 +61,7 @@ fn step(results: &Results, from: &str, to: &str, paper: f64) -> Result<Finding, 
     Ok(Finding::new(above(ratio, 1.0) && near(ratio, paper), measured))
 }
 
+/// Figure 16b of IC3.
 pub fn figure_16b(scope: &Scope) -> Result<Figure, Failure> {
     let parameters = tpcc::Parameters {
         mix: Mix([50, 0, 50, 0, 0]),

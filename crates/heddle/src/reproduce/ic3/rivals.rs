@@ -1,4 +1,5 @@
-//! Section 6.4: transaction chopping, lazy evaluation, nested OCC and DATM beside IC3, in TPC-C with one warehouse.
+//! Section 6.4: transaction chopping, lazy evaluation, nested OCC and DATM beside IC3, in TPC-C with one
+//! warehouse.
 
 use super::settings::{
     LAZY, LOCKING, MOST, NO_COLLAPSE, by_cores, cores, locking, one_warehouse, tpcc_window,
@@ -10,6 +11,7 @@ use crate::reproduce::settings::{CORES, scale, scale_note, times, tpcc, window};
 use heddledb_simulator::engine::protocol::Kind;
 use heddledb_simulator::workloads::tpcc::{self, Mix};
 
+/// Figure 15a of IC3.
 pub fn figure_15a(scope: &Scope) -> Result<Figure, Failure> {
     let kinds = [Kind::Ic3, Kind::Chopping2pl, Kind::ChoppingOcc, Kind::WaitDie, Kind::NoWait];
     let workload = one_warehouse(scope)?;
@@ -60,6 +62,7 @@ pub fn figure_15a(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 15b of IC3.
 pub fn figure_15b(scope: &Scope) -> Result<Figure, Failure> {
     let kinds = [Kind::Ic3, Kind::DeterministicLazy];
     let workload = one_warehouse(scope)?;
@@ -92,6 +95,7 @@ pub fn figure_15b(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 15c of IC3.
 pub fn figure_15c(scope: &Scope) -> Result<Figure, Failure> {
     let kinds = [Kind::Ic3, Kind::NestedOcc, Kind::Silo];
     let workload = one_warehouse(scope)?;
@@ -136,6 +140,7 @@ pub fn figure_15c(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 15d of IC3.
 pub fn figure_15d(scope: &Scope) -> Result<Figure, Failure> {
     let kinds = [Kind::Ic3, Kind::Datm, Kind::WaitDie, Kind::NoWait, Kind::Silo];
     let parameters = tpcc::Parameters { mix: Mix::NEW_ORDER, scale: scale(scope), ..Default::default() };

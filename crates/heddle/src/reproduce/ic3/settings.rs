@@ -27,6 +27,7 @@ pub fn cores(scope: &Scope) -> &'static [usize] {
     if scope.quick { &[1, 4, 8, 16, 32, 64] } else { &[1, 2, 4, 8, 16, 32, 64] }
 }
 
+/// A point on virtual cores, with read-only transactions on snapshots.
 pub fn point(workload: &Subject, kind: Kind, cores: usize, window: Duration) -> Setting {
     let read_only = ReadOnly::Snapshot;
     Setting::Virtual(VirtualSetting {
@@ -59,15 +60,18 @@ pub fn rows(scope: &Scope) -> u64 {
 /// Where there are many tables, or it has to be quick.
 pub const FEW_ROWS: u64 = 20_000;
 
+/// The microbenchmark with this scope and share of user aborts.
 pub fn micro(scope: &Scope, choice: u64, user_abort_pct: u32) -> Result<Subject, Failure> {
     micro_of(micro::Parameters { rows: rows(scope), scope: choice, user_abort_pct, ..Default::default() })
 }
 
+/// The microbenchmark with these parameters; the scope is cut to the number of rows.
 pub fn micro_of(parameters: micro::Parameters) -> Result<Subject, Failure> {
     let scope = parameters.scope.min(parameters.rows);
     Ok(Micro::new(micro::Parameters { scope, ..parameters }).map_err(unusable)?.into())
 }
 
+/// How long the microbenchmark is measured on so many cores.
 pub fn micro_window(scope: &Scope, cores: usize) -> Duration {
     window(scope, cores, 40, 1_000, 8_000)
 }
@@ -75,6 +79,7 @@ pub fn micro_window(scope: &Scope, cores: usize) -> Duration {
 /// The largest scope: no contention.
 pub const ALL_ROWS: u64 = u64::MAX;
 
+/// Says how many rows a table has.
 pub fn micro_note(rows: u64) -> String {
     format!(
         "Tables have {rows} rows instead of a million; that is also the largest scope, which the paper calls 1M."
@@ -86,6 +91,7 @@ pub fn one_warehouse(scope: &Scope) -> Result<Subject, Failure> {
     tpcc(tpcc::Parameters { scale: scale(scope), ..Default::default() })
 }
 
+/// How long TPC-C is measured on so many cores.
 pub fn tpcc_window(scope: &Scope, cores: usize) -> Duration {
     window(scope, cores, 96, 4_000, 12_000)
 }
@@ -100,6 +106,7 @@ pub fn lost(kept: f64) -> String {
     }
 }
 
+/// The rate of 2PL at a number of the axis: the better of the two.
 pub fn locking(results: &Results, x: f64) -> Result<f64, Missing> {
     results.best(&LOCKING, x)
 }
@@ -114,7 +121,7 @@ pub fn locking_over(results: &Results, x: f64, below: f64) -> Result<f64, Missin
 /// Why contention bites sooner.
 pub const SHORT: &str = "a transaction takes 6 µs here, and 52 µs on a core of the paper's: so handing a row's cache line from core to \
                      core weighs more, and one warehouse is saturated sooner";
-/// The same in the microbenchmark.
+/// Why contention bites sooner in the microbenchmark.
 pub const SHORT_MICRO: &str = "a transaction takes 8 µs here, and 380 µs in the paper: so handing a row's cache line from core to core \
                            weighs more";
 /// Why OCC does better.

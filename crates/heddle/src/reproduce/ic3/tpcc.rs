@@ -11,6 +11,7 @@ use crate::reproduce::figure::{Axis, Claim, Figure, Finding, Measure, Scope, abo
 use crate::reproduce::settings::{CORES, SMALL, by_kind, scale_note, times, tpcc, window};
 use heddledb_simulator::workloads::tpcc;
 
+/// Figure 13a of IC3.
 pub fn figure_13a(scope: &Scope) -> Result<Figure, Failure> {
     let content = by_kind(&CONTENDERS, Measure::Throughput, |kind| {
         let at = |&warehouses: &u16| {
@@ -81,6 +82,7 @@ pub fn figure_13a(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 13b of IC3.
 pub fn figure_13b(scope: &Scope) -> Result<Figure, Failure> {
     let workload = one_warehouse(scope)?;
     Ok(Figure {

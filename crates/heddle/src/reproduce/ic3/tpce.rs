@@ -27,6 +27,7 @@ fn tpce_window(scope: &Scope) -> Duration {
     Duration::from_millis(if scope.quick { 3 } else { 8 })
 }
 
+/// Figure 21a of IC3.
 pub fn figure_21a(scope: &Scope) -> Result<Figure, Failure> {
     let all = if scope.quick { 137 } else { 685 };
     let content = by_kind(&[Kind::Ic3, Kind::Silo], Measure::Throughput, |kind| {
@@ -64,6 +65,7 @@ pub fn figure_21a(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 21b of IC3.
 pub fn figure_21b(scope: &Scope) -> Result<Figure, Failure> {
     let workload = tpce(scope, Some(1))?;
     Ok(Figure {

@@ -13,6 +13,7 @@ use heddledb_simulator::engine::protocol::Kind;
 /// Percentages of user aborts.
 const GIVING_UP: [u32; 3] = [0, 5, 10];
 
+/// Figure 20a of IC3.
 pub fn figure_20a(scope: &Scope) -> Result<Figure, Failure> {
     let rates = [("no conflicts", ALL_ROWS), ("5 % conflicts", 20), ("10 % conflicts", 10)];
     let series = rates.into_iter().map(|(name, choice)| {
@@ -62,6 +63,7 @@ fn cascades(results: &Results, line: &str, kept: f64, aborts: f64) -> Result<Fin
     Ok(Finding::new(holds, format!("{}; {} of the attempts abort", lost(kept_here), percent(aborts_here))))
 }
 
+/// Figure 20b of IC3.
 pub fn figure_20b(scope: &Scope) -> Result<Figure, Failure> {
     let series = GIVING_UP.into_iter().map(|pct| {
         let workload = micro(scope, 10, pct)?;

@@ -34,6 +34,7 @@ fn relaxed(results: &Results, line: &str, paper: f64) -> Result<Finding, Missing
     Ok(Finding::new(ratio > 0.98 && near(ratio, paper), times(ratio)))
 }
 
+/// Table 1 of TicToc.
 pub fn table_1(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "table1",
@@ -77,6 +78,7 @@ pub fn table_1(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Table 2 of TicToc.
 pub fn table_2(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "table2",

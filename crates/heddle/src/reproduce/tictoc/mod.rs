@@ -10,7 +10,7 @@
 //! | `optimisations` | what each of them gives (6.4) |
 //! | `time` | logical time (6.5, appendix) |
 //! | `levels` | isolation levels (6.6) |
-//! | `threads` | the same on this machine's threads |
+//! | `threads` | these figures on this machine's threads |
 
 mod levels;
 mod optimisations;

@@ -16,6 +16,7 @@ use heddledb_simulator::point::Subject;
 const STAGES_NOTE: &str =
     "No optimisation is `tictoc-sorted`, then come `tictoc-no-wait`, `tictoc` and `tictoc-history`.";
 
+/// Figure 9a of TicToc.
 pub fn figure_9a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "9a",
@@ -44,6 +45,7 @@ fn gain(results: &Results, one: &str, other: &str, ratio: f64) -> Result<Finding
     Ok(Finding::new(holds, times(measured)))
 }
 
+/// Figure 9b of TicToc.
 pub fn figure_9b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "9b",
@@ -94,6 +96,7 @@ const BY_STAGES: Axis = Axis {
 const PHASES_NOTE: &str = "Cycles of a transaction: in its body and the protocol's part of single accesses, in indexes, in validation \
                            with timestamps and writing, in waiting; and all that attempts took that did not commit.";
 
+/// Figure 9c of TicToc.
 pub fn figure_9c(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "9c",
@@ -123,6 +126,7 @@ fn less_lost(results: &Results) -> Result<Finding, Missing> {
     Ok(Finding::new(above(without, with), format!("{} to {} cycles", rate(without), rate(with))))
 }
 
+/// Figure 10a of TicToc.
 pub fn figure_10a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "10a",
@@ -151,6 +155,7 @@ pub fn figure_10a(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 10b of TicToc.
 pub fn figure_10b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "10b",
@@ -170,6 +175,7 @@ pub fn figure_10b(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 10c of TicToc.
 pub fn figure_10c(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "10c",

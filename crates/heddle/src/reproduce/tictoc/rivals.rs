@@ -13,6 +13,7 @@ use crate::reproduce::figure::{
 use crate::reproduce::settings::{CORES, by_kind, times};
 use heddledb_simulator::engine::protocol::{Isolation, Kind};
 
+/// Figure 4a of TicToc.
 pub fn figure_4a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "4a",
@@ -47,6 +48,7 @@ pub fn figure_4a(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 4b of TicToc.
 pub fn figure_4b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "4b",
@@ -76,6 +78,7 @@ fn by_warehouses(scope: &Scope, measure: Measure) -> Result<Content, Failure> {
 
 const BY_WAREHOUSES: Axis = Axis { name: "warehouses", spacing: Spacing::Logarithmic };
 
+/// Figure 5a of TicToc.
 pub fn figure_5a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "5a",
@@ -99,6 +102,7 @@ pub fn figure_5a(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 5b of TicToc.
 pub fn figure_5b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "5b",
@@ -124,6 +128,7 @@ pub fn figure_5b(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 6 of TicToc.
 pub fn figure_6(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "6",
@@ -162,6 +167,7 @@ pub fn figure_6(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 7a of TicToc.
 pub fn figure_7a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "7a",
@@ -195,6 +201,7 @@ pub fn figure_7a(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 7b of TicToc.
 pub fn figure_7b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "7b",
@@ -209,6 +216,7 @@ pub fn figure_7b(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 8a of TicToc.
 pub fn figure_8a(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "8a",
@@ -241,6 +249,7 @@ fn best(results: &Results, line: &str) -> Result<f64, Missing> {
     Ok(points.filter_map(|dot| dot.value).fold(0.0, f64::max) / one)
 }
 
+/// Figure 8b of TicToc.
 pub fn figure_8b(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "8b",

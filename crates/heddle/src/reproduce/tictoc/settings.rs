@@ -1,4 +1,5 @@
-//! What TicToc's figures have in common: numbers of cores, workloads, windows, and judges that several figures use.
+//! What TicToc's figures have in common: numbers of cores, workloads, windows, and judges that several
+//! figures use.
 
 use crate::failure::Failure;
 use crate::report::{percent, rate};
@@ -23,14 +24,17 @@ pub const STAGES: [Kind; 5] =
 
 // Settings
 
+/// The numbers of cores of a curve.
 pub fn cores(scope: &Scope) -> &'static [usize] {
     if scope.quick { &[1, 16, 40, 80] } else { &[1, 4, 8, 16, 24, 32, 40, 64, 80] }
 }
 
+/// How long a point is measured on so many cores.
 pub fn length(scope: &Scope, cores: usize) -> Duration {
     window(scope, cores, 64, 1_000, 8_000)
 }
 
+/// A point on virtual cores, with read-only transactions among the writers.
 pub fn point(
     workload: &Subject,
     kind: Kind,
@@ -78,9 +82,11 @@ pub fn orders(warehouses: u16) -> Result<Subject, Failure> {
     })
 }
 
+/// Says what [`orders`] leaves out.
 pub const ORDERS_NOTE: &str = "New-Order and Payment without inserts, as in DBx1000; a warehouse has 300 customers a district and \
                            10,000 items; warehouses are drawn for each transaction; Payment reads and writes the sums it adds to.";
 
+/// YCSB with a preset of the paper's.
 pub fn keys(scope: &Scope, preset: &str) -> Result<Subject, Failure> {
     let records = if scope.quick { 20_000 } else { 100_000 };
     let preset = ycsb::Parameters::preset(preset).unwrap_or_default();
@@ -88,6 +94,7 @@ pub fn keys(scope: &Scope, preset: &str) -> Result<Subject, Failure> {
     Ok(Ycsb::new(parameters).map_err(unusable)?.into())
 }
 
+/// Says how many rows [`keys`] has.
 pub fn keys_note(scope: &Scope) -> Vec<String> {
     let records = if scope.quick { "20,000" } else { "100,000" };
     vec![format!(
@@ -97,13 +104,16 @@ pub fn keys_note(scope: &Scope) -> Vec<String> {
 
 // Places on axes
 
-/// Which workload a point of the figures on logical time has.
+/// YCSB with medium contention, on the axis of the figures on logical time.
 pub const MEDIUM: f64 = 1.0;
+/// YCSB with high contention, on the same axis.
 pub const HIGH: f64 = 2.0;
 
-/// The places of the levels on the axis.
+/// Serializable, on the axis of isolation levels.
 pub const SERIALIZABLE: f64 = 1.0;
+/// Snapshot isolation, on the same axis.
 pub const SNAPSHOT: f64 = 2.0;
+/// Repeatable read, on the same axis.
 pub const REPEATABLE: f64 = 3.0;
 
 // Judges
@@ -117,7 +127,7 @@ pub fn rates(results: &Results, x: f64) -> Result<[f64; RIVALS.len()], Missing> 
     Ok(rates)
 }
 
-/// The same in words.
+/// The throughput of each rival, in words.
 pub fn listed(rates: [f64; RIVALS.len()]) -> String {
     let list = RIVALS.iter().zip(rates).map(|(kind, value)| format!("{kind} {}", rate(value)));
     list.collect::<Vec<_>>().join(", ")

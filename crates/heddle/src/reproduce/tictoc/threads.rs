@@ -1,4 +1,4 @@
-//! The same on this machine's threads, as many as there are, and what few threads can show.
+//! TicToc's figures on this machine's threads, as many as there are, and what few threads can show.
 
 use super::settings::{
     HIGH, MEDIUM, REPEATABLE, RIVALS, SERIALIZABLE, SNAPSHOT, history, one_counter, optimists_lead,

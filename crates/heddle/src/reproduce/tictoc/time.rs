@@ -8,6 +8,7 @@ use crate::reproduce::settings::{CORES, by_kind, times};
 use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
 
+/// Figure 11 of TicToc.
 pub fn figure_11(scope: &Scope) -> Result<Figure, Failure> {
     let workloads = [(MEDIUM, keys(scope, "medium")?), (HIGH, keys(scope, "high")?)];
     let content = by_kind(&[Kind::TicToc, Kind::TsAlloc], Measure::CommitsPerTick, |kind| {
@@ -42,6 +43,7 @@ pub fn figure_11(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 12 of TicToc.
 pub fn figure_12(scope: &Scope) -> Result<Figure, Failure> {
     Ok(Figure {
         id: "12",
