@@ -1,4 +1,4 @@
-//! What plots are drawn with: frames, axes, bars. What tells curves apart is in [`super::series`].
+//! What plots are drawn with: frames, axes, bars. What tells curves apart is in `series`.
 
 use super::frame::escape;
 use std::fmt::Write;
