@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::report::table::paint;
-use crate::terminal_with_colours;
+use crate::terminal::terminal_with_colours;
 use clap::Args;
 use heddledb_check::checker::{Anomaly, Verdict, check as judge};
 use heddledb_check::elle::{self, Opinion};

@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod clock;
 mod crash;
+mod date;
 mod failure;
 mod history;
 mod log;
@@ -16,6 +17,7 @@ mod report;
 mod reproduce;
 mod sim;
 mod soak;
+mod terminal;
 
 use analyze::AnalyzeArguments;
 use bench::arguments::BenchArguments;
@@ -31,8 +33,8 @@ use reproduce::arguments::ReproduceArguments;
 use sim::SimArguments;
 use soak::SoakArguments;
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::process::ExitCode;
+use terminal::terminal_with_colours;
 
 /// Benchmarks and checks of HeddleDB, an in-memory serializable transaction engine
 #[derive(Parser, Debug)]
@@ -126,15 +128,10 @@ fn main() -> ExitCode {
 /// `heddle` alone: clap then prints the help.
 const SHORT_OF_WORDS: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
+/// Says why a command failed; its exit code.
 fn refuse(failure: &Failure) -> ExitCode {
-    let head = if terminal_with_colours(&std::io::stderr()) { "\x1b[31;1merror\x1b[0m" } else { "error" };
-    eprintln!("{head}: {}", failure.message);
+    eprintln!("{}", failure.line(terminal_with_colours(&std::io::stderr())));
     ExitCode::from(failure.code)
-}
-
-/// Whether a stream may get escape sequences.
-fn terminal_with_colours(stream: &impl IsTerminal) -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && stream.is_terminal()
 }
 
 /// clap's message without its paragraphs on usage and help.

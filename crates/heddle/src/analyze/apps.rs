@@ -1,9 +1,10 @@
 //! `heddle analyze --apps`: IC3's study of web applications again (IC3 §6.11, table 2).
 //!
-//! The paper's numbers stand beside those of the descriptions that come with `heddledb-analysis`, each of which says
-//! which sources it rests on. An application without a description has the paper's numbers alone: nothing is guessed.
+//! The paper's numbers stand beside those of the descriptions that come with `heddledb-analysis`, each of
+//! which says which sources it rests on. An application without a description has the paper's numbers alone:
+//! nothing is guessed.
 
-use super::parse;
+use super::source::parse;
 use crate::failure::Failure;
 use heddledb_analysis::study::{Study, study};
 use heddledb_analysis::{Options, analyse, builtin};

@@ -1,7 +1,7 @@
 //! The SC-graph for Graphviz: a cluster for each type, S-edges as arrows, C-edges as lines with their tables.
 
-use super::model::{Document, edges};
-use super::{name, words};
+use super::model::{Document, edges, name};
+use super::words;
 use heddledb_analysis::Analysis;
 use std::fmt::Write;
 

@@ -14,7 +14,7 @@
 
 use super::model::{Document, Edge, edges};
 use super::words;
-use crate::report::html::escape;
+use crate::report::html::frame::escape;
 use heddledb_analysis::Analysis;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -77,12 +77,39 @@ struct Row {
 
 /// The drawing, a whole SVG file.
 pub fn drawing(analysis: &Analysis) -> String {
+    plan(analysis).draw()
+}
+
+/// The drawing as a part of a page: scrolled where it is wider, with the names of its rows in sight, and with
+/// its words explained. On paper it is made as narrow as that, and the names are its own.
+pub fn framed(analysis: &Analysis) -> String {
+    let plan = plan(analysis);
+    let (labels, drawing) = (plan.draw_labels(), plan.draw());
+    format!(
+        "<div class=\"sc-graph scroll\" tabindex=\"0\" role=\"region\" aria-label=\"SC-graph, to be scrolled\">\n\
+         {labels}{drawing}</div>\n{WORDS}"
+    )
+}
+
+/// What the words of a drawing mean.
+const WORDS: &str = "\
+<dl class=\"words\">
+<dt>raw</dt><dd>A raw piece has no C-edge: no other transaction can conflict with it, so it never waits.</dd>
+<dt>rank</dt><dd>Where a piece stands in the order of the merged SC-graph. Waits go by it: before a piece executes, it
+waits for the transactions that its own depends on, until they have executed a piece of this rank or a higher one.</dd>
+<dt>rendezvous piece</dt><dd>A piece of another transaction that vouches for one with which it has no C-edge: once it
+is done, what that one would have had to wait for is done too. So the wait ends before the other transaction
+commits.</dd>
+</dl>
+";
+
+/// Where everything stands.
+fn plan(analysis: &Analysis) -> Plan {
     let document = Document::new("", "", analysis);
     let (columns, boxes) = place(analysis, &document);
     let tables = colours(&document);
     let lines = route(analysis, &boxes, &tables);
-    let plan = Plan::new(document, columns, boxes, lines);
-    plan.draw()
+    Plan::new(document, columns, boxes, lines)
 }
 
 /// The colour of each table that has C-edges.
@@ -168,6 +195,8 @@ struct Plan {
     boxes: BTreeMap<(usize, usize), Box>,
     lines: Vec<Line>,
     rows: Vec<Row>,
+    /// Of the names of the types, at the left.
+    labels_width: f64,
     width: f64,
     height: f64,
 }
@@ -225,7 +254,7 @@ impl Plan {
             rows.push(Row { top: y + MARGIN, height });
             y += height + 3.0 * MARGIN + slots as f64 * SLOT;
         }
-        Self { document, columns, boxes, lines, rows, width: x, height: y + MARGIN }
+        Self { document, columns, boxes, lines, rows, labels_width: left, width: x, height: y + MARGIN }
     }
 
     fn draw(&self) -> String {
@@ -236,7 +265,7 @@ impl Plan {
              aria-label=\"SC-graph\">\n<style>\n{STYLE}</style>\n"
         );
         self.ranks(&mut svg);
-        self.types(&mut svg);
+        self.types(&mut svg, self.width);
         self.s_edges(&mut svg);
         self.c_edges(&mut svg);
         for (&at, one) in &self.boxes {
@@ -271,14 +300,26 @@ impl Plan {
         }
     }
 
-    fn types(&self, svg: &mut String) {
+    /// The names alone, as high as the drawing, to lie on it while it is scrolled. It has the style of the
+    /// drawing, which is in the same page.
+    fn draw_labels(&self) -> String {
+        let (width, height) = (self.labels_width.ceil(), self.height.ceil());
+        let mut svg = format!(
+            "<svg class=\"sc labels\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             style=\"width:{width}px;max-width:none;height:{height}px;margin-right:-{width}px\" aria-hidden=\"true\">\n"
+        );
+        self.types(&mut svg, width);
+        svg + "</svg>\n"
+    }
+
+    /// The rows, and the names in front of them.
+    fn types(&self, svg: &mut String, width: f64) {
         for (one, row) in self.document.types.iter().zip(&self.rows) {
             let conflict = one.pieces.iter().filter(|piece| piece.conflict).count();
             let top = row.top - MARGIN;
             let _ = writeln!(
                 svg,
-                "<line class=\"row\" x1=\"0\" x2=\"{:.1}\" y1=\"{top:.1}\" y2=\"{top:.1}\"/>",
-                self.width
+                "<line class=\"row\" x1=\"0\" x2=\"{width:.1}\" y1=\"{top:.1}\" y2=\"{top:.1}\"/>"
             );
             let lines = [
                 ("type", one.name.clone()),

@@ -1,22 +1,24 @@
 //! `heddle analyze`: what of a workload may interleave, and what forced the rest together.
 //!
-//! The analysis itself is the crate `heddledb-analysis`. Here are its forms: words ([`words`]), JSON
-//! ([`model`]), DOT ([`dot`]), a drawing ([`drawing`]) and a page around it ([`page`]).
+//! The analysis itself is the crate `heddledb-analysis`. Its input comes from [`source`]; here are its forms:
+//! words ([`words`]), JSON ([`model`]), DOT ([`dot`]), a drawing ([`drawing`]) and a page around it
+//! ([`page`]).
 
 mod apps;
 mod dot;
 pub mod drawing;
 mod model;
 mod page;
+pub mod source;
 mod words;
 
 use crate::failure::Failure;
-use crate::terminal_with_colours;
+use crate::terminal::terminal_with_colours;
 use clap::{Args, ValueEnum};
-use heddledb_analysis::text::nearest;
-use heddledb_analysis::{Analysis, Granularity, Method, Options, Workload, analyse, builtin, text};
+use heddledb_analysis::{Granularity, Method, Options, analyse, builtin};
+use source::{load, select};
 use std::fs;
-use std::io::{Read, Write, stderr, stdin, stdout};
+use std::io::{Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `heddle analyze`.
@@ -38,8 +40,8 @@ pub struct AnalyzeArguments {
     /// Take an addition for a read and a write
     #[arg(long)]
     no_commutative: bool,
-    /// Merge what comes before the mark `no_abort`, or all of a type without it: pieces that commit one by one have
-    /// nothing to roll back with
+    /// Merge what comes before the mark `no_abort`, or all of a type without it: pieces that commit one by
+    /// one have nothing to roll back with
     #[arg(long)]
     rollback_safe: bool,
 
@@ -166,54 +168,6 @@ impl AnalyzeArguments {
     }
 }
 
-/// Reads a workload: its label for messages, and itself.
-fn load(source: &str) -> Result<(String, Workload), Failure> {
-    if let Some(found) = builtin::find(source) {
-        return Ok((source.to_owned(), parse(source, found.text)?));
-    }
-    if source == "-" {
-        let mut text = String::new();
-        let read = stdin().read_to_string(&mut text);
-        read.map_err(|error| Failure::usage(format!("the standard input cannot be read: {error}")))?;
-        return Ok(("standard input".into(), parse("-", &text)?));
-    }
-    let bytes = fs::read(source).map_err(|error| {
-        let names: Vec<&str> = builtin::ALL.iter().map(|one| one.name).collect();
-        let meant = match nearest(source, names.iter().copied()) {
-            Some(name) => format!("; did you mean `{name}`?"),
-            None => String::new(),
-        };
-        let allowed = format!("give a file, or one of {}", names.join(", "));
-        Failure::usage(format!("`{source}` cannot be read ({error}): {allowed}{meant}"))
-    })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        let column =
-            String::from_utf8_lossy(valid).chars().rev().take_while(|&letter| letter != '\n').count() + 1;
-        Failure::usage(format!("{source}:{line}:{column}: this is no UTF-8 text"))
-    })?;
-    Ok((source.to_owned(), parse(source, &text)?))
-}
-
-pub fn parse(label: &str, content: &str) -> Result<Workload, Failure> {
-    let workload = text::parse(content).map_err(|error| Failure::usage(format!("{label}:{error}")))?;
-    if workload.transactions.is_empty() {
-        return Err(Failure::usage(format!("{label}: there is no transaction; `txn NAME` opens one")));
-    }
-    Ok(workload)
-}
-
-/// The types that were asked for.
-fn select(workload: Workload, types: &[String]) -> Result<Workload, Failure> {
-    let wanted: Vec<String> = types.iter().map(|name| name.to_lowercase()).collect();
-    let known: Vec<&str> = workload.transactions.iter().map(|one| one.name.as_str()).collect();
-    if let Some(name) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(Failure::usage(format!("no type is called `{name}`; choose from {}", known.join(", "))));
-    }
-    Ok(if wanted.is_empty() { workload } else { workload.only(&wanted) })
-}
-
 fn list() -> String {
     let width = builtin::ALL.iter().map(|one| one.name.len()).max().unwrap_or(0);
     builtin::ALL.iter().map(|one| format!("{:width$}  {}\n", one.name, one.about)).collect()
@@ -227,9 +181,4 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     }
     fs::write(path, text)
         .map_err(|error| Failure::run(format!("{} cannot be written: {error}", path.display())))
-}
-
-/// A piece after merging, in the form in which all outputs name it: `new_order.3`.
-fn name(analysis: &Analysis, (of_type, piece): (usize, usize)) -> String {
-    format!("{}.{}", analysis.types[of_type].name, piece + 1)
 }

@@ -1,6 +1,5 @@
 //! The analysis as JSON. Pieces are numbered from 1 within their type, as people count them.
 
-use super::name;
 use heddledb_analysis::analysis::{MergedPiece, TypeAnalysis, Until};
 use heddledb_analysis::graph::Site;
 use heddledb_analysis::merge::CycleStep;
@@ -162,6 +161,7 @@ pub struct Counts {
 }
 
 impl Document {
+    /// The analysis in this form; `source` is where the workload came from.
     pub fn new(source: &str, workload: &str, analysis: &Analysis) -> Self {
         let study = study(analysis);
         Self {
@@ -323,4 +323,9 @@ fn merge(analysis: &Analysis, at: usize) -> Merge {
         cycle: merge.cycle.words(graph),
         steps: merge.cycle.steps.iter().map(step).collect(),
     }
+}
+
+/// A piece after merging, in the form in which all outputs name it: `new_order.3`.
+pub fn name(analysis: &Analysis, (of_type, piece): (usize, usize)) -> String {
+    format!("{}.{}", analysis.types[of_type].name, piece + 1)
 }

@@ -2,14 +2,14 @@
 
 use super::model::{Document, Type};
 use super::{drawing, words};
-use crate::report::html::escape;
+use crate::report::html::frame::{Page, escape, section};
 use heddledb_analysis::Analysis;
 use std::fmt::Write;
 
-const STYLE: &str = include_str!("../report/page.css");
-/// A drawing may be wider than a text should be.
-const WIDE: &str = "body { max-width: none; } section > p, section > ol { max-width: 75ch; } table { max-width: 110ch; }\n\
-                    tr.none td { color: var(--soft); } ol { padding-left: 1.4rem; } li { margin: .5rem 0; }\n";
+/// A drawing may be wider than a text should be, and than paper is high.
+const WIDE: &str = "body { max-width: none; } section > p, section > ol, dl { max-width: 75ch; } table { max-width: 110ch; }\n\
+                    tr.none td { color: var(--soft); } ol { padding-left: 1.4rem; } li { margin: .5rem 0; }\n\
+                    @page { size: landscape; }\n";
 
 /// The whole page.
 pub fn page(document: &Document, analysis: &Analysis) -> String {
@@ -17,8 +17,7 @@ pub fn page(document: &Document, analysis: &Analysis) -> String {
     let counts = &document.counts;
     let _ = writeln!(
         body,
-        "<h1>{}</h1>\n<p>{} types, {} pieces before merging and {} after, {} ranks. {}</p>",
-        escape(&document.workload),
+        "<p>{} types, {} pieces before merging and {} after, {} ranks. {}</p>",
         document.types.len(),
         counts.pieces_before,
         counts.pieces,
@@ -35,7 +34,7 @@ pub fn page(document: &Document, analysis: &Analysis) -> String {
          labelled with their tables; a loop is a C-edge between two transactions of the same type. Dashed boxes have no \
          C-edge and never wait. In a thick box are the pieces that were merged into it. A star stands for a loop, a \
          question mark for a branch. Point at a box or a line for its waits or columns.",
-        &drawing::drawing(analysis),
+        &drawing::framed(analysis),
     );
     if !document.merges.is_empty() {
         let mut list = String::from("<ol>\n");
@@ -62,21 +61,14 @@ pub fn page(document: &Document, analysis: &Analysis) -> String {
     for one in &document.types {
         section(&mut body, &escape(&one.name), &escape(&words::abort(one)), &table(document, one));
     }
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>heddle analyze: {}</title>\n<style>\n{STYLE}{WIDE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
-        escape(&document.workload)
-    )
-}
-
-fn section(body: &mut String, title: &str, note: &str, content: &str) {
-    let _ = writeln!(body, "<section>\n<h2>{title}</h2>\n<p>{note}</p>\n{content}</section>");
+    let (title, conclusion) = (format!("heddle analyze: {}", document.workload), words::conclusion(document));
+    let heading = &document.workload;
+    Page { title: &title, heading, conclusion: &conclusion, style: WIDE, body: &body }.text()
 }
 
 fn table(document: &Document, one: &Type) -> String {
     let mut text = String::from(
-        "<table>\n<tr><th>piece</th><th>rank</th><th class=\"w\">accesses</th><th class=\"w\">C-edges</th>\
+        "<div class=\"scroll\"><table>\n<tr><th>piece</th><th>rank</th><th class=\"w\">accesses</th><th class=\"w\">C-edges</th>\
          <th class=\"w\">waits for</th></tr>\n",
     );
     for piece in &one.pieces {
@@ -95,5 +87,48 @@ fn table(document: &Document, one: &Type) -> String {
             waits.join("<br>")
         );
     }
-    text + "</table>\n"
+    text + "</table></div>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::parse;
+    use super::*;
+    use heddledb_analysis::{Options, analyse, builtin};
+
+    fn page_of(name: &str) -> String {
+        let text = builtin::find(name).unwrap();
+        let analysis = analyse(&parse(name, text.text).unwrap(), &Options::default());
+        page(&Document::new(name, name, &analysis), &analysis)
+    }
+
+    #[test]
+    fn the_page_has_a_conclusion_a_date_and_the_words_of_its_drawing() {
+        let page = page_of("tpcc");
+        let told = "can interleave with others piece by piece; nothing had to be merged.";
+        assert!(page.contains(told) && page.contains("(UTC)"), "{page}");
+        for word in ["<dt>raw</dt>", "<dt>rank</dt>", "<dt>rendezvous piece</dt>"] {
+            assert_eq!(page.matches(word).count(), 1, "{word}");
+        }
+        assert!(
+            page_of("figure3").contains("1 SC-cycle forced 4 of 6 pieces together."),
+            "{}",
+            page_of("figure3")
+        );
+    }
+
+    #[test]
+    fn the_drawing_is_scrolled_beside_the_names_of_its_rows() {
+        let page = page_of("tpcc");
+        let frame = &page[page.find("<div class=\"sc-graph scroll\"").unwrap()..];
+        let labels = &frame[..frame.find("<svg xmlns").unwrap()];
+        for name in ["new_order", "payment", "delivery"] {
+            assert_eq!(labels.matches(&format!(">{name}</text>")).count(), 1, "{name} in\n{labels}");
+        }
+        assert!(labels.contains("class=\"sc labels\"") && labels.contains("aria-hidden"), "{labels}");
+        assert!(
+            page.contains(".sc-graph svg.labels { position: sticky; left: 0;"),
+            "the names stay in sight"
+        );
+    }
 }

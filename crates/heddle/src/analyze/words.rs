@@ -77,6 +77,31 @@ pub fn options(document: &Document) -> String {
     said.join(", ")
 }
 
+/// How much may interleave, and what it took, in a sentence.
+pub fn conclusion(document: &Document) -> String {
+    let counts = &document.counts;
+    let types = count(document.types.len(), "transaction type");
+    let merged = match document.merges.len() {
+        0 => "nothing had to be merged".to_owned(),
+        merges => {
+            let before: usize = document
+                .types
+                .iter()
+                .flat_map(|one| &one.pieces)
+                .map(|piece| if piece.before.len() > 1 { piece.before.len() } else { 0 })
+                .sum();
+            let cycles = count(merges, "SC-cycle");
+            format!("{cycles} forced {before} of {} together", count(counts.pieces_before, "piece"))
+        }
+    };
+    let interleaved = match counts.interleaved {
+        0 => format!("None of {types}"),
+        all if all == document.types.len() => format!("All of {types}"),
+        some => format!("{some} of {types}"),
+    };
+    format!("{interleaved} can interleave with others piece by piece; {merged}.")
+}
+
 fn tell_type(text: &mut String, document: &Document, one: &Type, colours: bool) {
     let conflict = one.pieces.iter().filter(|piece| piece.conflict).count();
     let _ = writeln!(

@@ -6,7 +6,7 @@
 use super::runner::{LogSettings, Settings};
 use super::snapshots::SnapshotsArguments;
 use crate::clock::Clock;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::machine;
 use clap::{Args, Subcommand};
 use heddledb::protocol::{Isolation, Kind};
@@ -118,7 +118,7 @@ pub struct Benchmark<W: Args> {
 impl<W: OfWorkload> Benchmark<W> {
     /// The workload.
     pub fn workload(&self) -> Result<W::Workload, Failure> {
-        self.workload.workload().map_err(|error| Failure::usage(error.to_string()))
+        self.workload.workload().map_err(|error| Failure::usage(chain(&error)))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::machine;
 use crate::progress::Progress;
 use crate::report::model::{Measurement, Report};
 use crate::report::{html, rate, table};
+use crate::terminal::{aligned, columns, widest};
 use crate::terminal_with_colours;
 use arguments::{BenchArguments, Configuration, Outputs, Plan, WorkloadArguments};
 use heddledb::protocol::Kind;
@@ -24,7 +25,9 @@ use std::path::Path;
 pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failure> {
     match &arguments.workload {
         _ if arguments.list => {
-            print!("{}", list());
+            // A reader that went away, such as `head`, is no failure.
+            let out = std::io::stdout();
+            let _ = out.lock().write_all(list(columns(&out)).as_bytes());
             Ok(true)
         }
         None => {
@@ -54,21 +57,18 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
     }
 }
 
-/// Every workload and every protocol, a line each.
-fn list() -> String {
-    let mut text = String::from("workloads\n");
-    for (name, about) in arguments::WORKLOADS {
-        text += &format!("  {name:<15}{about}\n");
-    }
-    text += "\npresets of ycsb\n";
-    for (name, about) in heddledb_workloads::ycsb::Parameters::PRESETS {
-        text += &format!("  {name:<15}{about}\n");
-    }
-    text += "\nprotocols\n";
-    for kind in Kind::ALL {
-        text += &format!("  {:<15}{}\n", kind.name(), kind.about());
-    }
-    text
+/// Workloads, presets and protocols with a description each, broken to a `width` if there is one.
+fn list(width: Option<usize>) -> String {
+    let protocols: Vec<(&str, &str)> = Kind::ALL.iter().map(|kind| (kind.name(), kind.about())).collect();
+    let parts: [(&str, &[(&str, &str)]); 3] = [
+        ("workloads", &arguments::WORKLOADS),
+        ("presets of ycsb", &heddledb_workloads::ycsb::Parameters::PRESETS),
+        ("protocols", &protocols),
+    ];
+    // One width for all parts, so that descriptions begin in the same column everywhere.
+    let names = parts.iter().map(|(_, rows)| widest(rows)).max().unwrap_or(0);
+    let part = |(title, rows): (&str, &[(&str, &str)])| format!("{title}\n{}", aligned(rows, names, width));
+    parts.map(part).join("\n")
 }
 
 fn run<W: Workload>(workload: &W, plan: &Plan, command: String) -> Result<bool, Failure> {
@@ -209,6 +209,20 @@ mod tests {
         let crate::Command::Bench(bench) = cli.command else { panic!("not a benchmark") };
         let Some(WorkloadArguments::Tpcc(tpcc)) = bench.workload else { panic!("not tpcc") };
         measure(toy, &tpcc.common.plan().unwrap(), line)
+    }
+
+    #[test]
+    fn the_list_has_a_column_of_names_and_a_column_of_descriptions() {
+        let text = list(None);
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("  ")).collect();
+        let presets = heddledb_workloads::ycsb::Parameters::PRESETS;
+        assert_eq!(rows.len(), arguments::WORKLOADS.len() + presets.len() + Kind::ALL.len());
+        let names = Kind::ALL.iter().map(|kind| kind.name().len()).max().unwrap();
+        for row in rows {
+            let (name, about) = row.split_at(2 + names + 2);
+            assert!(name.ends_with("  ") && !about.starts_with(' '), "{row:?} in\n{text}");
+        }
+        assert!(list(Some(80)).lines().all(|line| line.chars().count() <= 80), "{}", list(Some(80)));
     }
 
     #[test]

@@ -3,17 +3,19 @@
 mod examine;
 mod files;
 mod show;
+mod told;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::progress::Progress;
-use crate::terminal_with_colours;
+use crate::terminal::terminal_with_colours;
 use clap::{Args, Subcommand};
-use examine::{Examined, Names, Refusal, See, Told, bytes_to_read, examine};
+use examine::{Refusal, bytes_to_read, examine};
 use files::ReadOnly;
 use heddledb::storage::{Guard, Storage};
 use std::io::{BufWriter, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use told::{Examined, Names, See, Told};
 
 /// Arguments of `heddle log`.
 #[derive(Args, Debug)]
@@ -163,7 +165,7 @@ fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examined, F
     };
     let examined = examine(&storage, guard.is_none(), see).map_err(|refusal| match refusal {
         Refusal::NoDatabase => no_database(),
-        Refusal::Failed(error) => Failure::usage(error.to_string()),
+        Refusal::Failed(error) => Failure::usage(chain(&error)),
     });
     drop((storage, progress));
     examined

@@ -1,6 +1,6 @@
 //! What was found in a directory, as text and as JSON.
 
-use super::examine::{CheckpointTold, Examined, Fate, GenerationTold, ManifestTold, Names, Told, TornTold};
+use super::told::{CheckpointTold, Examined, Fate, GenerationTold, ManifestTold, Names, Told, TornTold};
 use crate::failure::Failure;
 use crate::report::table::{align, empty, lines, paint};
 use serde::Serialize;

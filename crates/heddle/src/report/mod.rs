@@ -1,6 +1,7 @@
 //! What a benchmark found, and its three forms: JSON ([`model`]), a table in the terminal
-//! ([`table`]), a page with plots ([`html`]).
+//! ([`table`]), a page with plots ([`html`]). What it says in one sentence is in [`conclusion`].
 
+mod conclusion;
 pub mod html;
 pub mod model;
 pub mod table;

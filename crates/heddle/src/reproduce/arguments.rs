@@ -1,7 +1,7 @@
 //! The arguments of `heddle reproduce`, and which figures they choose.
 
-use super::PAPERS;
 use super::figure::{Figure, Paper};
+use super::papers::PAPERS;
 use crate::bench::arguments::Outputs;
 use crate::failure::Failure;
 use clap::Args;
@@ -26,8 +26,8 @@ pub struct ReproduceArguments {
     /// Points that are simulated at a time, each by one thread; results do not depend on it
     #[arg(long, short, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub jobs: u8,
-    /// Where figures on durability write their logs, in a folder of its own for each run, which is removed after it
-    /// [default: the system's folder for temporary files]
+    /// Where figures on durability write their logs, in a folder of its own for each run, which is removed
+    /// after it [default: the system's folder for temporary files]
     #[arg(long, value_name = "PATH")]
     pub dir: Option<PathBuf>,
     /// List the papers and their figures

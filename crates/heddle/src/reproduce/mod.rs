@@ -1,4 +1,5 @@
-//! `heddle reproduce`: the evaluation of a paper again, figure by figure, with a verdict on each of its claims.
+//! `heddle reproduce`: the evaluation of a paper again, figure by figure, with a verdict on each of its
+//! claims.
 //!
 //! A paper is data: its figures with the settings of their points, and its claims with functions that judge
 //! them by the results. Points run as those of `heddle sim` and `heddle bench` do, and each setting once,
@@ -7,6 +8,7 @@
 //! | room | what |
 //! |---|---|
 //! | `figure` | papers, figures, claims and verdicts |
+//! | `papers` | the register of them |
 //! | `ic3`, `tictoc` | the papers |
 //! | `settings` | what their figures have in common |
 //! | `run` | runs what figures need, and judges |
@@ -17,6 +19,7 @@ pub mod arguments;
 mod figure;
 mod ic3;
 mod page;
+mod papers;
 mod run;
 mod settings;
 mod table;
@@ -27,12 +30,10 @@ use crate::failure::Failure;
 use crate::machine;
 use crate::sim::unhurried;
 use arguments::ReproduceArguments;
-use figure::{Paper, Scope};
+use figure::Scope;
+use papers::PAPERS;
 use run::Plan;
 use std::io::Write;
-
-/// The papers.
-const PAPERS: &[Paper] = &[ic3::PAPER, tictoc::PAPER];
 
 /// Runs the command. True if every run completed and every check held.
 pub fn reproduce(arguments: &ReproduceArguments, command: String) -> Result<bool, Failure> {

@@ -1,25 +1,21 @@
-//! The page: each figure's plot beside what the paper says of it; one file, and nothing fetched from anywhere.
+//! The page: each figure's plot beside what the paper says of it; one file, and nothing fetched from
+//! anywhere.
 
-use super::figure::{Judgement, Verdict};
+use super::figure::{Judgement, Verdict, caption};
 use super::run::{Document, Found};
-use super::table::{caption, grid, numbers, sum};
+use super::table::{conclusion, grid, numbers, sum};
 use crate::report::html::chart::{Chart, Curve, Point};
-use crate::report::html::{document as page_of, escape, section, table};
+use crate::report::html::frame::{Page, capital, escape, section, table};
 use std::fmt::Write;
 
-const STYLE: &str = "<style>\n.claims { list-style: none; margin: 0; padding: 0; } .claims li { margin: 0 0 .9rem; }\n\
-                     .claims b { font-weight: 600; } .claims .soft { color: var(--soft); }\n</style>\n";
+const STYLE: &str = ".claims { list-style: none; margin: 0; padding: 0; } .claims li { margin: 0 0 .9rem; }\n\
+                     .claims b { font-weight: 600; } .claims .soft { color: var(--soft); }\n";
 
 /// The whole page.
 pub fn page(document: &Document) -> String {
-    let mut body = String::from(STYLE);
-    let _ = writeln!(
-        body,
-        "<h1>{}</h1>\n<p>{}</p>\n<p><code>{}</code></p>",
-        escape(&document.title),
-        escape(&document.about),
-        escape(&document.command)
-    );
+    let mut body = String::new();
+    let (about, command) = (escape(&document.about), escape(&document.command));
+    let _ = writeln!(body, "<p>{about}</p>\n<p><code>{command}</code></p>");
     if let Some(machine) = &document.virtual_machine {
         let _ = writeln!(body, "<p>Here: {}, seed {}</p>", escape(&machine.cpu), document.seed);
     }
@@ -40,18 +36,15 @@ pub fn page(document: &Document) -> String {
         let notes = format!("{}. {}", escape(&figure.section), notes.join(" "));
         section(&mut body, &escape(&head), &notes, &content(figure));
     }
-    page_of(&format!("heddle reproduce {}", document.paper), &body)
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    let (title, conclusion) = (format!("heddle reproduce {}", document.paper), conclusion(document));
+    Page { title: &title, heading: &document.title, conclusion: &conclusion, style: STYLE, body: &body }
+        .text()
 }
 
 /// All claims in a table.
 fn overview(document: &Document) -> String {
     let mut text = String::from(
-        "<details>\n<summary>All in a table</summary>\n<table>\n<tr><th class=\"w\">figure</th>\
+        "<details>\n<summary>All in a table</summary>\n<div class=\"scroll\"><table>\n<tr><th class=\"w\">figure</th>\
          <th class=\"w\">claim</th><th class=\"w\">here</th><th class=\"w\">verdict</th></tr>\n",
     );
     for figure in &document.figures {
@@ -66,7 +59,7 @@ fn overview(document: &Document) -> String {
             );
         }
     }
-    text + "</table>\n</details>\n"
+    text + "</table></div>\n</details>\n"
 }
 
 /// What was measured, and why it is not as the paper says.
@@ -172,6 +165,9 @@ mod tests {
             "the memory is slow",
             "smaller tables",
             "3 claims",
+            "Of 3 claims 1 is reproduced and 1 is not; 1 cannot be reached here.",
+            "(UTC)",
+            "<div class=\"scroll\"><table>",
             "Failed: 7a",
         ] {
             assert!(page.contains(word), "{word} is missing in\n{page}");

@@ -1,14 +1,16 @@
 //! Runs what figures need, each setting once, and judges their claims.
 //!
-//! What is simulated goes first, several points at a time; then, alone on the machine, what runs on real threads.
+//! What is simulated goes first, several points at a time; then, alone on the machine, what runs on real
+//! threads.
 
-use super::figure::{Axis, Content, Dot, Figure, Judgement, Line, Paper, RealSetting, Results, Setting};
-use super::figure::{Facts, Measure, RealWorkload, Series, VirtualSetting};
-use super::table::caption;
+use super::figure::{
+    Axis, Content, Dot, Facts, Figure, Judgement, Line, Measure, Paper, RealSetting, RealWorkload, Results,
+    Series, Setting, VirtualSetting, caption,
+};
 use crate::bench::arguments::{Configuration as RealConfiguration, Outputs, Plan as RealPlan};
 use crate::bench::runner::{LogSettings, Settings as RealSettings};
 use crate::clock::Clock;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::report::model::{Machine, Measurement, Report};
 use crate::sim::arguments::{Configuration, Factor};
 use crate::sim::points::{self, Task};
@@ -54,7 +56,7 @@ pub struct Document {
     pub paper: String,
     /// What it is called.
     pub title: String,
-    /// Who wrote it, when, and what they measured on.
+    /// Its authors, its year, and what it was measured on.
     pub about: String,
     /// The seed.
     pub seed: u64,
@@ -218,8 +220,8 @@ fn line<'m>(series: &Series, measured: &impl Fn(&Setting) -> Option<&'m Measurem
     }
 }
 
-/// Runs a timeline by each scheme: a curve for each, and for the claims how often a wait was given up and for how long
-/// at most nothing committed while a type was added.
+/// Runs a timeline by each scheme: a curve for each, and for the claims how often a wait was given up and for
+/// how long at most nothing committed while a type was added.
 fn over_time(load: &timeline::Load, seed: u64, results: &mut Results) -> Result<(), Failure> {
     let load = timeline::Load { seed, ..load.clone() };
     let slice_ms = load.slice.as_secs_f64() * 1e3;
@@ -341,7 +343,7 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
     }
     let mut real = Real::default();
     for group in groups {
-        let refused = |error: heddledb::Error| Failure::run(error.to_string());
+        let refused = |error: heddledb::Error| Failure::run(chain(&error));
         let report = match group[0].workload {
             RealWorkload::Tpcc(parameters) => measure(&Tpcc::new(parameters).map_err(refused)?, &group, plan),
             RealWorkload::Ycsb(parameters) => measure(&Ycsb::new(parameters).map_err(refused)?, &group, plan),

@@ -1,7 +1,7 @@
 //! What the papers' figures have in common: windows, tables' sizes, curves, words.
 
 use super::figure::{Axis, Content, Measure, Scope, Series, Setting};
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::report::html::chart::Spacing;
 use heddledb_simulator::engine::protocol::Kind;
 use heddledb_simulator::point::Subject;
@@ -29,7 +29,7 @@ pub fn window(scope: &Scope, cores: usize, core_ms: u64, least_us: u64, most_us:
 
 /// A setting that a workload refuses.
 pub fn unusable(error: heddledb_simulator::engine::Error) -> Failure {
-    Failure::run(format!("a setting cannot be used: {error}"))
+    Failure::run(format!("a setting cannot be used: {}", chain(&error)))
 }
 
 /// A curve for each protocol over what `points` gives for it.
@@ -53,7 +53,7 @@ pub fn scale(scope: &Scope) -> Scale {
 /// Rows of a warehouse where there are many of them.
 pub const SMALL: Scale = Scale { customers: 300, items: 10_000, orders: 100 };
 
-/// The same for threads.
+/// Rows of a warehouse where there are many of them, for this machine's threads.
 pub const REAL_SMALL: real_tpcc::Scale = real_tpcc::Scale { customers: 300, items: 10_000, orders: 100 };
 
 /// TPC-C with these parameters.

@@ -1,6 +1,6 @@
 //! Figures and verdicts in the terminal.
 
-use super::figure::{Judgement, Verdict};
+use super::figure::{Judgement, Verdict, caption};
 use super::run::{Document, Found};
 use crate::report::table::{align, empty, lines, machine, paint};
 use comfy_table::{Attribute, Cell, Color};
@@ -33,13 +33,38 @@ pub fn render(document: &Document, colours: bool) -> String {
     text
 }
 
-/// How many claims got which verdict.
+/// How many claims got which verdict. What a report says of their number, in any form, is this.
+fn counts(document: &Document) -> [(Verdict, usize); 4] {
+    Verdict::ALL
+        .map(|verdict| (verdict, document.claims().filter(|judgement| judgement.verdict == verdict).count()))
+}
+
+/// The counts in a line: `3 claims: 1 reproduced, 2 not reproduced`.
 pub fn sum(document: &Document) -> String {
-    let counts = Verdict::ALL
-        .map(|verdict| (verdict, document.claims().filter(|judgement| judgement.verdict == verdict).count()));
+    let counts = counts(document);
     let told = counts.iter().filter(|(verdict, count)| *count > 0 || *verdict == Verdict::Reproduced);
     let told: Vec<String> = told.map(|(verdict, count)| format!("{count} {}", verdict.name())).collect();
     format!("{} claims: {}", document.claims().count(), told.join(", "))
+}
+
+/// How many claims are reproduced of how many, as a sentence.
+pub fn conclusion(document: &Document) -> String {
+    let [reproduced, not, unreachable, unmeasured] = counts(document).map(|(_, count)| count);
+    let are =
+        |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let mut text = format!("Of {} claims {}", document.claims().count(), are(reproduced, "is", "are"));
+    text += &format!(" reproduced and {}", are(not, "is not", "are not"));
+    let mut rest = Vec::new();
+    if unreachable > 0 {
+        rest.push(format!("{unreachable} cannot be reached here"));
+    }
+    if unmeasured > 0 {
+        rest.push(are(unmeasured, "was not measured", "were not measured"));
+    }
+    if !rest.is_empty() {
+        text += &format!("; {}", rest.join(" and "));
+    }
+    text + "."
 }
 
 fn render_figure(figure: &Found, colours: bool) -> String {
@@ -55,14 +80,6 @@ fn render_figure(figure: &Found, colours: bool) -> String {
         text += &render_claim(claim, colours);
     }
     text
-}
-
-/// `figure 12a`, `table 1`.
-pub fn caption(id: &str) -> String {
-    match id.strip_prefix("table") {
-        Some(number) => format!("table {number}"),
-        None => format!("figure {id}"),
-    }
 }
 
 /// The rows of a figure: its own table, or series by numbers of the axis.
@@ -179,6 +196,22 @@ mod tests {
         }
         assert!(!text.contains('\x1b'));
         assert!(render(&sample(), true).contains("\x1b[32;1mreproduced\x1b[0m"));
+    }
+
+    #[test]
+    fn the_conclusion_counts_claims_as_the_sum_does() {
+        let mut document = sample();
+        assert_eq!(
+            conclusion(&document),
+            "Of 3 claims 1 is reproduced and 1 is not; 1 cannot be reached here."
+        );
+        let claims = &mut document.figures[0].claims;
+        claims[2].verdict = Verdict::Reproduced;
+        claims.extend_from_within(..1);
+        claims.extend_from_within(1..2);
+        claims[1].verdict = Verdict::NotMeasured;
+        assert_eq!(conclusion(&document), "Of 5 claims 3 are reproduced and 1 is not; 1 was not measured.");
+        assert_eq!(sum(&document), "5 claims: 3 reproduced, 1 not reproduced, 1 not measured");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::costs;
 use crate::bench::arguments::{Outputs, protocols, refuse_levels};
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use clap::Args;
 use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::engine::simulation::{Costs, Topology};
@@ -30,7 +30,7 @@ pub struct Simulated<W: Args> {
 impl<W: WorkloadArguments> Simulated<W> {
     /// The workload.
     pub fn workload(&self) -> Result<W::Workload, Failure> {
-        self.workload.workload().map_err(|error| Failure::usage(error.to_string()))
+        self.workload.workload().map_err(|error| Failure::usage(chain(&error)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! One plot: curves over the numbers of an axis, or, over a single number, bars that lie.
 
-use super::{Linear, Plot, bar, colour, dot, legend, polyline};
+use super::plot::{Linear, Plot, bar};
+use super::series::{End, Look, bar_legend, end_names, frame, line_legend};
 use std::fmt::Write;
 
 /// How the numbers of an axis stand.
@@ -57,15 +58,20 @@ impl Chart<'_> {
     pub fn draw(&self) -> String {
         match self.marks {
             [] => String::new(),
-            [_] if !self.wide => self.bars(),
+            _ if self.has_bars() => self.bars(),
             _ => self.lines(),
         }
     }
 
-    /// The names of the curves with their colours.
+    /// Whether there are bars, which have their names beside them.
+    fn has_bars(&self) -> bool {
+        self.marks.len() == 1 && !self.wide
+    }
+
+    /// The names of the curves with what they are drawn in.
     pub fn legend(&self) -> String {
         let names: Vec<&str> = self.curves.iter().map(|curve| curve.name.as_str()).collect();
-        legend(&names, 0, false)
+        if self.has_bars() { bar_legend(&names, 0, false) } else { line_legend(&names, false) }
     }
 
     /// The share of the axis that lies before a number.
@@ -82,11 +88,9 @@ impl Chart<'_> {
     }
 
     fn lines(&self) -> String {
-        let plot = if self.wide {
-            Plot { width: 1000.0, height: 340.0, left: 64.0, right: 24.0, bottom: 44.0 }
-        } else {
-            Plot { width: 490.0, height: 300.0, left: 64.0, right: 16.0, bottom: 44.0 }
-        };
+        let names: Vec<String> = self.curves.iter().map(|curve| self.name(curve)).collect();
+        let (width, least) = if self.wide { (1000.0, 340.0) } else { (520.0, 300.0) };
+        let plot = frame(width, least, 44.0, &names);
         let scale = Linear::nice(self.top);
         let x = |value: f64| plot.x(self.share(value) * 0.94 + 0.03);
         let y = |value: f64| plot.y(value / scale.top);
@@ -98,16 +102,34 @@ impl Chart<'_> {
             plot.label_below(&mut svg, x(mark), &mark.to_string());
         }
         plot.axis_name(&mut svg, self.axis);
-        for (at, curve) in self.curves.iter().enumerate() {
+        let mut ends = Vec::new();
+        for (at, (curve, name)) in self.curves.iter().zip(names).enumerate() {
             let path: Vec<(f64, f64)> = curve.points.iter().map(|point| (x(point.x), y(point.y))).collect();
-            let _ = writeln!(svg, "<g {}>", colour(at));
-            polyline(&mut svg, &path);
-            for (point, (x, y)) in curve.points.iter().zip(path) {
-                dot(&mut svg, x, y, &point.tip);
+            let look = Look(at);
+            let _ = writeln!(svg, "<g {}>", look.colour());
+            look.line(&mut svg, &path);
+            for (point, &(x, y)) in curve.points.iter().zip(&path) {
+                look.point(&mut svg, x, y, &point.tip);
             }
             svg += "</g>\n";
+            let end = path.iter().max_by(|one, other| one.0.total_cmp(&other.0));
+            ends.extend(end.map(|&(x, y)| End { look, x, y, name }));
         }
-        svg + "</svg>\n"
+        end_names(&mut svg, &plot, &ends);
+        svg + Plot::CLOSE
+    }
+
+    /// The name of a curve, and where it ends if the others go on.
+    fn name(&self, curve: &Curve) -> String {
+        let numbers = curve.points.iter().map(|point| point.x);
+        let (end, last) = match self.spacing {
+            Spacing::Falling => (numbers.reduce(f64::min), self.marks.first()),
+            Spacing::Logarithmic | Spacing::Even => (numbers.reduce(f64::max), self.marks.last()),
+        };
+        match end {
+            Some(end) if Some(&end) != last => format!("{} (to {end})", curve.name),
+            _ => curve.name.clone(),
+        }
     }
 
     fn bars(&self) -> String {
@@ -122,12 +144,12 @@ impl Chart<'_> {
             let y = plot.row(at);
             plot.label_row(&mut svg, y, &curve.name);
             let Some(point) = curve.points.first() else { continue };
-            let _ = writeln!(svg, "<g {}>", colour(at));
+            let _ = writeln!(svg, "<g {}>", Look(at).colour());
             bar(&mut svg, (plot.left, x(point.y)), y, &point.tip);
             svg += "</g>\n";
             plot.value(&mut svg, x(point.y), y, &(self.shown)(point.y));
         }
-        svg + "</svg>\n"
+        svg + Plot::CLOSE
     }
 }
 
@@ -146,7 +168,7 @@ mod tests {
 
     /// Where the dots stand, from the left.
     fn places(svg: &str) -> Vec<f64> {
-        let dots = svg.split("<circle class=\"dot\" cx=\"").skip(1);
+        let dots = svg.split("<circle class=\"hit\" cx=\"").skip(1);
         dots.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
     }
 
@@ -159,6 +181,40 @@ mod tests {
         assert!(falling[0] > falling[1] && falling[1] > falling[2]);
         // Zero is a number of an even axis.
         assert!(!drawn(Spacing::Even, &[0.0, 5.0]).contains("NaN"));
+    }
+
+    #[test]
+    fn curves_that_meet_can_be_told_apart_and_are_named_at_their_ends() {
+        let points = |numbers: &[f64]| -> Vec<Point> {
+            numbers.iter().map(|&x| Point { x, y: 5.0, tip: String::new() }).collect()
+        };
+        for (spacing, part, early) in
+            [(Spacing::Even, [1.0, 2.0], "(to 2)"), (Spacing::Falling, [2.0, 3.0], "(to 2)")]
+        {
+            let names = ["silo", "tictoc", "ic3"];
+            let curves = names.map(|name| {
+                let numbers: &[f64] = if name == "ic3" { &part } else { &[1.0, 2.0, 3.0] };
+                Curve { name: name.into(), points: points(numbers) }
+            });
+            let (marks, shown) = ([1.0, 2.0, 3.0], |value: f64| value.to_string());
+            let (title, axis, top) = ("t", "cores", 5.0);
+            let chart =
+                Chart { title, axis, spacing, marks: &marks, curves: &curves, top, shown, wide: true };
+            let svg = chart.draw();
+            assert!(svg.contains("stroke-dasharray=\"none\"") && svg.contains("stroke-dasharray=\"8 4\""));
+            for name in ["silo", "tictoc", &format!("ic3 {early}")] {
+                assert!(svg.contains(&format!(">{name}</text>")), "{name} is missing in\n{svg}");
+            }
+            assert_eq!(svg.matches("class=\"lead\"").count(), 2, "ic3 ends before the others");
+            assert_eq!(chart.legend().matches("class=\"key\"").count(), 3);
+        }
+    }
+
+    #[test]
+    fn a_plot_fits_where_it_stands_or_is_scrolled() {
+        let svg = drawn(Spacing::Even, &[1.0, 2.0]);
+        assert!(svg.starts_with("<div class=\"plot scroll\"><svg viewBox=\"0 0 520 300\""), "{svg}");
+        assert!(svg.contains("max-width:520px;min-width:390px") && svg.ends_with("</svg></div>\n"), "{svg}");
     }
 
     #[test]

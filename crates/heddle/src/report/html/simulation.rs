@@ -2,7 +2,8 @@
 
 use super::super::model::{Measurement, Report, Simulation};
 use super::chart::{Chart, Curve, Point, Spacing};
-use super::{escape, legend, section, table};
+use super::frame::{escape, section, table};
+use super::series::line_legend;
 use crate::report::{microseconds, percent, rate};
 use heddledb_simulator::engine::simulation::Costs;
 use std::fmt::Write;
@@ -48,7 +49,7 @@ pub fn curves(body: &mut String, report: &Report) {
     factors.sort_by(f64::total_cmp);
     factors.dedup();
     for figure in FIGURES {
-        let mut text = legend(&names(report), 0, false);
+        let mut text = line_legend(&names(report), false);
         if let [_] = factors[..] {
             text += &plot(report, &figure, 1.0, true);
         } else {
@@ -92,7 +93,7 @@ fn plot(report: &Report, figure: &Figure, factor: f64, wide: bool) -> String {
         let point = |(result, value): &(&Measurement, f64)| Point {
             x: result.threads as f64,
             y: *value,
-            tip: format!("{}\n{}", super::super::table::name(result), (figure.shown)(*value)),
+            tip: format!("{}\n{}", crate::report::table::name(result), (figure.shown)(*value)),
         };
         Curve { points: points.into_iter().map(point).collect(), name }
     };
@@ -161,7 +162,7 @@ pub fn costs(body: &mut String, report: &Report) {
 #[cfg(test)]
 mod tests {
     use super::super::super::model::tests::simulated;
-    use super::super::page;
+    use crate::report::html::page;
 
     #[test]
     fn the_page_of_a_simulation_has_its_curves_and_costs_and_no_machine() {

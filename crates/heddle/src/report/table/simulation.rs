@@ -132,7 +132,8 @@ mod tests {
         for word in ["GiB,", "rustc", "threads", "\x1b"] {
             assert!(!text.contains(word), "{word:?} is in\n{text}");
         }
-        report.results[0].checks[0].ok = false;
+        report.results[0].runs[0].checks[0].ok = false;
+        report.results[0].summarise();
         assert!(render(&report, false).contains("FAILED silo, 1 core: orders add up"));
     }
 

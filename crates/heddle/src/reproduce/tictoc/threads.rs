@@ -1,6 +1,8 @@
-//! The same on this machine's threads, as many as there are, and what few threads can show.
+//! TicToc's figures on this machine's threads, as many as there are, and what few threads can show.
 
-use super::{HIGH, MEDIUM, REPEATABLE, RIVALS, SERIALIZABLE, SNAPSHOT, history, one_counter, optimists_lead};
+use super::settings::{
+    HIGH, MEDIUM, REPEATABLE, RIVALS, SERIALIZABLE, SNAPSHOT, history, one_counter, optimists_lead,
+};
 use crate::report::html::chart::Spacing;
 use crate::report::percent;
 use crate::reproduce::figure::{
