@@ -606,9 +606,13 @@ impl<P: Protocol> Txn<P> {
         {
             return self.read_own(write, intent, projection);
         }
-        let env = self.db.env(worker.number, self.isolation);
-        let copy = |data| projection.load(&data);
-        Ok(P::read(&mut worker.local, env, record, layout, projection.groups(), intent, copy)?)
+        let span = cover(&projection);
+        let at = worker.writes.reserve(span.len());
+        let copied = self.copy_words(record, layout, intent, projection, span, at)?;
+        let words = &mut self.worker.writes;
+        let value = copied.map(|()| projection.load(&WordsCopy::new(span.start, words.scratch(at, span.len()))));
+        words.release(at);
+        Ok(value)
     }
 
     /// The same for a record that this transaction has written.
@@ -676,7 +680,6 @@ impl<P: Protocol> Txn<P> {
         let worker = &mut *self.worker;
         let env = self.db.env(worker.number, self.isolation);
         let target = worker.writes.scratch(at, span.len());
-        work(Work::Words(target.len()));
         let copy = |data: RecordData| {
             for group in Groups(projection.groups()) {
                 let words = projection.span(group);
@@ -942,6 +945,7 @@ impl<P: Protocol> Txn<P> {
             Some(write) => self.stage(write, Intent::Update, staged.groups(), span)?,
             None => {
                 let at = self.worker.writes.reserve(span.len());
+                work(Work::Words(span.len()));
                 match self.copy_words(record, layout, Intent::Update, staged, span, at)? {
                     Some(()) => (at, span.len()),
                     None => {
