@@ -1,13 +1,12 @@
 //! `heddle history`: runs the check crate's random transactions under a protocol and records what
 //! they saw and did.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::progress::Progress;
 use clap::Args;
-use heddledb::protocol::{Kind, Visitor};
-use heddledb::{Error, Protocol};
-use heddledb_check::history::{History, Status};
-use heddledb_check::workload::{Plan, run};
+use heddledb::protocol::Kind;
+use heddledb_check::history::Status;
+use heddledb_check::workload::{self, Plan};
 use std::fs::File;
 use std::io::{BufWriter, stdout};
 use std::path::PathBuf;
@@ -82,9 +81,15 @@ pub fn history(arguments: &HistoryArguments) -> Result<(), Failure> {
         keys,
         programs: arguments.programs.into(),
     };
-    let mut history = kind.visit(Recording(&plan)).map_err(|error| Failure::run(error.to_string()))?;
-    // The kind's name tells the options too.
-    history.header.protocol = kind.name().into();
+    let progress = Progress::new(1);
+    let bar = progress.phase("recording");
+    let done = AtomicU64::new(0);
+    let recorded = workload::run(kind, &plan, &|more| {
+        let sum = done.fetch_add(more, Ordering::Relaxed) + more;
+        bar.share(sum as f64 / plan.transactions as f64);
+    });
+    drop((bar, progress));
+    let history = recorded.map_err(|error| Failure::run(chain(&error)))?;
     let written = match file {
         Some(file) => history.write(BufWriter::new(file)),
         None => history.write(stdout().lock()),
@@ -95,21 +100,4 @@ pub fn history(arguments: &HistoryArguments) -> Result<(), Failure> {
     let place = if standard { String::new() } else { format!("; wrote {path}") };
     eprintln!("{kind}: {committed} transactions committed, {aborted} attempts aborted{place}");
     Ok(())
-}
-
-/// A history that is about to be recorded.
-struct Recording<'a>(&'a Plan);
-
-impl Visitor for Recording<'_> {
-    type Output = Result<History, Error>;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
-        let progress = Progress::new(1);
-        let bar = progress.phase("recording");
-        let done = AtomicU64::new(0);
-        run::<P>(&options, self.0, &|more| {
-            let sum = done.fetch_add(more, Ordering::Relaxed) + more;
-            bar.share(sum as f64 / self.0.transactions as f64);
-        })
-    }
 }

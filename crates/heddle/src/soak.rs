@@ -17,12 +17,12 @@
 //!
 //! Each snapshot is checked: the window of `moving` is whole, and rows agree with their index entries.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::machine;
 use crate::report::bytes;
 use clap::Args;
-use heddledb::protocol::{Kind, Visitor};
-use heddledb::{Database, Error, Metrics, Protocol, ReadTransaction, Scan, Session, Table, Transaction};
+use heddledb::protocol::Kind;
+use heddledb::{Database, Error, Metrics, ReadTransaction, Scan, Session, Table, Transaction};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ pub fn soak(arguments: &SoakArguments) -> Result<bool, Failure> {
             return Err(Failure::usage(format!("{kind} allows one session, and this needs {SESSIONS}")));
         }
         println!("{kind}");
-        let readings = kind.visit(Soak(arguments)).map_err(|error| Failure::run(error.to_string()))?;
+        let readings = run(kind, arguments).map_err(|error| Failure::run(chain(&error)))?;
         let warmup = arguments.warmup.unwrap_or(arguments.seconds / 4.0);
         let counted: Vec<&Reading> = readings.iter().filter(|reading| reading.seconds >= warmup).collect();
         for figure in Figure::ALL {
@@ -264,70 +264,64 @@ const STRIDE: u64 = 8;
 const PACE: u64 = 20_000;
 
 /// What one thread does with its session.
-type Body<P> = fn(&Churn, Session<P>) -> Result<(), Error>;
+type Body = fn(&Churn, Session) -> Result<(), Error>;
 
-struct Soak<'a>(&'a SoakArguments);
-
-impl Visitor for Soak<'_> {
-    type Output = Result<Vec<Reading>, Error>;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
-        let Self(arguments) = self;
-        let builder = Database::builder().protocol::<P>().options(options).sessions(SESSIONS);
-        let builder = builder.snapshot_interval(Duration::from_millis(arguments.interval));
-        let builder = builder.table::<Moving>(0).table::<Ordered>(0).table::<Hashed>(0).table::<Handed>(0);
-        let folder = match arguments.in_memory {
-            true => None,
-            false => {
-                let parent = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
-                Some(machine::folder(&parent, "heddle-soak-")?)
-            }
-        };
-        let folder = folder.as_ref().map(tempfile::TempDir::path);
-        let db = match folder {
-            Some(path) => builder.path(path).checkpoint_after(None).open()?,
-            None => builder.open()?,
-        };
-        let churn = Churn {
-            rows: arguments.rows,
-            seed: arguments.seed,
-            hold: Duration::from_secs_f64(arguments.hold),
-            stop: AtomicBool::new(false),
-            changes: AtomicU64::new(0),
-            added: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
-            checked: AtomicU64::new(0),
-        };
-        let bodies: [Body<P>; SESSIONS] =
-            [Churn::moving, Churn::random, Churn::adding, Churn::taking, Churn::short, Churn::long];
-        churn.fill(&mut db.session()?)?;
-        thread::scope(|scope| {
-            let sessions = bodies.iter().map(|_| db.session()).collect::<Result<Vec<_>, _>>()?;
-            let threads: Vec<_> = bodies
-                .iter()
-                .zip(sessions)
-                .map(|(body, session)| {
-                    let churn = &churn;
-                    scope.spawn(move || {
-                        let outcome = body(churn, session);
-                        churn.stop.store(true, Ordering::Relaxed);
-                        outcome
-                    })
+/// Lets rows come and go under a protocol for as long as it is told, and reads the figures.
+fn run(kind: Kind, arguments: &SoakArguments) -> Result<Vec<Reading>, Error> {
+    let builder = Database::builder().protocol(kind).sessions(SESSIONS);
+    let builder = builder.snapshot_interval(Duration::from_millis(arguments.interval));
+    let builder = builder.table::<Moving>(0).table::<Ordered>(0).table::<Hashed>(0).table::<Handed>(0);
+    let folder = match arguments.in_memory {
+        true => None,
+        false => {
+            let parent = arguments.dir.clone().unwrap_or_else(std::env::temp_dir);
+            Some(machine::folder(&parent, "heddle-soak-")?)
+        }
+    };
+    let folder = folder.as_ref().map(tempfile::TempDir::path);
+    let db = match folder {
+        Some(path) => builder.path(path).checkpoint_after(None).open()?,
+        None => builder.open()?,
+    };
+    let churn = Churn {
+        rows: arguments.rows,
+        seed: arguments.seed,
+        hold: Duration::from_secs_f64(arguments.hold),
+        stop: AtomicBool::new(false),
+        changes: AtomicU64::new(0),
+        added: AtomicU64::new(0),
+        taken: AtomicU64::new(0),
+        checked: AtomicU64::new(0),
+    };
+    let bodies: [Body; SESSIONS] =
+        [Churn::moving, Churn::random, Churn::adding, Churn::taking, Churn::short, Churn::long];
+    churn.fill(&mut db.session()?)?;
+    thread::scope(|scope| {
+        let sessions = bodies.iter().map(|_| db.session()).collect::<Result<Vec<_>, _>>()?;
+        let threads: Vec<_> = bodies
+            .iter()
+            .zip(sessions)
+            .map(|(body, session)| {
+                let churn = &churn;
+                scope.spawn(move || {
+                    let outcome = body(churn, session);
+                    churn.stop.store(true, Ordering::Relaxed);
+                    outcome
                 })
-                .collect();
-            let checkpoints = folder.map(|_| scope.spawn(|| churn.checkpoints(&db)));
-            let readings = churn.watch(&db, arguments.seconds, folder);
-            churn.stop.store(true, Ordering::Relaxed);
-            for thread in threads {
-                thread.join().unwrap_or_else(|_| Err(Error::user("a thread panicked")))?;
-            }
-            let written = checkpoints.map_or(Ok(Ok(0)), |thread| thread.join());
-            let written = written.unwrap_or_else(|_| Err(Error::user("a thread panicked")))?;
-            let whole = churn.checked.load(Ordering::Relaxed);
-            println!("  {whole} snapshots were whole, {written} checkpoints written");
-            Ok(readings)
-        })
-    }
+            })
+            .collect();
+        let checkpoints = folder.map(|_| scope.spawn(|| churn.checkpoints(&db)));
+        let readings = churn.watch(&db, arguments.seconds, folder);
+        churn.stop.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread.join().unwrap_or_else(|_| Err(Error::user("a thread panicked")))?;
+        }
+        let written = checkpoints.map_or(Ok(Ok(0)), |thread| thread.join());
+        let written = written.unwrap_or_else(|_| Err(Error::user("a thread panicked")))?;
+        let whole = churn.checked.load(Ordering::Relaxed);
+        println!("  {whole} snapshots were whole, {written} checkpoints written");
+        Ok(readings)
+    })
 }
 
 /// What the threads share. Relaxed throughout: figures, and a flag that is seen soon enough.
@@ -349,7 +343,7 @@ impl Churn {
     }
 
     /// Reads the figures once a second, and prints them.
-    fn watch<P: Protocol>(&self, db: &Database<P>, seconds: f64, folder: Option<&Path>) -> Vec<Reading> {
+    fn watch(&self, db: &Database, seconds: f64, folder: Option<&Path>) -> Vec<Reading> {
         let (begin, mut readings, mut before) = (Instant::now(), Vec::<Reading>::new(), (0.0, 0));
         let names = Figure::ALL.map(|figure| format!("{:>13}", figure.name())).join("");
         println!("  {:>7}{:>12}{names}{:>14}", "seconds", "changes/s", "oldest");
@@ -373,7 +367,7 @@ impl Churn {
     }
 
     /// Writes checkpoints, a few in a second, and returns how many.
-    fn checkpoints<P: Protocol>(&self, db: &Database<P>) -> Result<u64, Error> {
+    fn checkpoints(&self, db: &Database) -> Result<u64, Error> {
         let mut written = 0;
         while !self.stopped() {
             db.checkpoint()?;
@@ -383,7 +377,7 @@ impl Churn {
         Ok(written)
     }
 
-    fn fill<P: Protocol>(&self, session: &mut Session<P>) -> Result<(), Error> {
+    fn fill(&self, session: &mut Session) -> Result<(), Error> {
         for first in (0..self.rows).step_by(STRIDE as usize) {
             session.run(|tx| (first..first + STRIDE).try_for_each(|id| tx.insert(moving(id))))?;
         }
@@ -418,7 +412,7 @@ impl Churn {
     }
 
     /// A window over rising keys.
-    fn moving<P: Protocol>(&self, mut session: Session<P>) -> Result<(), Error> {
+    fn moving(&self, mut session: Session) -> Result<(), Error> {
         self.churn(|round| {
             let tail = round * STRIDE;
             // A window more or less long, so that leaves fill differently.
@@ -438,7 +432,7 @@ impl Churn {
     }
 
     /// Rows at random keys, in two tables with a secondary index each.
-    fn random<P: Protocol>(&self, mut session: Session<P>) -> Result<(), Error> {
+    fn random(&self, mut session: Session) -> Result<(), Error> {
         let mut word = self.seed;
         self.churn(|round| {
             word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -470,7 +464,7 @@ impl Churn {
     }
 
     /// Adds what `taking` takes.
-    fn adding<P: Protocol>(&self, mut session: Session<P>) -> Result<(), Error> {
+    fn adding(&self, mut session: Session) -> Result<(), Error> {
         self.churn(|_| {
             let next = self.added.load(Ordering::Relaxed);
             if next >= self.taken.load(Ordering::Relaxed) + self.rows {
@@ -483,7 +477,7 @@ impl Churn {
     }
 
     /// Takes what `adding` adds.
-    fn taking<P: Protocol>(&self, mut session: Session<P>) -> Result<(), Error> {
+    fn taking(&self, mut session: Session) -> Result<(), Error> {
         self.churn(|_| {
             let next = self.taken.load(Ordering::Relaxed);
             if next + STRIDE > self.added.load(Ordering::Relaxed) {
@@ -501,7 +495,7 @@ impl Churn {
     }
 
     /// Snapshots of a recent moment, read in part.
-    fn short<P: Protocol>(&self, mut session: Session<P>) -> Result<(), Error> {
+    fn short(&self, mut session: Session) -> Result<(), Error> {
         let mut word = self.seed;
         while !self.stopped() {
             word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -517,7 +511,7 @@ impl Churn {
     }
 
     /// Snapshots that stay open, with a pause after each, read through at the end.
-    fn long<P: Protocol>(&self, mut session: Session<P>) -> Result<(), Error> {
+    fn long(&self, mut session: Session) -> Result<(), Error> {
         while !self.stopped() {
             let mut snapshot = session.snapshot()?;
             let begin = Instant::now();

@@ -18,8 +18,13 @@ struct Account {
     balance: i64,
 }
 
-fn builder(path: &Path) -> Builder<Silo> {
-    Database::builder().protocol::<Silo>().table::<Account>(0).manual_epochs().recovery_threads(1).path(path)
+fn builder(path: &Path) -> Builder {
+    Database::builder()
+        .protocol(Silo::default())
+        .table::<Account>(0)
+        .manual_epochs()
+        .recovery_threads(1)
+        .path(path)
 }
 
 fn account(id: u64) -> Account {
@@ -238,7 +243,7 @@ fn verify_and_recovery_agree() {
         let (code, said) = verify(&copy);
         let shown = heddle("inspect", &copy, &["--transactions"]);
         assert!(shown.status.code() != Some(101), "{}", text(&shown.stderr));
-        let opened = Database::builder().protocol::<TicToc>().table::<Account>(0).manual_epochs();
+        let opened = Database::builder().protocol(TicToc::default()).table::<Account>(0).manual_epochs();
         match opened.path(&copy).open() {
             Ok(_) => assert_eq!(code, Some(0), "{name} at {at}: it opens, and verify says {said}"),
             Err(Error::Open(error)) => {

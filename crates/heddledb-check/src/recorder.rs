@@ -9,7 +9,7 @@
 //! there tell nothing of the version before; the commit stamps place them.
 
 use crate::history::{ABSENT, Op, Version};
-use heddledb::{Builder, Protocol, ReadTransaction, Result, Scan, Table, Transaction};
+use heddledb::{Builder, ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
 
 /// A row of the ordered table (table 0).
@@ -77,7 +77,7 @@ macro_rules! with_table {
 pub(crate) use with_table;
 
 /// Names all tables to a database that is about to be opened.
-pub fn tables<P: Protocol>(builder: Builder<P>) -> Builder<P> {
+pub fn tables(builder: Builder) -> Builder {
     (0..TABLES).fold(builder, |builder, table| with_table!(table, Row => builder.table::<Row>(0)))
 }
 

@@ -13,10 +13,9 @@
 use crate::history::{ABSENT, Attempt, Header, History, Op, Status};
 use crate::programs::{Placed, Program, execute};
 use crate::recorder::{HASHED, ORDERED, Recorder};
+use heddledb::protocol::Kind;
 use heddledb::sync::Random;
-use heddledb::{
-    Database, Error, Misuse, Protocol, ReadTransaction, Registered, Result, Session, Transaction, Txn,
-};
+use heddledb::{Database, Error, Misuse, ReadTransaction, Registered, Result, Session, Transaction, Txn};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -59,7 +58,7 @@ struct Run<'a> {
 
 /// What a transaction is.
 #[derive(Clone, Copy)]
-enum Kind {
+enum Form {
     Snapshot,
     Closure,
     Call(Registered),
@@ -69,12 +68,8 @@ enum Kind {
 ///
 /// # Errors
 /// What opening the database or a session says; a session that cannot be had.
-pub fn run<P: Protocol>(
-    options: &P::Options,
-    plan: &Plan,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<History> {
-    let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(plan.threads);
+pub fn run(kind: Kind, plan: &Plan, progress: &(dyn Fn(u64) + Sync)) -> Result<History> {
+    let builder = Database::builder().protocol(kind).sessions(plan.threads);
     let db = builder.open()?;
     let (clock, commits, start) = (AtomicU64::new(1), AtomicU64::new(0), Barrier::new(plan.threads));
     let mut random = Random::new(plan.seed);
@@ -96,19 +91,19 @@ pub fn run<P: Protocol>(
     for outcome in outcomes {
         attempts.extend(outcome?);
     }
-    Ok(History { header: Header::new(P::NAME, P::strict(options), plan.seed), attempts })
+    Ok(History { header: Header::new(kind.name(), kind.strict(), plan.seed), attempts })
 }
 
-struct Worker<'a, P: Protocol> {
-    session: Session<P>,
+struct Worker<'a> {
+    session: Session,
     number: usize,
     run: &'a Run<'a>,
     random: Random,
     version: u64,
 }
 
-impl<'a, P: Protocol> Worker<'a, P> {
-    fn new(session: Session<P>, number: usize, run: &'a Run<'a>) -> Self {
+impl<'a> Worker<'a> {
+    fn new(session: Session, number: usize, run: &'a Run<'a>) -> Self {
         let random = Random::new(run.plan.seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
         Self { session, number, run, random, version: (number as u64 + 1) << 40 }
     }
@@ -127,13 +122,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
         while committed < share {
             // Relaxed: a window that is a little old is as good.
             let window = self.run.commits.load(Ordering::Relaxed) / (COMMITS_PER_KEY * plan.keys.max(1));
-            let (kind, steps) = self.draw(window * plan.keys, plan.keys);
+            let (form, steps) = self.draw(window * plan.keys, plan.keys);
             // A transaction is tried some times, then given up for another.
             for retry in 0..20u64 {
-                let (attempt, again) = match kind {
-                    Kind::Snapshot => (self.look(&steps)?, false),
-                    Kind::Closure => self.attempt(None, &steps)?,
-                    Kind::Call(which) => self.attempt(Some(which), &steps)?,
+                let (attempt, again) = match form {
+                    Form::Snapshot => (self.look(&steps)?, false),
+                    Form::Closure => self.attempt(None, &steps)?,
+                    Form::Call(which) => self.attempt(Some(which), &steps)?,
                 };
                 let done = attempt.status == Status::Committed;
                 attempts.push(attempt);
@@ -154,20 +149,20 @@ impl<'a, P: Protocol> Worker<'a, P> {
     }
 
     /// A transaction over `keys` keys from `base` on.
-    fn draw(&mut self, base: u64, keys: u64) -> (Kind, Vec<Placed>) {
+    fn draw(&mut self, base: u64, keys: u64) -> (Form, Vec<Placed>) {
         let random = &mut self.random;
-        let (mut kind, steps) = if self.run.programs.is_empty() {
-            (Kind::Closure, draw(random, base, keys).into_iter().map(|step| (0, step)).collect())
+        let (mut form, steps) = if self.run.programs.is_empty() {
+            (Form::Closure, draw(random, base, keys).into_iter().map(|step| (0, step)).collect())
         } else {
             let (program, which) = &self.run.programs[random.below(self.run.programs.len() as u64) as usize];
             let input = program.input(random, base, keys);
             // Some closures do what procedures do.
-            (if random.below(6) == 0 { Kind::Closure } else { Kind::Call(*which) }, input)
+            (if random.below(6) == 0 { Form::Closure } else { Form::Call(*which) }, input)
         };
         if random.below(SNAPSHOT_ODDS) == 0 {
-            kind = Kind::Snapshot;
+            form = Form::Snapshot;
         }
-        (kind, steps)
+        (form, steps)
     }
 
     /// Looks at what the steps name on a snapshot.
@@ -188,7 +183,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let first = self.version;
         let mut version = first;
         let begin = self.now();
-        let mut body = |tx: &mut Txn<P>| {
+        let mut body = |tx: &mut Txn| {
             // A body that is executed again does and writes the same.
             ops.clear();
             version = first;

@@ -1,23 +1,16 @@
 //! The conformance suite under every protocol.
 
-use heddledb::Protocol;
-use heddledb::protocol::{Kind, Visitor};
+use heddledb::protocol::Kind;
 use heddledb_check::conformance::suite;
 
-struct RunSuite;
-
-impl Visitor for RunSuite {
-    type Output = ();
-
-    fn visit<P: Protocol>(self, options: P::Options) {
-        let only = std::env::var("HEDDLE_TEST").ok();
-        for test in suite::<P>() {
-            if only.as_deref().is_none_or(|name| test.name.contains(name)) {
-                let start = std::time::Instant::now();
-                println!("{} {:?}: {}", P::NAME, options, test.name);
-                (test.run)(&options);
-                println!("  passed in {:?}", start.elapsed());
-            }
+fn run_suite(kind: Kind) {
+    let only = std::env::var("HEDDLE_TEST").ok();
+    for test in suite() {
+        if only.as_deref().is_none_or(|name| test.name.contains(name)) {
+            let start = std::time::Instant::now();
+            println!("{kind}: {}", test.name);
+            (test.run)(kind);
+            println!("  passed in {:?}", start.elapsed());
         }
     }
 }
@@ -27,7 +20,7 @@ macro_rules! conformance {
         $(
             #[test]
             fn $name() {
-                Kind::$kind.visit(RunSuite);
+                run_suite(Kind::$kind);
             }
         )*
 

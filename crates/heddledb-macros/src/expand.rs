@@ -146,8 +146,8 @@ struct Relation<'a> {
 /// `impl Relation`.
 fn relation(of: &Relation<'_>) -> TokenStream {
     let Relation { span, implementor, key, name, groups, words, structure, schema } = of;
-    let key_words = words_of(key);
-    let key_words = quote_spanned!(*span=> [u64; #key_words]);
+    let width = words_of(key);
+    let key_words = quote_spanned!(*span=> [u64; #width]);
     let structure = format_ident!("{structure}");
     quote! {
         #[automatically_derived]
@@ -159,9 +159,14 @@ fn relation(of: &Relation<'_>) -> TokenStream {
             const STRUCTURE: ::heddledb::table::Structure = ::heddledb::table::Structure::#structure;
             const SCHEMA: &'static str = #schema;
             #[inline(always)]
-            fn slot() -> &'static ::heddledb::table::Slot {
-                static SLOT: ::heddledb::table::Slot = ::heddledb::table::Slot::new();
-                &SLOT
+            fn definition() -> &'static ::heddledb::table::Definition {
+                static DEFINITION: ::heddledb::table::Definition = ::heddledb::table::Definition::new(
+                    <#implementor as ::heddledb::table::Relation>::LAYOUT,
+                    <#implementor as ::heddledb::table::Relation>::STRUCTURE,
+                    <#implementor as ::heddledb::table::Relation>::SCHEMA,
+                    #width,
+                );
+                &DEFINITION
             }
         }
     }

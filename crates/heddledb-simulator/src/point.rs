@@ -5,10 +5,10 @@
 //! A transaction counts when it ends in the window. What it cost is taken from a worker's first transaction
 //! that begins in the window to the end of its last, so that it covers whole transactions.
 
-use heddledb::protocol::{Isolation, Kind, Visitor};
+use heddledb::protocol::{Isolation, Kind};
 use heddledb::simulation::{Counts, Failure, Settings, clock, costs, counts, free, simulate, steps};
 use heddledb::sync::thread;
-use heddledb::{Conflict, Database, Error, LogicalTime, Protocol};
+use heddledb::{Conflict, Database, Error, LogicalTime};
 use heddledb_workloads::micro::Micro;
 use heddledb_workloads::tpcc::Tpcc;
 use heddledb_workloads::tpce::Tpce;
@@ -83,8 +83,8 @@ pub enum Broken {
     Simulation(#[from] Failure),
 }
 
-/// A workload that is chosen at run time. It is compiled for every protocol here, once, rather than in each
-/// program that simulates.
+/// A workload that is chosen at run time. It is compiled here, once, rather than in each program that
+/// simulates.
 #[derive(Clone)]
 pub enum Subject {
     /// TPC-C.
@@ -161,38 +161,27 @@ impl Subject {
         match self {
             Self::Tpcc(like) => {
                 let workload = Arc::new(Tpcc::new(*like.parameters())?);
-                kind.visit(Run { workload, load, settings })
+                run(kind, workload, load, settings)
             }
             Self::Ycsb(like) => {
                 let workload = Arc::new(Ycsb::new(*like.parameters())?);
-                kind.visit(Run { workload, load, settings })
+                run(kind, workload, load, settings)
             }
             Self::Tpce(like) => {
                 let workload = Arc::new(Tpce::new(*like.parameters())?);
-                kind.visit(Run { workload, load, settings })
+                run(kind, workload, load, settings)
             }
             Self::Micro(like) => {
                 let workload = Arc::new(Micro::new(*like.parameters())?);
-                kind.visit(Run { workload, load, settings })
+                run(kind, workload, load, settings)
             }
         }
     }
 }
 
-/// A point that is about to be run: a visitor of the protocol.
-struct Run<W> {
-    workload: Arc<W>,
-    load: Load,
-    settings: Settings,
-}
-
-impl<W: Workload> Visitor for Run<W> {
-    type Output = Result<Point, Broken>;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
-        let Self { workload, load, settings } = self;
-        Ok(simulate(settings, move || body::<W, P>(&workload, &load, options))??)
-    }
+/// Simulates a point.
+fn run<W: Workload>(kind: Kind, workload: Arc<W>, load: Load, settings: Settings) -> Result<Point, Broken> {
+    Ok(simulate(settings, move || body(kind, &workload, &load))??)
 }
 
 /// What one worker counted.
@@ -209,12 +198,8 @@ struct Tally<L> {
     time: LogicalTime,
 }
 
-fn body<W: Workload, P: Protocol>(
-    workload: &Arc<W>,
-    load: &Load,
-    options: P::Options,
-) -> Result<Point, Error> {
-    let builder = Database::builder().protocol::<P>().options(options).sessions(load.cores);
+fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point, Error> {
+    let builder = Database::builder().protocol(kind).sessions(load.cores);
     let builder = workload.tables(builder).epoch_interval(load.epoch_interval).isolation(load.isolation);
     let db = builder.open()?;
     workload.load(&db, load.seed, &|_| {})?;
@@ -222,7 +207,7 @@ fn body<W: Workload, P: Protocol>(
     let workers: Vec<_> = (0..load.cores)
         .map(|number| {
             let (workload, load, db) = (Arc::clone(workload), load.clone(), db.clone());
-            thread::spawn_worker(number, move || worker::<W, P>(&*workload, &load, &db, number, start))
+            thread::spawn_worker(number, move || worker(&*workload, &load, &db, number, start))
         })
         .collect();
     let mut tallies = Vec::with_capacity(workers.len());
@@ -262,10 +247,10 @@ fn body<W: Workload, P: Protocol>(
     Ok(point)
 }
 
-fn worker<W: Workload, P: Protocol>(
+fn worker<W: Workload>(
     workload: &W,
     load: &Load,
-    db: &Database<P>,
+    db: &Database,
     number: usize,
     start: u64,
 ) -> Result<Tally<W::Ledger>, Error> {

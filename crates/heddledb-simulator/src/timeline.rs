@@ -98,7 +98,7 @@ fn body(scheme: Scheme, workload: &Arc<Tpcc>, load: &Load) -> Result<Timeline, E
         Scheme::AtStart => PlanChange::default(),
         Scheme::Online(change) => change,
     };
-    let builder = Database::builder().protocol::<Ic3>().sessions(load.cores + 1).plan_change(change);
+    let builder = Database::builder().protocol(Ic3::default()).sessions(load.cores + 1).plan_change(change);
     let db = workload.tables(builder).epoch_interval(load.epoch_interval).open()?;
     if scheme != Scheme::AtStart {
         db.unregister::<Payment>()?;
@@ -151,12 +151,12 @@ fn body(scheme: Scheme, workload: &Arc<Tpcc>, load: &Load) -> Result<Timeline, E
 /// Adds one type after the other; when each addition began and what it took.
 fn change_types(
     scheme: Scheme,
-    db: &Database<Ic3>,
+    db: &Database,
     phase: &Cell<usize>,
     load: &Load,
     start: u64,
 ) -> Result<Vec<[u64; 2]>, Error> {
-    fn add<Q: Procedure>(scheme: Scheme, db: &Database<Ic3>) -> Result<(), Error> {
+    fn add<Q: Procedure>(scheme: Scheme, db: &Database) -> Result<(), Error> {
         if scheme == Scheme::AtStart { Ok(()) } else { db.register::<Q>() }
     }
     let since = || costs().nanoseconds(clock() - start);
@@ -178,7 +178,7 @@ fn change_types(
 fn worker(
     workload: &Tpcc,
     load: &Load,
-    db: &Database<Ic3>,
+    db: &Database,
     phase: &Cell<usize>,
     number: usize,
     start: u64,

@@ -59,7 +59,7 @@ struct GaveUp;
 fn late_aborts(workers: usize, one_in: u64) -> (Stats, u64) {
     const ROWS: u64 = 1000;
     let body = move || -> Result<(Stats, u64)> {
-        let builder = Database::builder().protocol::<Ic3>().sessions(workers + 2);
+        let builder = Database::builder().protocol(Ic3::default()).sessions(workers + 2);
         let db = builder.epoch_interval(Duration::from_micros(50)).open()?;
         let mut declaration = Declaration::new("count");
         declaration.upsert::<Hot>();

@@ -42,7 +42,7 @@ fn declare(name: &str, left_first: bool) -> Declaration {
 }
 
 /// Raises both; one who is `slow` leaves time for others to overtake him between the two.
-fn raise(tx: &mut Txn<Ic3>, key: u64, slow: bool) -> Result<(i64, i64)> {
+fn raise(tx: &mut Txn, key: u64, slow: bool) -> Result<(i64, i64)> {
     tx.at(0);
     let left = tx.update_columns(key, Left::value, |value| {
         *value += 1;
@@ -66,7 +66,7 @@ fn raise(tx: &mut Txn<Ic3>, key: u64, slow: bool) -> Result<(i64, i64)> {
 fn run(seed: u64, how: PlanChange) -> (Stats, u64) {
     let settings = Settings { schedule: Schedule::Random { seed, odds: 40 }, ..Settings::default() };
     let body = move || -> Result<(Stats, u64)> {
-        let builder = Database::builder().protocol::<Ic3>().sessions(WORKERS + 2).plan_change(how);
+        let builder = Database::builder().protocol(Ic3::default()).sessions(WORKERS + 2).plan_change(how);
         let db = builder.epoch_interval(Duration::from_micros(20)).open()?;
         let forth = db.register_declared(declare("forth", true))?;
         db.session()?.run(|tx| {

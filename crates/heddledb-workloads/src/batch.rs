@@ -1,6 +1,6 @@
 //! Loading tables.
 
-use heddledb::{Protocol, Result, Session, Table, Transaction};
+use heddledb::{Result, Session, Table, Transaction};
 
 /// Rows of one table on their way into the database, some hundred in a transaction.
 pub(crate) struct Batch<T>(Vec<T>);
@@ -12,12 +12,12 @@ impl<T: Table> Batch<T> {
         Self(Vec::with_capacity(Self::ROWS))
     }
 
-    pub fn push<P: Protocol>(&mut self, session: &mut Session<P>, row: T) -> Result<()> {
+    pub fn push(&mut self, session: &mut Session, row: T) -> Result<()> {
         self.0.push(row);
         if self.0.len() == Self::ROWS { self.flush(session) } else { Ok(()) }
     }
 
-    pub fn flush<P: Protocol>(&mut self, session: &mut Session<P>) -> Result<()> {
+    pub fn flush(&mut self, session: &mut Session) -> Result<()> {
         session.run(|tx| self.0.iter().try_for_each(|row| tx.insert(*row)))?;
         self.0.clear();
         Ok(())

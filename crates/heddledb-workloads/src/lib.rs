@@ -19,7 +19,7 @@ mod missing;
 mod random;
 mod verdict;
 
-use heddledb::{Builder, Database, Error, Protocol, ReadTransaction, Result, Session, Transaction};
+use heddledb::{Builder, Database, Error, ReadTransaction, Result, Session, Transaction};
 use std::fmt;
 use std::str::FromStr;
 
@@ -52,9 +52,9 @@ pub trait Workload: Send + Sync + 'static {
     /// The transaction types.
     fn kinds(&self) -> &'static [&'static str];
     /// Declares the tables with their expected sizes.
-    fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P>;
+    fn tables(&self, builder: Builder) -> Builder;
     /// Fills the tables. `progress` is called with the share done, 0 to 1.
-    fn load<P: Protocol>(&self, db: &Database<P>, seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()>;
+    fn load(&self, db: &Database, seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()>;
     /// The generator of worker `worker` of `workers`.
     fn generator(&self, worker: usize, workers: usize, seed: u64) -> Self::Generator;
     /// Draws an input.
@@ -71,7 +71,7 @@ pub trait Workload: Send + Sync + 'static {
     /// # Errors
     /// As for [`Session::call`].
     #[inline]
-    fn call<P: Protocol>(&self, session: &mut Session<P>, input: &Self::Input) -> Result<Self::Output> {
+    fn call(&self, session: &mut Session, input: &Self::Input) -> Result<Self::Output> {
         session.run(|tx| self.execute(tx, input))
     }
     /// Whether an input only reads, so that [`Workload::look`] can run it on a snapshot.
@@ -92,7 +92,7 @@ pub trait Workload: Send + Sync + 'static {
     /// Adds a committed transaction's effects to the ledger.
     fn record(&self, ledger: &mut Self::Ledger, input: &Self::Input, output: Self::Output);
     /// Checks the quiet database against the ledgers of all workers since loading.
-    fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Self::Ledger]) -> Result<Vec<Check>>;
+    fn check(&self, db: &Database, ledgers: &[Self::Ledger]) -> Result<Vec<Check>>;
 }
 
 /// How transactions that only read are run.
@@ -125,10 +125,10 @@ impl ReadOnly {
     /// # Errors
     /// As for [`Session::run`] and [`Session::read`].
     #[inline]
-    pub fn run<W: Workload, P: Protocol>(
+    pub fn run<W: Workload>(
         self,
         workload: &W,
-        session: &mut Session<P>,
+        session: &mut Session,
         input: &W::Input,
     ) -> Result<W::Output> {
         if self.looks(workload, input) {

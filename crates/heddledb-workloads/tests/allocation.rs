@@ -3,7 +3,7 @@
 //! The engine does allocate now and then (blocks of the arena, nodes of an index, buffers that grow
 //! at first), so the count is taken after a warm-up and may not reach one in twenty transactions.
 
-use heddledb::protocol::Silo;
+use heddledb::protocol::Kind;
 use heddledb::{Database, Transaction};
 use heddledb_workloads::Workload;
 use heddledb_workloads::tpcc::{Mix, Scale, Tpcc};
@@ -37,7 +37,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Allocations within the bodies of `rounds` transactions.
 fn allocations<W: Workload>(workload: &W, rounds: usize) -> u64 {
-    let db = workload.tables(Database::builder().protocol::<Silo>().sessions(1)).open().unwrap();
+    let db = workload.tables(Database::builder().protocol(Kind::Silo).sessions(1)).open().unwrap();
     workload.load(&db, 1, &|_| ()).unwrap();
     let mut session = db.session().unwrap();
     let mut generator = workload.generator(0, 1, 2);

@@ -3,43 +3,32 @@
 
 mod run;
 
-use heddledb::protocol::{Silo, Visitor};
-use heddledb::{Protocol, Transaction};
+use heddledb::Transaction;
+use heddledb::protocol::Kind;
 use heddledb_workloads::Workload;
 use heddledb_workloads::micro::table::{Table0, Table1, Table2};
 use heddledb_workloads::micro::{Micro, Parameters, Reads};
 use run::{Corruption, assert_every_check_can_report, assert_ok, kinds, loaded, run};
 
-struct RunAndCheck {
-    parameters: Parameters,
-    threads: usize,
-    count: usize,
-}
-
-impl Visitor for RunAndCheck {
-    type Output = ();
-
-    fn visit<P: Protocol>(self, options: P::Options) {
-        let Self { parameters, threads, count } = self;
-        let place = format!("{} on {threads} threads, {parameters:?}", P::NAME);
-        let micro = Micro::new(parameters).unwrap();
-        let db = loaded::<P>(&micro, options, threads);
-        assert_ok(&format!("{place}, loaded"), &micro.check(&db, &[]).unwrap());
-        let (mut ledgers, mut aborts) = run(&micro, &db, threads, count, 7);
-        let (more, more_aborts) = run(&micro, &db, threads, count / 4, 8);
-        ledgers.extend(more);
-        aborts += more_aborts;
-        assert_ok(&place, &micro.check(&db, &ledgers).unwrap());
-        assert_eq!(aborts > 0, parameters.user_abort_pct > 0, "{place}: {aborts} gave up");
-        let commits = |kind: usize| ledgers.iter().map(|ledger| ledger.commits[kind]).sum::<u64>();
-        assert_eq!(commits(0) + commits(1) + aborts as u64, (threads * (count + count / 4)) as u64);
-        assert_eq!(commits(1) > 0, parameters.reversed, "{place}: {} backwards", commits(1));
-        // The checks need the ledgers: without one of them something must not add up.
-        if parameters.read_pct < 100 {
-            ledgers.pop();
-            let checks = micro.check(&db, &ledgers).unwrap();
-            assert!(checks.iter().any(|check| !check.ok), "{place}: a ledger is missing");
-        }
+fn run_and_check(kind: Kind, parameters: Parameters, threads: usize, count: usize) {
+    let place = format!("{kind} on {threads} threads, {parameters:?}");
+    let micro = Micro::new(parameters).unwrap();
+    let db = loaded(&micro, kind, threads);
+    assert_ok(&format!("{place}, loaded"), &micro.check(&db, &[]).unwrap());
+    let (mut ledgers, mut aborts) = run(&micro, &db, threads, count, 7);
+    let (more, more_aborts) = run(&micro, &db, threads, count / 4, 8);
+    ledgers.extend(more);
+    aborts += more_aborts;
+    assert_ok(&place, &micro.check(&db, &ledgers).unwrap());
+    assert_eq!(aborts > 0, parameters.user_abort_pct > 0, "{place}: {aborts} gave up");
+    let commits = |kind: usize| ledgers.iter().map(|ledger| ledger.commits[kind]).sum::<u64>();
+    assert_eq!(commits(0) + commits(1) + aborts as u64, (threads * (count + count / 4)) as u64);
+    assert_eq!(commits(1) > 0, parameters.reversed, "{place}: {} backwards", commits(1));
+    // The checks need the ledgers: without one of them something must not add up.
+    if parameters.read_pct < 100 {
+        ledgers.pop();
+        let checks = micro.check(&db, &ledgers).unwrap();
+        assert!(checks.iter().any(|check| !check.ok), "{place}: a ledger is missing");
     }
 }
 
@@ -51,7 +40,7 @@ fn small() -> Parameters {
 fn every_protocol_counts_every_update() {
     for threads in [1, 2] {
         for kind in kinds(threads) {
-            kind.visit(RunAndCheck { parameters: small(), threads, count: 2000 });
+            run_and_check(kind, small(), threads, 2000);
         }
     }
 }
@@ -71,7 +60,7 @@ fn every_variant_passes() {
         Parameters { pieces: 64, user_abort_pct: 5, ..base },
     ] {
         for kind in kinds(2) {
-            kind.visit(RunAndCheck { parameters, threads: 2, count: 300 });
+            run_and_check(kind, parameters, 2, 300);
         }
     }
 }
@@ -113,7 +102,7 @@ fn every_check_can_report() {
 #[test]
 fn giving_up_leaves_nothing() {
     let micro = Micro::new(Parameters { user_abort_pct: 100, ..small() }).unwrap();
-    let db = loaded::<Silo>(&micro, Default::default(), 1);
+    let db = loaded(&micro, Kind::Silo, 1);
     let (ledgers, aborts) = run(&micro, &db, 1, 200, 9);
     assert_eq!((aborts, ledgers[0].commits), (200, [0; 2]));
     assert_ok("after giving up only", &micro.check(&db, &ledgers).unwrap());

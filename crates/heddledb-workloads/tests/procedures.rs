@@ -3,7 +3,7 @@
 mod run;
 
 use heddledb::procedure::{Checked, Declaration, Procedure, workload};
-use heddledb::protocol::Silo;
+use heddledb::protocol::Kind;
 use heddledb::{Error, Result, Txn};
 use heddledb_analysis::{Analysis, Granularity, Options, analyse, text};
 use heddledb_workloads::micro::table::{Backwards, Forwards};
@@ -131,7 +131,7 @@ fn bodies_keep_to_their_declarations() {
             ..Parameters::default()
         };
         let tpcc = Tpcc::new(parameters).unwrap();
-        let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+        let db = loaded(&tpcc, Kind::Silo, 1);
         let mut session = db.session().unwrap();
         let mut generator = tpcc.generator(0, 1, 1);
         let mut input = Input::default();
@@ -223,7 +223,7 @@ fn of_the_microbenchmark_only_both_orders_together_are_merged() {
 fn bodies_of_tpce_keep_to_their_declarations() {
     let parameters = tpce::Parameters { customers: 20, rollback_pct: 5, ..tpce::Parameters::default() };
     let tpce = Tpce::new(parameters).unwrap();
-    let db = loaded::<Silo>(&tpce, Default::default(), 1);
+    let db = loaded(&tpce, Kind::Silo, 1);
     let mut session = db.session().unwrap();
     let mut generator = tpce.generator(0, 1, 1);
     let mut input = TpceInput::default();
@@ -260,7 +260,7 @@ fn bodies_of_the_microbenchmark_keep_to_their_declarations() {
         ..micro::Parameters::default()
     };
     let micro = Micro::new(parameters).unwrap();
-    let db = loaded::<Silo>(&micro, Default::default(), 1);
+    let db = loaded(&micro, Kind::Silo, 1);
     let mut session = db.session().unwrap();
     let mut generator = micro.generator(0, 1, 1);
     let mut input = micro::Input::default();
@@ -280,6 +280,6 @@ fn bodies_of_the_microbenchmark_keep_to_their_declarations() {
     assert!(done.iter().all(|done| *done > 0), "{done:?}");
 }
 
-fn checked<Q: Procedure>(tx: &mut Txn<Silo>, arguments: Q::Arguments<'_>) -> Result<Q::Output> {
+fn checked<Q: Procedure>(tx: &mut Txn, arguments: Q::Arguments<'_>) -> Result<Q::Output> {
     Q::run(&mut Checked::of::<Q>(tx), &arguments)
 }

@@ -2,8 +2,8 @@
 
 mod run;
 
-use heddledb::protocol::{Silo, Visitor};
-use heddledb::{Database, Protocol, ReadTransaction, Result, Scan, Session, Text, Transaction};
+use heddledb::protocol::Kind;
+use heddledb::{Database, ReadTransaction, Result, Scan, Session, Text, Transaction};
 use heddledb_workloads::tpcc::probe::probe;
 use heddledb_workloads::tpcc::schema::{
     Customer, District, History, NewOrder, Order, OrderLine, Stock, Warehouse,
@@ -26,54 +26,39 @@ fn tiny() -> Parameters {
     }
 }
 
-struct RunAndCheck {
-    parameters: Parameters,
-    threads: usize,
-    count: usize,
-    read_only: ReadOnly,
-}
+fn run_and_check(kind: Kind, read_only: ReadOnly, parameters: Parameters, threads: usize, count: usize) {
+    let place = format!("{kind} on {threads} threads, {read_only}, {parameters:?}");
+    let tpcc = Tpcc::new(parameters).unwrap();
+    let db = loaded(&tpcc, kind, threads);
+    assert_ok(&format!("{place}, loaded"), &tpcc.check(&db, &[]).unwrap());
 
-impl Visitor for RunAndCheck {
-    type Output = ();
+    let (mut ledgers, mut aborts) = run_reading(read_only, &tpcc, &db, threads, count, 7);
+    assert_ok(&place, &tpcc.check(&db, &ledgers).unwrap());
+    // A second phase over the same database, as after a warm-up.
+    let (more, more_aborts) = run_reading(read_only, &tpcc, &db, threads, count / 4, 8);
+    ledgers.extend(more);
+    aborts += more_aborts;
+    assert_ok(&format!("{place}, second phase"), &tpcc.check(&db, &ledgers).unwrap());
 
-    fn visit<P: Protocol>(self, options: P::Options) {
-        let Self { parameters, threads, count, read_only } = self;
-        let place = format!("{} on {threads} threads, {read_only}, {parameters:?}", P::NAME);
-        let tpcc = Tpcc::new(parameters).unwrap();
-        let db = loaded::<P>(&tpcc, options, threads);
-        assert_ok(&format!("{place}, loaded"), &tpcc.check(&db, &[]).unwrap());
-
-        let (mut ledgers, mut aborts) = run_reading(read_only, &tpcc, &db, threads, count, 7);
-        assert_ok(&place, &tpcc.check(&db, &ledgers).unwrap());
-        // A second phase over the same database, as after a warm-up.
-        let (more, more_aborts) = run_reading(read_only, &tpcc, &db, threads, count / 4, 8);
-        ledgers.extend(more);
-        aborts += more_aborts;
-        assert_ok(&format!("{place}, second phase"), &tpcc.check(&db, &ledgers).unwrap());
-
-        assert_eq!(
-            aborts > 0,
-            parameters.mode == Mode::Spec && parameters.mix.0[0] > 0,
-            "{place}: {aborts} rollbacks"
-        );
-        for (kind, percent) in tpcc.parameters().mix.0.into_iter().enumerate() {
-            let commits: u64 = ledgers.iter().map(|ledger| ledger.commits[kind]).sum();
-            assert_eq!(commits > 0, percent > 0, "{place}: {commits} x {}", tpcc.kinds()[kind]);
-        }
-        // The checks need the ledgers: without one of them something must not add up.
-        ledgers.pop();
-        assert!(
-            tpcc.check(&db, &ledgers).unwrap().iter().any(|check| !check.ok),
-            "{place}: a ledger is missing"
-        );
+    assert_eq!(
+        aborts > 0,
+        parameters.mode == Mode::Spec && parameters.mix.0[0] > 0,
+        "{place}: {aborts} rollbacks"
+    );
+    for (number, percent) in tpcc.parameters().mix.0.into_iter().enumerate() {
+        let commits: u64 = ledgers.iter().map(|ledger| ledger.commits[number]).sum();
+        assert_eq!(commits > 0, percent > 0, "{place}: {commits} x {}", tpcc.kinds()[number]);
     }
+    // The checks need the ledgers: without one of them something must not add up.
+    ledgers.pop();
+    assert!(tpcc.check(&db, &ledgers).unwrap().iter().any(|check| !check.ok), "{place}: a ledger is missing");
 }
 
 #[test]
 fn every_protocol_passes_every_check() {
     for threads in [1, 2] {
         for kind in kinds(threads) {
-            kind.visit(plain(tiny(), threads, 2000));
+            plain(kind, tiny(), threads, 2000);
         }
     }
 }
@@ -82,20 +67,20 @@ fn every_protocol_passes_every_check() {
 fn every_protocol_passes_every_check_with_readers_on_snapshots() {
     for threads in [1, 2] {
         for kind in kinds(threads) {
-            kind.visit(RunAndCheck { read_only: ReadOnly::Snapshot, ..plain(tiny(), threads, 1000) });
+            run_and_check(kind, ReadOnly::Snapshot, tiny(), threads, 1000);
         }
     }
 }
 
-fn plain(parameters: Parameters, threads: usize, count: usize) -> RunAndCheck {
-    RunAndCheck { parameters, threads, count, read_only: ReadOnly::Serializable }
+fn plain(kind: Kind, parameters: Parameters, threads: usize, count: usize) {
+    run_and_check(kind, ReadOnly::Serializable, parameters, threads, count);
 }
 
 #[test]
 fn payments_may_read_what_they_add_to() {
     for kind in kinds(2) {
         let parameters = Parameters { commutative: false, mix: Mix::NP, ..tiny() };
-        kind.visit(plain(parameters, 2, 1000));
+        plain(kind, parameters, 2, 1000);
     }
 }
 
@@ -103,7 +88,7 @@ fn payments_may_read_what_they_add_to() {
 fn the_modes_of_others_pass_their_checks() {
     for mode in [Mode::Dbx1000, Mode::Sto] {
         for kind in kinds(2) {
-            kind.visit(plain(Parameters { mode, ..tiny() }, 2, 1000));
+            plain(kind, Parameters { mode, ..tiny() }, 2, 1000);
         }
     }
 }
@@ -114,7 +99,7 @@ fn a_districts_last_order_is_always_there() {
     for kind in kinds(2) {
         let mix = Mix([50, 0, 50, 0, 0]);
         let parameters = Parameters { warehouses: 1, last_order_status: true, mix, ..tiny() };
-        kind.visit(plain(parameters, 2, 1000));
+        plain(kind, parameters, 2, 1000);
     }
 }
 
@@ -122,19 +107,16 @@ fn a_districts_last_order_is_always_there() {
 fn one_warehouse_at_home() {
     for kind in kinds(2) {
         let parameters = Parameters { warehouses: 1, binding: Binding::Home, ..tiny() };
-        kind.visit(plain(parameters, 2, 500));
+        plain(kind, parameters, 2, 500);
     }
 }
 
 /// Conditions 1 and 3 hold in every snapshot that a transaction commits on.
-struct Probing;
-
-impl Visitor for Probing {
-    type Output = ();
-
-    fn visit<P: Protocol>(self, options: P::Options) {
+#[test]
+fn no_committed_probe_sees_a_violation() {
+    for kind in kinds(2) {
         let tpcc = Tpcc::new(Parameters { warehouses: 1, ..tiny() }).unwrap();
-        let db = loaded::<P>(&tpcc, options, 2);
+        let db = loaded(&tpcc, kind, 2);
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -144,27 +126,19 @@ impl Visitor for Probing {
             let mut session = db.session().unwrap();
             while !done.load(Ordering::Relaxed) {
                 let seen = session.run(|tx| probe(tx, 1)).unwrap();
-                assert_eq!(seen.violation(), None, "{}", P::NAME);
+                assert_eq!(seen.violation(), None, "{kind}");
             }
         });
     }
 }
 
-#[test]
-fn no_committed_probe_sees_a_violation() {
-    kinds(2).for_each(|kind| kind.visit(Probing));
-}
-
 /// What Order-Status and Stock-Level rest on, and what they answer, is of one moment.
-struct Looking;
-
-impl Visitor for Looking {
-    type Output = ();
-
-    fn visit<P: Protocol>(self, options: P::Options) {
+#[test]
+fn every_snapshot_is_of_one_moment() {
+    for kind in kinds(2) {
         let tpcc = Tpcc::new(Parameters { warehouses: 1, ..tiny() }).unwrap();
         let readers = Tpcc::new(Parameters { mix: Mix([0, 0, 50, 0, 50]), ..*tpcc.parameters() }).unwrap();
-        let db = loaded::<P>(&tpcc, options, 2);
+        let db = loaded(&tpcc, kind, 2);
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -186,11 +160,11 @@ impl Visitor for Looking {
                 };
                 let next = next.unwrap();
                 if moments % 2 == 1 {
-                    assert!((1..=10).all(|d| next[d] >= last[d]), "{}: {next:?} after {last:?}", P::NAME);
+                    assert!((1..=10).all(|d| next[d] >= last[d]), "{kind}: {next:?} after {last:?}");
                     last = next;
                 }
             }
-            assert!(moments > 2 && last[1] > 31, "{}: {moments} moments", P::NAME);
+            assert!(moments > 2 && last[1] > 31, "{kind}: {moments} moments");
         });
     }
 }
@@ -237,11 +211,6 @@ fn look_around<T: ReadTransaction>(
     }
     assert_eq!(readers.look(tx, input)?, answer, "the same question on the same snapshot");
     Ok(all)
-}
-
-#[test]
-fn every_snapshot_is_of_one_moment() {
-    kinds(2).for_each(|kind| kind.visit(Looking));
 }
 
 /// What is done to a loaded database, and the checks that must report it.
@@ -399,14 +368,14 @@ fn every_check_can_report() {
     assert_every_check_can_report(&Tpcc::new(tiny()).unwrap(), CORRUPTIONS);
 }
 
-fn session<P: Protocol>(db: &Database<P>) -> Session<P> {
+fn session(db: &Database) -> Session {
     db.session().unwrap()
 }
 
 #[test]
 fn a_violation_is_told_with_its_place() {
     let tpcc = Tpcc::new(tiny()).unwrap();
-    let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+    let db = loaded(&tpcc, Kind::Silo, 1);
     session(&db).run(|tx| tx.update_columns((2, 3), District::next_o_id, |next| *next += 2)).unwrap();
     let checks = tpcc.check(&db, &[]).unwrap();
     let told = checks.iter().find(|check| check.name.starts_with("condition 2:")).unwrap();
@@ -417,7 +386,7 @@ fn a_violation_is_told_with_its_place() {
 fn a_rollback_leaves_nothing() {
     let parameters = Parameters { rollback_pct: 100, mix: Mix::NEW_ORDER, ..tiny() };
     let tpcc = Tpcc::new(parameters).unwrap();
-    let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+    let db = loaded(&tpcc, Kind::Silo, 1);
     let (ledgers, aborts) = run(&tpcc, &db, 1, 100, 9);
     assert_eq!((aborts, ledgers[0].commits), (100, [0; 5]));
     assert_ok("after rollbacks only", &tpcc.check(&db, &ledgers).unwrap());
@@ -427,7 +396,7 @@ fn a_rollback_leaves_nothing() {
 fn loading_repeats() {
     let tpcc = Tpcc::new(tiny()).unwrap();
     let row = || {
-        let db = loaded::<Silo>(&tpcc, Default::default(), 1);
+        let db = loaded(&tpcc, Kind::Silo, 1);
         let mut session = session(&db);
         session.run(|tx| Ok((tx.get::<Customer>((2, 3, 4))?, tx.get::<Stock>((2, 9))?))).unwrap()
     };

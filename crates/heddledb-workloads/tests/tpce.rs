@@ -2,8 +2,8 @@
 
 mod run;
 
-use heddledb::protocol::{Silo, Visitor};
-use heddledb::{Protocol, ReadTransaction, Result, Scan, Text, Transaction, Txn};
+use heddledb::protocol::Kind;
+use heddledb::{ReadTransaction, Result, Scan, Text, Transaction, Txn};
 use heddledb_workloads::Workload;
 use heddledb_workloads::tpce::schema::{
     Broker, CashTransaction, CustomerAccount, Holding, HoldingHistory, HoldingSummary, LastTrade, Settlement,
@@ -17,54 +17,40 @@ fn tiny() -> Parameters {
     Parameters { customers: 20, rollback_pct: 5, ..Parameters::default() }
 }
 
-struct RunAndCheck {
-    parameters: Parameters,
-    threads: usize,
-    count: usize,
-}
+fn run_and_check(kind: Kind, parameters: Parameters, threads: usize, count: usize) {
+    let place = format!("{kind} on {threads} threads, {parameters:?}");
+    let tpce = Tpce::new(parameters).unwrap();
+    let db = loaded(&tpce, kind, threads);
+    assert_ok(&format!("{place}, loaded"), &tpce.check(&db, &[]).unwrap());
 
-impl Visitor for RunAndCheck {
-    type Output = ();
+    let (mut ledgers, mut aborts) = run(&tpce, &db, threads, count, 7);
+    assert_ok(&place, &tpce.check(&db, &ledgers).unwrap());
+    // A second phase over the same database, as after a warm-up.
+    let (more, more_aborts) = run(&tpce, &db, threads, count / 4, 8);
+    ledgers.extend(more);
+    aborts += more_aborts;
+    assert_ok(&format!("{place}, second phase"), &tpce.check(&db, &ledgers).unwrap());
 
-    fn visit<P: Protocol>(self, options: P::Options) {
-        let Self { parameters, threads, count } = self;
-        let place = format!("{} on {threads} threads, {parameters:?}", P::NAME);
-        let tpce = Tpce::new(parameters).unwrap();
-        let db = loaded::<P>(&tpce, options, threads);
-        assert_ok(&format!("{place}, loaded"), &tpce.check(&db, &[]).unwrap());
-
-        let (mut ledgers, mut aborts) = run(&tpce, &db, threads, count, 7);
-        assert_ok(&place, &tpce.check(&db, &ledgers).unwrap());
-        // A second phase over the same database, as after a warm-up.
-        let (more, more_aborts) = run(&tpce, &db, threads, count / 4, 8);
-        ledgers.extend(more);
-        aborts += more_aborts;
-        assert_ok(&format!("{place}, second phase"), &tpce.check(&db, &ledgers).unwrap());
-
-        let commits = |kind: usize| ledgers.iter().map(|ledger| ledger.commits[kind]).sum::<u64>();
-        let [orders, results, feeds, updates] = [0, 1, 2, 3].map(commits);
-        assert_eq!(aborts > 0, parameters.rollback_pct > 0, "{place}: {aborts} rollbacks");
-        assert!(
-            results > orders / 2 && orders > count as u64 / 4,
-            "{place}: {orders} orders, {results} results"
-        );
-        assert_eq!(feeds > 0, parameters.limit_pct > 0, "{place}: {feeds} feeds");
-        assert_eq!(updates > 0, parameters.mix != Mix::new(1, 0).unwrap(), "{place}: {updates} updates");
-        let triggered: u64 = ledgers.iter().map(|ledger| ledger.triggered).sum();
-        let limit_orders: u64 = ledgers.iter().map(|ledger| ledger.limit_orders).sum();
-        assert!(triggered * 4 >= limit_orders * 3, "{place}: {triggered} of {limit_orders} triggered");
-        // The checks need the ledgers: without one of them something must not add up.
-        ledgers.pop();
-        let checks = tpce.check(&db, &ledgers).unwrap();
-        assert!(checks.iter().any(|check| !check.ok), "{place}: a ledger is missing");
-    }
+    let commits = |kind: usize| ledgers.iter().map(|ledger| ledger.commits[kind]).sum::<u64>();
+    let [orders, results, feeds, updates] = [0, 1, 2, 3].map(commits);
+    assert_eq!(aborts > 0, parameters.rollback_pct > 0, "{place}: {aborts} rollbacks");
+    assert!(results > orders / 2 && orders > count as u64 / 4, "{place}: {orders} orders, {results} results");
+    assert_eq!(feeds > 0, parameters.limit_pct > 0, "{place}: {feeds} feeds");
+    assert_eq!(updates > 0, parameters.mix != Mix::new(1, 0).unwrap(), "{place}: {updates} updates");
+    let triggered: u64 = ledgers.iter().map(|ledger| ledger.triggered).sum();
+    let limit_orders: u64 = ledgers.iter().map(|ledger| ledger.limit_orders).sum();
+    assert!(triggered * 4 >= limit_orders * 3, "{place}: {triggered} of {limit_orders} triggered");
+    // The checks need the ledgers: without one of them something must not add up.
+    ledgers.pop();
+    let checks = tpce.check(&db, &ledgers).unwrap();
+    assert!(checks.iter().any(|check| !check.ok), "{place}: a ledger is missing");
 }
 
 #[test]
 fn every_protocol_passes_every_check() {
     for threads in [1, 2] {
         for kind in kinds(threads) {
-            kind.visit(RunAndCheck { parameters: tiny(), threads, count: 2000 });
+            run_and_check(kind, tiny(), threads, 2000);
         }
     }
 }
@@ -80,12 +66,12 @@ fn every_variant_passes() {
         Parameters { customers: 10, ..base },
     ] {
         for kind in kinds(2) {
-            kind.visit(RunAndCheck { parameters, threads: 2, count: 800 });
+            run_and_check(kind, parameters, 2, 800);
         }
     }
 }
 
-fn first_lot(tx: &mut Txn<Silo>) -> Result<Holding> {
+fn first_lot(tx: &mut Txn) -> Result<Holding> {
     Ok(tx.first(Scan::all())?.expect("a loaded lot"))
 }
 
@@ -234,7 +220,7 @@ const CORRUPTIONS: &[Corruption] = &[
 ];
 
 /// The last trade that was loaded.
-fn last_trade(tx: &mut Txn<Silo>) -> Result<u64> {
+fn last_trade(tx: &mut Txn) -> Result<u64> {
     let last: Option<HoldingHistory> = tx.first(Scan::all().reverse())?;
     Ok(last.expect("a loaded lot").t_id)
 }
@@ -248,7 +234,7 @@ fn every_check_can_report() {
 fn a_rollback_leaves_nothing() {
     let parameters = Parameters { rollback_pct: 100, mix: Mix::new(1, 0).unwrap(), ..tiny() };
     let tpce = Tpce::new(parameters).unwrap();
-    let db = loaded::<Silo>(&tpce, Default::default(), 1);
+    let db = loaded(&tpce, Kind::Silo, 1);
     let (ledgers, aborts) = run(&tpce, &db, 1, 200, 9);
     assert_eq!((aborts, ledgers[0].commits), (200, [0; 4]));
     assert_ok("after rollbacks only", &tpce.check(&db, &ledgers).unwrap());
@@ -257,7 +243,7 @@ fn a_rollback_leaves_nothing() {
 #[test]
 fn lots_are_opened_closed_and_covered() {
     let tpce = Tpce::new(Parameters { security_range: Some(5), rollback_pct: 0, ..tiny() }).unwrap();
-    let db = loaded::<Silo>(&tpce, Default::default(), 1);
+    let db = loaded(&tpce, Kind::Silo, 1);
     let (ledgers, _) = run(&tpce, &db, 1, 6000, 4);
     assert_ok("after 6000", &tpce.check(&db, &ledgers).unwrap());
     let mut session = db.session().unwrap();
@@ -293,7 +279,7 @@ fn lots_are_opened_closed_and_covered() {
 fn loading_repeats() {
     let tpce = Tpce::new(tiny()).unwrap();
     let rows = || {
-        let db = loaded::<Silo>(&tpce, Default::default(), 1);
+        let db = loaded(&tpce, Kind::Silo, 1);
         let mut session = db.session().unwrap();
         session.run(|tx| Ok((tx.get::<Trade>(77)?, tx.get::<CustomerAccount>(9)?))).unwrap()
     };

@@ -2,44 +2,33 @@
 
 mod run;
 
-use heddledb::protocol::{Silo, Visitor};
-use heddledb::{Protocol, Result, Transaction, Txn};
+use heddledb::protocol::Kind;
+use heddledb::{Result, Transaction, Txn};
 use heddledb_workloads::ycsb::table::{Wide, WideOrdered};
 use heddledb_workloads::ycsb::{KeyOrder, Parameters, Read, Write, Ycsb};
 use heddledb_workloads::{ReadOnly, Workload};
 use run::{assert_ok, assert_reported, kinds, loaded, run, run_reading};
 
-struct RunAndCheck {
-    parameters: Parameters,
-    threads: usize,
-    count: usize,
-}
+fn run_and_check(kind: Kind, parameters: Parameters, threads: usize, count: usize) {
+    let place = format!("{kind} on {threads} threads, {parameters:?}");
+    let ycsb = Ycsb::new(parameters).unwrap();
+    let db = loaded(&ycsb, kind, threads);
+    assert_ok(&format!("{place}, loaded"), &ycsb.check(&db, &[]).unwrap());
+    let (mut ledgers, _) = run(&ycsb, &db, threads, count, 7);
+    let (more, _) = run_reading(ReadOnly::Snapshot, &ycsb, &db, threads, count / 4, 8);
+    ledgers.extend(more);
+    assert_ok(&place, &ycsb.check(&db, &ledgers).unwrap());
 
-impl Visitor for RunAndCheck {
-    type Output = ();
-
-    fn visit<P: Protocol>(self, options: P::Options) {
-        let Self { parameters, threads, count } = self;
-        let place = format!("{} on {threads} threads, {parameters:?}", P::NAME);
-        let ycsb = Ycsb::new(parameters).unwrap();
-        let db = loaded::<P>(&ycsb, options, threads);
-        assert_ok(&format!("{place}, loaded"), &ycsb.check(&db, &[]).unwrap());
-        let (mut ledgers, _) = run(&ycsb, &db, threads, count, 7);
-        let (more, _) = run_reading(ReadOnly::Snapshot, &ycsb, &db, threads, count / 4, 8);
-        ledgers.extend(more);
-        assert_ok(&place, &ycsb.check(&db, &ledgers).unwrap());
-
-        let absent: u64 = ledgers.iter().map(|ledger| ledger.absent).sum();
-        assert!(absent == 0 || parameters.latest, "{place}: {absent} records absent");
-        let writes: u64 =
-            ledgers.iter().map(|ledger| ledger.increments + ledger.overwrites + ledger.inserts).sum();
-        let changes = parameters.read_pct + parameters.scan_pct < 100;
-        assert_eq!(writes > 0, changes, "{place}: {writes} writes");
-        if changes {
-            ledgers.pop();
-            let checks = ycsb.check(&db, &ledgers).unwrap();
-            assert!(checks.iter().any(|check| !check.ok), "{place}: a ledger is missing");
-        }
+    let absent: u64 = ledgers.iter().map(|ledger| ledger.absent).sum();
+    assert!(absent == 0 || parameters.latest, "{place}: {absent} records absent");
+    let writes: u64 =
+        ledgers.iter().map(|ledger| ledger.increments + ledger.overwrites + ledger.inserts).sum();
+    let changes = parameters.read_pct + parameters.scan_pct < 100;
+    assert_eq!(writes > 0, changes, "{place}: {writes} writes");
+    if changes {
+        ledgers.pop();
+        let checks = ycsb.check(&db, &ledgers).unwrap();
+        assert!(checks.iter().any(|check| !check.ok), "{place}: a ledger is missing");
     }
 }
 
@@ -51,7 +40,7 @@ fn contended() -> Parameters {
 fn every_protocol_counts_every_increment() {
     for threads in [1, 2] {
         for kind in kinds(threads) {
-            kind.visit(RunAndCheck { parameters: contended(), threads, count: 2000 });
+            run_and_check(kind, contended(), threads, 2000);
         }
     }
 }
@@ -68,7 +57,7 @@ fn every_variant_passes() {
         Parameters { insert_pct: 10, scan_pct: 10, ..base },
     ] {
         for kind in kinds(2) {
-            kind.visit(RunAndCheck { parameters, threads: 2, count: 400 });
+            run_and_check(kind, parameters, 2, 400);
         }
     }
 }
@@ -79,13 +68,13 @@ fn every_preset_passes() {
         let parameters = Parameters { records: 300, ..Parameters::preset(name).unwrap() };
         for threads in [1, 2] {
             for kind in kinds(threads) {
-                kind.visit(RunAndCheck { parameters, threads, count: 1000 });
+                run_and_check(kind, parameters, threads, 1000);
             }
         }
     }
 }
 
-type Corruption = fn(&mut Txn<Silo>) -> Result<()>;
+type Corruption = fn(&mut Txn) -> Result<()>;
 
 const CORRUPTIONS: &[(&str, Corruption, &[&str])] = &[
     (
@@ -110,7 +99,7 @@ const CORRUPTIONS: &[(&str, Corruption, &[&str])] = &[
 fn every_check_can_report() {
     let ycsb = Ycsb::new(contended()).unwrap();
     for (what, corrupt, names) in CORRUPTIONS {
-        let db = loaded::<Silo>(&ycsb, Default::default(), 1);
+        let db = loaded(&ycsb, Kind::Silo, 1);
         db.session().unwrap().run(corrupt).unwrap();
         assert_reported(what, &ycsb.check(&db, &[]).unwrap(), names);
     }
@@ -120,7 +109,7 @@ fn every_check_can_report() {
 fn a_scan_reports_a_gap() {
     let parameters = Parameters { records: 300, ..Parameters::preset("e").unwrap() };
     let ycsb = Ycsb::new(parameters).unwrap();
-    let db = loaded::<Silo>(&ycsb, Default::default(), 1);
+    let db = loaded(&ycsb, Kind::Silo, 1);
     db.session().unwrap().run(|tx| tx.delete::<WideOrdered>(50)).unwrap();
     assert_reported("a record lost", &ycsb.check(&db, &[]).unwrap(), &["every record"]);
     let (mut generator, mut input) = (ycsb.generator(0, 1, 1), Default::default());
@@ -136,7 +125,7 @@ fn a_scan_reports_a_gap() {
 fn an_overwrite_by_nobody_is_reported() {
     let parameters = Parameters { write: Write::Blind, per_row: false, ..contended() };
     let ycsb = Ycsb::new(parameters).unwrap();
-    let db = loaded::<Silo>(&ycsb, Default::default(), 1);
+    let db = loaded(&ycsb, Kind::Silo, 1);
     let (ledgers, _) = run(&ycsb, &db, 1, 100, 1);
     assert_ok("overwritten", &ycsb.check(&db, &ledgers).unwrap());
     db.session().unwrap().run(|tx| tx.set_columns(3, Wide::field4, [9; 100])).unwrap();

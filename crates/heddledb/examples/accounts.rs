@@ -12,7 +12,7 @@ struct Account {
     balance: i64,
 }
 
-/// One procedure, compiled for every protocol that it is called under.
+/// One procedure for every protocol.
 fn transfer(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> heddledb::Result<i64> {
     let left = tx.update_columns(from, Account::balance, |balance| {
         *balance -= amount;
@@ -26,7 +26,7 @@ fn transfer(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> heddl
 }
 
 fn main() -> heddledb::Result<()> {
-    let db = Database::builder().protocol::<TicToc>().open()?;
+    let db = Database::builder().protocol(TicToc::default()).open()?;
     let mut session = db.session()?; // one per thread
     session.run(|tx| {
         tx.insert(Account { id: 1, owner: Text::truncated("Ada"), balance: 100 })?;

@@ -97,7 +97,7 @@ fn main() -> Result<()> {
         print!("{}", text("shop", &procedures));
         return Ok(());
     }
-    let builder = Database::builder().protocol::<Ic3>().procedure::<Buy>().procedure::<Cancel>();
+    let builder = Database::builder().protocol(Ic3::default()).procedure::<Buy>().procedure::<Cancel>();
     let db = builder.procedure::<Restock>().procedure::<Look>().open()?;
     db.session()?.run(|tx| {
         tx.insert(Counter { id: 0, next: 0 })?;

@@ -189,7 +189,9 @@ pub struct WriteSet {
     records: RecordMap,
     writes: Vec<Write>,
     patches: Vec<Patch>,
+    /// Grows only; what is in use ends at `end`.
     scratch: Vec<u64>,
+    end: usize,
     /// What to go back to.
     savepoint: Savepoint,
     /// Writes from before the savepoint as they were then, if they were changed since.
@@ -213,7 +215,7 @@ impl WriteSet {
             self.writes.clear();
             self.patches.clear();
         }
-        self.scratch.clear();
+        self.end = 0;
         self.savepoint = Savepoint::default();
         self.changed.clear();
     }
@@ -222,7 +224,7 @@ impl WriteSet {
     #[inline]
     pub fn save(&mut self) {
         self.savepoint =
-            Savepoint { writes: self.writes.len(), patches: self.patches.len(), scratch: self.scratch.len() };
+            Savepoint { writes: self.writes.len(), patches: self.patches.len(), scratch: self.end };
         self.changed.clear();
     }
 
@@ -234,7 +236,7 @@ impl WriteSet {
             self.writes[index as usize] = write;
         }
         self.patches.truncate(patches);
-        self.scratch.truncate(scratch);
+        self.end = scratch;
         self.writes.truncate(writes);
         self.records.clear();
         for (index, write) in self.writes.iter().enumerate() {
@@ -307,13 +309,13 @@ impl WriteSet {
         key: &[u64],
         was_present: bool,
     ) -> usize {
-        let key_at = self.scratch.len() as u32;
-        self.scratch.extend_from_slice(key);
+        let key_at = self.reserve(key.len());
+        self.scratch[key_at..self.end].copy_from_slice(key);
         self.writes.push(Write {
             record,
             layout,
             relation: relation as u32,
-            key: key_at,
+            key: key_at as u32,
             key_words: key.len() as u8,
             groups: 0,
             present: was_present,
@@ -334,12 +336,20 @@ impl WriteSet {
         self.change(index).groups |= groups;
     }
 
-    /// Makes room for `words` words in the scratch buffer and returns where.
+    /// Makes room for `words` words, whatever they are, in the scratch buffer and returns where.
     #[inline]
     pub fn reserve(&mut self, words: usize) -> usize {
-        let at = self.scratch.len();
-        self.scratch.resize(at + words, 0);
+        let at = self.end;
+        self.end += words;
+        if self.end > self.scratch.len() {
+            self.grow();
+        }
         at
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.scratch.resize(self.end.next_power_of_two(), 0);
     }
 
     /// Words of the scratch buffer.
@@ -348,10 +358,18 @@ impl WriteSet {
         &mut self.scratch[at..at + words]
     }
 
+    /// The words that were reserved last, from `at` on, and given back: they are the caller's until something else is
+    /// reserved.
+    #[inline]
+    pub fn last(&mut self, at: usize, words: usize) -> &mut [u64] {
+        self.end = at;
+        &mut self.scratch[at..at + words]
+    }
+
     /// Gives back everything of the scratch buffer from `at` on; nothing may refer to it.
     #[inline]
     pub fn release(&mut self, at: usize) {
-        self.scratch.truncate(at);
+        self.end = at;
     }
 
     #[inline]
@@ -376,8 +394,8 @@ impl WriteSet {
     /// Adds `delta` to data word `word`.
     #[inline]
     pub fn add(&mut self, index: usize, word: usize, delta: u64) {
-        let at = self.scratch.len();
-        self.scratch.push(delta);
+        let at = self.reserve(1);
+        self.scratch[at] = delta;
         self.push(index, PatchKind::Add, Span { start: word, end: word + 1 }, at);
     }
 

@@ -304,6 +304,16 @@ pub enum Misuse {
         /// The names of its columns.
         columns: String,
     },
+    /// A secondary index that a table does not have.
+    #[error("table {table} has no index `{index}`; it has: {indexes}")]
+    NoIndex {
+        /// The table.
+        table: &'static str,
+        /// The name.
+        index: String,
+        /// The names of those that it has.
+        indexes: String,
+    },
     /// An option that cannot be met.
     #[error("{0}")]
     Option(String),

@@ -16,6 +16,7 @@ mod db;
 mod durability;
 mod epoch;
 mod error;
+mod front;
 mod index;
 #[doc(hidden)]
 pub mod log;
@@ -24,20 +25,23 @@ mod models;
 mod mutant;
 #[doc(hidden)]
 pub mod record;
+#[doc(hidden)]
+pub mod seam;
+mod settings;
+mod sight;
 mod snapshot;
 mod stamp;
 mod transaction;
 mod version;
 
-pub use db::{
-    Builder, CheckpointReport, Database, Metrics, OwnedTransaction, ProcedureInfo, Recovery,
-    RecoveryProgress, Registered, Session, Snapshot, Stats, Txn,
-};
+pub use db::{CheckpointReport, Metrics, Recovery, RecoveryProgress, Stats};
 pub use durability::{Durability, LogMetrics, Ticket};
 pub use error::{Conflict, Error, Misuse, Result};
+pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn};
 pub use heddledb_macros::{Table, procedure};
 pub use log::{Compression, LogError};
-pub use protocol::Protocol;
+pub use protocol::Isolation;
+pub use seam::{ProcedureInfo, Registered};
 pub use stamp::LogicalTime;
 #[cfg(feature = "simulation")]
 pub use sync::simulation;

@@ -19,7 +19,8 @@
 //! is returned only with the arena. A stale [`RecordRef`] therefore reads words of some record of
 //! the same table, which validation rejects; it never reads unmapped memory.
 
-use crate::sync::{AtomicU64, LINE, Ordering, name, prefetch};
+use crate::sight::Sight;
+use crate::sync::{AtomicU64, IN_PLACE, LINE, Ordering, name, prefetch};
 use crate::table::{Layout, Span};
 use std::ptr::NonNull;
 
@@ -124,6 +125,18 @@ impl RecordRef {
     pub(crate) fn part(self, index: usize) -> Self {
         // SAFETY: within the block, by the caller's promise.
         Self(unsafe { self.0.add(index) })
+    }
+
+    /// Its data, which begin at word `base`, in place; word `check` vouches for them as long as it is `was`.
+    #[inline(always)]
+    pub(crate) fn sight<'a>(self, base: usize, layout: &Layout, check: usize, was: u64) -> Sight<'a> {
+        const { assert!(size_of::<AtomicU64>() == size_of::<u64>() || !IN_PLACE) };
+        let data = self.part(base).0.cast();
+        let check = self.part(check).0.cast();
+        // SAFETY: by `new`, the block holds every word of its table's layout, initialised, and stays mapped until the
+        // database is dropped, which outlives the worker that the sight is borrowed from. Only where `IN_PLACE` says
+        // that the words are the standard library's atomics is this called.
+        unsafe { Sight::in_place(data, layout.words, check, was) }
     }
 
     /// The same, for who holds the database otherwise than by a borrow.

@@ -19,6 +19,7 @@
 use crate::epoch::EpochClock;
 use crate::error::Result;
 use crate::mutant::{Mutant, planted};
+use crate::seam::Moment;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, model_fence, now_ns};
 use crossbeam_utils::CachePadded;
 use std::time::Duration;
@@ -46,7 +47,18 @@ struct Live {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Boundary(u64);
 
+impl From<Moment> for Boundary {
+    fn from(moment: Moment) -> Self {
+        Self(moment.0)
+    }
+}
+
 impl Boundary {
+    /// The same for whoever reads there.
+    pub fn moment(self) -> Moment {
+        Moment(self.0)
+    }
+
     /// The last epoch that the snapshot sees.
     pub fn epoch(self) -> u64 {
         self.0

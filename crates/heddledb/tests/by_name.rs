@@ -1,10 +1,7 @@
 //! Procedures that are called by name, with their arguments and results as bytes.
 
-#[macro_use]
-mod kinds;
-
 use heddledb::procedure::NamedProcedure;
-use heddledb::protocol::{Protocol, Silo};
+use heddledb::protocol::Kind;
 use heddledb::{
     Builder, Database, Error, Misuse, ReadTransaction, Result, Scan, Session, Table, Text, Transaction,
     procedure,
@@ -138,9 +135,8 @@ fn conspire(tx: &mut impl Transaction, id: u64) -> Result<Secret> {
     Ok(Secret)
 }
 
-/// Four accounts with a hundred each.
 /// All whose types have bytes by name, and one by its type only.
-fn with_procedures<P: Protocol>(builder: Builder<P>) -> Builder<P> {
+fn with_procedures(builder: Builder) -> Builder {
     builder
         .named_procedure::<Transfer>()
         .named_procedure::<Balance>()
@@ -150,7 +146,8 @@ fn with_procedures<P: Protocol>(builder: Builder<P>) -> Builder<P> {
         .procedure::<Sum>()
 }
 
-fn filled<P: Protocol>(db: &Database<P>) -> Session<P> {
+/// Four accounts with a hundred each.
+fn filled(db: &Database) -> Session {
     let mut session = db.session().unwrap();
     let account = |id| Account { id, balance: 100, owner: Text::truncated("nobody") };
     session.run(|tx| (1..=4).try_for_each(|id| tx.insert(account(id)))).unwrap();
@@ -158,10 +155,7 @@ fn filled<P: Protocol>(db: &Database<P>) -> Session<P> {
 }
 
 /// A call, encoded here and decoded here.
-fn call<Q: NamedProcedure, P: Protocol>(
-    session: &mut Session<P>,
-    arguments: Q::Arguments<'_>,
-) -> Result<Q::Output> {
+fn call<Q: NamedProcedure>(session: &mut Session, arguments: Q::Arguments<'_>) -> Result<Q::Output> {
     let bytes = Q::encode_arguments(&arguments)?;
     Q::decode_output(&session.call_named(Q::NAME, &bytes)?)
 }
@@ -170,49 +164,39 @@ fn misuse<T>(result: Result<T>) -> Misuse {
     result.map(|_| ()).unwrap_err().misuse().cloned().unwrap()
 }
 
-fn listed<P: Protocol>(db: &Database<P>) -> Vec<(String, bool)> {
+fn listed(db: &Database) -> Vec<(String, bool)> {
     db.procedures().into_iter().map(|info| (info.name, info.by_name)).collect()
 }
 
-fn balances<P: Protocol>(session: &mut Session<P>) -> Vec<i64> {
+fn balances(session: &mut Session) -> Vec<i64> {
     let rows = session.run(|tx| tx.collect(Scan::<Account>::all())).unwrap();
     rows.iter().map(|row| row.balance).collect()
 }
 
-under_every_protocol! {
-    /// All kinds of types there and back.
-    arguments_and_results_travel, 1;
-    /// A procedure's own reasons, and what the engine refuses, come back as from a typed call.
-    errors_come_back_as_values, 1;
-    /// A result that has no bytes: nothing happened.
-    a_result_that_cannot_be_encoded_aborts, 1;
-    /// Registered by type, then by name; removed; registered again.
-    procedures_come_and_go, 1;
-    /// Another session's change is known at the next call.
-    a_change_reaches_every_session, 2;
-    /// Calls that conflict, while names come and go.
-    calls_beside_calls_and_changes, 2;
+/// The protocols that allow so many sessions at a time.
+fn kinds(sessions: usize) -> impl Iterator<Item = Kind> {
+    Kind::ALL.iter().copied().filter(move |kind| kind.sessions_max() >= sessions)
 }
 
-mod bodies {
-    use super::*;
-
-    pub fn arguments_and_results_travel<P: Protocol>(options: P::Options) {
-        let builder = Database::<Silo>::builder().protocol::<P>().options(options);
+/// All kinds of types there and back.
+#[test]
+fn arguments_and_results_travel() {
+    for kind in kinds(1) {
+        let builder = Database::builder().protocol(kind);
         let db = with_procedures(builder).procedure::<SealedBalance>().open().unwrap();
         let mut session = filled(&db);
-        assert_eq!(call::<Transfer, P>(&mut session, (1, 2, 30)).unwrap(), 70);
+        assert_eq!(call::<Transfer>(&mut session, (1, 2, 30)).unwrap(), 70);
         assert_eq!(session.call(Transfer, (1, 2, 30)).unwrap(), 40);
-        assert_eq!(call::<Balance, P>(&mut session, 2).unwrap(), Some(160));
-        assert_eq!(call::<Balance, P>(&mut session, 9).unwrap(), None);
-        assert_eq!(call::<Total, P>(&mut session, ()).unwrap(), 400);
+        assert_eq!(call::<Balance>(&mut session, 2).unwrap(), Some(160));
+        assert_eq!(call::<Balance>(&mut session, 9).unwrap(), None);
+        assert_eq!(call::<Total>(&mut session, ()).unwrap(), 400);
         let wishes = vec![
             (1, Wish::Rename(Text::truncated("Ada"))),
             (2, Wish::Raise { by: Some(-5) }),
             (2, Wish::Raise { by: None }),
             (3, Wish::Nothing),
         ];
-        let report = call::<Grant, P>(&mut session, (wishes, "Grüß".to_owned())).unwrap();
+        let report = call::<Grant>(&mut session, (wishes, "Grüß".to_owned())).unwrap();
         let expected = Report {
             names: ["Grüß Ada", "Grüß nobody", "Grüß nobody", "Grüß nobody"].map(str::to_owned).to_vec(),
             raised: 2,
@@ -220,9 +204,9 @@ mod bodies {
             first: Some((6, 'G', true)),
         };
         assert_eq!(report, expected);
-        assert_eq!(call::<Grant, P>(&mut session, (vec![], String::new())).unwrap().first, None);
+        assert_eq!(call::<Grant>(&mut session, (vec![], String::new())).unwrap().first, None);
         let (owner, salt) = (String::from("Bo"), vec![1, 2, 255]);
-        let opened = call::<Open, P>(&mut session, (7, &owner, &salt, (-8, [0, 300]))).unwrap();
+        let opened = call::<Open>(&mut session, (7, &owner, &salt, (-8, [0, 300]))).unwrap();
         assert_eq!(opened, 258);
         let row = session.run(|tx| tx.get::<Account>(7)).unwrap().unwrap();
         assert_eq!(row, Account { id: 7, balance: 292, owner: Text::truncated("Bo") });
@@ -230,34 +214,46 @@ mod bodies {
         assert_eq!(session.call(Sum, &[1, 2, 9]).unwrap(), 40 + 156);
         assert_eq!(session.call(SealedBalance, 7).unwrap(), Sealed(292));
     }
+}
 
-    pub fn errors_come_back_as_values<P: Protocol>(options: P::Options) {
-        let db = Database::<Silo>::builder().protocol::<P>().options(options);
+/// A procedure's own reasons, and what the engine refuses, come back as from a typed call.
+#[test]
+fn errors_come_back_as_values() {
+    for kind in kinds(1) {
+        let db = Database::builder().protocol(kind);
         let db = db.named_procedure::<Transfer>().named_procedure::<Open>().open().unwrap();
         let mut session = filled(&db);
-        let error = call::<Transfer, P>(&mut session, (1, 2, 130)).unwrap_err();
+        let error = call::<Transfer>(&mut session, (1, 2, 130)).unwrap_err();
         assert_eq!(error.user_reason(), Some(&Insufficient { missing: 30 }));
-        let error = misuse(call::<Transfer, P>(&mut session, (1, 9, 10)));
+        let error = misuse(call::<Transfer>(&mut session, (1, 9, 10)));
         assert!(matches!(error, Misuse::NotFound { table: "account", .. }), "{error}");
-        let error = misuse(call::<Open, P>(&mut session, (1, "Bo", &[], (0, [0, 0]))));
+        let error = misuse(call::<Open>(&mut session, (1, "Bo", &[], (0, [0, 0]))));
         assert!(matches!(error, Misuse::DuplicateKey { .. }), "{error}");
-        let error = call::<Open, P>(&mut session, (5, "a long name", &[], (0, [0, 0]))).unwrap_err();
+        let error = call::<Open>(&mut session, (5, "a long name", &[], (0, [0, 0]))).unwrap_err();
         assert!(matches!(error, Error::User(_)), "{error}");
         assert_eq!(balances(&mut session), [100; 4]);
-        assert_eq!(call::<Transfer, P>(&mut session, (1, 2, 100)).unwrap(), 0);
+        assert_eq!(call::<Transfer>(&mut session, (1, 2, 100)).unwrap(), 0);
     }
+}
 
-    pub fn a_result_that_cannot_be_encoded_aborts<P: Protocol>(options: P::Options) {
-        let db = Database::<Silo>::builder().protocol::<P>().options(options);
+/// A result that has no bytes: nothing happened.
+#[test]
+fn a_result_that_cannot_be_encoded_aborts() {
+    for kind in kinds(1) {
+        let db = Database::builder().protocol(kind);
         let db = db.named_procedure::<Conspire>().open().unwrap();
         let mut session = filled(&db);
         let error = misuse(session.call_named("conspire", &[1]));
         assert!(matches!(error, Misuse::Unencodable { part: "result", .. }), "{error}");
         assert_eq!(balances(&mut session), [100; 4]);
     }
+}
 
-    pub fn procedures_come_and_go<P: Protocol>(options: P::Options) {
-        let db = Database::<Silo>::builder().protocol::<P>().options(options).open().unwrap();
+/// Registered by type, then by name; removed; registered again.
+#[test]
+fn procedures_come_and_go() {
+    for kind in kinds(1) {
+        let db = Database::builder().protocol(kind).open().unwrap();
         let mut session = filled(&db);
         let bytes = Transfer::encode_arguments(&(1, 2, 1)).unwrap();
         let mut by_name = || session.call_named("transfer", &bytes);
@@ -292,28 +288,36 @@ mod bodies {
         assert_eq!(misuse(by_name()), Misuse::NotByName { name: "transfer".to_owned() });
         assert_eq!(session.call(Transfer, (1, 2, 1)).unwrap(), 96);
     }
+}
 
-    pub fn a_change_reaches_every_session<P: Protocol>(options: P::Options) {
-        let db = Database::<Silo>::builder().protocol::<P>().options(options);
+/// Another session's change is known at the next call.
+#[test]
+fn a_change_reaches_every_session() {
+    for kind in kinds(2) {
+        let db = Database::builder().protocol(kind);
         let db = db.named_procedure::<Transfer>().open().unwrap();
         let mut sessions = [filled(&db), db.session().unwrap()];
         for _ in 0..3 {
             for session in &mut sessions {
-                call::<Transfer, P>(session, (1, 2, 1)).unwrap();
+                call::<Transfer>(session, (1, 2, 1)).unwrap();
             }
             assert!(db.unregister::<Transfer>().unwrap());
             for session in &mut sessions {
-                let error = misuse(call::<Transfer, P>(session, (1, 2, 1)));
+                let error = misuse(call::<Transfer>(session, (1, 2, 1)));
                 assert!(matches!(error, Misuse::NotRegistered { .. }), "{error}");
             }
             db.register_named::<Transfer>().unwrap();
         }
         assert_eq!(balances(&mut sessions[1])[..2], [94, 106]);
     }
+}
 
-    pub fn calls_beside_calls_and_changes<P: Protocol>(options: P::Options) {
+/// Calls that conflict, while names come and go.
+#[test]
+fn calls_beside_calls_and_changes() {
+    for kind in kinds(2) {
         const CALLS: i64 = 400;
-        let db = Database::<Silo>::builder().protocol::<P>().options(options).sessions(3);
+        let db = Database::builder().protocol(kind).sessions(3);
         let db = db.named_procedure::<Transfer>().named_procedure::<Total>().open().unwrap();
         let mut session = filled(&db);
         let stop = AtomicBool::new(false);
@@ -321,12 +325,12 @@ mod bodies {
             let mut session = db.session().unwrap();
             let mut done = 0;
             while done < CALLS {
-                match call::<Transfer, P>(&mut session, (from, to, 1)) {
+                match call::<Transfer>(&mut session, (from, to, 1)) {
                     Ok(_) => done += 1,
                     Err(error) => assert!(error.user_reason::<Insufficient>().is_some(), "{error}"),
                 }
                 if done % 16 == 0 {
-                    match call::<Total, P>(&mut session, ()) {
+                    match call::<Total>(&mut session, ()) {
                         Ok(total) => assert_eq!(total, 400),
                         Err(error) => {
                             let error = error.misuse().unwrap();
@@ -354,7 +358,7 @@ mod bodies {
     }
 }
 
-fn database() -> Session<Silo> {
+fn database() -> Session {
     filled(&with_procedures(Database::builder()).open().unwrap())
 }
 
@@ -428,7 +432,7 @@ fn messages_say_what_was_expected() {
 /// Every part of a message from its beginning is refused, and so is a message with more behind it.
 #[test]
 fn cut_and_prolonged_messages_are_refused() {
-    fn refuses<Q: NamedProcedure>(session: &mut Session<Silo>, arguments: Q::Arguments<'_>) {
+    fn refuses<Q: NamedProcedure>(session: &mut Session, arguments: Q::Arguments<'_>) {
         let mut bytes = Q::encode_arguments(&arguments).unwrap();
         for cut in 0..bytes.len() {
             let error = misuse(session.call_named(Q::NAME, &bytes[..cut]));

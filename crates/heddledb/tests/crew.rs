@@ -1,7 +1,8 @@
 //! Several sessions on one thread: what waits for another transaction lets the next one run.
 
-use heddledb::protocol::{Ic3, Silo, ic3, silo};
-use heddledb::{Database, Error, Protocol, ReadTransaction, Result, Table, Transaction, procedure};
+use heddledb::protocol::silo::Calls;
+use heddledb::protocol::{Choice, Ic3, Kind, Silo};
+use heddledb::{Database, Error, ReadTransaction, Result, Table, Transaction, procedure};
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
 struct Account {
@@ -33,9 +34,9 @@ fn deposit(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<i64> {
 
 const ACCOUNTS: u64 = 2;
 
-fn database<P: Protocol>(options: P::Options) -> Database<P> {
-    let db = Database::builder().protocol::<P>().options(options).procedure::<Deposit>().open().unwrap();
-    let fill = |tx: &mut heddledb::Txn<P>| {
+fn database(protocol: impl Into<Choice>) -> Database {
+    let db = Database::builder().protocol(protocol).procedure::<Deposit>().open().unwrap();
+    let fill = |tx: &mut heddledb::Txn| {
         tx.insert(Total { id: 1, sum: 0 })?;
         (0..ACCOUNTS).try_for_each(|id| tx.insert(Account { id, balance: 0 }))
     };
@@ -43,8 +44,8 @@ fn database<P: Protocol>(options: P::Options) -> Database<P> {
     db
 }
 
-fn total<P: Protocol>(db: &Database<P>) -> (i64, i64) {
-    let look = |tx: &mut heddledb::Txn<P>| {
+fn total(db: &Database) -> (i64, i64) {
+    let look = |tx: &mut heddledb::Txn| {
         let sum = tx.get_columns(1, Total::sum)?.unwrap_or(0);
         let mut balances = 0;
         for id in 0..ACCOUNTS {
@@ -56,10 +57,10 @@ fn total<P: Protocol>(db: &Database<P>) -> (i64, i64) {
 }
 
 /// Two threads, each with a crew, on rows that all of them write.
-fn everybody_deposits<P: Protocol>(options: P::Options) {
+fn everybody_deposits(protocol: impl Into<Choice>) {
     const CALLS: i64 = 400;
     const CREW: usize = 5;
-    let db = database::<P>(options);
+    let db = database(protocol);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -79,24 +80,24 @@ fn everybody_deposits<P: Protocol>(options: P::Options) {
 
 #[test]
 fn crews_deposit_under_ic3() {
-    everybody_deposits::<Ic3>(ic3::Options::default());
+    everybody_deposits(Ic3::default());
 }
 
 #[test]
 fn crews_deposit_under_silo() {
-    everybody_deposits::<Silo>(silo::Options::default());
+    everybody_deposits(Silo::default());
 }
 
 /// Who has the turn waits for later phases, and those for each other, on the same thread too.
 #[test]
 fn crews_deposit_in_turns() {
-    everybody_deposits::<Silo>(silo::Options::with_calls(silo::Calls::Sequenced));
+    everybody_deposits(Silo::with_calls(Calls::Sequenced));
 }
 
 /// A session that waits does not keep the thread from the one that it waits for.
 #[test]
 fn who_waits_lets_the_one_he_waits_for_run() {
-    let db = database::<Ic3>(ic3::Options::default());
+    let db = database(Kind::Ic3);
     let order = std::cell::RefCell::new(Vec::new());
     let outcomes = db.crew(3, |number, session| {
         for _ in 0..50 {

@@ -254,7 +254,7 @@ fn keys_are_tuples_in_order_of_declaration() {
     assert_eq!(row.key(), (3, 7, 0x0102_0304));
     let words: <CustomerRow as Relation>::Words = encode_key(&row.key());
     assert_eq!(words, [0x0003_0701_0203_0400]);
-    assert_eq!(decode_key::<(u16, u8, u32), _>(&words), row.key());
+    assert_eq!(decode_key::<(u16, u8, u32)>(&words), row.key());
     assert_eq!(CustomerRow::KEY_COLUMNS, 0b1101);
     assert_eq!(CustomerRow::LAYOUT.name, "customer_row");
     assert_eq!(
@@ -308,11 +308,12 @@ fn index_relations() {
 #[test]
 fn slots_are_one_per_relation() {
     let slots =
-        [CustomerRow::slot(), Packed::slot(), ByName::slot(), ByEmail::slot()].map(std::ptr::from_ref);
+        [CustomerRow::definition(), Packed::definition(), ByName::definition(), ByEmail::definition()]
+            .map(std::ptr::from_ref);
     for (index, slot) in slots.iter().enumerate() {
         assert!(!slots[..index].contains(slot));
     }
-    assert!(std::ptr::eq(ByName::slot(), ByName::slot()));
+    assert!(std::ptr::eq(ByName::definition(), ByName::definition()));
 }
 
 /// A column type of the user's.

@@ -1,10 +1,10 @@
 //! Databases with files: what is there after they are opened again.
 
-use heddledb::protocol::{Locking, TicToc, Unprotected};
+use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated, Storage};
 use heddledb::{
-    Builder, Compression, Database, Durability, Error, LogError, Misuse, Protocol, ReadTransaction, Scan,
-    Table, Text, Transaction,
+    Builder, Compression, Database, Durability, Error, LogError, Misuse, ReadTransaction, Scan, Table, Text,
+    Transaction,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,12 +31,12 @@ fn account(id: u64, balance: i64) -> Account {
     Account { id, owner: Text::truncated(&format!("owner {}", id % 3)), balance }
 }
 
-fn builder<P: Protocol>(storage: &Simulated) -> Builder<P> {
-    let builder = Database::builder().protocol::<P>().manual_epochs().recovery_threads(2);
+fn builder(kind: Kind, storage: &Simulated) -> Builder {
+    let builder = Database::builder().protocol(kind).manual_epochs().recovery_threads(2);
     builder.table::<Account>(0).table::<Note>(0).storage(Arc::new(storage.clone()))
 }
 
-fn rows<P: Protocol>(db: &Database<P>) -> (BTreeMap<u64, i64>, Vec<Note>) {
+fn rows(db: &Database) -> (BTreeMap<u64, i64>, Vec<Note>) {
     let mut session = db.session().unwrap();
     let accounts = session.run(|tx| tx.collect(Scan::<Account>::all())).unwrap();
     let by_owner = session
@@ -59,7 +59,7 @@ fn rows<P: Protocol>(db: &Database<P>) -> (BTreeMap<u64, i64>, Vec<Note>) {
 }
 
 /// Some of everything: inserts, updates of single groups, adds, deletes, re-inserts, index moves.
-fn work<P: Protocol>(db: &Database<P>, from: u64) {
+fn work(db: &Database, from: u64) {
     let mut session = db.session().unwrap();
     for id in from..from + 20 {
         session.run(|tx| tx.insert(account(id, id as i64))).unwrap();
@@ -74,17 +74,17 @@ fn work<P: Protocol>(db: &Database<P>, from: u64) {
     session.run(|tx| tx.delete::<Note>(from as u32 + 6)).unwrap();
 }
 
-fn survives<P: Protocol, Q: Protocol>() {
+fn survives(one: Kind, other: Kind) {
     let disk = Simulated::new();
-    let db = builder::<P>(&disk).open().unwrap();
+    let db = builder(one, &disk).open().unwrap();
     work(&db, 0);
     let expected = rows(&db);
     drop(db);
     for round in 1..4 {
-        let db = builder::<Q>(&disk).open().unwrap();
-        assert_eq!(rows(&db), expected, "{} then {}", P::NAME, Q::NAME);
+        let db = builder(other, &disk).open().unwrap();
+        assert_eq!(rows(&db), expected, "{one} then {other}");
         drop(db);
-        let db = builder::<P>(&disk).log_files(3).compression(Compression::Lz4).open().unwrap();
+        let db = builder(one, &disk).log_files(3).compression(Compression::Lz4).open().unwrap();
         work(&db, round * 100);
         if round == 2 {
             let report = db.checkpoint().unwrap();
@@ -95,31 +95,31 @@ fn survives<P: Protocol, Q: Protocol>() {
         let now = rows(&db);
         assert_ne!(now, expected);
         drop(db);
-        let db = builder::<Q>(&disk).open().unwrap();
-        assert_eq!(rows(&db), now, "{} then {}, round {round}", P::NAME, Q::NAME);
+        let db = builder(other, &disk).open().unwrap();
+        assert_eq!(rows(&db), now, "{one} then {other}, round {round}");
         db.session().unwrap().run(|tx| tx.upsert(account(7, 0)).map(|_| ())).unwrap();
         drop(db);
-        let db = builder::<P>(&disk).open().unwrap();
+        let db = builder(one, &disk).open().unwrap();
         assert_eq!(db.session().unwrap().run(|tx| tx.get::<Account>(7)).unwrap().unwrap().balance, 0);
         db.session().unwrap().run(|tx| tx.upsert(account(7, 7)).map(|_| ())).unwrap();
         drop(db);
-        let db = builder::<Q>(&disk).open().unwrap();
+        let db = builder(other, &disk).open().unwrap();
         let mut back = rows(&db);
         back.0.insert(7, 7);
         drop(db);
-        let db = builder::<P>(&disk).open().unwrap();
+        let db = builder(one, &disk).open().unwrap();
         assert_eq!(rows(&db), back);
         work(&db, round * 100 + 1000);
         db.flush().unwrap();
         let flushed = rows(&db);
         let cut = disk.after_power_cut(round);
-        assert_eq!(rows(&builder::<Q>(&cut).open().unwrap()), flushed, "after a power cut");
+        assert_eq!(rows(&builder(other, &cut).open().unwrap()), flushed, "after a power cut");
         drop(db);
         return_to(&disk, &flushed.0.keys().copied().filter(|id| *id >= 20).collect::<Vec<_>>(), &expected);
     }
 
     fn return_to(disk: &Simulated, extra: &[u64], expected: &(BTreeMap<u64, i64>, Vec<Note>)) {
-        let db = builder::<TicToc>(disk).open().unwrap();
+        let db = builder(Kind::TicToc, disk).open().unwrap();
         let mut session = db.session().unwrap();
         for id in extra {
             session.run(|tx| tx.delete::<Account>(*id)).unwrap();
@@ -135,16 +135,16 @@ fn survives<P: Protocol, Q: Protocol>() {
 
 #[test]
 fn what_was_committed_is_there_under_any_protocol() {
-    survives::<heddledb::protocol::Silo, TicToc>();
-    survives::<TicToc, Locking>();
-    survives::<Locking, Unprotected>();
-    survives::<Unprotected, heddledb::protocol::Silo>();
+    survives(Kind::Silo, Kind::TicToc);
+    survives(Kind::TicToc, Kind::NoWait);
+    survives(Kind::NoWait, Kind::Unprotected);
+    survives(Kind::Unprotected, Kind::Silo);
 }
 
 #[test]
 fn a_synced_commit_survives_power_loss_and_a_ticket_tells() {
     let disk = Simulated::new();
-    let db = builder::<heddledb::protocol::Silo>(&disk).durability(Durability::Sync).open().unwrap();
+    let db = builder(Kind::Silo, &disk).durability(Durability::Sync).open().unwrap();
     let mut session = db.session().unwrap();
     session.run(|tx| tx.insert(account(1, 10))).unwrap();
     let (left, ticket) = session
@@ -157,7 +157,7 @@ fn a_synced_commit_survives_power_loss_and_a_ticket_tells() {
         .unwrap();
     assert!(left == 7 && !ticket.is_durable());
     let found = |disk: Simulated| {
-        let db = builder::<TicToc>(&disk).open().unwrap();
+        let db = builder(Kind::TicToc, &disk).open().unwrap();
         rows(&db).0.get(&1).copied()
     };
     (0..20).for_each(|seed| assert_eq!(found(disk.after_power_cut(seed)), Some(10)));
@@ -170,7 +170,7 @@ fn a_synced_commit_survives_power_loss_and_a_ticket_tells() {
 fn a_failed_sync_poisons_the_log() {
     for fault in [Fault::Error, Fault::Full] {
         let disk = Simulated::new();
-        let db = builder::<TicToc>(&disk).durability(Durability::Sync).open().unwrap();
+        let db = builder(Kind::TicToc, &disk).durability(Durability::Sync).open().unwrap();
         let mut session = db.session().unwrap();
         session.run(|tx| tx.insert(account(1, 10))).unwrap();
         (0..8).for_each(|next| disk.fail(disk.operations() + next, fault));
@@ -180,7 +180,7 @@ fn a_failed_sync_poisons_the_log() {
         assert!(matches!(refused, Err(Error::LogFailed(_))), "{refused:?}");
         assert!(db.flush().is_err() && db.checkpoint().is_err());
         drop((session, db));
-        let found = rows(&builder::<TicToc>(&disk.after_power_cut(1)).open().unwrap()).0;
+        let found = rows(&builder(Kind::TicToc, &disk.after_power_cut(1)).open().unwrap()).0;
         assert!(found.contains_key(&1) && !found.contains_key(&3), "{found:?}");
     }
 }
@@ -201,14 +201,14 @@ fn directories_are_guarded_against_mistakes() {
     }
 
     let disk = Simulated::new();
-    let db = builder::<TicToc>(&disk).open().unwrap();
-    let Err(Error::Open(error)) = builder::<TicToc>(&disk).open() else { panic!("opened twice") };
+    let db = builder(Kind::TicToc, &disk).open().unwrap();
+    let Err(Error::Open(error)) = builder(Kind::TicToc, &disk).open() else { panic!("opened twice") };
     assert!(matches!(*error, LogError::Locked { .. }), "{error}");
     work(&db, 0);
     let late = db.session().unwrap().run(|tx| tx.insert(Late { id: 1 }));
     assert!(matches!(late.unwrap_err().misuse(), Some(Misuse::Undeclared { table: "late" })));
     drop(db);
-    let fresh = || Database::builder().protocol::<TicToc>().manual_epochs().storage(Arc::new(disk.clone()));
+    let fresh = || Database::builder().protocol(Kind::TicToc).manual_epochs().storage(Arc::new(disk.clone()));
     let Err(Error::Open(error)) = fresh().table::<Note>(0).open() else { panic!("a table was forgotten") };
     assert!(matches!(*error, LogError::NotDeclared { .. }), "{error}");
     let Err(Error::Open(error)) = fresh().table::<Note>(0).table::<Other>(0).open() else {
@@ -216,18 +216,18 @@ fn directories_are_guarded_against_mistakes() {
     };
     assert!(error.to_string().contains("balance: i64; key id"), "{error}");
     // A new table is fine.
-    let db = builder::<TicToc>(&disk).table::<Late>(0).open().unwrap();
+    let db = builder(Kind::TicToc, &disk).table::<Late>(0).open().unwrap();
     db.session().unwrap().run(|tx| tx.insert(Late { id: 1 })).unwrap();
     drop(db);
-    assert!(builder::<TicToc>(&disk).open().is_err(), "it is in the files now");
-    let db = builder::<TicToc>(&disk).table::<Late>(0).open().unwrap();
+    assert!(builder(Kind::TicToc, &disk).open().is_err(), "it is in the files now");
+    let db = builder(Kind::TicToc, &disk).table::<Late>(0).open().unwrap();
     assert!(db.session().unwrap().run(|tx| tx.get::<Late>(1)).unwrap().is_some());
 }
 
 #[test]
 fn without_a_log_checkpoints_survive() {
     let disk = Simulated::new();
-    let none = || builder::<TicToc>(&disk).durability(Durability::None);
+    let none = || builder(Kind::TicToc, &disk).durability(Durability::None);
     let db = none().open().unwrap();
     work(&db, 0);
     let saved = rows(&db);
@@ -244,7 +244,7 @@ fn without_a_log_checkpoints_survive() {
 fn a_directory_on_disk_with_its_own_threads() {
     let directory = tempfile::tempdir().unwrap();
     let open = || {
-        let builder = Database::builder().protocol::<TicToc>().table::<Account>(100).table::<Note>(100);
+        let builder = Database::builder().protocol(Kind::TicToc).table::<Account>(100).table::<Note>(100);
         builder.path(directory.path().join("bank")).checkpoint_after(Some(1 << 16)).open()
     };
     for round in 0..3u64 {
@@ -276,7 +276,7 @@ fn a_directory_on_disk_with_its_own_threads() {
 /// directory in between has to make it durable, its names too.
 #[test]
 fn what_was_found_after_a_kill_stays_after_a_power_cut() {
-    let open = |disk: &Simulated| builder::<TicToc>(disk).durability(Durability::Sync).open();
+    let open = |disk: &Simulated| builder(Kind::TicToc, disk).durability(Durability::Sync).open();
     let live = |disk: &Simulated| -> Result<(), Error> {
         for id in 0..3 {
             let db = open(disk)?;
@@ -319,17 +319,19 @@ fn what_was_found_after_a_kill_stays_after_a_power_cut() {
 #[test]
 fn salvage_leaves_a_directory_that_opens() {
     let disk = Simulated::new();
-    let db = builder::<TicToc>(&disk).log_files(2).open().unwrap();
+    let db = builder(Kind::TicToc, &disk).log_files(2).open().unwrap();
     work(&db, 0);
     let before = rows(&db);
     drop(db);
     // A bit of the header of a log file: all its frames are right.
     disk.flip("log-0000000001-00", 8 * 41);
-    let Err(Error::Open(error)) = builder::<TicToc>(&disk).open() else { panic!("damage was overlooked") };
+    let Err(Error::Open(error)) = builder(Kind::TicToc, &disk).open() else {
+        panic!("damage was overlooked")
+    };
     assert!(matches!(*error, LogError::Damaged { .. }), "{error}");
-    let db = builder::<TicToc>(&disk).salvage(true).open().unwrap();
+    let db = builder(Kind::TicToc, &disk).salvage(true).open().unwrap();
     assert!(!db.recovery().unwrap().lost.is_empty());
     assert_eq!(rows(&db), before);
     drop(db);
-    assert_eq!(rows(&builder::<TicToc>(&disk).open().unwrap()), before);
+    assert_eq!(rows(&builder(Kind::TicToc, &disk).open().unwrap()), before);
 }

@@ -1,9 +1,7 @@
 //! Memory is given back: what sessions, batches and snapshots leave behind does not pile up.
 
-#[macro_use]
-mod kinds;
-
-use heddledb::{Database, Protocol, ReadTransaction, Session, Table, Transaction};
+use heddledb::protocol::Kind;
+use heddledb::{Database, ReadTransaction, Session, Table, Transaction};
 use std::time::Duration;
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
@@ -14,44 +12,38 @@ struct Item {
     value: u64,
 }
 
-fn open<P: Protocol>(options: P::Options) -> Database<P> {
-    let builder = Database::builder().protocol::<P>().options(options).sessions(P::SESSIONS_MAX.min(4));
+fn open(kind: Kind) -> Database {
+    let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(4));
     builder.snapshot_interval(Duration::ZERO).manual_epochs().open().unwrap()
 }
 
 /// Lets epochs pass, with attempts between that work the queues off.
-fn settle<P: Protocol>(db: &Database<P>, sessions: &mut [&mut Session<P>], rounds: usize) {
+fn settle(db: &Database, sessions: &mut [&mut Session], rounds: usize) {
     for _ in 0..rounds {
         db.advance_epoch();
         sessions.iter_mut().for_each(|session| session.run(|_| Ok(())).unwrap());
     }
 }
 
-fn insert<P: Protocol>(session: &mut Session<P>, ids: std::ops::Range<u64>) {
+fn insert(session: &mut Session, ids: std::ops::Range<u64>) {
     session.run(|tx| ids.clone().try_for_each(|id| tx.insert(Item { id, value: id }))).unwrap();
 }
 
-fn delete<P: Protocol>(session: &mut Session<P>, ids: std::ops::Range<u64>) {
+fn delete(session: &mut Session, ids: std::ops::Range<u64>) {
     session.run(|tx| ids.clone().try_for_each(|id| tx.delete::<Item>(id).map(|_| ()))).unwrap();
 }
 
-under_every_protocol! {
-    /// Blocks that one worker frees are taken by another.
-    one_adds_and_another_takes_away, 2;
-    /// A worker keeps up with transactions that leave much behind.
-    large_deletes_are_worked_off, 1;
-    /// What a long snapshot holds waits without being looked at, and goes when it ends.
-    a_long_snapshot_holds_versions_and_deleted_rows_until_it_ends, 2;
-    /// A snapshot that began after a row was deleted does not hold it.
-    a_later_snapshot_holds_nothing_of_what_was_gone, 2;
+/// The protocols that allow so many sessions at a time.
+fn kinds(sessions: usize) -> impl Iterator<Item = Kind> {
+    Kind::ALL.iter().copied().filter(move |kind| kind.sessions_max() >= sessions)
 }
 
-mod bodies {
-    use super::*;
-
-    pub fn one_adds_and_another_takes_away<P: Protocol>(options: P::Options) {
+/// Blocks that one worker frees are taken by another.
+#[test]
+fn one_adds_and_another_takes_away() {
+    for kind in kinds(2) {
         const ROWS: u64 = 2_000;
-        let db = open::<P>(options);
+        let db = open(kind);
         let (mut adding, mut taking) = (db.session().unwrap(), db.session().unwrap());
         let mut bytes = Vec::new();
         for round in 0..12 {
@@ -65,11 +57,15 @@ mod bodies {
             bytes.push(db.metrics().record_bytes);
         }
         // Twelve times as much, if none came back; and some are with the taker.
-        assert!(bytes[11] <= bytes[1] + bytes[0] / 2, "{}: {bytes:?}", P::NAME);
+        assert!(bytes[11] <= bytes[1] + bytes[0] / 2, "{kind}: {bytes:?}");
     }
+}
 
-    pub fn large_deletes_are_worked_off<P: Protocol>(options: P::Options) {
-        let db = open::<P>(options);
+/// A worker keeps up with transactions that leave much behind.
+#[test]
+fn large_deletes_are_worked_off() {
+    for kind in kinds(1) {
+        let db = open(kind);
         let mut session = db.session().unwrap();
         let mut waiting = Vec::new();
         for round in 0..40 {
@@ -78,12 +74,16 @@ mod bodies {
             db.advance_epoch();
             waiting.push(db.metrics().garbage);
         }
-        assert!(waiting[39] <= waiting[10] + 500, "{}: {waiting:?}", P::NAME);
+        assert!(waiting[39] <= waiting[10] + 500, "{kind}: {waiting:?}");
     }
+}
 
-    pub fn a_long_snapshot_holds_versions_and_deleted_rows_until_it_ends<P: Protocol>(options: P::Options) {
+/// What a long snapshot holds waits without being looked at, and goes when it ends.
+#[test]
+fn a_long_snapshot_holds_versions_and_deleted_rows_until_it_ends() {
+    for kind in kinds(2) {
         const ROWS: u64 = 400;
-        let db = open::<P>(options);
+        let db = open(kind);
         let (mut session, mut reader) = (db.session().unwrap(), db.session().unwrap());
         insert(&mut session, 0..ROWS);
         let mut snapshot = reader.snapshot().unwrap();
@@ -100,9 +100,9 @@ mod bodies {
         }
         settle(&db, &mut [&mut session], 100);
         let held = db.metrics();
-        assert!(held.version_bytes > 0, "{}", P::NAME);
+        assert!(held.version_bytes > 0, "{kind}");
         // One version a row changed, two a row deleted, which waits itself.
-        assert_eq!(held.garbage as u64, ROWS / 2 + ROWS / 2 * 3, "{}", P::NAME);
+        assert_eq!(held.garbage as u64, ROWS / 2 + ROWS / 2 * 3, "{kind}");
         // Shorter ones beside it come and go, and the row comes back.
         for round in 0..20 {
             insert(&mut session, 1..2);
@@ -111,32 +111,36 @@ mod bodies {
             delete(&mut session, 1..2);
             settle(&db, &mut [&mut session], 8);
             let more = db.metrics().garbage.saturating_sub(held.garbage);
-            assert!(more < 20, "{}: {more} more in round {round}", P::NAME);
+            assert!(more < 20, "{kind}: {more} more in round {round}");
         }
         for id in 0..ROWS {
-            assert_eq!(snapshot.get::<Item>(id).unwrap(), Some(Item { id, value: id }), "{}", P::NAME);
+            assert_eq!(snapshot.get::<Item>(id).unwrap(), Some(Item { id, value: id }), "{kind}");
         }
         drop(snapshot);
         settle(&db, &mut [&mut session], 100);
         let after = db.metrics();
-        assert_eq!((after.version_bytes, after.garbage), (0, 0), "{}", P::NAME);
+        assert_eq!((after.version_bytes, after.garbage), (0, 0), "{kind}");
         // The blocks of the deleted rows serve again.
         insert(&mut session, ROWS..ROWS + ROWS / 2);
-        assert_eq!(db.metrics().record_bytes, after.record_bytes, "{}", P::NAME);
+        assert_eq!(db.metrics().record_bytes, after.record_bytes, "{kind}");
     }
+}
 
-    pub fn a_later_snapshot_holds_nothing_of_what_was_gone<P: Protocol>(options: P::Options) {
-        let db = open::<P>(options);
+/// A snapshot that began after a row was deleted does not hold it.
+#[test]
+fn a_later_snapshot_holds_nothing_of_what_was_gone() {
+    for kind in kinds(2) {
+        let db = open(kind);
         let (mut session, mut reader) = (db.session().unwrap(), db.session().unwrap());
         insert(&mut session, 0..100);
         let earlier = reader.snapshot().unwrap();
         delete(&mut session, 0..100);
         let later = db.snapshot().unwrap();
         settle(&db, &mut [&mut session], 20);
-        assert!(db.metrics().garbage >= 100, "{}", P::NAME);
+        assert!(db.metrics().garbage >= 100, "{kind}");
         drop(earlier);
         settle(&db, &mut [&mut session], 40);
-        assert_eq!((db.metrics().garbage, db.metrics().version_bytes), (0, 0), "{}", P::NAME);
+        assert_eq!((db.metrics().garbage, db.metrics().version_bytes), (0, 0), "{kind}");
         drop(later);
     }
 }
@@ -144,14 +148,13 @@ mod bodies {
 /// Hekaton keeps every version that is overwritten. What bounds them: some epochs, or the longest transaction.
 mod every_version {
     use super::*;
-    use heddledb::protocol::Hekaton;
 
     const ROWS: u64 = 4;
     /// A version's words: link, stamp, value.
     const VERSION_BYTES: usize = 3 * 8;
 
     /// Many transactions on few rows, from two sessions; an epoch passes after each hundred. What is the most.
-    fn churn(db: &Database<Hekaton>, sessions: &mut [Session<Hekaton>; 2], transactions: u64) -> usize {
+    fn churn(db: &Database, sessions: &mut [Session; 2], transactions: u64) -> usize {
         let mut most = 0;
         for number in 0..transactions {
             let session = &mut sessions[(number % 2) as usize];
@@ -167,7 +170,7 @@ mod every_version {
 
     #[test]
     fn are_bounded_by_epochs_or_by_the_longest_transaction() {
-        let db = open::<Hekaton>(());
+        let db = open(Kind::Hekaton);
         let mut sessions = [db.session().unwrap(), db.session().unwrap()];
         insert(&mut sessions[0], 0..ROWS);
         churn(&db, &mut sessions, 2_000);

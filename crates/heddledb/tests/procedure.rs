@@ -1,7 +1,6 @@
 //! What `#[procedure]` finds in a body: sites, footprints, loops, branches; and that the body still runs.
 
 use heddledb::procedure::{Checked, Declaration, Procedure, ReadProcedure, workload};
-use heddledb::protocol::Silo;
 use heddledb::{
     Column, Database, Error, ReadTransaction, Result, Row, Scan, Session, Table, Text, Transaction, procedure,
 };
@@ -72,8 +71,8 @@ fn declared<Q: Procedure>() -> Vec<String> {
     body.lines().map(|line| line.trim().to_owned()).collect()
 }
 
-fn database() -> Session<Silo> {
-    let db = Database::<Silo>::builder()
+fn database() -> Session {
+    let db = Database::builder()
         .table::<Account>(8)
         .table::<Journal>(8)
         .table::<Person>(8)
@@ -101,7 +100,7 @@ fn insert<T: Transaction, R: Table>(tx: &mut T, row: R) -> Result<()> {
 }
 
 /// Runs a procedure, held to its declaration.
-fn run<Q: Procedure>(session: &mut Session<Silo>, arguments: Q::Arguments<'_>) -> Result<Q::Output> {
+fn run<Q: Procedure>(session: &mut Session, arguments: Q::Arguments<'_>) -> Result<Q::Output> {
     session.run(|tx| Q::run(&mut Checked::of::<Q>(tx), &arguments))
 }
 

@@ -6,8 +6,8 @@
 
 #![cfg(feature = "shuttle")]
 
-use heddledb::protocol::{Kind, Visitor};
-use heddledb::{Database, Error, Protocol, ReadTransaction, Scan, Session, Table, Transaction};
+use heddledb::protocol::Kind;
+use heddledb::{Database, Error, ReadTransaction, Scan, Session, Table, Transaction};
 use std::ops::ControlFlow;
 
 #[derive(Table, Clone, Copy)]
@@ -29,22 +29,15 @@ fn schedules() -> usize {
     std::env::var("HEDDLE_SHUTTLE").ok().and_then(|text| text.parse().ok()).unwrap_or(2_500)
 }
 
-fn open<P: Protocol>(options: &P::Options) -> Database<P> {
-    let builder =
-        Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(4));
+fn open(kind: Kind) -> Database {
+    let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(4));
     builder.manual_epochs().table::<Cell>(4).table::<Slot>(4).open().expect("the settings are lawful")
 }
 
 /// Runs `work` in two threads while a third advances the epoch, then `check`.
-fn race<P: Protocol>(
-    options: &P::Options,
-    prepare: fn(&mut Session<P>),
-    work: fn(&mut Session<P>, usize),
-    check: fn(&mut Session<P>),
-) {
-    let options = options.clone();
+fn race(kind: Kind, prepare: fn(&mut Session), work: fn(&mut Session, usize), check: fn(&mut Session)) {
     let body = move || {
-        let db = open::<P>(&options);
+        let db = open(kind);
         prepare(&mut db.session().expect("a session is free"));
         let mut threads: Vec<_> = (0..2)
             .map(|number| {
@@ -61,7 +54,7 @@ fn race<P: Protocol>(
     shuttle::check_pct(body, schedules(), 3);
 }
 
-fn fill<P: Protocol>(session: &mut Session<P>) {
+fn fill(session: &mut Session) {
     session
         .run(|tx| {
             for key in 0..2 {
@@ -74,7 +67,7 @@ fn fill<P: Protocol>(session: &mut Session<P>) {
 }
 
 /// Money moves between a row of each table.
-fn transfer<P: Protocol>(session: &mut Session<P>, number: usize) {
+fn transfer(session: &mut Session, number: usize) {
     for round in 0..2 {
         session
             .run(|tx| {
@@ -85,7 +78,7 @@ fn transfer<P: Protocol>(session: &mut Session<P>, number: usize) {
     }
 }
 
-fn sum_is_kept<P: Protocol>(session: &mut Session<P>) {
+fn sum_is_kept(session: &mut Session) {
     let sum = session.run(|tx| {
         let mut sum = 0;
         for key in 0..2 {
@@ -98,7 +91,7 @@ fn sum_is_kept<P: Protocol>(session: &mut Session<P>) {
 }
 
 /// Each reads a row of each table, in an order of its own, and then writes both: locks are upgraded, and taken crosswise.
-fn cross<P: Protocol>(session: &mut Session<P>, number: usize) {
+fn cross(session: &mut Session, number: usize) {
     session
         .run(|tx| {
             let cell = tx.get_columns(0, Cell::value)?.unwrap_or(0);
@@ -115,7 +108,7 @@ fn cross<P: Protocol>(session: &mut Session<P>, number: usize) {
 }
 
 /// Each inserts its key if it does not see the other's: at most one row appears.
-fn insert_unless_there<P: Protocol>(session: &mut Session<P>, number: usize) {
+fn insert_unless_there(session: &mut Session, number: usize) {
     let key = 5 + number as u64;
     session
         .run(|tx| {
@@ -129,13 +122,13 @@ fn insert_unless_there<P: Protocol>(session: &mut Session<P>, number: usize) {
         .expect("the key is free");
 }
 
-fn one_row<P: Protocol>(session: &mut Session<P>) {
+fn one_row(session: &mut Session) {
     let rows = session.run(|tx| tx.collect(Scan::<Cell>::range(5..9))).expect("reads succeed");
     assert_eq!(rows.len(), 1, "a phantom");
 }
 
 /// A pair of rows comes and goes together; inserts and deletes are reclaimed meanwhile.
-fn toggle_pair<P: Protocol>(session: &mut Session<P>, _: usize) {
+fn toggle_pair(session: &mut Session, _: usize) {
     for _ in 0..2 {
         session
             .run(|tx| match tx.get::<Cell>(5)? {
@@ -154,64 +147,59 @@ fn toggle_pair<P: Protocol>(session: &mut Session<P>, _: usize) {
     }
 }
 
-fn pair_is_whole<P: Protocol>(session: &mut Session<P>) {
+fn pair_is_whole(session: &mut Session) {
     let (cell, slot) = session.run(|tx| Ok((tx.get::<Cell>(5)?, tx.get::<Slot>(5)?))).expect("reads succeed");
     assert_eq!(cell.is_some(), slot.is_some());
 }
 
-struct All;
-
-impl Visitor for All {
-    type Output = ();
-    fn visit<P: Protocol>(self, options: P::Options) {
-        race::<P>(&options, fill, transfer, sum_is_kept);
-        race::<P>(&options, fill, cross, sum_is_kept);
-        race::<P>(&options, fill, insert_unless_there, one_row);
-        race::<P>(&options, fill, toggle_pair, pair_is_whole);
-    }
+fn all_races(kind: Kind) {
+    race(kind, fill, transfer, sum_is_kept);
+    race(kind, fill, cross, sum_is_kept);
+    race(kind, fill, insert_unless_there, one_row);
+    race(kind, fill, toggle_pair, pair_is_whole);
 }
 
 #[test]
 fn silo() {
-    Kind::Silo.visit(All);
+    all_races(Kind::Silo);
 }
 
 #[test]
 fn tictoc() {
-    Kind::TicToc.visit(All);
+    all_races(Kind::TicToc);
 }
 
 #[test]
 fn tictoc_sorted() {
-    Kind::TicTocSorted.visit(All);
+    all_races(Kind::TicTocSorted);
 }
 
 #[test]
 fn no_wait() {
-    Kind::NoWait.visit(All);
+    all_races(Kind::NoWait);
 }
 
 #[test]
 fn wait_die() {
-    Kind::WaitDie.visit(All);
+    all_races(Kind::WaitDie);
 }
 
 #[test]
 fn dl_detect() {
-    Kind::DlDetect.visit(All);
+    all_races(Kind::DlDetect);
 }
 
 #[test]
 fn ordered_2pl() {
-    Kind::Ordered2pl.visit(All);
+    all_races(Kind::Ordered2pl);
 }
 
 #[test]
 fn ts_alloc() {
-    Kind::TsAlloc.visit(All);
+    all_races(Kind::TsAlloc);
 }
 
 #[test]
 fn dta() {
-    Kind::Dta.visit(All);
+    all_races(Kind::Dta);
 }

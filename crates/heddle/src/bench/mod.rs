@@ -11,8 +11,7 @@ use crate::machine;
 use crate::progress::Progress;
 use crate::report::model::{Measurement, Report};
 use crate::report::{html, rate, table};
-use crate::terminal::{aligned, columns, widest};
-use crate::terminal_with_colours;
+use crate::terminal::{aligned, columns, terminal_with_colours, widest};
 use arguments::{BenchArguments, Configuration, Outputs, Plan, WorkloadArguments};
 use heddledb::protocol::Kind;
 use heddledb_workloads::Workload;
@@ -88,6 +87,7 @@ pub fn measure<W: Workload>(workload: &W, plan: &Plan, command: String) -> Repor
         for (configuration, measurement) in plan.configurations().zip(&mut measurements) {
             let title = table::name(measurement);
             let job = Job {
+                kind: configuration.kind,
                 workload,
                 settings: &plan.settings,
                 threads: configuration.threads,
@@ -96,7 +96,7 @@ pub fn measure<W: Workload>(workload: &W, plan: &Plan, command: String) -> Repor
                 title: &title,
                 progress: &progress,
             };
-            let result = configuration.kind.visit(job);
+            let result = job.run();
             let figures = match &result.error {
                 Some(error) => format!("FAILED: {error}"),
                 None => format!(

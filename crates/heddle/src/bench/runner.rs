@@ -11,15 +11,15 @@
 //! nanoseconds of bookkeeping after the transaction before it, and nothing escapes it.
 
 use crate::clock::Clock;
+use crate::failure::chain;
 use crate::machine;
 use crate::progress::Progress;
 use crate::report::model::{CheckResult, Latency, LogFigures, Outcomes, Run};
 use crate::report::rate;
 use hdrhistogram::Histogram;
-use heddledb::protocol::Isolation;
-use heddledb::protocol::Visitor;
+use heddledb::protocol::{Isolation, Kind};
 use heddledb::{
-    Compression, Conflict, Database, Durability, Error, LogMetrics, LogicalTime, Protocol, Session, Ticket,
+    Compression, Conflict, Database, Durability, Error, LogMetrics, LogicalTime, Session, Ticket,
 };
 use heddledb_workloads::{ReadOnly, Workload};
 use std::collections::VecDeque;
@@ -77,8 +77,10 @@ pub struct LogSettings {
     pub recover: bool,
 }
 
-/// One run that is about to be made; a visitor of the protocol.
+/// One run that is about to be made.
 pub struct Job<'a, W> {
+    /// The protocol.
+    pub kind: Kind,
     /// What runs.
     pub workload: &'a W,
     /// How long and how.
@@ -93,14 +95,6 @@ pub struct Job<'a, W> {
     pub title: &'a str,
     /// Where progress is shown.
     pub progress: &'a Progress,
-}
-
-impl<W: Workload> Visitor for Job<'_, W> {
-    type Output = Run;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Run {
-        self.run::<P>(options).unwrap_or_else(|error| Run::broken(self.run, error.to_string()))
-    }
 }
 
 /// What the workers are to do.
@@ -150,17 +144,23 @@ struct Tally<L> {
 }
 
 impl<W: Workload> Job<'_, W> {
-    fn run<P: Protocol>(&self, options: P::Options) -> Result<Run, Error> {
+    /// Makes the run. One that broke off tells why, with all causes.
+    pub fn run(&self) -> Run {
+        self.complete().unwrap_or_else(|error| Run::broken(self.run, chain(&error)))
+    }
+
+    /// Opens, loads, measures and checks.
+    fn complete(&self) -> Result<Run, Error> {
         let settings = self.settings;
         // Loading may use every core, whatever the number of workers.
-        let workers = self.threads * self.crew::<P>();
-        let sessions = workers.max(settings.cores.len()).clamp(1, P::SESSIONS_MAX);
+        let workers = self.threads * self.crew();
+        let sessions = workers.max(settings.cores.len()).clamp(1, self.kind.sessions_max());
         let folder = match self.durability {
             Durability::None => None,
             _ => Some(machine::folder(&settings.log.directory, "heddle-bench-")?),
         };
         let open = |path: Option<&Path>| {
-            let builder = Database::builder().protocol::<P>().options(options.clone()).sessions(sessions);
+            let builder = Database::builder().protocol(self.kind).sessions(sessions);
             let builder = self.workload.tables(builder).isolation(settings.isolation);
             match path {
                 None => builder.open(),
@@ -242,12 +242,12 @@ impl<W: Workload> Job<'_, W> {
     }
 
     /// Sessions on each thread.
-    fn crew<P: Protocol>(&self) -> usize {
-        self.settings.crew.min(P::SESSIONS_MAX / self.threads).max(1)
+    fn crew(&self) -> usize {
+        self.settings.crew.min(self.kind.sessions_max() / self.threads).max(1)
     }
 
     /// Starts the workers, conducts them through warm-up and window, and collects their tallies.
-    fn measure<P: Protocol>(&self, db: &Database<P>) -> Result<Vec<Tally<W::Ledger>>, Error> {
+    fn measure(&self, db: &Database) -> Result<Vec<Tally<W::Ledger>>, Error> {
         let settings = self.settings;
         let signal = Signal(AtomicU8::new(WARM_UP));
         let barrier = Barrier::new(self.threads + 1);
@@ -285,10 +285,10 @@ impl<W: Workload> Job<'_, W> {
     }
 
     /// The life of one thread: that of its session, or of several.
-    fn thread<P: Protocol>(
+    fn thread(
         &self,
         number: usize,
-        db: &Database<P>,
+        db: &Database,
         core: Option<usize>,
         signal: &Signal,
         barrier: &Barrier,
@@ -296,9 +296,9 @@ impl<W: Workload> Job<'_, W> {
         if let Some(core) = core {
             machine::pin(core);
         }
-        let crew = self.crew::<P>();
+        let crew = self.crew();
         // Whoever is first on the thread waits for the other threads; the others of a crew have not run before.
-        let worker = |member: usize, session: &mut Session<P>| {
+        let worker = |member: usize, session: &mut Session| {
             let wait = || {
                 if member == 0 {
                     barrier.wait();
@@ -320,7 +320,7 @@ impl<W: Workload> Job<'_, W> {
     }
 
     /// Gives the signals, and moves the bar while it waits.
-    fn conduct<P: Protocol>(&self, db: &Database<P>, signal: &Signal) {
+    fn conduct(&self, db: &Database, signal: &Signal) {
         let settings = self.settings;
         let phases = [("warming up", settings.warmup, MEASURE), ("measuring", settings.seconds, STOP)];
         for (name, length, next) in phases {
@@ -345,15 +345,15 @@ impl<W: Workload> Job<'_, W> {
     }
 
     /// The life of one worker.
-    fn worker<P: Protocol>(
+    fn worker(
         &self,
         number: usize,
-        session: &mut Session<P>,
+        session: &mut Session,
         signal: &Signal,
         wait_for_all: impl FnOnce(),
     ) -> Result<Tally<W::Ledger>, Error> {
         let (workload, clock, read_only) = (self.workload, self.settings.clock, self.settings.read_only);
-        let workers = self.threads * self.crew::<P>();
+        let workers = self.threads * self.crew();
         let mut generator = workload.generator(number, workers, self.settings.seed);
         let mut pool = vec![W::Input::default(); self.settings.pool.max(1)];
         if self.settings.pool > 0 {

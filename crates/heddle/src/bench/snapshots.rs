@@ -11,17 +11,17 @@
 //! share of time that it did run is told beside it.
 
 use super::arguments::Outputs;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::machine;
 use crate::progress::Progress;
 use crate::report::model::{CheckResult, Machine, median};
 use crate::report::{bytes, percent, rate, table};
-use crate::terminal_with_colours;
+use crate::terminal::terminal_with_colours;
 use clap::{Args, ValueEnum};
 use comfy_table::{Attribute, Cell};
-use heddledb::protocol::{Kind, Visitor};
+use heddledb::protocol::Kind;
 use heddledb::table::{Columns, Index, Relation, Scan};
-use heddledb::{Database, Error, Protocol, ReadTransaction, Session};
+use heddledb::{Database, Error, ReadTransaction, Session};
 use heddledb_workloads::Workload;
 use heddledb_workloads::tpcc::{self, Mix, Scale, Tpcc};
 use heddledb_workloads::ycsb::{self, Ycsb};
@@ -240,7 +240,7 @@ pub struct Turn {
 pub fn snapshots(arguments: &SnapshotsArguments, command: String) -> Result<bool, Failure> {
     let outputs = Outputs { json: arguments.json.clone(), html: None };
     outputs.probe()?;
-    let usage = |error: Error| Failure::usage(error.to_string());
+    let usage = |error: Error| Failure::usage(chain(&error));
     let report = match arguments.workload {
         Writes::Tpcc => {
             let (warehouses, scale) = (arguments.warehouses, arguments.scale);
@@ -305,6 +305,7 @@ fn measure<W: Workload>(
             let title = format!("round {} of {rounds}: {kind}, interval {ms} ms", round + 1);
             let bar = progress.phase(&title);
             let job = Round {
+                kind: *kind,
                 writer,
                 reader,
                 readers: order(&readers, round),
@@ -313,7 +314,7 @@ fn measure<W: Workload>(
                 seed: arguments.seed.wrapping_add(round as u64),
                 cores: &cores,
             };
-            let (turns, checks) = kind.visit(job).map_err(|error| Failure::run(error.to_string()))?;
+            let (turns, checks) = job.run().map_err(|error| Failure::run(chain(&error)))?;
             drop(bar);
             for (reader, turn) in turns {
                 let at = readers.iter().position(|other| *other == reader).expect("it was asked for");
@@ -385,8 +386,9 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     [at(0.25), median(values.clone()), at(0.75)]
 }
 
-/// One round that is about to be made; a visitor of the protocol.
+/// One round that is about to be made.
 struct Round<'a, W> {
+    kind: Kind,
     writer: &'a W,
     reader: &'a W,
     readers: Vec<Reader>,
@@ -430,13 +432,10 @@ impl Post<'_> {
     }
 }
 
-type RoundResult = Result<(Vec<(Reader, Turn)>, Vec<CheckResult>), Error>;
-
-impl<W: Workload> Visitor for Round<'_, W> {
-    type Output = RoundResult;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> RoundResult {
-        let builder = Database::builder().protocol::<P>().options(options).snapshot_interval(self.interval);
+impl<W: Workload> Round<'_, W> {
+    /// Makes the round: every reader's turn, and the checks after them.
+    fn run(&self) -> Result<(Vec<(Reader, Turn)>, Vec<CheckResult>), Error> {
+        let builder = Database::builder().protocol(self.kind).snapshot_interval(self.interval);
         let db = self.writer.tables(builder.sessions(4)).open()?;
         self.writer.load(&db, self.seed, &|_| ())?;
         let memory = vec![1u64; (db.metrics().record_bytes / 8).clamp(1 << 17, 1 << 25)];
@@ -475,11 +474,7 @@ impl<W: Workload> Visitor for Round<'_, W> {
 
 impl<W: Workload> Round<'_, W> {
     /// The writer: runs until told to stop, and marks where it stands when asked.
-    fn write<P: Protocol>(
-        &self,
-        mut session: Session<P>,
-        signal: &AtomicU64,
-    ) -> Result<(W::Ledger, Vec<Mark>), Error> {
+    fn write(&self, mut session: Session, signal: &AtomicU64) -> Result<(W::Ledger, Vec<Mark>), Error> {
         if let [core, _, ..] = *self.cores {
             machine::pin(core);
         }
@@ -513,9 +508,9 @@ impl<W: Workload> Round<'_, W> {
     /// Every reader's turn, and before them those that only set the pace. With each, how many versions
     /// were kept in its window.
     #[expect(clippy::type_complexity, reason = "two lists, taken apart at once")]
-    fn turns<P: Protocol>(
+    fn turns(
         &self,
-        db: &Database<P>,
+        db: &Database,
         memory: &[u64],
         signal: &AtomicU64,
     ) -> Result<(Vec<(Reader, Turn)>, Vec<u64>), Error> {
@@ -565,10 +560,10 @@ impl<W: Workload> Round<'_, W> {
     }
 
     /// A reader, until it is told to stop.
-    fn read<P: Protocol>(
+    fn read(
         &self,
         reader: Reader,
-        mut session: Session<P>,
+        mut session: Session,
         post: &mut Post<'_>,
         memory: &[u64],
         pace: f64,

@@ -1,6 +1,6 @@
 //! A small workload for the tests of the runner and the reports: counters that are counted up.
 
-use heddledb::{Builder, Database, Error, Protocol, ReadTransaction, Result, Scan, Table, Transaction};
+use heddledb::{Builder, Database, Error, ReadTransaction, Result, Scan, Table, Transaction};
 use heddledb_workloads::{Check, Workload};
 use std::ops::ControlFlow;
 
@@ -40,11 +40,11 @@ impl Workload for Toy {
         &["count", "refuse"]
     }
 
-    fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P> {
+    fn tables(&self, builder: Builder) -> Builder {
         builder.table::<Counter>(self.counters as usize)
     }
 
-    fn load<P: Protocol>(&self, db: &Database<P>, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
+    fn load(&self, db: &Database, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         let mut session = db.session()?;
         for id in 0..self.counters {
             session.run(|tx| tx.insert(Counter { id, count: 0 }))?;
@@ -78,7 +78,7 @@ impl Workload for Toy {
         *ledger += output;
     }
 
-    fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[u64]) -> Result<Vec<Check>> {
+    fn check(&self, db: &Database, ledgers: &[u64]) -> Result<Vec<Check>> {
         let counted = db.session()?.run(|tx| {
             let mut sum = 0;
             tx.scan(Scan::<Counter>::all(), |counter| {

@@ -8,12 +8,11 @@
 
 use super::plan::{Habit, Id, KEYS, Opening, Plan, Random, Step, TOUCHED};
 use super::wire::{Message, Opened, Pipe};
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use clap::Args;
-use heddledb::protocol::Visitor;
 use heddledb::{
-    Database, Durability, Error, LogError, Protocol, ReadTransaction, Result, Scan, Session, Table, Text,
-    Ticket, Transaction,
+    Database, Durability, Error, LogError, ReadTransaction, Result, Scan, Session, Table, Text, Ticket,
+    Transaction,
 };
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -142,13 +141,12 @@ pub fn digest_of_all<'a>(rows: impl Iterator<Item = &'a Message>) -> u64 {
 
 /// Runs the child.
 pub fn child(arguments: &ChildArguments) -> Result<ExitCode, Failure> {
-    let pipe = Pipe::new().map_err(|error| Failure::run(error.to_string()))?;
+    let pipe = Pipe::new().map_err(|error| Failure::run(chain(&error)))?;
     let plan = Plan::of(arguments.seed, arguments.cycle);
     let looks = arguments.role == "look";
     let opening = if looks { plan.look } else { plan.work };
     let child = Child { arguments, plan: &plan, pipe: &pipe, opening, looks };
-    let outcome = opening.kind.visit(child);
-    match outcome {
+    match child.run() {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             pipe.send(&failure(&error));
@@ -161,7 +159,7 @@ pub fn child(arguments: &ChildArguments) -> Result<ExitCode, Failure> {
 fn failure(error: &Error) -> Message {
     let log = |error: &LogError| match error {
         LogError::Io { doing, .. } => (*doing).to_owned(),
-        other => other.to_string(),
+        other => chain(other),
     };
     match error {
         Error::OutcomeUnknown(error) => Message::Failed(log(error)),
@@ -169,9 +167,9 @@ fn failure(error: &Error) -> Message {
         Error::Open(error) => match &**error {
             LogError::Io { doing, .. } => Message::Failed(format!("opening: {doing}")),
             // Nothing but the system may refuse what it wrote itself.
-            other => Message::Violation(format!("the directory does not open: {other}")),
+            other => Message::Violation(format!("the directory does not open: {}", chain(other))),
         },
-        other => Message::Violation(other.to_string()),
+        other => Message::Violation(chain(other)),
     }
 }
 
@@ -183,12 +181,11 @@ struct Child<'a> {
     looks: bool,
 }
 
-impl Visitor for Child<'_> {
-    type Output = Result<()>;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Result<()> {
-        let Opening { files, compression, threads, .. } = self.opening;
-        let builder = Database::builder().protocol::<P>().options(options);
+impl Child<'_> {
+    /// Opens the directory, and works or looks.
+    fn run(&self) -> Result<()> {
+        let Opening { kind, files, compression, threads } = self.opening;
+        let builder = Database::builder().protocol(kind);
         let builder = builder.table::<Ledger>(1000).table::<Slot>(16).table::<Twin>(16);
         let builder = builder.log_files(files).compression(compression).recovery_threads(threads);
         let builder = builder.epoch_interval(Duration::from_millis(2)).path(&self.arguments.dir);
@@ -214,7 +211,7 @@ impl Visitor for Child<'_> {
 }
 
 /// All rows of all tables.
-fn everything<P: Protocol>(db: &Database<P>) -> Result<Vec<Message>> {
+fn everything(db: &Database) -> Result<Vec<Message>> {
     db.session()?.run(|tx| {
         let mut rows = Vec::new();
         rows.extend(tx.collect(Scan::<Ledger>::all())?.iter().map(|row| Message::Ledger(row.words())));
@@ -236,7 +233,7 @@ fn bucket_of(key: <ByBucket as heddledb::table::Relation>::Key) -> u64 {
 
 impl Child<'_> {
     /// Runs the sessions. Returns when all have done their share, if they are to end at all.
-    fn work<P: Protocol>(&self, db: &Database<P>) -> Result<()> {
+    fn work(&self, db: &Database) -> Result<()> {
         let ends = self.arguments.transactions.is_some() || self.plan.moment == super::plan::Moment::End;
         let limit = self.arguments.transactions.unwrap_or(if ends { 100 } else { 400 });
         let stop = AtomicBool::new(false);
@@ -283,7 +280,7 @@ impl Child<'_> {
     }
 
     /// Takes checkpoints until it is told to stop, or the log fails.
-    fn checkpoints<P: Protocol>(&self, db: &Database<P>, stop: &AtomicBool) {
+    fn checkpoints(&self, db: &Database, stop: &AtomicBool) {
         let mut random = Random::new(self.arguments.seed, &[3, self.arguments.cycle]);
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(random.micros(2_000));
@@ -295,19 +292,19 @@ impl Child<'_> {
                     LogError::Io { doing, .. } => {
                         self.pipe.send(&Message::CheckpointFailed(format!("checkpoint: {doing}")));
                     }
-                    other => self.violation(format!("a checkpoint found: {other}")),
+                    other => self.violation(format!("a checkpoint found: {}", chain(&other))),
                 },
                 Err(Error::LogFailed(_) | Error::OutcomeUnknown(_)) => return,
-                Err(other) => self.violation(format!("a checkpoint failed: {other}")),
+                Err(other) => self.violation(format!("a checkpoint failed: {}", chain(&other))),
             }
         }
     }
 
     /// Runs the transactions of a session; says how many it tried.
-    fn session<P: Protocol>(
+    fn session(
         &self,
-        db: &Database<P>,
-        mut session: Session<P>,
+        db: &Database,
+        mut session: Session,
         number: u64,
         habit: Habit,
         limit: u64,
@@ -376,14 +373,16 @@ impl Child<'_> {
     }
 
     /// Tries to go on with a log that has failed. Nothing may be acknowledged any more.
-    fn stays_failed<P: Protocol>(&self, db: &Database<P>, session: &mut Session<P>, number: u64, from: u64) {
+    fn stays_failed(&self, db: &Database, session: &mut Session, number: u64, from: u64) {
         let is_failure = |error: &Error| matches!(error, Error::LogFailed(_) | Error::OutcomeUnknown(_));
         for transaction in from..from + 3 {
             let id = Id { cycle: self.arguments.cycle, session: number, number: transaction };
             let step = Step { doomed: false, ..Step::of(self.arguments.seed, id) };
             match session.run(|tx| take(tx, &step, id)) {
                 Err(Error::LogFailed(_)) => {}
-                Err(other) => self.violation(format!("after the log failed a commit said: {other}")),
+                Err(other) => {
+                    self.violation(format!("after the log failed a commit said: {}", chain(&other)))
+                }
                 Ok(_) => self.violation("a commit went through after the log failed"),
             }
         }
@@ -465,8 +464,8 @@ pub mod tests {
     use super::*;
     use heddledb::protocol::TicToc;
 
-    fn run(seed: u64, transactions: u64) -> (Database<TicToc>, Vec<(u64, u64, u64)>) {
-        let db = Database::builder().protocol::<TicToc>().open().unwrap();
+    fn run(seed: u64, transactions: u64) -> (Database, Vec<(u64, u64, u64)>) {
+        let db = Database::builder().protocol(TicToc::default()).open().unwrap();
         let mut session = db.session().unwrap();
         let mut done = Vec::new();
         for number in 0..transactions {

@@ -16,7 +16,7 @@ mod wire;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::table::{align, empty, lines, paint};
-use crate::terminal_with_colours;
+use crate::terminal::terminal_with_colours;
 use clap::Args;
 use expect::{Expected, Said};
 use plan::{LIFE, Moment, Plan};

@@ -21,9 +21,10 @@ use crate::bench::arguments::protocols;
 use crate::bench::runner::{Job, LogSettings, Settings as RealSettings};
 use crate::clock::Clock;
 use crate::failure::Failure;
+use crate::machine;
 use crate::progress::Progress;
 use crate::report::table::{align, empty, lines, paint};
-use crate::{machine, terminal_with_colours};
+use crate::terminal::terminal_with_colours;
 use clap::{Args, Command, FromArgMatches};
 use comfy_table::{Attribute, Cell};
 use heddledb::protocol::{Isolation, Kind as RealKind};
@@ -270,8 +271,8 @@ fn really<A: real_workload::WorkloadArguments>(
     let workload = parsed::<A>(words)?.workload().map_err(|error| broken(error.to_string()))?;
     let kind: RealKind = kind.name().parse().map_err(|error| broken(format!("{error}")))?;
     let durability = Durability::None;
-    let job = Job { workload: &workload, settings, threads: 1, durability, run: 1, title, progress };
-    let run = kind.visit(job);
+    let job = Job { kind, workload: &workload, settings, threads: 1, durability, run: 1, title, progress };
+    let run = job.run();
     if let Some(check) = run.checks.iter().find(|check| !check.ok) {
         return Err(broken(format!("{}: {}", check.name, check.detail)));
     }

@@ -8,8 +8,7 @@
 
 use super::script::{Op, Op::*, Program, interleave, judge, schedules};
 use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open_at, reset};
-use heddledb::Protocol;
-use heddledb::protocol::Isolation;
+use heddledb::protocol::{Isolation, Kind};
 
 /// The rows before each script.
 const INITIAL: &[(u64, i64, i64)] = &[(1, 10, 10), (2, 20, 20), (5, 50, 50)];
@@ -27,15 +26,15 @@ struct Script {
     programs: Programs,
 }
 
-fn run<P: Protocol>(options: &P::Options, programs: Programs) {
-    if let Err(report) = outcome::<P>(options, Isolation::Serializable, programs) {
+fn run(kind: Kind, programs: Programs) {
+    if let Err(report) = outcome(kind, Isolation::Serializable, programs) {
         panic!("{report}");
     }
 }
 
 /// Every level below serializable that the protocol offers: it prevents what it says, and shows what it does not.
-fn levels<P: Protocol>(options: &P::Options) {
-    for &level in P::levels(options) {
+fn levels(kind: Kind) {
+    for &level in kind.levels() {
         let admits = match level {
             Isolation::Serializable => continue,
             Isolation::Snapshot => "write_skew_g2_item",
@@ -43,11 +42,11 @@ fn levels<P: Protocol>(options: &P::Options) {
         };
         for script in SCRIPTS {
             if script.prevented_by <= level {
-                let outcome = outcome::<P>(options, level, script.programs);
+                let outcome = outcome(kind, level, script.programs);
                 outcome
                     .unwrap_or_else(|report| panic!("{level} does not prevent {}:\n{report}", script.name));
             } else if script.name == admits {
-                let outcome = outcome::<P>(options, level, script.programs);
+                let outcome = outcome(kind, level, script.programs);
                 assert!(outcome.is_err(), "{level} is said to admit {admits}, and none was seen");
             }
         }
@@ -55,34 +54,30 @@ fn levels<P: Protocol>(options: &P::Options) {
 }
 
 /// Runs a script on both tables at a level; what was seen that is not serial.
-fn outcome<P: Protocol>(options: &P::Options, level: Isolation, programs: Programs) -> Result<(), String> {
-    outcome_on::<P, Ordered>(options, level, programs)?;
-    outcome_on::<P, Hashed>(options, level, programs)
+fn outcome(kind: Kind, level: Isolation, programs: Programs) -> Result<(), String> {
+    outcome_on::<Ordered>(kind, level, programs)?;
+    outcome_on::<Hashed>(kind, level, programs)
 }
 
-fn outcome_on<P: Protocol, T: Tables>(
-    options: &P::Options,
-    level: Isolation,
-    programs: Programs,
-) -> Result<(), String> {
+fn outcome_on<T: Tables>(kind: Kind, level: Isolation, programs: Programs) -> Result<(), String> {
     let programs: Vec<Program> = programs.iter().map(|ops| ops.to_vec()).collect();
-    let db = open_at::<P>(options, level);
+    let db = open_at(kind, level);
     let steps: Vec<usize> = programs.iter().map(|program| program.len() + 1).collect();
-    let mut all = if P::SESSIONS_MAX > 1 { schedules(&steps) } else { serial(&steps) };
+    let mut all = if kind.sessions_max() > 1 { schedules(&steps) } else { serial(&steps) };
     let every = all.len().div_ceil(SCHEDULES_MAX);
     all = all.into_iter().step_by(every).collect();
     // Nobody promises real time at a lower level.
-    let strict = level == Isolation::Serializable && P::strict(options);
+    let strict = level == Isolation::Serializable && kind.strict();
     for (number, schedule) in all.into_iter().enumerate() {
         // Every other time in a new database: without the remains of deleted rows, absence is in
         // the gaps.
-        let db = if number % 2 == 0 { db.clone() } else { open_at::<P>(options, level) };
-        reset::<P, T>(&db, INITIAL);
-        let outcomes = interleave::<P, T>(&db, &programs, &schedule);
-        let last = all_rows::<P, T>(&db);
-        check_index::<P, T>(&db, &last);
+        let db = if number % 2 == 0 { db.clone() } else { open_at(kind, level) };
+        reset::<T>(&db, INITIAL);
+        let outcomes = interleave::<T>(kind, &db, &programs, &schedule);
+        let last = all_rows::<T>(&db);
+        check_index::<T>(&db, &last);
         judge(strict, INITIAL, &programs, &outcomes, &last).map_err(|report| {
-            format!("{} under {}: schedule {schedule:?}\n{report}", std::any::type_name::<T>(), P::NAME)
+            format!("{} under {kind}: schedule {schedule:?}\n{report}", std::any::type_name::<T>())
         })?;
     }
     Ok(())
@@ -98,8 +93,8 @@ macro_rules! anomalies {
     ($($(#[doc = $doc:literal])* $name:ident $(@ $level:ident)?: $([$($op:expr),* $(,)?])*;)*) => {
         $(
             $(#[doc = $doc])*
-            fn $name<P: Protocol>(options: &P::Options) {
-                run::<P>(options, &[$(&[$($op),*]),*]);
+            fn $name(kind: Kind) {
+                run(kind, &[$(&[$($op),*]),*]);
             }
         )*
 
@@ -109,8 +104,8 @@ macro_rules! anomalies {
             programs: &[$(&[$($op),*]),*],
         }),*];
 
-        pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
-            vec![$(Test { name: stringify!($name), run: $name::<P> },)* Test { name: "levels", run: levels::<P> }]
+        pub(super) fn tests() -> Vec<Test> {
+            vec![$(Test { name: stringify!($name), run: $name },)* Test { name: "levels", run: levels }]
         }
     };
     (@level) => { Isolation::Serializable };

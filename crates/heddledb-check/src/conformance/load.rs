@@ -1,33 +1,37 @@
 //! Invariants while threads run for real.
 
 use super::{Hashed, Ordered, Tables, Test, check_index, open};
-use heddledb::sync::Random;
-use heddledb::{Database, Error, Protocol, ReadTransaction, Scan, Session, Transaction};
+use heddledb::protocol::Kind;
+use heddledb::sync::{AtomicU64, Ordering, Random};
+use heddledb::{Database, Error, ReadTransaction, Scan, Session, Table, Transaction};
 use std::ops::ControlFlow;
 
-pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
+pub(super) fn tests() -> Vec<Test> {
     vec![
-        Test { name: "bank_sum_ordered", run: bank::<P, Ordered, 2> },
-        Test { name: "bank_sum_hashed", run: bank::<P, Hashed, 2> },
-        Test { name: "bank_sum_oversubscribed", run: bank::<P, Ordered, 8> },
-        Test { name: "ring_ordered", run: ring::<P, Ordered> },
-        Test { name: "ring_hashed", run: ring::<P, Hashed> },
-        Test { name: "insert_delete_pairs_ordered", run: pairs::<P, Ordered> },
-        Test { name: "write_skew_under_load", run: write_skew::<P, Ordered> },
-        Test { name: "index_consistency_under_load", run: index_consistency::<P, Ordered> },
-        Test { name: "memory_is_flat_under_churn", run: churn::<P> },
+        Test { name: "bank_sum_ordered", run: bank::<Ordered, 2> },
+        Test { name: "bank_sum_hashed", run: bank::<Hashed, 2> },
+        Test { name: "bank_sum_oversubscribed", run: bank::<Ordered, 8> },
+        Test { name: "ring_ordered", run: ring::<Ordered> },
+        Test { name: "ring_hashed", run: ring::<Hashed> },
+        Test { name: "insert_delete_pairs_ordered", run: pairs::<Ordered> },
+        Test { name: "write_skew_under_load", run: write_skew::<Ordered> },
+        Test { name: "index_consistency_under_load", run: index_consistency::<Ordered> },
+        Test { name: "rows_are_whole_of_one_group", run: rows_are_whole::<Wide> },
+        Test { name: "rows_are_whole_of_two_groups", run: rows_are_whole::<Split> },
+        Test { name: "memory_is_flat_under_churn", run: churn },
     ]
 }
 
 /// Runs `work` on as many threads as the protocol allows, up to `threads`; each gets its session, a
 /// seeded generator and its number.
-pub(super) fn on_threads<P: Protocol>(
-    db: &Database<P>,
+pub(super) fn on_threads(
+    kind: Kind,
+    db: &Database,
     threads: usize,
-    work: impl Fn(&mut Session<P>, &mut Random, usize) + Sync,
+    work: impl Fn(&mut Session, &mut Random, usize) + Sync,
 ) {
     std::thread::scope(|scope| {
-        for number in 0..threads.min(P::SESSIONS_MAX) {
+        for number in 0..threads.min(kind.sessions_max()) {
             let work = &work;
             scope.spawn(move || {
                 let mut session = db.session().expect("a session is free");
@@ -45,10 +49,10 @@ const ACCOUNTS: u64 = 6;
 const TRANSFERS: usize = 12_000;
 
 /// Transfers keep the sum, and every reader sees it, by scan and by key.
-fn bank<P: Protocol, T: Tables, const THREADS: usize>(options: &P::Options) {
-    let db = open::<P>(options);
+fn bank<T: Tables, const THREADS: usize>(kind: Kind) {
+    let db = open(kind);
     lawful(lawful(db.session()).run(|tx| (0..ACCOUNTS).try_for_each(|key| tx.insert(T::row(key, 100, 0)))));
-    on_threads(&db, THREADS, |session, random, _| {
+    on_threads(kind, &db, THREADS, |session, random, _| {
         for round in 0..TRANSFERS / THREADS {
             if round % 4 == 0 {
                 let sum = lawful(session.run(|tx| {
@@ -78,22 +82,22 @@ fn bank<P: Protocol, T: Tables, const THREADS: usize>(options: &P::Options) {
             assert_eq!(give_up, matches!(outcome, Err(Error::User(_))), "{outcome:?}");
         }
     });
-    let rows = super::all_rows::<P, T>(&db);
+    let rows = super::all_rows::<T>(&db);
     assert_eq!(rows.iter().map(|(_, value, _)| value).sum::<i64>(), 100 * ACCOUNTS as i64);
-    check_index::<P, T>(&db, &rows);
+    check_index::<T>(&db, &rows);
 }
 
 /// A ring of successors stays one ring while random nodes are moved: each step swaps three links,
 /// which any non-serializable mix of two steps tears into pieces.
-fn ring<P: Protocol, T: Tables>(options: &P::Options) {
+fn ring<T: Tables>(kind: Kind) {
     const NODES: u64 = 8;
     const STEPS: usize = 8_000;
-    let db = open::<P>(options);
+    let db = open(kind);
     let next_of = |node: u64| ((node + 1) % NODES) as i64;
     lawful(
         lawful(db.session()).run(|tx| (0..NODES).try_for_each(|key| tx.insert(T::row(key, next_of(key), 0)))),
     );
-    on_threads(&db, 3, |session, random, _| {
+    on_threads(kind, &db, 3, |session, random, _| {
         for _ in 0..STEPS {
             let start = random.below(NODES);
             lawful(session.run(|tx| {
@@ -116,7 +120,7 @@ fn ring<P: Protocol, T: Tables>(options: &P::Options) {
             }));
         }
     });
-    let rows = super::all_rows::<P, T>(&db);
+    let rows = super::all_rows::<T>(&db);
     let (mut node, mut seen) = (0u64, 0);
     loop {
         node = rows[node as usize].1 as u64;
@@ -129,10 +133,10 @@ fn ring<P: Protocol, T: Tables>(options: &P::Options) {
 }
 
 /// Keys come and go in pairs; whoever looks sees both or neither, by scan, by key and by index.
-fn pairs<P: Protocol, T: Tables>(options: &P::Options) {
+fn pairs<T: Tables>(kind: Kind) {
     const ROUNDS: usize = 8_000;
-    let db = open::<P>(options);
-    on_threads(&db, 3, |session, random, _| {
+    let db = open(kind);
+    on_threads(kind, &db, 3, |session, random, _| {
         for _ in 0..ROUNDS {
             let low = random.below(4);
             let high = low + 4;
@@ -171,15 +175,15 @@ fn pairs<P: Protocol, T: Tables>(options: &P::Options) {
             }
         }
     });
-    check_index::<P, T>(&db, &super::all_rows::<P, T>(&db));
+    check_index::<T>(&db, &super::all_rows::<T>(&db));
 }
 
 /// Two rows may not both be raised: each transaction reads both and raises one if neither is.
-fn write_skew<P: Protocol, T: Tables>(options: &P::Options) {
+fn write_skew<T: Tables>(kind: Kind) {
     const ROUNDS: usize = 120_000;
-    let db = open::<P>(options);
+    let db = open(kind);
     lawful(lawful(db.session()).run(|tx| (0..2).try_for_each(|key| tx.insert(T::row(key, 0, 0)))));
-    on_threads(&db, 2, |session, _, number| {
+    on_threads(kind, &db, 2, |session, _, number| {
         let mine = number as u64;
         for round in 0..ROUNDS {
             let sum = lawful(session.run(|tx| {
@@ -197,11 +201,11 @@ fn write_skew<P: Protocol, T: Tables>(options: &P::Options) {
 }
 
 /// Values move about, so index entries do; index and table agree at every look.
-fn index_consistency<P: Protocol, T: Tables>(options: &P::Options) {
+fn index_consistency<T: Tables>(kind: Kind) {
     const ROUNDS: usize = 6_000;
-    let db = open::<P>(options);
+    let db = open(kind);
     lawful(lawful(db.session()).run(|tx| (0..8).try_for_each(|key| tx.insert(T::row(key, key as i64, 0)))));
-    on_threads(&db, 3, |session, random, _| {
+    on_threads(kind, &db, 3, |session, random, _| {
         for _ in 0..ROUNDS {
             let (key, value) = (random.below(8), random.below(50) as i64);
             if random.below(2) == 0 {
@@ -222,17 +226,115 @@ fn index_consistency<P: Protocol, T: Tables>(options: &P::Options) {
             }
         }
     });
-    check_index::<P, T>(&db, &super::all_rows::<P, T>(&db));
+    check_index::<T>(&db, &super::all_rows::<T>(&db));
+}
+
+/// A row of one column group, so wide that others write it while it is read.
+#[derive(Table, Clone, Copy)]
+#[table(name = "load_wide")]
+struct Wide {
+    #[key]
+    key: u64,
+    counts: [u8; 512],
+}
+
+/// The same in two column groups.
+#[derive(Table, Clone, Copy)]
+#[table(name = "load_split")]
+struct Split {
+    #[key]
+    key: u64,
+    left: [u8; 256],
+    #[group(right)]
+    right: [u8; 256],
+}
+
+/// A row that is a counter, and tells the count in each of its words.
+trait Repeated: Table<Key = u64> {
+    fn of(count: u64) -> Self;
+    fn words(&self) -> impl Iterator<Item = u64>;
+
+    /// The count, unless words differ.
+    fn count(&self) -> Option<u64> {
+        let mut words = self.words();
+        let first = words.next()?;
+        words.all(|word| word == first).then_some(first)
+    }
+}
+
+impl Repeated for Wide {
+    fn of(count: u64) -> Self {
+        Self { key: 0, counts: repeat(count) }
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> {
+        words_of(&self.counts)
+    }
+}
+
+impl Repeated for Split {
+    fn of(count: u64) -> Self {
+        Self { key: 0, left: repeat(count), right: repeat(count) }
+    }
+
+    fn words(&self) -> impl Iterator<Item = u64> {
+        words_of(&self.left).chain(words_of(&self.right))
+    }
+}
+
+fn repeat<const N: usize>(count: u64) -> [u8; N] {
+    std::array::from_fn(|index| count.to_le_bytes()[index % 8])
+}
+
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word))
+}
+
+/// Whoever reads a row, by key or by scan, or in order to change it, sees all of it as one writer left it, also
+/// where the attempt then aborts; and no change is lost.
+fn rows_are_whole<T: Repeated>(kind: Kind) {
+    const ROUNDS: u64 = 20_000;
+    let db = open(kind);
+    lawful(lawful(db.session()).run(|tx| tx.insert(T::of(0))));
+    let (torn, changes) = (AtomicU64::new(0), AtomicU64::new(0));
+    on_threads(kind, &db, 3, |session, _, number| {
+        let look = |row: &T| {
+            row.count().unwrap_or_else(|| {
+                torn.fetch_add(1, Ordering::Relaxed);
+                0
+            })
+        };
+        for round in 0..ROUNDS {
+            match (number, round % 4) {
+                (0, _) | (2, 0) => {
+                    lawful(session.run(|tx| tx.update(0, |row: &mut T| *row = T::of(look(row) + 1))));
+                    changes.fetch_add(1, Ordering::Relaxed);
+                }
+                (_, 1) => lawful(session.run(|tx| {
+                    tx.scan(Scan::<T>::all(), |row| {
+                        look(&row);
+                        ControlFlow::Continue(())
+                    })
+                })),
+                _ => lawful(session.run(|tx| {
+                    tx.get::<T>(0)?.as_ref().map(look);
+                    Ok(())
+                })),
+            }
+        }
+    });
+    assert_eq!(torn.into_inner(), 0, "{kind}: so many looks saw a row that no writer left");
+    let last = lawful(lawful(db.session()).run(|tx| tx.get::<T>(0)));
+    assert_eq!(last.and_then(|row| row.count()), Some(changes.into_inner()), "{kind}: the changes");
 }
 
 /// A window of keys moves on for ever; records, index nodes and garbage stay bounded.
-fn churn<P: Protocol>(options: &P::Options) {
+fn churn(kind: Kind) {
     const WINDOW: u64 = 200;
     const ROUNDS: u64 = 60_000;
-    let builder =
-        Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(4));
+    let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(4));
     let db = builder.manual_epochs().open().expect("the settings are lawful");
-    let measure = |db: &Database<P>| {
+    let measure = |db: &Database| {
         let metrics = db.metrics();
         (
             metrics.record_bytes,

@@ -5,13 +5,14 @@
 
 use super::load::{lawful, on_threads};
 use super::{Hashed, Ordered, Tables, Test, open};
+use heddledb::protocol::Kind;
 use heddledb::sync::{AtomicU64, Ordering};
-use heddledb::{Database, Error, Protocol, ReadTransaction, Result, Transaction, Txn};
+use heddledb::{Database, Error, ReadTransaction, Result, Transaction, Txn};
 
-pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
+pub(super) fn tests() -> Vec<Test> {
     vec![
-        Test { name: "opaque_between_two_reads", run: between_two_reads::<P> },
-        Test { name: "opaque_under_load", run: under_load::<P> },
+        Test { name: "opaque_between_two_reads", run: between_two_reads },
+        Test { name: "opaque_under_load", run: under_load },
     ]
 }
 
@@ -20,21 +21,19 @@ const SUM: i64 = 100;
 const ROWS: usize = 2;
 
 /// Reads of one transaction, split in two halves by what another commits.
-type Look<P> = fn(&mut Txn<P>) -> Result<Vec<(u64, i64)>>;
+type Look = fn(&mut Txn) -> Result<Vec<(u64, i64)>>;
 
-fn by_key<P: Protocol, T: Tables, const KEY: u64>(tx: &mut Txn<P>) -> Result<Vec<(u64, i64)>> {
+fn by_key<T: Tables, const KEY: u64>(tx: &mut Txn) -> Result<Vec<(u64, i64)>> {
     Ok(tx.get_columns(KEY, T::VALUE)?.map(|value| (KEY, value)).into_iter().collect())
 }
 
-fn by_scan<P: Protocol, T: Tables, const LOW: u64, const HIGH: u64>(
-    tx: &mut Txn<P>,
-) -> Result<Vec<(u64, i64)>> {
+fn by_scan<T: Tables, const LOW: u64, const HIGH: u64>(tx: &mut Txn) -> Result<Vec<(u64, i64)>> {
     let rows = T::scan(tx, LOW, HIGH, false, usize::MAX)?;
     Ok(rows.into_iter().map(|(key, value, _)| (key, value)).collect())
 }
 
 /// Moves value from one row to the other, and the second row to another key.
-fn moves<P: Protocol, T: Tables>(tx: &mut Txn<P>, amount: i64) -> Result<()> {
+fn moves<T: Tables>(tx: &mut Txn, amount: i64) -> Result<()> {
     tx.update_columns(1, T::VALUE, |value| *value -= amount)?;
     let (from, to) = if tx.get_columns(3, T::VALUE)?.is_some() { (3, 5) } else { (5, 3) };
     let value = tx.get_columns(from, T::VALUE)?.ok_or_else(|| Error::user("a row is at 3 or at 5"))?;
@@ -42,9 +41,9 @@ fn moves<P: Protocol, T: Tables>(tx: &mut Txn<P>, amount: i64) -> Result<()> {
     tx.insert(T::row(to, value + amount, 0))
 }
 
-fn filled<P: Protocol, T: Tables>(options: &P::Options) -> Database<P> {
-    let db = open::<P>(options);
-    let fill = |tx: &mut Txn<P>| tx.insert(T::row(1, SUM, 0)).and_then(|()| tx.insert(T::row(3, 0, 0)));
+fn filled<T: Tables>(kind: Kind) -> Database {
+    let db = open(kind);
+    let fill = |tx: &mut Txn| tx.insert(T::row(1, SUM, 0)).and_then(|()| tx.insert(T::row(3, 0, 0)));
     lawful(lawful(db.session()).run(fill));
     db
 }
@@ -53,36 +52,36 @@ fn is_of_one_moment(seen: &[(u64, i64)]) -> bool {
     seen.len() == ROWS && seen.iter().map(|(_, value)| value).sum::<i64>() == SUM
 }
 
-fn between_two_reads<P: Protocol>(options: &P::Options) {
-    if P::opaque(options) && P::SESSIONS_MAX > 1 {
-        each_pair::<P, Ordered>(options);
-        each_pair::<P, Hashed>(options);
+fn between_two_reads(kind: Kind) {
+    if kind.opaque() && kind.sessions_max() > 1 {
+        each_pair::<Ordered>(kind);
+        each_pair::<Hashed>(kind);
     }
 }
 
-fn each_pair<P: Protocol, T: Tables>(options: &P::Options) {
-    let pairs: [&[Look<P>]; 5] = [
-        &[by_key::<P, T, 1>, by_key::<P, T, 3>, by_key::<P, T, 5>],
-        &[by_key::<P, T, 5>, by_key::<P, T, 3>, by_key::<P, T, 1>],
-        &[by_scan::<P, T, 0, 2>, by_scan::<P, T, 3, 7>],
-        &[by_scan::<P, T, 3, 7>, by_scan::<P, T, 0, 2>],
-        &[by_key::<P, T, 3>, by_scan::<P, T, 4, 7>, by_key::<P, T, 1>],
+fn each_pair<T: Tables>(kind: Kind) {
+    let pairs: [&[Look]; 5] = [
+        &[by_key::<T, 1>, by_key::<T, 3>, by_key::<T, 5>],
+        &[by_key::<T, 5>, by_key::<T, 3>, by_key::<T, 1>],
+        &[by_scan::<T, 0, 2>, by_scan::<T, 3, 7>],
+        &[by_scan::<T, 3, 7>, by_scan::<T, 0, 2>],
+        &[by_key::<T, 3>, by_scan::<T, 4, 7>, by_key::<T, 1>],
     ];
     for (looks, moves_before) in pairs.iter().flat_map(|looks| [(looks, 1), (looks, 2)]) {
         for cut in 1..looks.len() {
-            let db = filled::<P, T>(options);
+            let db = filled::<T>(kind);
             let mut session = lawful(db.session());
             for round in 0..moves_before {
-                lawful(session.run(|tx| moves::<P, T>(tx, round + 1)));
+                lawful(session.run(|tx| moves::<T>(tx, round + 1)));
             }
             let mut reader = lawful(db.begin());
             let mut seen = Vec::new();
-            let mut look = |reader: &mut Txn<P>, look: Look<P>| look(reader).map(|rows| seen.extend(rows));
+            let mut look = |reader: &mut Txn, look: Look| look(reader).map(|rows| seen.extend(rows));
             looks[..cut].iter().for_each(|first| lawful(look(&mut reader, *first)));
-            lawful(session.run(|tx| moves::<P, T>(tx, 7)));
+            lawful(session.run(|tx| moves::<T>(tx, 7)));
             let rest = looks[cut..].iter().try_for_each(|second| look(&mut reader, *second));
             match rest {
-                Ok(()) => assert!(is_of_one_moment(&seen), "{}: {seen:?}, cut at {cut}", P::NAME),
+                Ok(()) => assert!(is_of_one_moment(&seen), "{kind}: {seen:?}, cut at {cut}"),
                 Err(Error::Conflict(_)) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -91,23 +90,23 @@ fn each_pair<P: Protocol, T: Tables>(options: &P::Options) {
 }
 
 /// Bodies themselves look at the sum while others move it.
-fn under_load<P: Protocol>(options: &P::Options) {
+fn under_load(kind: Kind) {
     const ROUNDS: u64 = 4_000;
-    if !P::opaque(options) {
+    if !kind.opaque() {
         return;
     }
-    let db = filled::<P, Ordered>(options);
+    let db = filled::<Ordered>(kind);
     let (never_were, looks) = (AtomicU64::new(0), AtomicU64::new(0));
-    on_threads(&db, 4, |session, random, number| {
+    on_threads(kind, &db, 4, |session, random, number| {
         for _ in 0..ROUNDS {
             if number % 2 == 0 {
                 let amount = random.below(9) as i64 - 4;
-                lawful(session.run(|tx| moves::<P, Ordered>(tx, amount)));
+                lawful(session.run(|tx| moves::<Ordered>(tx, amount)));
                 continue;
             }
             lawful(session.run(|tx| {
                 let mut seen = Vec::new();
-                for look in [by_key::<P, Ordered, 1>, by_key::<P, Ordered, 3>, by_scan::<P, Ordered, 4, 7>] {
+                for look in [by_key::<Ordered, 1>, by_key::<Ordered, 3>, by_scan::<Ordered, 4, 7>] {
                     seen.extend(look(tx)?);
                 }
                 looks.fetch_add(1, Ordering::Relaxed);
@@ -117,5 +116,5 @@ fn under_load<P: Protocol>(options: &P::Options) {
         }
     });
     let (never_were, looks) = (never_were.into_inner(), looks.into_inner());
-    assert_eq!(never_were, 0, "{}: of {looks} bodies so many saw a state that never was", P::NAME);
+    assert_eq!(never_were, 0, "{kind}: of {looks} bodies so many saw a state that never was");
 }

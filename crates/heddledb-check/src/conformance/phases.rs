@@ -6,25 +6,21 @@
 use super::Test;
 use super::procedures::await_from;
 use heddledb::procedure::Declaration;
-use heddledb::protocol::Execution;
+use heddledb::protocol::{Execution, Kind};
 use heddledb::{
-    Database, Error, Misuse, Protocol, ReadTransaction, Registered, Result, Scan, Session, Table,
-    Transaction, Txn,
+    Database, Error, Misuse, ReadTransaction, Registered, Result, Scan, Session, Table, Transaction, Txn,
 };
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
-    match P::PIECES {
-        false => Vec::new(),
-        true => vec![
-            Test { name: "phases_later_ones_meet", run: later_phases_meet::<P> },
-            Test { name: "phases_wait_for_what_was_announced", run: wait_for_what_was_announced::<P> },
-            Test { name: "phases_keep_the_order_of_turns", run: keep_the_order_of_turns::<P> },
-            Test { name: "phases_refuse_what_was_not_announced", run: refuse_what_was_not_announced::<P> },
-        ],
-    }
+pub(super) fn tests() -> Vec<Test> {
+    vec![
+        Test { name: "phases_later_ones_meet", run: later_phases_meet },
+        Test { name: "phases_wait_for_what_was_announced", run: wait_for_what_was_announced },
+        Test { name: "phases_keep_the_order_of_turns", run: keep_the_order_of_turns },
+        Test { name: "phases_refuse_what_was_not_announced", run: refuse_what_was_not_announced },
+    ]
 }
 
 /// What now phases access.
@@ -50,24 +46,24 @@ struct Later {
 const NOW: u16 = 0;
 const LATER: u16 = 1;
 
-struct World<P: Protocol> {
-    db: Database<P>,
+struct World {
+    db: Database,
     call: Registered,
 }
 
-impl<P: Protocol> World<P> {
+impl World {
     /// Rows 1 to 4 of both tables; `None` under a protocol that knows no phases.
-    fn new(options: &P::Options) -> Option<Self> {
-        if P::execution(options) != Execution::Sequenced {
+    fn new(kind: Kind) -> Option<Self> {
+        if kind.execution() != Execution::Sequenced {
             return None;
         }
-        let db = Database::builder().protocol::<P>().options(options.clone()).open().expect("it opens");
+        let db = Database::builder().protocol(kind).open().expect("it opens");
         let mut declaration = Declaration::new("phases");
         declaration.upsert::<Now>();
         declaration.later();
         declaration.upsert::<Later>();
         let call = db.register_declared(declaration).expect("it is registered");
-        let fill = |tx: &mut Txn<P>| {
+        let fill = |tx: &mut Txn| {
             (1..5).try_for_each(|key| {
                 tx.insert(Now { key, value: 0 })?;
                 tx.insert(Later { key, value: 0, tag: 100 + key })
@@ -77,12 +73,12 @@ impl<P: Protocol> World<P> {
         Some(Self { db, call })
     }
 
-    fn session(&self) -> Session<P> {
+    fn session(&self) -> Session {
         self.db.session().expect("there are sessions")
     }
 
     /// Calls a body that is told which of its executions it is, from 1. Returns the time of the commit too.
-    fn call<R>(&self, mut body: impl FnMut(&mut Txn<P>, u32) -> Result<R>) -> Result<(R, u64)> {
+    fn call<R>(&self, mut body: impl FnMut(&mut Txn, u32) -> Result<R>) -> Result<(R, u64)> {
         let (mut session, mut execution) = (self.session(), 0);
         let result = session.call_registered(self.call, |tx| {
             execution += 1;
@@ -95,7 +91,7 @@ impl<P: Protocol> World<P> {
     /// deletes row 3 and inserts row 9, another begins, which must see all that; and `meanwhile` runs. Returns the times of the two.
     fn beside<R: Send>(
         &self,
-        other: impl FnMut(&mut Txn<P>, u32) -> Result<R> + Send,
+        other: impl FnMut(&mut Txn, u32) -> Result<R> + Send,
         meanwhile: impl FnOnce(),
     ) -> (R, [u64; 2]) {
         let ((told, telling), (leave, leaving)) = (channel(), channel());
@@ -134,8 +130,8 @@ fn tell_and_wait(told: &Sender<()>, leaving: &Receiver<()>) {
 }
 
 /// Two calls whose now phases conflict, and whose later phases do not, are in these at once.
-fn later_phases_meet<P: Protocol>(options: &P::Options) {
-    let Some(world) = World::<P>::new(options) else { return };
+fn later_phases_meet(kind: Kind) {
+    let Some(world) = World::new(kind) else { return };
     let (one_told, one_telling) = channel();
     let (two_told, two_telling) = channel();
     std::thread::scope(|scope| {
@@ -160,7 +156,7 @@ fn later_phases_meet<P: Protocol>(options: &P::Options) {
         }
     });
     let sums = world.session().run(|tx| {
-        let later = |tx: &mut Txn<P>, key| tx.get_columns(key, Later::value);
+        let later = |tx: &mut Txn, key| tx.get_columns(key, Later::value);
         Ok((tx.get_columns(1, Now::value)?, later(tx, 1)?, later(tx, 2)?))
     });
     assert_eq!(sums.expect("nobody else is there"), (Some(2), Some(1), Some(1)));
@@ -168,9 +164,9 @@ fn later_phases_meet<P: Protocol>(options: &P::Options) {
 
 /// An access comes after what another has announced before it, in a now phase as in a later one, by a key, a scan or an
 /// index, of a row that is changed, moved, deleted or inserted.
-fn wait_for_what_was_announced<P: Protocol>(options: &P::Options) {
+fn wait_for_what_was_announced(kind: Kind) {
     /// All rows, and those of an index that have a tag of the tens that are given.
-    fn all<P: Protocol>(tx: &mut Txn<P>) -> Result<Vec<(u64, i64)>> {
+    fn all(tx: &mut Txn) -> Result<Vec<(u64, i64)>> {
         let mut rows = Vec::new();
         tx.scan_columns(Scan::<Later>::all(), Later::value, |key, value| {
             rows.push((key, value));
@@ -180,7 +176,7 @@ fn wait_for_what_was_announced<P: Protocol>(options: &P::Options) {
     }
     let after = [(1, 10), (2, 0), (4, 7), (9, 9)];
     for site in [NOW, LATER] {
-        let world = || World::<P>::new(options);
+        let world = || World::new(kind);
         let Some(here) = world() else { return };
         let (value, _) = here.beside(
             |tx, _| {
@@ -202,7 +198,7 @@ fn wait_for_what_was_announced<P: Protocol>(options: &P::Options) {
         assert_eq!(rows, after, "scanned at site {site}");
 
         let here = world().expect("as before");
-        let add = |tx: &mut Txn<P>, _| {
+        let add = |tx: &mut Txn, _| {
             tx.at(site);
             tx.update_columns(4, Later::value, |value| {
                 *value += 1;
@@ -213,7 +209,7 @@ fn wait_for_what_was_announced<P: Protocol>(options: &P::Options) {
 
         // The row is there only when the first has ended: what comes later is done with the turn then.
         let here = world().expect("as before");
-        let add = |tx: &mut Txn<P>, _| {
+        let add = |tx: &mut Txn, _| {
             tx.at(site);
             tx.update_columns(9, Later::value, |value| {
                 *value += 1;
@@ -223,7 +219,7 @@ fn wait_for_what_was_announced<P: Protocol>(options: &P::Options) {
         assert_eq!(here.beside(add, || {}).0, 10, "an inserted row at site {site}");
 
         let here = world().expect("as before");
-        let insert = |tx: &mut Txn<P>, _| {
+        let insert = |tx: &mut Txn, _| {
             tx.at(site);
             tx.insert(Later { key: 3, value: 3, tag: 103 })
         };
@@ -232,7 +228,7 @@ fn wait_for_what_was_announced<P: Protocol>(options: &P::Options) {
 
         // Which entry goes with the row is known when the first has moved it.
         let here = world().expect("as before");
-        let delete = |tx: &mut Txn<P>, _| {
+        let delete = |tx: &mut Txn, _| {
             tx.at(site);
             tx.delete::<Later>(2)
         };
@@ -254,16 +250,16 @@ fn wait_for_what_was_announced<P: Protocol>(options: &P::Options) {
 }
 
 /// Times follow the turns, whatever ends first, and those of closures too.
-fn keep_the_order_of_turns<P: Protocol>(options: &P::Options) {
-    let Some(world) = World::<P>::new(options) else { return };
-    let bump = |tx: &mut Txn<P>| {
+fn keep_the_order_of_turns(kind: Kind) {
+    let Some(world) = World::new(kind) else { return };
+    let bump = |tx: &mut Txn| {
         tx.update_columns(1, Now::value, |value| {
             *value += 1;
             *value
         })
     };
     let (mut third, mut values) = (0, Vec::new());
-    let second = |tx: &mut Txn<P>, _| {
+    let second = |tx: &mut Txn, _| {
         tx.at(NOW);
         bump(tx)
     };
@@ -297,8 +293,8 @@ fn keep_the_order_of_turns<P: Protocol>(options: &P::Options) {
 }
 
 /// A row that a later phase comes to for what it has read there is refused, because others may be there.
-fn refuse_what_was_not_announced<P: Protocol>(options: &P::Options) {
-    let Some(world) = World::<P>::new(options) else { return };
+fn refuse_what_was_not_announced(kind: Kind) {
+    let Some(world) = World::new(kind) else { return };
     let refused = |outcome: Result<((), u64)>| match outcome {
         Err(Error::Misuse(misuse)) => match *misuse {
             Misuse::PiecesStand { why } => why.contains("phase_later") && why.contains("#[later]"),

@@ -1,35 +1,31 @@
 //! What only a protocol that executes calls piece by piece does: most of all, to show what is not committed yet
-//! to those and only those who then depend on it. Under other protocols there is nothing to test.
+//! to those and only those who then depend on it. Under other protocols, whose calls are like closures, that leaves little.
 //!
 //! Each test stops calls between their pieces, by channels: a body may wait, as long as it does and writes the
 //! same when it is executed again.
 
 use super::Test;
 use heddledb::procedure::{Declaration, PlanChange, Tracking};
-use heddledb::protocol::Execution;
+use heddledb::protocol::{Execution, Kind};
 use heddledb::{
-    Conflict, Database, Error, Misuse, Protocol, ReadTransaction, Registered, Result, Session, Table,
-    Transaction, Txn,
+    Conflict, Database, Error, Misuse, ReadTransaction, Registered, Result, Session, Table, Transaction, Txn,
 };
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
-    match P::PIECES {
-        false => Vec::new(),
-        true => vec![
-            Test { name: "procedures_show_whole_groups", run: show_whole_groups::<P> },
-            Test { name: "procedures_abort_who_read_and_nobody_else", run: abort_who_read::<P> },
-            Test { name: "procedures_execute_a_piece_again", run: execute_again::<P> },
-            Test { name: "procedures_give_up_a_circle", run: give_up_a_circle::<P> },
-            Test { name: "procedures_commit_piece_by_piece", run: commit_piece_by_piece::<P> },
-            Test { name: "procedures_commit_in_one_epoch", run: commit_in_one_epoch::<P> },
-            Test { name: "procedures_come_and_go", run: come_and_go::<P> },
-            Test { name: "procedures_panic_for_a_reason", run: panic_for_a_reason::<P> },
-            Test { name: "procedures_go_over_beside_a_call", run: go_over_beside_a_call::<P> },
-            Test { name: "closures_beside_procedures", run: closures_beside::<P> },
-        ],
-    }
+pub(super) fn tests() -> Vec<Test> {
+    vec![
+        Test { name: "procedures_show_whole_groups", run: show_whole_groups },
+        Test { name: "procedures_abort_who_read_and_nobody_else", run: abort_who_read },
+        Test { name: "procedures_execute_a_piece_again", run: execute_again },
+        Test { name: "procedures_give_up_a_circle", run: give_up_a_circle },
+        Test { name: "procedures_commit_piece_by_piece", run: commit_piece_by_piece },
+        Test { name: "procedures_commit_in_one_epoch", run: commit_in_one_epoch },
+        Test { name: "procedures_come_and_go", run: come_and_go },
+        Test { name: "procedures_panic_for_a_reason", run: panic_for_a_reason },
+        Test { name: "procedures_go_over_beside_a_call", run: go_over_beside_a_call },
+        Test { name: "closures_beside_procedures", run: closures_beside },
+    ]
 }
 
 /// A row of which two columns share a group.
@@ -87,8 +83,8 @@ fn two_additions(name: &str, promises: bool) -> Declaration {
 }
 
 /// Whether everything is shown from the start.
-fn always_tracks<P: Protocol>(options: &P::Options) -> bool {
-    P::tracking(options) == Tracking::Always
+fn always_tracks(kind: Kind) -> bool {
+    kind.tracking() == Tracking::Always
 }
 
 /// Waits at most so long for another thread: a test that fails does so in time.
@@ -98,24 +94,24 @@ pub(super) fn await_from<T>(receiver: &Receiver<T>) -> T {
     receiver.recv_timeout(PATIENCE).expect("the other call gets as far as that")
 }
 
-struct World<P: Protocol> {
-    db: Database<P>,
+struct World {
+    db: Database,
     call: Registered,
 }
 
-impl<P: Protocol> World<P> {
+impl World {
     /// Rows 1 and 2 of both tables, all zero.
-    fn new(options: &P::Options) -> Self {
-        Self::changing(options, PlanChange::default())
+    fn new(kind: Kind) -> Self {
+        Self::changing(kind, PlanChange::default())
     }
 
     /// The same, whose plan changes in that way.
-    fn changing(options: &P::Options, how: PlanChange) -> Self {
-        let builder = Database::builder().protocol::<P>().options(options.clone());
+    fn changing(kind: Kind, how: PlanChange) -> Self {
+        let builder = Database::builder().protocol(kind);
         let db = builder.plan_change(how).open().expect("it opens");
         let call = db.register_declared(declare("both")).expect("it is registered");
         let mut session = db.session().expect("there are sessions");
-        let fill = |tx: &mut Txn<P>| {
+        let fill = |tx: &mut Txn| {
             for key in 1..3 {
                 tx.insert(First { key, one: 0, two: 0 })?;
                 tx.insert(Second { key, value: 0 })?;
@@ -126,7 +122,7 @@ impl<P: Protocol> World<P> {
         Self { db, call }
     }
 
-    fn session(&self) -> Session<P> {
+    fn session(&self) -> Session {
         self.db.session().expect("there are sessions")
     }
 
@@ -158,10 +154,10 @@ impl<P: Protocol> World<P> {
     /// however often it is executed.
     fn show_and_wait(
         &self,
-        session: &mut Session<P>,
+        session: &mut Session,
         told: &Sender<()>,
         leave: &Receiver<bool>,
-        write: impl Fn(&mut Txn<P>) -> Result<()>,
+        write: impl Fn(&mut Txn) -> Result<()>,
     ) -> Result<()> {
         let mut waited = None;
         session.attempt_registered(self.call, |tx| {
@@ -181,22 +177,22 @@ impl<P: Protocol> World<P> {
 }
 
 /// Who changes a column shows the others of its group as an earlier call left them, committed or not.
-fn show_whole_groups<P: Protocol>(options: &P::Options) {
-    if !always_tracks::<P>(options) {
+fn show_whole_groups(kind: Kind) {
+    if !always_tracks(kind) {
         return;
     }
-    let world = World::<P>::new(options);
+    let world = World::new(kind);
     let ((told, telling), (leave, leaving)) = (channel(), channel());
     std::thread::scope(|scope| {
         let world = &world;
         let first = scope.spawn(move || {
-            let write = |tx: &mut Txn<P>| tx.update_columns(1, First::one, |one| *one = 7);
+            let write = |tx: &mut Txn| tx.update_columns(1, First::one, |one| *one = 7);
             world.show_and_wait(&mut world.session(), &told, &leaving, write)
         });
         await_from(&telling);
         let ((told_too, telling_too), (leave_too, leaving_too)) = (channel(), channel());
         let second = scope.spawn(move || {
-            let write = |tx: &mut Txn<P>| tx.set_columns(1, First::two, 8);
+            let write = |tx: &mut Txn| tx.set_columns(1, First::two, 8);
             world.show_and_wait(&mut world.session(), &told_too, &leaving_too, write)
         });
         await_from(&telling_too);
@@ -221,16 +217,16 @@ fn show_whole_groups<P: Protocol>(options: &P::Options) {
 
 /// A call that gives up takes those along that have read what it showed, and neither those that only come
 /// after it nor those that read after it was withdrawn.
-fn abort_who_read<P: Protocol>(options: &P::Options) {
-    if !always_tracks::<P>(options) {
+fn abort_who_read(kind: Kind) {
+    if !always_tracks(kind) {
         return;
     }
-    let world = World::<P>::new(options);
+    let world = World::new(kind);
     let ((told, telling), (leave, leaving)) = (channel(), channel());
     std::thread::scope(|scope| {
         let world = &world;
         let first = scope.spawn(move || {
-            let write = |tx: &mut Txn<P>| {
+            let write = |tx: &mut Txn| {
                 // Row 2 it only reads: who writes it comes after, and has seen nothing.
                 tx.get_columns(2, First::one)?;
                 tx.update_columns(1, First::one, |one| *one = 7)
@@ -281,12 +277,12 @@ fn abort_who_read<P: Protocol>(options: &P::Options) {
 
 /// A piece whose reads have changed is executed again; what the pieces before it did stands, and is not done
 /// twice.
-fn execute_again<P: Protocol>(options: &P::Options) {
+fn execute_again(kind: Kind) {
     // Where calls are chopped, a closure would wait for the call that it runs in.
-    if P::execution(options) != Execution::Pieces || P::tracking(options) == Tracking::Contended {
+    if kind.execution() != Execution::Pieces || kind.tracking() == Tracking::Contended {
         return;
     }
-    let world = World::<P>::new(options);
+    let world = World::new(kind);
     let mut session = world.session();
     let (mut first, mut second, mut disturbed) = (0, 0, false);
     let sum = session.call_registered(world.call, |tx| {
@@ -316,11 +312,11 @@ fn execute_again<P: Protocol>(options: &P::Options) {
 
 /// Two calls that come to depend on each other do not wait for each other for ever, where nothing keeps them
 /// from it.
-fn give_up_a_circle<P: Protocol>(options: &P::Options) {
-    if P::tracking(options) != Tracking::Each {
+fn give_up_a_circle(kind: Kind) {
+    if kind.tracking() != Tracking::Each {
         return;
     }
-    let world = World::<P>::new(options);
+    let world = World::new(kind);
     let (one_told, one_telling) = channel();
     let (two_told, two_telling) = channel();
     let conflicts = std::thread::scope(|scope| {
@@ -357,11 +353,11 @@ fn give_up_a_circle<P: Protocol>(options: &P::Options) {
 
 /// Where each piece commits on its own, what has committed stands, and who gives up then is told so; but what comes
 /// before the promise not to give up is undone as a whole.
-fn commit_piece_by_piece<P: Protocol>(options: &P::Options) {
-    if !P::execution(options).commits_pieces() {
+fn commit_piece_by_piece(kind: Kind) {
+    if !kind.execution().commits_pieces() {
         return;
     }
-    let world = World::<P>::new(options);
+    let world = World::new(kind);
     assert!(world.db.unregister_declared(world.call).expect("no transaction stays open"));
     let register = |declared| world.db.register_declared(declared).expect("it is registered");
     let (promises, may) = (register(two_additions("promises", true)), register(two_additions("may", false)));
@@ -400,15 +396,15 @@ fn commit_piece_by_piece<P: Protocol>(options: &P::Options) {
 }
 
 /// A snapshot sees all pieces of a call or none, where each commits on its own and the epoch moves on in between.
-fn commit_in_one_epoch<P: Protocol>(options: &P::Options) {
-    if !P::execution(options).commits_pieces() {
+fn commit_in_one_epoch(kind: Kind) {
+    if !kind.execution().commits_pieces() {
         return;
     }
-    let builder = Database::builder().protocol::<P>().options(options.clone());
+    let builder = Database::builder().protocol(kind);
     let db = builder.manual_epochs().open().expect("it opens");
     let both = db.register_declared(two_additions("both", true)).expect("it is registered");
     let mut session = db.session().expect("there are sessions");
-    let fill = |tx: &mut Txn<P>| {
+    let fill = |tx: &mut Txn| {
         tx.insert(First { key: 1, one: 0, two: 0 })?;
         tx.insert(Second { key: 1, value: 0 })
     };
@@ -442,15 +438,18 @@ fn commit_in_one_epoch<P: Protocol>(options: &P::Options) {
 }
 
 /// Procedures are registered and removed while calls of others run.
-fn come_and_go<P: Protocol>(options: &P::Options) {
+fn come_and_go(kind: Kind) {
+    if kind.sessions_max() == 1 {
+        return;
+    }
     for how in [PlanChange::Barrier, PlanChange::Transition] {
-        come_and_go_by::<P>(options, how);
+        come_and_go_by(kind, how);
     }
 }
 
-fn come_and_go_by<P: Protocol>(options: &P::Options, how: PlanChange) {
+fn come_and_go_by(kind: Kind, how: PlanChange) {
     const CHANGES: usize = 30;
-    let world = World::<P>::changing(options, how);
+    let world = World::changing(kind, how);
     let done = std::sync::atomic::AtomicBool::new(false);
     let calls = std::thread::scope(|scope| {
         let (world, done) = (&world, &done);
@@ -505,11 +504,11 @@ fn come_and_go_by<P: Protocol>(options: &P::Options, how: PlanChange) {
 
 /// A panic because of what was seen is heard only if it was so: the piece may have been executed before that of one whom
 /// the call comes after. (Where pieces wait before they execute, this one waits, and the other goes on after a while.)
-fn panic_for_a_reason<P: Protocol>(options: &P::Options) {
-    if !matches!(P::tracking(options), Tracking::Always | Tracking::Each) {
+fn panic_for_a_reason(kind: Kind) {
+    if !matches!(kind.tracking(), Tracking::Always | Tracking::Each) {
         return;
     }
-    let world = World::<P>::new(options);
+    let world = World::new(kind);
     let ((told, telling), (leave, leaving)) = (channel(), channel());
     std::thread::scope(|scope| {
         let world = &world;
@@ -553,11 +552,11 @@ fn panic_for_a_reason<P: Protocol>(options: &P::Options) {
 
 /// While a call of the plan before stays open, others begin, go on and commit, and keep to the order in which it and they
 /// met: under the plan in between too, where two of their pieces are one.
-fn go_over_beside_a_call<P: Protocol>(options: &P::Options) {
-    if !always_tracks::<P>(options) {
+fn go_over_beside_a_call(kind: Kind) {
+    if !always_tracks(kind) {
         return;
     }
-    let world = World::<P>::changing(options, PlanChange::Transition);
+    let world = World::changing(kind, PlanChange::Transition);
     let ((told, telling), (leave, leaving)) = (channel(), channel());
     std::thread::scope(|scope| {
         let world = &world;
@@ -609,9 +608,12 @@ fn go_over_beside_a_call<P: Protocol>(options: &P::Options) {
 }
 
 /// Closures that write what calls access, both ways round: each takes effect at one moment.
-fn closures_beside<P: Protocol>(options: &P::Options) {
+fn closures_beside(kind: Kind) {
     const ROUNDS: i64 = 2_000;
-    let world = World::<P>::new(options);
+    if kind.sessions_max() == 1 {
+        return;
+    }
+    let world = World::new(kind);
     std::thread::scope(|scope| {
         let world = &world;
         scope.spawn(move || {

@@ -2,13 +2,13 @@
 
 use super::script::{KEYS, Op, Program, interleave, judge};
 use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open, reset};
-use heddledb::Protocol;
+use heddledb::protocol::Kind;
 use heddledb::sync::Random;
 
-pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
+pub(super) fn tests() -> Vec<Test> {
     vec![
-        Test { name: "random_programs_ordered", run: many::<P, Ordered> },
-        Test { name: "random_programs_hashed", run: many::<P, Hashed> },
+        Test { name: "random_programs_ordered", run: many::<Ordered> },
+        Test { name: "random_programs_hashed", run: many::<Hashed> },
     ]
 }
 
@@ -24,14 +24,14 @@ pub(super) fn seeds(cases: u64) -> std::ops::Range<u64> {
     }
 }
 
-fn many<P: Protocol, T: Tables>(options: &P::Options) {
-    let db = open::<P>(options);
+fn many<T: Tables>(kind: Kind) {
+    let db = open(kind);
     // Every other case in a new database: without the remains of deleted rows, absence is in the gaps.
-    let case = |seed| one::<P, T>(&if seed % 2 == 0 { db.clone() } else { open::<P>(options) }, seed);
+    let case = |seed| one::<T>(kind, &if seed % 2 == 0 { db.clone() } else { open(kind) }, seed);
     seeds(CASES).for_each(case);
 }
 
-fn one<P: Protocol, T: Tables>(db: &heddledb::Database<P>, seed: u64) {
+fn one<T: Tables>(kind: Kind, db: &heddledb::Database, seed: u64) {
     let random = &mut Random::new(seed);
     let mut initial = Vec::new();
     for key in 0..=KEYS {
@@ -41,14 +41,14 @@ fn one<P: Protocol, T: Tables>(db: &heddledb::Database<P>, seed: u64) {
     }
     let count = 2 + random.below(2) as usize;
     let programs: Vec<Program> = (0..count).map(|_| program(random)).collect();
-    let schedule = schedule(random, &programs, P::SESSIONS_MAX > 1);
-    reset::<P, T>(db, &initial);
-    let outcomes = interleave::<P, T>(db, &programs, &schedule);
-    let last = all_rows::<P, T>(db);
-    check_index::<P, T>(db, &last);
-    if let Err(report) = judge(P::strict(db.options()), &initial, &programs, &outcomes, &last) {
+    let schedule = schedule(random, &programs, kind.sessions_max() > 1);
+    reset::<T>(db, &initial);
+    let outcomes = interleave::<T>(kind, db, &programs, &schedule);
+    let last = all_rows::<T>(db);
+    check_index::<T>(db, &last);
+    if let Err(report) = judge(kind.strict(), &initial, &programs, &outcomes, &last) {
         let table = std::any::type_name::<T>();
-        panic!("HEDDLE_SEED={seed} on {table} under {}: schedule {schedule:?}\n{report}", P::NAME);
+        panic!("HEDDLE_SEED={seed} on {table} under {kind}: schedule {schedule:?}\n{report}");
     }
 }
 

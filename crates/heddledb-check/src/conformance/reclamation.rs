@@ -1,23 +1,24 @@
 //! A row's lives, when its record was given back between them.
 
 use super::{Hashed, Ordered, Tables, Test};
-use heddledb::{Database, Protocol, ReadTransaction, Transaction};
+use heddledb::protocol::Kind;
+use heddledb::{Database, ReadTransaction, Transaction};
 
-pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
+pub(super) fn tests() -> Vec<Test> {
     vec![
-        Test { name: "reclamation_stamps_rise_ordered", run: stamps_rise::<P, Ordered> },
-        Test { name: "reclamation_stamps_rise_hashed", run: stamps_rise::<P, Hashed> },
-        Test { name: "reclamation_after_scans", run: scans_are_forgotten::<P> },
+        Test { name: "reclamation_stamps_rise_ordered", run: stamps_rise::<Ordered> },
+        Test { name: "reclamation_stamps_rise_hashed", run: stamps_rise::<Hashed> },
+        Test { name: "reclamation_after_scans", run: scans_are_forgotten },
     ]
 }
 
 /// The writers of a row have rising commit stamps, also where one wrote to the row's old record and
 /// the next to a new one. Logs and histories order versions by them.
-fn stamps_rise<P: Protocol, T: Tables>(options: &P::Options) {
-    let builder = Database::builder().protocol::<P>().options(options.clone()).manual_epochs();
+fn stamps_rise<T: Tables>(kind: Kind) {
+    let builder = Database::builder().protocol(kind).manual_epochs();
     let db = builder.open().expect("the settings are lawful");
     let mut sessions: Vec<_> =
-        (0..P::SESSIONS_MAX.min(3)).map(|_| db.session().expect("a session is free")).collect();
+        (0..kind.sessions_max().min(3)).map(|_| db.session().expect("a session is free")).collect();
     let count = sessions.len();
     let mut stamp = |session: usize, value: Option<i64>| {
         let session = &mut sessions[session % count];
@@ -31,7 +32,7 @@ fn stamps_rise<P: Protocol, T: Tables>(options: &P::Options) {
     for round in 0..20 {
         let mut last = 0;
         let mut rises = |now: u64, what: &str| {
-            assert!(now > last, "{} round {round}: {what} has stamp {now}, the write before {last}", P::NAME);
+            assert!(now > last, "{kind} round {round}: {what} has stamp {now}, the write before {last}");
             last = now;
         };
         rises(stamp(0, Some(1)), "the first insert");
@@ -49,9 +50,9 @@ fn stamps_rise<P: Protocol, T: Tables>(options: &P::Options) {
 }
 
 /// What a transaction has scanned leads it, and none after it, to the records: one of them may be another row's by then.
-fn scans_are_forgotten<P: Protocol>(options: &P::Options) {
+fn scans_are_forgotten(kind: Kind) {
     type Row = <Ordered as Tables>::Row;
-    let builder = Database::builder().protocol::<P>().options(options.clone()).manual_epochs();
+    let builder = Database::builder().protocol(kind).manual_epochs();
     let db = builder.open().expect("the settings are lawful");
     let mut session = db.session().expect("a session is free");
     for round in 0..8_i64 {
@@ -68,12 +69,7 @@ fn scans_are_forgotten<P: Protocol>(options: &P::Options) {
                 tx.get::<Row>(4)?.is_some(),
             ))
         });
-        assert_eq!(
-            outcome.expect("nobody is in the way"),
-            (3, true, false, true),
-            "{} round {round}",
-            P::NAME
-        );
+        assert_eq!(outcome.expect("nobody is in the way"), (3, true, false, true), "{kind} round {round}");
         (0..6).for_each(|_| _ = db.advance_epoch());
         // Gives the record of row 2 back, and takes it for another.
         session.run(|tx| tx.insert(Ordered::row(9, 90, 90))).expect("nobody is in the way");
@@ -81,12 +77,12 @@ fn scans_are_forgotten<P: Protocol>(options: &P::Options) {
         let found = session.run(|tx| Ok((tx.get::<Row>(9)?, tx.get::<Row>(2)?, tx.get::<Row>(4)?)));
         let (nine, two, four) = found.expect("nobody is in the way");
         let values = [nine, two, four].map(|row| row.map(|row| Ordered::parts(&row).1));
-        assert_eq!(values, [Some(90), Some(20), Some(round)], "{} round {round}", P::NAME);
+        assert_eq!(values, [Some(90), Some(20), Some(round)], "{kind} round {round}");
         let cleared = session.run(|tx| {
             let keys = [1, 2, 3, 4, 9];
             keys.into_iter().try_fold(0, |count, key| Ok(count + u32::from(tx.delete::<Row>(key)?)))
         });
-        assert_eq!(cleared.expect("nobody is in the way"), 5, "{} round {round}", P::NAME);
+        assert_eq!(cleared.expect("nobody is in the way"), 5, "{kind} round {round}");
         (0..round % 3).for_each(|_| _ = db.advance_epoch());
     }
 }

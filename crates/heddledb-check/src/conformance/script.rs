@@ -8,8 +8,8 @@
 //! anything serializable will do, and nothing else.
 
 use super::Tables;
-use heddledb::protocol::Isolation;
-use heddledb::{Database, Error, OwnedTransaction, Protocol, Result, Scan, Transaction};
+use heddledb::protocol::{Isolation, Kind};
+use heddledb::{Database, Error, OwnedTransaction, Result, Scan, Transaction};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -230,8 +230,8 @@ enum Command {
 }
 
 /// A program's thread: answers each command with whether the program is still alive.
-fn actor<P: Protocol, T: Tables>(db: Database<P>, commands: Receiver<Command>, done: Sender<Reply>) {
-    let mut running: Option<OwnedTransaction<P>> = None;
+fn actor<T: Tables>(db: Database, commands: Receiver<Command>, done: Sender<Reply>) {
+    let mut running: Option<OwnedTransaction> = None;
     let (mut answers, mut sum, mut alive) = (Vec::new(), 0, true);
     for command in commands {
         let reply = match command {
@@ -288,8 +288,9 @@ const STUCK: Duration = Duration::from_secs(20);
 ///
 /// # Panics
 /// When the transactions do not end.
-pub fn interleave<P: Protocol, T: Tables>(
-    db: &Database<P>,
+pub fn interleave<T: Tables>(
+    kind: Kind,
+    db: &Database,
     programs: &[Program],
     schedule: &[usize],
 ) -> Vec<Outcome> {
@@ -317,7 +318,7 @@ pub fn interleave<P: Protocol, T: Tables>(
             .map(|_| {
                 let ((commands, inbox), (done, replies)) = (channel(), channel());
                 let db = db.clone();
-                scope.spawn(move || actor::<P, T>(db, inbox, done));
+                scope.spawn(move || actor::<T>(db, inbox, done));
                 let outcome = Outcome { answers: None, interval: (usize::MAX, usize::MAX) };
                 Actor { commands, replies, sent: 0, received: 0, waiting: false, outcome }
             })
@@ -335,7 +336,7 @@ pub fn interleave<P: Protocol, T: Tables>(
                 while actor.received < actor.sent {
                     // One that is known to wait for a lock is only looked at. With one session
                     // there is nobody to wait for, however long a step takes.
-                    let patience = match P::SESSIONS_MAX {
+                    let patience = match kind.sessions_max() {
                         1 => STUCK,
                         _ if actor.waiting => Duration::ZERO,
                         _ => STEP_WAITS,

@@ -3,19 +3,20 @@
 
 use super::random::seeds;
 use super::{Hashed, HashedRow, Ordered, OrderedRow, Tables, Test, open};
+use heddledb::protocol::Kind;
 use heddledb::sync::Random;
-use heddledb::{Builder, Database, Protocol, ReadTransaction, Result, Scan, Session, Transaction};
+use heddledb::{Builder, Database, ReadTransaction, Result, Scan, Session, Transaction};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-pub(super) fn tests<P: Protocol>() -> Vec<Test<P>> {
+pub(super) fn tests() -> Vec<Test> {
     vec![
-        Test { name: "snapshots_show_their_moment_ordered", run: moments::<P, Ordered> },
-        Test { name: "snapshots_show_their_moment_hashed", run: moments::<P, Hashed> },
-        Test { name: "snapshots_are_prefixes", run: prefixes::<P> },
-        Test { name: "snapshots_conserve_sums", run: sums::<P> },
-        Test { name: "snapshots_leave_no_memory", run: memory::<P> },
+        Test { name: "snapshots_show_their_moment_ordered", run: moments::<Ordered> },
+        Test { name: "snapshots_show_their_moment_hashed", run: moments::<Hashed> },
+        Test { name: "snapshots_are_prefixes", run: prefixes },
+        Test { name: "snapshots_conserve_sums", run: sums },
+        Test { name: "snapshots_leave_no_memory", run: memory },
     ]
 }
 
@@ -23,8 +24,8 @@ const KEYS: u64 = super::script::KEYS;
 /// Cases of random changes.
 const CASES: u64 = 150;
 
-fn builder<P: Protocol>(options: &P::Options) -> Builder<P> {
-    Database::builder().protocol::<P>().options(options.clone()).sessions(P::SESSIONS_MAX.min(16))
+fn builder(kind: Kind) -> Builder {
+    Database::builder().protocol(kind).sessions(kind.sessions_max().min(16))
 }
 
 /// Everything that a snapshot can say about a table.
@@ -57,11 +58,7 @@ fn view<T: Tables>(tx: &mut impl ReadTransaction) -> Result<BTreeMap<u64, (i64, 
 }
 
 /// One random committed change, made in the model too.
-fn change<P: Protocol, T: Tables>(
-    session: &mut Session<P>,
-    random: &mut Random,
-    model: &mut BTreeMap<u64, (i64, i64)>,
-) {
+fn change<T: Tables>(session: &mut Session, random: &mut Random, model: &mut BTreeMap<u64, (i64, i64)>) {
     let (key, value) = (random.below(KEYS), random.below(9) as i64);
     let what = random.below(5);
     session
@@ -84,34 +81,34 @@ fn change<P: Protocol, T: Tables>(
 
 /// Random changes with several snapshots open at once, each compared with the model as it was; some
 /// live long, records are reclaimed meanwhile, and keys have many lives.
-fn moments<P: Protocol, T: Tables>(options: &P::Options) {
+fn moments<T: Tables>(kind: Kind) {
     for seed in seeds(CASES) {
-        let db = builder::<P>(options).manual_epochs().snapshot_interval(Duration::ZERO).open().unwrap();
+        let db = builder(kind).manual_epochs().snapshot_interval(Duration::ZERO).open().unwrap();
         let mut random = Random::new(seed);
         let mut model = BTreeMap::new();
         let mut writer = db.session().unwrap();
         let mut open = Vec::new();
         for _ in 0..120 {
             match random.below(8) {
-                0 if open.len() < P::SESSIONS_MAX.min(6) - 1 => {
+                0 if open.len() < kind.sessions_max().min(6) - 1 => {
                     open.push((db.snapshot().unwrap(), model.clone()));
                 }
                 1 if !open.is_empty() => {
                     let at = random.below(open.len() as u64) as usize;
                     let (mut snapshot, expected) = open.swap_remove(at);
                     let seen = view::<T>(&mut snapshot).unwrap();
-                    assert_eq!(seen, expected, "{} seed {seed}, HEDDLE_SEED replays it", P::NAME);
+                    assert_eq!(seen, expected, "{kind} seed {seed}, HEDDLE_SEED replays it");
                 }
                 2 => _ = db.advance_epoch(),
                 3 => {
                     let seen = writer.snapshot().and_then(|mut s| view::<T>(&mut s)).unwrap();
-                    assert_eq!(seen, model, "{} seed {seed}, HEDDLE_SEED replays it", P::NAME);
+                    assert_eq!(seen, model, "{kind} seed {seed}, HEDDLE_SEED replays it");
                 }
-                _ => change::<P, T>(&mut writer, &mut random, &mut model),
+                _ => change::<T>(&mut writer, &mut random, &mut model),
             }
         }
         for (mut snapshot, expected) in open {
-            assert_eq!(view::<T>(&mut snapshot).unwrap(), expected, "{} seed {seed} at the end", P::NAME);
+            assert_eq!(view::<T>(&mut snapshot).unwrap(), expected, "{kind} seed {seed} at the end");
         }
     }
 }
@@ -119,9 +116,9 @@ fn moments<P: Protocol, T: Tables>(options: &P::Options) {
 /// Writers raise counter after counter, each only once the one before it is raised, across tables; a
 /// snapshot must never see a later one without the earlier. Some links of the chain are reads alone:
 /// the writer of `k + 1` reads `k` and overwrites what the writer of `k` read.
-fn prefixes<P: Protocol>(options: &P::Options) {
-    let db = open::<P>(options);
-    let (writers, readers) = (P::SESSIONS_MAX.min(3), if P::SESSIONS_MAX == 1 { 0 } else { 2 });
+fn prefixes(kind: Kind) {
+    let db = open(kind);
+    let (writers, readers) = (kind.sessions_max().min(3), if kind.sessions_max() == 1 { 0 } else { 2 });
     db.session()
         .unwrap()
         .run(|tx| {
@@ -139,8 +136,8 @@ fn prefixes<P: Protocol>(options: &P::Options) {
                 let mut session = db.session().unwrap();
                 while !stop.load(SeqCst) {
                     let seen = look(&mut session.snapshot().unwrap()).unwrap();
-                    assert!(seen.windows(2).all(|pair| pair[0] >= pair[1]), "{}: {seen:?}", P::NAME);
-                    assert!(seen[0] <= seen[7] + 1, "{}: {seen:?}", P::NAME);
+                    assert!(seen.windows(2).all(|pair| pair[0] >= pair[1]), "{kind}: {seen:?}");
+                    assert!(seen[0] <= seen[7] + 1, "{kind}: {seen:?}");
                     looks.fetch_add(1, SeqCst);
                 }
             });
@@ -199,12 +196,12 @@ fn read(tx: &mut impl ReadTransaction, place: u64) -> Result<Option<i64>> {
 
 /// Transfers, with rows that come and go; every snapshot sees the same sum, recent ones too, and their
 /// readers abort nobody more than they abort themselves.
-fn sums<P: Protocol>(options: &P::Options) {
+fn sums(kind: Kind) {
     const TOTAL: i64 = KEYS as i64 * 100;
-    let db = builder::<P>(options).snapshot_interval(Duration::from_millis(1)).open().unwrap();
-    let load = |tx: &mut heddledb::Txn<P>| (0..KEYS).try_for_each(|key| tx.insert(Ordered::row(key, 100, 0)));
+    let db = builder(kind).snapshot_interval(Duration::from_millis(1)).open().unwrap();
+    let load = |tx: &mut heddledb::Txn| (0..KEYS).try_for_each(|key| tx.insert(Ordered::row(key, 100, 0)));
     db.session().unwrap().run(load).unwrap();
-    let (readers, stop) = (if P::SESSIONS_MAX == 1 { 0 } else { 2 }, AtomicBool::new(false));
+    let (readers, stop) = (if kind.sessions_max() == 1 { 0 } else { 2 }, AtomicBool::new(false));
     std::thread::scope(|scope| {
         for reader in 0..readers {
             let (db, stop) = (&db, &stop);
@@ -220,11 +217,11 @@ fn sums<P: Protocol>(options: &P::Options) {
                         }),
                         _ => session.snapshot().and_then(|mut tx| sum(&mut tx, true)),
                     };
-                    assert_eq!(seen.unwrap(), TOTAL, "{}: a snapshot's sum", P::NAME);
+                    assert_eq!(seen.unwrap(), TOTAL, "{kind}: a snapshot's sum");
                 }
             });
         }
-        let threads: Vec<_> = (0..P::SESSIONS_MAX.min(3) as u64)
+        let threads: Vec<_> = (0..kind.sessions_max().min(3) as u64)
             .map(|number| {
                 let db = &db;
                 scope.spawn(move || {
@@ -265,11 +262,11 @@ fn transfer(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> Resul
 
 /// An open snapshot keeps one version of each row, however often the rows are overwritten and however
 /// many snapshots come and go beside it, is reported, and when it ends everything goes.
-fn memory<P: Protocol>(options: &P::Options) {
-    if P::SESSIONS_MAX == 1 {
+fn memory(kind: Kind) {
+    if kind.sessions_max() == 1 {
         return;
     }
-    let db = builder::<P>(options).manual_epochs().snapshot_interval(Duration::ZERO).open().unwrap();
+    let db = builder(kind).manual_epochs().snapshot_interval(Duration::ZERO).open().unwrap();
     let mut session = db.session().unwrap();
     let mut churn = |rounds: i64| {
         for round in 0..rounds {

@@ -17,10 +17,10 @@
 use crate::history::{Attempt, Header, History, Op, Status};
 use crate::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
 use crate::workload::draw;
-use heddledb::protocol::{Kind, Visitor};
+use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated};
 use heddledb::sync::Random;
-use heddledb::{Compression, Database, Durability, Error, Protocol, Result, Session, Ticket};
+use heddledb::{Compression, Database, Durability, Error, Result, Session, Ticket};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,6 +56,7 @@ struct Recorded {
 struct Life<'a> {
     plan: &'a Plan,
     number: u64,
+    kind: Kind,
     disk: &'a Simulated,
     clock: &'a AtomicU64,
     /// Everything so far.
@@ -83,8 +84,9 @@ pub fn run(plan: &Plan) -> Result<History, String> {
         if !is_last {
             disk.fail(fails_at, [Fault::PowerCut, Fault::PowerCut, Fault::Error][random.below(3) as usize]);
         }
-        kind.visit(Life { plan, number, disk: &disk, clock: &clock, done: &mut done, is_last, fails_at })
-            .map_err(|what| format!("seed {}, life {number} under {kind}: {what}", plan.seed))?;
+        let life =
+            Life { plan, number, kind, disk: &disk, clock: &clock, done: &mut done, is_last, fails_at };
+        life.live().map_err(|what| format!("seed {}, life {number} under {kind}: {what}", plan.seed))?;
         disk = match random.below(3) {
             0 => disk.after_kill(),
             _ => disk.after_power_cut(random.next_u64()),
@@ -94,14 +96,12 @@ pub fn run(plan: &Plan) -> Result<History, String> {
     Ok(History { header: Header::new(&names.join(" then "), strict, plan.seed), attempts })
 }
 
-impl Visitor for Life<'_> {
-    type Output = Result<(), String>;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
-        let Self { plan, number, disk, clock, done, is_last, fails_at } = self;
+impl Life<'_> {
+    fn live(self) -> Result<(), String> {
+        let Self { plan, number, kind, disk, clock, done, is_last, fails_at } = self;
         let files = 1 + (plan.seed + number) % 3;
         let compression = [Compression::None, Compression::Lz4][(number % 2) as usize];
-        let builder = Database::builder().protocol::<P>().options(options).sessions(P::SESSIONS_MAX.min(4));
+        let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(4));
         let builder = builder.table::<Ordered>(0).table::<Hashed>(0).storage(Arc::new(disk.clone()));
         let builder = builder.epoch_interval(Duration::from_micros(300)).log_files(files as u8);
         let opened = builder.compression(compression).recovery_threads(1).open();
@@ -120,7 +120,7 @@ impl Visitor for Life<'_> {
         }
         // The window of keys moves on a little in each life.
         let base = number * (plan.keys / 4);
-        let sessions = P::SESSIONS_MAX.min(3);
+        let sessions = kind.sessions_max().min(3);
         let lives: Vec<Result<Vec<Recorded>, String>> = std::thread::scope(|scope| {
             let start = |session: usize| {
                 let (db, seed) = (&db, plan.seed.wrapping_mul(977) + number * 31 + session as u64);
@@ -157,8 +157,8 @@ impl Visitor for Life<'_> {
 }
 
 /// A session on its thread.
-struct Worker<'a, P: Protocol> {
-    session: Session<P>,
+struct Worker<'a> {
+    session: Session,
     number: u32,
     random: Random,
     version: u64,
@@ -171,7 +171,7 @@ struct Worker<'a, P: Protocol> {
 /// Tickets that may be open.
 const TICKETS: usize = 8;
 
-impl<P: Protocol> Worker<'_, P> {
+impl Worker<'_> {
     fn now(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
@@ -219,12 +219,12 @@ impl<P: Protocol> Worker<'_, P> {
     fn attempt(
         &mut self,
         waits: bool,
-        mut body: impl FnMut(&mut Recorder<'_, heddledb::Txn<P>>) -> Result<()>,
+        mut body: impl FnMut(&mut Recorder<'_, heddledb::Txn>) -> Result<()>,
     ) -> Result<bool, String> {
         for _ in 0..20 {
             let (mut ops, mut version) = (Vec::new(), self.version);
             let begin = self.now();
-            let mut once = |tx: &mut heddledb::Txn<P>| {
+            let mut once = |tx: &mut heddledb::Txn| {
                 ops.clear();
                 body(&mut Recorder::new(tx, &mut ops, &mut version))
             };

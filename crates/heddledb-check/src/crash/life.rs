@@ -6,10 +6,10 @@
 
 use super::model::{Account, Note, Program, State};
 use heddledb::log::{Manifest, survey};
-use heddledb::protocol::{Kind, Visitor};
+use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
 use heddledb::sync::Random;
-use heddledb::{Compression, Database, Durability, Error, LogError, Protocol, Result, Session, Ticket};
+use heddledb::{Compression, Database, Durability, Error, LogError, Result, Session, Ticket};
 use std::sync::Arc;
 
 /// What a database was told and what it promised, in the order of commits.
@@ -167,17 +167,9 @@ pub struct Life<'a> {
 impl Life<'_> {
     /// Lives it; an error is a violation of what the database promises.
     pub fn live(self) -> Result<End, String> {
-        self.settings.kind.visit(self)
-    }
-}
-
-impl Visitor for Life<'_> {
-    type Output = Result<End, String>;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
         let Settings { files, compression, durability, threads, salvage, kind } = self.settings;
         let named = if self.random.clone().below(4) == 0 { highest_epoch(self.disk) } else { 0 };
-        let builder = Database::builder().protocol::<P>().options(options).sessions(P::SESSIONS_MAX.min(3));
+        let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(3));
         let builder = builder.table::<Account>(0).table::<Note>(0).storage(Arc::new(self.disk.clone()));
         let builder = builder.manual_epochs().durability(durability).log_files(files);
         let opened = builder.compression(compression).recovery_threads(threads).salvage(salvage).open();
@@ -189,11 +181,11 @@ impl Visitor for Life<'_> {
         let recovery = db.recovery().ok_or("a database with files has no recovery")?;
         let report =
             Report { durable: recovery.durable_epoch, torn: recovery.torn.len(), lost: recovery.lost.len() };
-        let sessions = (0..P::SESSIONS_MAX.min(3)).map(|_| db.session()).collect::<Result<Vec<_>>>();
+        let sessions = (0..kind.sessions_max().min(3)).map(|_| db.session()).collect::<Result<Vec<_>>>();
         let sessions = sessions.map_err(|error| format!("no session: {error}"))?;
         let waits = vec![durability == Durability::Sync; sessions.len()];
         let logged = durability != Durability::None;
-        let mut alive = Alive::<P> { db, sessions, tickets: Vec::new(), waits, logged, life: self };
+        let mut alive = Alive { db, sessions, tickets: Vec::new(), waits, logged, life: self };
         let under = |what: String| format!("under {kind}: {what}");
         alive.look(&report, named).map_err(under)?;
         let stopped = alive.steps().map_err(under)?;
@@ -218,9 +210,9 @@ fn highest_epoch(disk: &Simulated) -> u64 {
 }
 
 /// A database that is open.
-struct Alive<'a, P: Protocol> {
-    db: Database<P>,
-    sessions: Vec<Session<P>>,
+struct Alive<'a> {
+    db: Database,
+    sessions: Vec<Session>,
     /// With the number of commits that each stands for.
     tickets: Vec<(Ticket, usize)>,
     /// Whether the commits of each session wait until they are durable.
@@ -237,7 +229,7 @@ enum Failure {
     Checkpoint,
 }
 
-impl<P: Protocol> Alive<'_, P> {
+impl Alive<'_> {
     /// Compares what is there with the ledger.
     fn look(&mut self, report: &Report, named: u64) -> Result<(), String> {
         let found = self.read(0).map_err(|error| format!("reading failed with {error}"))?;

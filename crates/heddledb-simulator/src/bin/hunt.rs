@@ -47,7 +47,8 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
 }
 
 /// Whether the search has to find it: what needs a damaged disk, many lives, a checkpoint, rows whose columns share a
-/// group, a lower isolation level, or somebody who acts on what he has seen before his commit, is for others.
+/// group, rows that are read in place, a lower isolation level, or somebody who acts on what he has seen before his
+/// commit, is for others.
 fn is_required(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");
     let others = matches!(
@@ -59,11 +60,13 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::LockingUpdateLost
             | Mutant::TicTocReadsNotOpaque
             | Mutant::HekatonNewerOverwritten
+            // A simulation reads nothing in place.
+            | Mutant::SightNotChecked
     );
     if others {
         return false;
     }
-    !(["Recovery", "Checkpoint"].iter().any(|room| name.starts_with(room))
+    !(["Recovery", "Checkpoint", "Sight"].iter().any(|room| name.starts_with(room))
         || name.starts_with("Log") && !name.starts_with("Locking"))
 }
 

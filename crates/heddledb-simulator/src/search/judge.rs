@@ -9,11 +9,11 @@
 
 use super::scenario::{Disk, Epochs, Scenario};
 use super::stage::{Run, State, open, writes};
+use heddledb::Result;
 use heddledb::procedure::PlanChange;
-use heddledb::protocol::{Kind, Visitor};
+use heddledb::protocol::Kind;
 use heddledb::simulation::Failure;
 use heddledb::storage::Simulated;
-use heddledb::{Protocol, Result, Snapshot};
 use heddledb_check::history::{Attempt, Header, History, Op, Status};
 use heddledb_check::recorder::Recorder;
 use heddledb_check::{checker, elle};
@@ -70,7 +70,7 @@ fn after_the_crash(
     let left = if settings.keeps_power { disk.after_kill() } else { disk.after_power_cut(settings.luck) };
     // A directory belongs to no protocol.
     let kinds = [kind, Kind::Silo, Kind::NoWait];
-    let found = kinds[(settings.luck % 3) as usize].visit(Recover { disk: left });
+    let found = recover(kinds[(settings.luck % 3) as usize], left);
     let (durable, ops) = found.map_err(|error| format!("after the crash it does not open: {error}"))?;
     let mut attempts = Vec::new();
     for entry in run.record.entries.borrow().iter() {
@@ -105,24 +105,15 @@ fn after_the_crash(
     }
 }
 
-/// Recovers a directory and reads everything.
-struct Recover {
-    disk: Simulated,
-}
-
-impl Visitor for Recover {
-    type Output = Result<(u64, Vec<Op>)>;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output {
-        let epochs = Epochs::Worker { advances: 0, yields: false };
-        let disk = Some((self.disk, Duration::ZERO));
-        let db = open::<P>(options, 1, disk, epochs, PlanChange::default())?;
-        let durable = db.recovery().map_or(0, |recovery| recovery.durable_epoch);
-        let (mut ops, mut version) = (Vec::new(), 0);
-        let mut snapshot: Snapshot<P> = db.snapshot()?;
-        let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
-        recorder.everything(64, 16)?;
-        drop(snapshot);
-        Ok((durable, ops))
-    }
+/// Recovers a directory: its durable epoch, and everything in it as one attempt would read it.
+fn recover(kind: Kind, disk: Simulated) -> Result<(u64, Vec<Op>)> {
+    let epochs = Epochs::Worker { advances: 0, yields: false };
+    let db = open(kind, 1, Some((disk, Duration::ZERO)), epochs, PlanChange::default())?;
+    let durable = db.recovery().map_or(0, |recovery| recovery.durable_epoch);
+    let (mut ops, mut version) = (Vec::new(), 0);
+    let mut snapshot = db.snapshot()?;
+    let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
+    recorder.everything(64, 16)?;
+    drop(snapshot);
+    Ok((durable, ops))
 }

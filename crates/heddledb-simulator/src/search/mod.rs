@@ -27,7 +27,7 @@ pub use replay::{Options as ReplayOptions, replay};
 use heddledb::protocol::Kind;
 use heddledb::simulation::Observer;
 use scenario::{Program, Scenario};
-use stage::{Run, Stage};
+use stage::Run;
 use std::fmt;
 use std::rc::Rc;
 use std::str::FromStr;
@@ -185,7 +185,7 @@ fn scenario(spec: Spec) -> Scenario {
 
 fn play(spec: Spec, observer: Option<Observer>) -> (Rc<Scenario>, Run) {
     let scenario = Rc::new(scenario(spec));
-    let run = spec.kind.visit(Stage { scenario: Rc::clone(&scenario), observer });
+    let run = stage::run(spec.kind, &scenario, observer);
     (scenario, run)
 }
 

@@ -9,12 +9,12 @@
 use super::disk::Timed;
 use super::scenario::{Change, Changes, Disk, Epochs, Invariant, Program, Scenario, Steps, TRIES};
 use heddledb::procedure::PlanChange;
-use heddledb::protocol::Visitor;
+use heddledb::protocol::Kind;
 use heddledb::simulation::{Costs, Failure, Observer, Settings, Who, free, simulate, steps};
 use heddledb::storage::{Fault, Simulated};
 use heddledb::sync::{Random, thread, yield_now};
 use heddledb::{
-    Database, Durability, Error, Misuse, Protocol, ReadTransaction, Registered, Result, Scan, Session, Table,
+    Database, Durability, Error, Misuse, ReadTransaction, Registered, Result, Scan, Session, Table,
     Transaction, Txn,
 };
 use heddledb_check::history::{Attempt, Op, Status};
@@ -154,85 +154,76 @@ const STEPS_MAX: u64 = 1_500_000;
 /// The same where a dead worker may keep others waiting for ever.
 const STEPS_MAX_WITH_DEATHS: u64 = 25_000;
 
-/// Runs a scenario: a visitor of the protocol.
-pub(super) struct Stage {
-    pub scenario: Rc<Scenario>,
-    pub observer: Option<Observer>,
-}
-
-impl Visitor for Stage {
-    type Output = Run;
-
-    fn visit<P: Protocol>(self, options: P::Options) -> Run {
-        let Self { scenario, observer } = self;
-        let record = Rc::new(Record::default());
-        // Workers, the epoch's, the last look, the body.
-        record.decided.borrow_mut().resize(scenario.workers + 3, (0, 0));
-        let told = Rc::clone(&record);
-        let decided = move |who: Option<Who>, time: u64| {
-            let mut decided = told.decided.borrow_mut();
-            let last = decided.len() - 1;
-            let worker = match who {
-                Some(Who::Worker(worker)) => worker.min(last),
-                Some(Who::Service(_)) => return,
-                None => last,
+/// Runs a scenario under a protocol.
+pub(super) fn run(kind: Kind, scenario: &Rc<Scenario>, observer: Option<Observer>) -> Run {
+    let record = Rc::new(Record::default());
+    // Workers, the epoch's, the last look, the body.
+    record.decided.borrow_mut().resize(scenario.workers + 3, (0, 0));
+    let told = Rc::clone(&record);
+    let decided = move |who: Option<Who>, time: u64| {
+        let mut decided = told.decided.borrow_mut();
+        let last = decided.len() - 1;
+        let worker = match who {
+            Some(Who::Worker(worker)) => worker.min(last),
+            Some(Who::Service(_)) => return,
+            None => last,
+        };
+        let entries = told.entries.borrow();
+        let mut backwards = entries.iter().rev().map(|entry| &entry.attempt);
+        let ops = backwards.find(|attempt| attempt.session as usize == worker);
+        decided[worker] = (time, ops.map_or(0, |attempt| attempt.ops.len()));
+    };
+    let deaths = scenario.has_deaths();
+    // What caches would do is of no interest here, and they cost time to make.
+    let costs = Costs { cache_lines: 16, shared_cache_lines: 16, ..Costs::default() };
+    let settings = Settings {
+        costs,
+        schedule: scenario.schedule,
+        events: scenario.events.clone(),
+        steps_max: if deaths { STEPS_MAX_WITH_DEATHS } else { STEPS_MAX },
+        observer,
+        decided: Some(Box::new(decided)),
+        ..Settings::default()
+    };
+    let disk = scenario.disk.map(|_| Simulated::new());
+    let play = Play { kind, scenario: Rc::clone(scenario), record: Rc::clone(&record), disk: disk.clone() };
+    let outcome = simulate(settings, move || play.body());
+    let (failure, steps) = match outcome {
+        Ok(Ok(steps)) => (None, steps),
+        Ok(Err(error)) => {
+            record.say(format!("an operation failed with: {error}"));
+            (None, 0)
+        }
+        Err(failure) => {
+            let steps = match &failure {
+                Failure::Deadlock { steps, .. } | Failure::Endless { steps, .. } => *steps,
+                Failure::Panic(_) => 0,
             };
-            let entries = told.entries.borrow();
-            let mut backwards = entries.iter().rev().map(|entry| &entry.attempt);
-            let ops = backwards.find(|attempt| attempt.session as usize == worker);
-            decided[worker] = (time, ops.map_or(0, |attempt| attempt.ops.len()));
-        };
-        let deaths = scenario.has_deaths();
-        // What caches would do is of no interest here, and they cost time to make.
-        let costs = Costs { cache_lines: 16, shared_cache_lines: 16, ..Costs::default() };
-        let settings = Settings {
-            costs,
-            schedule: scenario.schedule,
-            events: scenario.events.clone(),
-            steps_max: if deaths { STEPS_MAX_WITH_DEATHS } else { STEPS_MAX },
-            observer,
-            decided: Some(Box::new(decided)),
-            ..Settings::default()
-        };
-        let disk = scenario.disk.map(|_| Simulated::new());
-        let play = Play { scenario, record: Rc::clone(&record), disk: disk.clone() };
-        let outcome = simulate(settings, move || play.body::<P>(options));
-        let (failure, steps) = match outcome {
-            Ok(Ok(steps)) => (None, steps),
-            Ok(Err(error)) => {
-                record.say(format!("an operation failed with: {error}"));
-                (None, 0)
-            }
-            Err(failure) => {
-                let steps = match &failure {
-                    Failure::Deadlock { steps, .. } | Failure::Endless { steps, .. } => *steps,
-                    Failure::Panic(_) => 0,
-                };
-                (Some(failure), steps)
-            }
-        };
-        record.settle();
-        Run { record, failure, steps, disk }
-    }
+            (Some(failure), steps)
+        }
+    };
+    record.settle();
+    Run { record, failure, steps, disk }
 }
 
 /// What the body and the workers have.
 #[derive(Clone)]
 struct Play {
+    kind: Kind,
     scenario: Rc<Scenario>,
     record: Rc<Record>,
     disk: Option<Simulated>,
 }
 
 /// Opens a database over the tables of a scenario.
-pub(super) fn open<P: Protocol>(
-    options: P::Options,
+pub(super) fn open(
+    kind: Kind,
     sessions: usize,
     disk: Option<(Simulated, Duration)>,
     epochs: Epochs,
     change: PlanChange,
-) -> Result<Database<P>> {
-    let builder = Database::builder().protocol::<P>().options(options).sessions(sessions).plan_change(change);
+) -> Result<Database> {
+    let builder = Database::builder().protocol(kind).sessions(sessions).plan_change(change);
     let builder = recorder::tables(builder);
     let builder = match epochs {
         Epochs::Service { interval_ns } => builder.epoch_interval(Duration::from_nanos(interval_ns)),
@@ -248,15 +239,15 @@ pub(super) fn open<P: Protocol>(
 }
 
 impl Play {
-    fn body<P: Protocol>(self, options: P::Options) -> Result<u64> {
+    fn body(self) -> Result<u64> {
         let scenario = &*self.scenario;
         let disk = scenario.disk.map(|settings| {
             let latency = Duration::from_nanos(settings.latency_ns);
             (self.disk.clone().expect("made with the scenario"), latency)
         });
-        let sessions = (scenario.workers + 2).min(P::SESSIONS_MAX);
+        let sessions = (scenario.workers + 2).min(self.kind.sessions_max());
         let change = scenario.changes.as_ref().map(|changes| changes.how).unwrap_or_default();
-        let db = open::<P>(options, sessions, disk, scenario.epochs, change)?;
+        let db = open(self.kind, sessions, disk, scenario.epochs, change)?;
         self.prepare(&db)?;
         if let Some((Disk { fails_at: Some((after, is_error)), .. }, disk)) =
             scenario.disk.zip(self.disk.as_ref())
@@ -320,7 +311,7 @@ impl Play {
     }
 
     /// Fills the tables.
-    fn prepare<P: Protocol>(&self, db: &Database<P>) -> Result<()> {
+    fn prepare(&self, db: &Database) -> Result<()> {
         let mut session = db.session()?;
         match &self.scenario.program {
             Program::History { rows, passing, programs, .. } => {
@@ -370,7 +361,7 @@ impl Play {
         }
     }
 
-    fn work<P: Protocol>(&self, db: &Database<P>, number: usize) -> Result<()> {
+    fn work(&self, db: &Database, number: usize) -> Result<()> {
         let mut session = free(|| db.session())?;
         let scenario = &*self.scenario;
         match &scenario.program {
@@ -396,7 +387,7 @@ impl Play {
     }
 
     /// Lets procedures come and go.
-    fn change<P: Protocol>(&self, db: &Database<P>, steps: &[(Change, u64)]) -> Result<()> {
+    fn change(&self, db: &Database, steps: &[(Change, u64)]) -> Result<()> {
         let Program::History { programs, .. } = &self.scenario.program else { return Ok(()) };
         for &(change, pauses) in steps {
             (0..pauses).for_each(|_| yield_now());
@@ -423,7 +414,7 @@ impl Play {
     }
 
     /// Makes everything so far durable.
-    fn flush<P: Protocol>(&self, db: &Database<P>) {
+    fn flush(&self, db: &Database) {
         // What commits while it waits is not promised.
         let is_due = |entry: &Entry| entry.state == State::Ended && writes(&entry.attempt);
         let due: Vec<bool> = self.record.entries.borrow().iter().map(is_due).collect();
@@ -436,12 +427,7 @@ impl Play {
     }
 
     /// Runs a transaction until it does not conflict. False if the log has failed.
-    fn transaction<P: Protocol>(
-        &self,
-        session: &mut Session<P>,
-        number: usize,
-        steps: &Steps,
-    ) -> Result<bool> {
+    fn transaction(&self, session: &mut Session, number: usize, steps: &Steps) -> Result<bool> {
         let waits = steps.waits && self.scenario.disk.is_some();
         if self.scenario.disk.is_some() {
             session.set_durability(if waits { Durability::Sync } else { Durability::Epoch })?;
@@ -451,7 +437,7 @@ impl Play {
         }
         let call = steps.call.map(|of_type| self.record.registered.borrow()[of_type].0);
         let body = steps.steps.len();
-        let step = |recorder: &mut Recorder<'_, Txn<P>>, at: usize| {
+        let step = |recorder: &mut Recorder<'_, Txn>, at: usize| {
             let (site, step) = steps.steps[at];
             recorder.at(site);
             step.run(recorder)
@@ -467,20 +453,20 @@ impl Play {
     }
 
     /// Runs `count` steps as one attempt, and enters it.
-    fn attempt<P: Protocol>(
+    fn attempt(
         &self,
-        session: &mut Session<P>,
+        session: &mut Session,
         number: usize,
         call: Option<Registered>,
         waits: bool,
         count: usize,
-        step: impl Fn(&mut Recorder<'_, Txn<P>>, usize) -> Result<()>,
+        step: impl Fn(&mut Recorder<'_, Txn>, usize) -> Result<()>,
     ) -> Result<After> {
         let record = &*self.record;
         let at = record.begin(number);
         let first = record.version.get();
         record.version.set(first + count as u64);
-        let body = |tx: &mut Txn<P>| {
+        let body = |tx: &mut Txn| {
             // A body that is executed again does and writes the same.
             let (mut ops, mut version) = (Vec::new(), first);
             record.entries.borrow_mut()[at].attempt.ops.clear();
@@ -531,7 +517,7 @@ impl Play {
     }
 
     /// Looks at what the steps name on a snapshot.
-    fn snapshot<P: Protocol>(&self, session: &mut Session<P>, number: usize, steps: &Steps) -> Result<bool> {
+    fn snapshot(&self, session: &mut Session, number: usize, steps: &Steps) -> Result<bool> {
         let at = self.record.begin(number);
         let mut snapshot = match session.snapshot() {
             Ok(snapshot) => snapshot,
@@ -561,7 +547,7 @@ impl Play {
     }
 
     /// The last look: everything, in one transaction.
-    fn look<P: Protocol>(&self, db: &Database<P>, number: usize) -> Result<()> {
+    fn look(&self, db: &Database, number: usize) -> Result<()> {
         let mut session = match free(|| db.session()) {
             // The dead keep theirs.
             Err(Error::Misuse(misuse))
@@ -584,10 +570,7 @@ impl Play {
     }
 
     /// Runs `body` until it does not conflict; `None` if it always does.
-    fn tries<P: Protocol, R>(
-        session: &mut Session<P>,
-        mut body: impl FnMut(&mut Txn<P>) -> Result<R>,
-    ) -> Result<Option<R>> {
+    fn tries<R>(session: &mut Session, mut body: impl FnMut(&mut Txn) -> Result<R>) -> Result<Option<R>> {
         for _ in 0..TRIES {
             match session.attempt(&mut body) {
                 Err(Error::Conflict(_)) => yield_now(),
@@ -598,13 +581,7 @@ impl Play {
     }
 
     /// One transaction of a worker in a program with an invariant.
-    fn round<P: Protocol>(
-        &self,
-        session: &mut Session<P>,
-        invariant: Invariant,
-        number: usize,
-        round: usize,
-    ) -> Result<()> {
+    fn round(&self, session: &mut Session, invariant: Invariant, number: usize, round: usize) -> Result<()> {
         let record = &*self.record;
         let mut random = Random::new(self.scenario.seed ^ (number as u64) << 32 ^ (round as u64) << 48);
         let mine = number as u64;
@@ -719,7 +696,7 @@ impl Play {
     }
 
     /// What must hold at the end.
-    fn check<P: Protocol>(&self, session: &mut Session<P>, invariant: Invariant) -> Result<()> {
+    fn check(&self, session: &mut Session, invariant: Invariant) -> Result<()> {
         let record = &*self.record;
         let Some((sum, cells, slots, entries)) = Self::tries(session, |tx| {
             let cells = tx.collect(Scan::<Account>::all())?;

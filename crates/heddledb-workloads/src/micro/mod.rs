@@ -18,7 +18,7 @@ pub mod table;
 use crate::random::{chance, stream};
 use crate::verdict::{Verdict, equal};
 use crate::{Check, Workload};
-use heddledb::{Builder, Database, Misuse, Protocol, Result, Session, Transaction};
+use heddledb::{Builder, Database, Misuse, Result, Session, Transaction};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::fmt;
@@ -266,14 +266,14 @@ impl Workload for Micro {
         &KINDS
     }
 
-    fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P> {
+    fn tables(&self, builder: Builder) -> Builder {
         let builder = table::declare(builder, self.parameters.pieces, self.parameters.rows as usize);
         let builder = builder.procedure::<table::Forwards>();
         if self.parameters.reversed { builder.procedure::<table::Backwards>() } else { builder }
     }
 
     /// The content of a row is a hash of its key, so the seed does not matter.
-    fn load<P: Protocol>(&self, db: &Database<P>, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
+    fn load(&self, db: &Database, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         let Parameters { pieces, rows, .. } = self.parameters;
         let mut session = db.session()?;
         for number in 0..pieces {
@@ -312,7 +312,7 @@ impl Workload for Micro {
     }
 
     #[inline]
-    fn call<P: Protocol>(&self, session: &mut Session<P>, input: &Input) -> Result<()> {
+    fn call(&self, session: &mut Session, input: &Input) -> Result<()> {
         if input.backwards {
             session.call(table::Backwards, input)
         } else {
@@ -328,7 +328,7 @@ impl Workload for Micro {
         }
     }
 
-    fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
+    fn check(&self, db: &Database, ledgers: &[Ledger]) -> Result<Vec<Check>> {
         let Parameters { pieces, rows, read_pct, .. } = self.parameters;
         let mut session = db.session()?;
         let mut present = Verdict::new("every row is there, and no other");

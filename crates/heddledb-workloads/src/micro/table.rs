@@ -2,7 +2,7 @@
 //! list.
 //!
 //! A static analysis tells accesses apart by table and column group, so no two pieces may share both. The first ten
-//! pieces have a table type each. Each table type costs the compiler some time under each protocol, so the others, up to
+//! pieces have a table type each. Each table type costs the compiler some time, so the others, up to
 //! the sixty-four of IC3, share six: each has nine counters, in column groups of their own, and the rows of a piece are
 //! its own, as they are in a table. A run declares the tables of its first pieces only.
 //!
@@ -15,7 +15,7 @@
 
 use super::{GaveUp, Input};
 use crate::random::mix;
-use heddledb::{Builder, Column, Error, Protocol, ReadTransaction, Result, Table, Transaction, procedure};
+use heddledb::{Builder, Column, Error, ReadTransaction, Result, Table, Transaction, procedure};
 use std::hint::black_box;
 
 /// How many pieces there are.
@@ -201,7 +201,7 @@ macro_rules! in_order {
 macro_rules! by_number {
     ($($table:ident: $($column:ident $number:literal $piece:ident),+;)*) => {
         /// Declares the tables of the first `pieces` pieces, with `rows` rows each.
-        pub(super) fn declare<P: Protocol>(mut builder: Builder<P>, pieces: usize, rows: usize) -> Builder<P> {
+        pub(super) fn declare(mut builder: Builder, pieces: usize, rows: usize) -> Builder {
             $(
                 let here = [$($number),+].iter().filter(|number| **number < pieces).count();
                 if here > 0 {

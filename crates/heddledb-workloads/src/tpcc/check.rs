@@ -16,7 +16,7 @@ use super::{DISTRICTS, Ledger, Mode, Scale, Tpcc};
 use crate::Check;
 use crate::verdict::{Verdict, equal};
 use heddledb::sync::Ordering;
-use heddledb::{Database, Error, Protocol, ReadTransaction, Result, Scan, Session, Text, Txn};
+use heddledb::{Database, Error, ReadTransaction, Result, Scan, Session, Text, Txn};
 use std::ops::ControlFlow::Continue;
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ fn applies(mode: Mode, condition: usize) -> bool {
 }
 
 /// Checks the quiet database.
-pub(super) fn check<P: Protocol>(tpcc: &Tpcc, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
+pub(super) fn check(tpcc: &Tpcc, db: &Database, ledgers: &[Ledger]) -> Result<Vec<Check>> {
     let mut survey = Survey::new(tpcc, db.session()?, ledgers);
     survey.history(ledgers)?;
     for w_id in 1..=tpcc.parameters.warehouses {
@@ -61,9 +61,9 @@ pub(super) fn check<P: Protocol>(tpcc: &Tpcc, db: &Database<P>, ledgers: &[Ledge
 }
 
 /// Everything that is summed up or compared, on the way through the tables.
-struct Survey<'a, P: Protocol> {
+struct Survey<'a> {
     tpcc: &'a Tpcc,
-    session: Session<P>,
+    session: Session,
     sums: Sums,
     /// What the workers committed, in the same terms.
     ledger: Ledger,
@@ -110,8 +110,8 @@ struct OrderSurvey {
     undelivered: u32,
 }
 
-impl<'a, P: Protocol> Survey<'a, P> {
-    fn new(tpcc: &'a Tpcc, session: Session<P>, ledgers: &[Ledger]) -> Self {
+impl<'a> Survey<'a> {
+    fn new(tpcc: &'a Tpcc, session: Session, ledgers: &[Ledger]) -> Self {
         let districts = Scale::districts(tpcc.parameters.warehouses);
         let customers = districts * usize::from(tpcc.parameters.scale.customers);
         let mut ledger = Ledger { delivered: vec![0; districts], ..Ledger::default() };
@@ -564,9 +564,9 @@ fn chunks(range: Range<u32>) -> impl Iterator<Item = Range<u32>> {
 }
 
 /// The rows that a read-only transaction collects.
-fn gather<P: Protocol, R>(
-    session: &mut Session<P>,
-    mut body: impl FnMut(&mut Txn<P>, &mut Vec<R>) -> Result<()>,
+fn gather<R>(
+    session: &mut Session,
+    mut body: impl FnMut(&mut Txn, &mut Vec<R>) -> Result<()>,
 ) -> Result<Vec<R>> {
     let mut rows = Vec::new();
     session.run(|tx| {

@@ -8,7 +8,7 @@ use super::schema::{
 use super::{DISTRICTS, LINES_MAX, Mode, Parameters, Scale};
 use crate::batch::Batch;
 use crate::random::{chance, mix, stream};
-use heddledb::{Builder, Database, Protocol, Result, Session, Text};
+use heddledb::{Builder, Database, Result, Session, Text};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
@@ -19,7 +19,7 @@ pub(super) const PAID: i64 = 10 * DOLLAR;
 const GROWTH: usize = 4;
 
 /// Declares the tables.
-pub(super) fn tables<P: Protocol>(parameters: &Parameters, builder: Builder<P>) -> Builder<P> {
+pub(super) fn tables(parameters: &Parameters, builder: Builder) -> Builder {
     let Scale { customers, items, orders } = parameters.scale;
     let warehouses = usize::from(parameters.warehouses);
     let districts = Scale::districts(parameters.warehouses);
@@ -45,9 +45,9 @@ pub(super) fn initial_quantity(w_id: u16, i_id: u32) -> i32 {
 }
 
 /// Fills the tables.
-pub(super) fn load<P: Protocol>(
+pub(super) fn load(
     parameters: &Parameters,
-    db: &Database<P>,
+    db: &Database,
     seed: u64,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<()> {
@@ -79,7 +79,7 @@ pub(super) fn load<P: Protocol>(
     Ok(())
 }
 
-fn items<P: Protocol>(parameters: &Parameters, session: &mut Session<P>, rng: &mut SmallRng) -> Result<()> {
+fn items(parameters: &Parameters, session: &mut Session, rng: &mut SmallRng) -> Result<()> {
     let mut batch = Batch::new();
     for i_id in 1..=parameters.scale.items {
         let item = Item {
@@ -94,12 +94,7 @@ fn items<P: Protocol>(parameters: &Parameters, session: &mut Session<P>, rng: &m
     batch.flush(session)
 }
 
-fn warehouse<P: Protocol>(
-    parameters: &Parameters,
-    session: &mut Session<P>,
-    rng: &mut SmallRng,
-    w_id: u16,
-) -> Result<()> {
+fn warehouse(parameters: &Parameters, session: &mut Session, rng: &mut SmallRng, w_id: u16) -> Result<()> {
     let warehouse = Warehouse {
         w_id,
         tax: rng.random_range(0..=2000),
@@ -116,12 +111,7 @@ fn warehouse<P: Protocol>(
     batch.flush(session)
 }
 
-fn stock<P: Protocol>(
-    parameters: &Parameters,
-    session: &mut Session<P>,
-    rng: &mut SmallRng,
-    w_id: u16,
-) -> Result<()> {
+fn stock(parameters: &Parameters, session: &mut Session, rng: &mut SmallRng, w_id: u16) -> Result<()> {
     let mut batch = Batch::new();
     for i_id in 1..=parameters.scale.items {
         let stock = Stock {
@@ -148,9 +138,9 @@ fn stock<P: Protocol>(
     batch.flush(session)
 }
 
-fn district<P: Protocol>(
+fn district(
     parameters: &Parameters,
-    session: &mut Session<P>,
+    session: &mut Session,
     rng: &mut SmallRng,
     w_id: u16,
     d_id: u8,
@@ -173,9 +163,9 @@ fn district<P: Protocol>(
     batch.flush(session)
 }
 
-fn customers<P: Protocol>(
+fn customers(
     parameters: &Parameters,
-    session: &mut Session<P>,
+    session: &mut Session,
     rng: &mut SmallRng,
     w_id: u16,
     d_id: u8,
@@ -234,9 +224,9 @@ fn customers<P: Protocol>(
     history.flush(session)
 }
 
-fn orders<P: Protocol>(
+fn orders(
     parameters: &Parameters,
-    session: &mut Session<P>,
+    session: &mut Session,
     rng: &mut SmallRng,
     w_id: u16,
     d_id: u8,

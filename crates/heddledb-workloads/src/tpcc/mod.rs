@@ -27,7 +27,7 @@ pub mod schema;
 
 use crate::{Check, Workload};
 use heddledb::sync::{AtomicU32, AtomicU64, Ordering};
-use heddledb::{Builder, Database, Error, Misuse, Protocol, ReadTransaction, Result, Session, Transaction};
+use heddledb::{Builder, Database, Error, Misuse, ReadTransaction, Result, Session, Transaction};
 use input::{Generator, Input, Kind};
 use std::fmt;
 use std::str::FromStr;
@@ -370,7 +370,7 @@ impl Workload for Tpcc {
         &Kind::NAMES
     }
 
-    fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P> {
+    fn tables(&self, builder: Builder) -> Builder {
         let builder = load::tables(&self.parameters, builder);
         let Parameters { last_order_status, commutative, mix: Mix(shares), .. } = self.parameters;
         let is_called = |kind: Kind| !last_order_status || shares[kind as usize] > 0;
@@ -391,7 +391,7 @@ impl Workload for Tpcc {
         }
     }
 
-    fn load<P: Protocol>(&self, db: &Database<P>, seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
+    fn load(&self, db: &Database, seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         for outside in &self.outside {
             outside.next_o_id.store(self.parameters.scale.orders + 1, Ordering::Relaxed);
             outside.delivered.store(0, Ordering::Relaxed);
@@ -434,7 +434,7 @@ impl Workload for Tpcc {
     /// Transactions that write are calls. Those that only read are closures: among the analysed they would join
     /// pieces of the others, which access the same tables in another order.
     #[inline]
-    fn call<P: Protocol>(&self, session: &mut Session<P>, input: &Input) -> Result<Output> {
+    fn call(&self, session: &mut Session, input: &Input) -> Result<Output> {
         match input {
             // A body that draws the order's number outside of the transaction cannot be executed again.
             _ if self.parameters.mode == Mode::Sto => session.run(|tx| self.execute(tx, input)),
@@ -506,7 +506,7 @@ impl Workload for Tpcc {
         }
     }
 
-    fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
+    fn check(&self, db: &Database, ledgers: &[Ledger]) -> Result<Vec<Check>> {
         check::check(self, db, ledgers)
     }
 }

@@ -23,7 +23,7 @@ use super::{Ledger, Tpce};
 use crate::Check;
 use crate::missing::OrMissing;
 use crate::verdict::{Verdict, equal};
-use heddledb::{Database, Protocol, ReadTransaction, Result, Scan, Session, Table, Text};
+use heddledb::{Database, ReadTransaction, Result, Scan, Session, Table, Text};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -49,7 +49,7 @@ const CONDITIONS: [&str; 10] = [
 ];
 
 /// Checks the quiet database.
-pub(super) fn check<P: Protocol>(tpce: &Tpce, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
+pub(super) fn check(tpce: &Tpce, db: &Database, ledgers: &[Ledger]) -> Result<Vec<Check>> {
     let mut survey = Survey {
         tpce,
         session: db.session()?,
@@ -101,9 +101,9 @@ struct Sums {
 }
 
 /// Everything that is compared, on the way through the tables.
-struct Survey<'a, P: Protocol> {
+struct Survey<'a> {
     tpce: &'a Tpce,
-    session: Session<P>,
+    session: Session,
     conditions: Vec<Verdict>,
     settled: Verdict,
     corrected: Verdict,
@@ -122,7 +122,7 @@ struct Survey<'a, P: Protocol> {
 
 const STATES: [&str; 3] = [PENDING, SUBMITTED, COMPLETED];
 
-impl<P: Protocol> Survey<'_, P> {
+impl Survey<'_> {
     fn condition(&mut self, number: usize) -> &mut Verdict {
         &mut self.conditions[number - 1]
     }

@@ -16,17 +16,13 @@ use super::schema::{
 };
 use super::trading::{due, settlement_amount};
 use crate::batch::Batch;
-use heddledb::{Builder, Database, Protocol, Result, Session, Text};
+use heddledb::{Builder, Database, Result, Session, Text};
 
 /// Room for rows that a run adds, as a multiple of those loaded. A table may grow beyond it.
 const GROWTH: usize = 2;
 
 /// Declares the tables.
-pub(super) fn tables<P: Protocol>(
-    parameters: &Parameters,
-    population: &Population,
-    builder: Builder<P>,
-) -> Builder<P> {
+pub(super) fn tables(parameters: &Parameters, population: &Population, builder: Builder) -> Builder {
     let customers = parameters.customers as usize;
     let accounts = population.accounts.len();
     let securities = population.by_security.len();
@@ -67,11 +63,7 @@ pub(super) fn amount(population: &Population, t_id: u64) -> i64 {
 }
 
 /// Fills the tables.
-pub(super) fn load<P: Protocol>(
-    population: &Population,
-    db: &Database<P>,
-    progress: &(dyn Fn(f64) + Sync),
-) -> Result<()> {
+pub(super) fn load(population: &Population, db: &Database, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
     let mut session = db.session()?;
     rates(&mut session)?;
     market(population, &mut session)?;
@@ -84,7 +76,7 @@ pub(super) fn load<P: Protocol>(
 }
 
 /// TAX_RATE, TRADE_TYPE, CHARGE and COMMISSION_RATE.
-fn rates<P: Protocol>(session: &mut Session<P>) -> Result<()> {
+fn rates(session: &mut Session) -> Result<()> {
     let mut taxes = Batch::new();
     for number in 0..TAX_RATES {
         let (tx_id, name) = (tax_rate_id(number), tax_rate_name(number));
@@ -119,7 +111,7 @@ fn rates<P: Protocol>(session: &mut Session<P>) -> Result<()> {
 }
 
 /// COMPANY, SECURITY and LAST_TRADE.
-fn market<P: Protocol>(population: &Population, session: &mut Session<P>) -> Result<()> {
+fn market(population: &Population, session: &mut Session) -> Result<()> {
     let mut companies = Batch::new();
     for co_id in 0..population.companies {
         companies.push(session, Company { co_id, name: company_name(co_id) })?;
@@ -144,7 +136,7 @@ fn market<P: Protocol>(population: &Population, session: &mut Session<P>) -> Res
 }
 
 /// CUSTOMER and CUSTOMER_TAXRATE.
-fn customers<P: Protocol>(population: &Population, session: &mut Session<P>) -> Result<()> {
+fn customers(population: &Population, session: &mut Session) -> Result<()> {
     let (mut customers, mut rates) = (Batch::new(), Batch::new());
     for (c_id, customer) in (0..).zip(&population.customers) {
         let (f_name, l_name) = owner_name(c_id);
@@ -159,7 +151,7 @@ fn customers<P: Protocol>(population: &Population, session: &mut Session<P>) -> 
 }
 
 /// BROKER, with the totals of the loaded trades.
-fn brokers<P: Protocol>(population: &Population, session: &mut Session<P>) -> Result<()> {
+fn brokers(population: &Population, session: &mut Session) -> Result<()> {
     let mut totals = vec![(0, 0); population.brokers as usize];
     for t_id in 1..=population.lots.len() as u64 {
         let account = population.holding_of(t_id).ca_id;
@@ -174,7 +166,7 @@ fn brokers<P: Protocol>(population: &Population, session: &mut Session<P>) -> Re
 }
 
 /// CUSTOMER_ACCOUNT, ACCOUNT_PERMISSION and HOLDING_SUMMARY.
-fn accounts<P: Protocol>(population: &Population, session: &mut Session<P>) -> Result<()> {
+fn accounts(population: &Population, session: &mut Session) -> Result<()> {
     let (mut accounts, mut permissions, mut summaries) = (Batch::new(), Batch::new(), Batch::new());
     for (ca_id, account) in (0..).zip(&population.accounts) {
         let row = CustomerAccount {
@@ -206,11 +198,7 @@ fn accounts<P: Protocol>(population: &Population, session: &mut Session<P>) -> R
 
 /// What each lot is made of: TRADE, TRADE_HISTORY, HOLDING, HOLDING_HISTORY, SETTLEMENT, and if it was
 /// bought for cash, CASH_TRANSACTION.
-fn trades<P: Protocol>(
-    population: &Population,
-    session: &mut Session<P>,
-    progress: &(dyn Fn(f64) + Sync),
-) -> Result<()> {
+fn trades(population: &Population, session: &mut Session, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
     let (mut trades, mut states) = (Batch::new(), Batch::new());
     let (mut holdings, mut histories) = (Batch::new(), Batch::new());
     let (mut settlements, mut payments) = (Batch::new(), Batch::new());

@@ -36,7 +36,7 @@ pub mod schema;
 
 use crate::{Check, Workload};
 use heddledb::sync::{AtomicU64, Ordering};
-use heddledb::{Builder, Database, Misuse, Protocol, Result, Session, Transaction};
+use heddledb::{Builder, Database, Misuse, Result, Session, Transaction};
 use input::{By, Generator, Input, Kind, Shared};
 use population::{CUSTOMER_UNIT, Population};
 use std::fmt;
@@ -249,7 +249,7 @@ impl Workload for Tpce {
         &Kind::NAMES
     }
 
-    fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P> {
+    fn tables(&self, builder: Builder) -> Builder {
         load::tables(&self.parameters, &self.population, builder)
             .procedure::<transactions::TradeOrder>()
             .procedure::<transactions::TradeResult>()
@@ -258,7 +258,7 @@ impl Workload for Tpce {
     }
 
     /// The population follows from the number of customers, so the seed does not matter.
-    fn load<P: Protocol>(&self, db: &Database<P>, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
+    fn load(&self, db: &Database, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         self.t_id.store(self.loaded_trades(), Ordering::Relaxed);
         load::load(&self.population, db, progress)
     }
@@ -292,7 +292,7 @@ impl Workload for Tpce {
     }
 
     #[inline]
-    fn call<P: Protocol>(&self, session: &mut Session<P>, input: &Input) -> Result<Output> {
+    fn call(&self, session: &mut Session, input: &Input) -> Result<Output> {
         match input {
             Input::TradeOrder(input) => session.call(transactions::TradeOrder, input),
             Input::TradeResult(input) => session.call(transactions::TradeResult, input),
@@ -337,7 +337,7 @@ impl Workload for Tpce {
         }
     }
 
-    fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
+    fn check(&self, db: &Database, ledgers: &[Ledger]) -> Result<Vec<Check>> {
         check::check(self, db, ledgers)
     }
 }

@@ -5,15 +5,11 @@ use super::{BEYOND, Ledger, Write, Ycsb};
 use crate::Check;
 use crate::verdict::{Verdict, equal};
 use heddledb::sync::Ordering;
-use heddledb::{Database, Protocol, ReadTransaction, Result, Scan, Session};
+use heddledb::{Database, ReadTransaction, Result, Scan, Session};
 use std::ops::ControlFlow::Continue;
 
 impl Ycsb {
-    pub(super) fn check_shape<R: Fields, P: Protocol>(
-        &self,
-        db: &Database<P>,
-        ledgers: &[Ledger],
-    ) -> Result<Vec<Check>> {
+    pub(super) fn check_shape<R: Fields>(&self, db: &Database, ledgers: &[Ledger]) -> Result<Vec<Check>> {
         const ROWS: u64 = 64;
         let records = self.parameters.records;
         let mut session = db.session()?;
@@ -65,7 +61,7 @@ impl Ycsb {
             checks.push(per_row.finish());
         }
         if self.parameters.ordered() {
-            checks.push(self.check_order::<R, P>(&mut session, rows)?);
+            checks.push(self.check_order::<R>(&mut session, rows)?);
         }
         Ok(checks)
     }
@@ -86,7 +82,7 @@ impl Ycsb {
     }
 
     /// The scan of everything meets the keys in order, and as many as there are.
-    fn check_order<R: Fields, P: Protocol>(&self, session: &mut Session<P>, rows: i128) -> Result<Check> {
+    fn check_order<R: Fields>(&self, session: &mut Session, rows: i128) -> Result<Check> {
         const ROWS: usize = 1024;
         let mut order = Verdict::new("a scan of everything meets every row once, in order");
         let (mut next, mut met) = (0, 0);

@@ -24,7 +24,7 @@ pub use parameters::{KeyOrder, Parameters, Read, Write};
 use crate::random::stream;
 use crate::{Check, Workload};
 use heddledb::sync::{AtomicU64, Ordering};
-use heddledb::{Builder, Database, Error, Protocol, ReadTransaction, Result, Row, Scan, Transaction};
+use heddledb::{Builder, Database, Error, ReadTransaction, Result, Row, Scan, Transaction};
 use operation::KINDS;
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -236,11 +236,7 @@ impl Ycsb {
         }
     }
 
-    fn load_shape<R: Fields, P: Protocol>(
-        &self,
-        db: &Database<P>,
-        progress: &(dyn Fn(f64) + Sync),
-    ) -> Result<()> {
+    fn load_shape<R: Fields>(&self, db: &Database, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         const ROWS: u64 = 128;
         let mut session = db.session()?;
         let records = self.parameters.records;
@@ -320,15 +316,15 @@ impl Workload for Ycsb {
         &KINDS
     }
 
-    fn tables<P: Protocol>(&self, builder: Builder<P>) -> Builder<P> {
+    fn tables(&self, builder: Builder) -> Builder {
         let rows = self.parameters.records as usize;
         with_shape!(self.parameters, Shape => builder.table::<Shape>(rows))
     }
 
     /// The content of a row is a hash of its key, so the seed does not matter.
-    fn load<P: Protocol>(&self, db: &Database<P>, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
+    fn load(&self, db: &Database, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         self.next_key.store(self.parameters.records, Ordering::Relaxed);
-        with_shape!(self.parameters, Shape => self.load_shape::<Shape, P>(db, progress))
+        with_shape!(self.parameters, Shape => self.load_shape::<Shape>(db, progress))
     }
 
     fn generator(&self, worker: usize, _workers: usize, seed: u64) -> Generator {
@@ -424,8 +420,8 @@ impl Workload for Ycsb {
         }
     }
 
-    fn check<P: Protocol>(&self, db: &Database<P>, ledgers: &[Ledger]) -> Result<Vec<Check>> {
-        with_shape!(self.parameters, Shape => self.check_shape::<Shape, P>(db, ledgers))
+    fn check(&self, db: &Database, ledgers: &[Ledger]) -> Result<Vec<Check>> {
+        with_shape!(self.parameters, Shape => self.check_shape::<Shape>(db, ledgers))
     }
 }
 

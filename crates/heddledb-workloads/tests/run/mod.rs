@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use heddledb::protocol::{Kind, Silo};
-use heddledb::{Database, Error, Protocol, Result, Txn};
+use heddledb::protocol::{Choice, Kind};
+use heddledb::{Database, Error, Result, Txn};
 use heddledb_workloads::{Check, ReadOnly, Workload};
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ pub fn kinds(threads: usize) -> impl Iterator<Item = Kind> {
 }
 
 /// An open database with the workload's tables, filled.
-pub fn loaded<P: Protocol>(workload: &impl Workload, options: P::Options, threads: usize) -> Database<P> {
-    let builder = Database::builder().protocol::<P>().options(options).sessions(threads);
+pub fn loaded(workload: &impl Workload, protocol: impl Into<Choice>, threads: usize) -> Database {
+    let builder = Database::builder().protocol(protocol).sessions(threads);
     let db = workload.tables(builder).open().unwrap();
     workload.load(&db, 1, &|share| assert!((0.0..=1.0).contains(&share))).unwrap();
     db
@@ -26,9 +26,9 @@ pub fn loaded<P: Protocol>(workload: &impl Workload, options: P::Options, thread
 
 /// Runs `count` transactions on each of `threads`. Returns the ledgers and the number of user
 /// aborts.
-pub fn run<W: Workload, P: Protocol>(
+pub fn run<W: Workload>(
     workload: &W,
-    db: &Database<P>,
+    db: &Database,
     threads: usize,
     count: usize,
     seed: u64,
@@ -37,10 +37,10 @@ pub fn run<W: Workload, P: Protocol>(
 }
 
 /// The same, with a choice for transactions that only read.
-pub fn run_reading<W: Workload, P: Protocol>(
+pub fn run_reading<W: Workload>(
     read_only: ReadOnly,
     workload: &W,
-    db: &Database<P>,
+    db: &Database,
     threads: usize,
     count: usize,
     seed: u64,
@@ -77,13 +77,13 @@ pub fn run_reading<W: Workload, P: Protocol>(
 }
 
 /// A change that no transaction makes: what it is, how it is made, and the checks that must report it.
-pub type Corruption = (&'static str, fn(&mut Txn<Silo>) -> Result<()>, &'static [&'static str]);
+pub type Corruption = (&'static str, fn(&mut Txn) -> Result<()>, &'static [&'static str]);
 
 /// Requires that each corruption of a freshly loaded database is reported, and that each check reports one.
 pub fn assert_every_check_can_report(workload: &impl Workload, corruptions: &[Corruption]) {
     let (mut reported, mut all) = (BTreeSet::new(), BTreeSet::new());
     for (what, corrupt, names) in corruptions {
-        let db = loaded::<Silo>(workload, Default::default(), 1);
+        let db = loaded(workload, Kind::Silo, 1);
         db.session().unwrap().run(corrupt).unwrap();
         let checks = workload.check(&db, &[]).unwrap();
         assert_reported(what, &checks, names);

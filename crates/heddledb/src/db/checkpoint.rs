@@ -11,21 +11,20 @@
 //!
 //! The cut is consistent, so what is replayed over it need not be idempotent (PITFALLS X7, X14).
 
-use super::Inner;
 use super::recovery::remove_unlisted;
 use super::store::AnyStore;
+use crate::durability::RedoLog;
 use crate::epoch::EpochClock;
-use crate::error::{Misuse, Result};
+use crate::error::Result;
 use crate::index::Walk;
 use crate::log::{
     Checkpoint, Compression, Encoder, Kind, Label, LogError, Manifest, Name, Part, Place,
     SEGMENT_HEADER_BYTES, SegmentHeader, WritingRows, again,
 };
 use crate::mutant::{Mutant, planted};
-use crate::protocol::Protocol;
-use crate::snapshot::Boundary;
+use crate::snapshot::{Boundaries, Boundary};
 use crate::storage::{File, Storage, write_all};
-use crate::sync::{AtomicU64, Ordering, in_parallel, lock, now_ns};
+use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,79 +45,86 @@ pub struct CheckpointReport {
 /// Words of a frame's payload: a mebibyte.
 const FRAME_WORDS: usize = 1 << 17;
 
-/// Takes a checkpoint.
-pub(super) fn take<P: Protocol>(db: &Inner<P>) -> Result<CheckpointReport> {
-    let Some(log) = &db.log else {
-        let what = "a database in memory has no checkpoints; open it with `Builder::path`";
-        return Err(Misuse::Option(what.to_owned()).into());
-    };
-    let _one_at_a_time = lock(&db.checkpointing);
-    let begun = now_ns();
-    let (storage, old) = log.between_rounds(|files| {
-        files.rotate()?;
-        Ok((Arc::clone(files.storage()), files.manifest().clone()))
-    })?;
-    let held = Held { db, boundary: db.boundaries.now(&db.clock)? };
-    let number = old.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.number) + 1;
-    let epoch = held.boundary.epoch();
-    let parts = write_parts(db, &*storage, &old, number, epoch)?;
-    drop(held);
-    let sum = |(rows, bytes), part: &Part| (rows + part.rows, bytes + part.bytes);
-    let (rows, bytes) = parts.iter().fold((0, 0), sum);
-    let manifest = log.between_rounds(|files| {
-        let mut manifest = files.manifest().clone();
-        manifest.checkpoint = Some(Checkpoint { number, epoch, parts });
-        // Those before the rotation hold no later epoch than the checkpoint.
-        manifest.generations.retain(|generation| generation.end.is_none());
-        files.replace_manifest(manifest)?;
-        Ok(files.manifest().clone())
-    })?;
-    // The checkpoint counts. What cannot be removed now, the next one or the next opening removes.
-    let _ = remove_unlisted(&*storage, [Some(&manifest), None]);
-    Ok(CheckpointReport { epoch, rows, bytes, elapsed: Duration::from_nanos(now_ns() - begun) })
+/// What a checkpoint needs of a database.
+pub(super) struct Source<'a> {
+    pub log: &'a RedoLog,
+    pub clock: &'a EpochClock,
+    pub boundaries: &'a Boundaries,
+    pub stores: Vec<&'a dyn AnyStore>,
+    pub threads: usize,
+    /// The first place in the clock that is no session's: those of the threads are from there on.
+    pub place: usize,
 }
 
-/// A boundary, until it goes out of scope.
-struct Held<'a, P: Protocol> {
-    db: &'a Inner<P>,
-    boundary: Boundary,
-}
+impl Source<'_> {
+    /// Takes a checkpoint. One at a time.
+    pub fn take(&self) -> Result<CheckpointReport> {
+        let begun = now_ns();
+        let (storage, old) = self.log.between_rounds(|files| {
+            files.rotate()?;
+            Ok((Arc::clone(files.storage()), files.manifest().clone()))
+        })?;
+        let held = Held { boundaries: self.boundaries, boundary: self.boundaries.now(self.clock)? };
+        let number = old.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.number) + 1;
+        let epoch = held.boundary.epoch();
+        let parts = self.write_parts(&*storage, &old, number, epoch)?;
+        drop(held);
+        let sum = |(rows, bytes), part: &Part| (rows + part.rows, bytes + part.bytes);
+        let (rows, bytes) = parts.iter().fold((0, 0), sum);
+        let manifest = self.log.between_rounds(|files| {
+            let mut manifest = files.manifest().clone();
+            manifest.checkpoint = Some(Checkpoint { number, epoch, parts });
+            // Those before the rotation hold no later epoch than the checkpoint.
+            manifest.generations.retain(|generation| generation.end.is_none());
+            files.replace_manifest(manifest)?;
+            Ok(files.manifest().clone())
+        })?;
+        // The checkpoint counts. What cannot be removed now, the next one or the next opening removes.
+        let _ = remove_unlisted(&*storage, [Some(&manifest), None]);
+        Ok(CheckpointReport { epoch, rows, bytes, elapsed: Duration::from_nanos(now_ns() - begun) })
+    }
 
-impl<P: Protocol> Drop for Held<'_, P> {
-    fn drop(&mut self) {
-        self.db.boundaries.release(self.boundary);
+    /// Writes the parts of a checkpoint, durable with their names.
+    fn write_parts(
+        &self,
+        storage: &dyn Storage,
+        manifest: &Manifest,
+        number: u64,
+        epoch: u64,
+    ) -> Result<Vec<Part>> {
+        // Remains of an attempt that failed.
+        remove_unlisted(storage, [Some(manifest), None])?;
+        let listed = |store: &dyn AnyStore| {
+            manifest.relations.iter().find(|entry| entry.name == store.layout().name).map(|entry| entry.id)
+        };
+        let relations: Vec<(&dyn AnyStore, u16)> =
+            self.stores.iter().filter_map(|store| Some((*store, listed(*store)?))).collect();
+        let next = AtomicU64::new(0);
+        let parts = in_parallel(0..self.threads, |_, part| -> Result<Part, LogError> {
+            let place = Place { directory: manifest.directory, generation: number, file: part as u8 };
+            let mut out = PartFile::create(storage, place, self.threads as u8, epoch)?;
+            loop {
+                // Relaxed: a number of its own for each.
+                let relation = next.fetch_add(1, Ordering::Relaxed) as usize;
+                let Some((store, id)) = relations.get(relation) else { return out.finish() };
+                out.relation(self.clock, self.place + part, *store, *id)?;
+            }
+        })?;
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+        Ok(parts)
     }
 }
 
-/// Writes the parts of a checkpoint, durable with their names.
-fn write_parts<P: Protocol>(
-    db: &Inner<P>,
-    storage: &dyn Storage,
-    manifest: &Manifest,
-    number: u64,
-    epoch: u64,
-) -> Result<Vec<Part>> {
-    // Remains of an attempt that failed.
-    remove_unlisted(storage, [Some(manifest), None])?;
-    let listed = |store: &dyn AnyStore| {
-        manifest.relations.iter().find(|entry| entry.name == store.layout().name).map(|entry| entry.id)
-    };
-    let relations: Vec<(&dyn AnyStore, u16)> =
-        db.stores.all().filter_map(|store| Some((store, listed(store)?))).collect();
-    let next = AtomicU64::new(0);
-    let parts = in_parallel(0..db.checkpoint_threads, |_, part| -> Result<Part, LogError> {
-        let place = Place { directory: manifest.directory, generation: number, file: part as u8 };
-        let mut out = PartFile::create(storage, place, db.checkpoint_threads as u8, epoch)?;
-        loop {
-            // Relaxed: a number of its own for each.
-            let relation = next.fetch_add(1, Ordering::Relaxed) as usize;
-            let Some((store, id)) = relations.get(relation) else { return out.finish() };
-            // Behind those of the sessions.
-            out.relation(&db.clock, db.sessions_max + part, *store, *id)?;
-        }
-    })?;
-    again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
-    Ok(parts)
+/// A boundary, until it goes out of scope.
+struct Held<'a> {
+    boundaries: &'a Boundaries,
+    boundary: Boundary,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.boundaries.release(self.boundary);
+    }
 }
 
 /// A part being written.
@@ -167,7 +173,7 @@ impl<'a> PartFile<'a> {
         store: &dyn AnyStore,
         id: u16,
     ) -> Result<(), LogError> {
-        let (key_words, data_words) = (store.key_words() as u8, store.layout().words as u32);
+        let (key_words, data_words) = (store.relation().key_words as u8, store.layout().words as u32);
         let mut walk = Walk::default();
         let mut rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
         while walk != Walk::End {

@@ -16,8 +16,7 @@
 //! may have begun; so tombstones stay one epoch longer ([`EpochClock::commits_from`](crate::epoch::EpochClock)).
 //! Test: `procedures_commit_in_one_epoch`.
 
-use super::Txn;
-use super::txn::Answer;
+use super::attempt::{Answer, Attempt};
 use crate::error::{Error, Misuse, Result};
 use crate::procedure::{PlannedSite, PlannedType};
 use crate::protocol::Protocol;
@@ -100,7 +99,7 @@ impl Chopped {
     }
 }
 
-impl<P: Protocol> Txn<P> {
+impl<P: Protocol> Attempt<P> {
     /// Begins a call, or a closure, in a database whose calls commit in parts.
     pub(super) fn begin_chopped(&mut self, is_call: bool) {
         let (procedures, clock) = (&self.db.procedures, &self.db.clock);

@@ -11,12 +11,12 @@
 //! epochs, so only the front is looked at. What a snapshot may still read is put aside until that
 //! snapshot's boundary has ended.
 
-use super::store::Stores;
+use super::store::Numbered;
 use crate::arena::Arena;
 use crate::commit::Superseded;
 use crate::epoch::EpochClock;
 use crate::index::Retired;
-use crate::protocol::{Protocol, Seal};
+use crate::protocol::Seal;
 use crate::record::RecordRef;
 use crate::snapshot::{Boundaries, LiveView};
 use crate::sync::AtomicU64;
@@ -69,10 +69,10 @@ pub(crate) struct Garbage {
 }
 
 /// What working the queue off needs.
-pub(crate) struct Means<'a, P> {
+pub(crate) struct Means<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
-    pub stores: &'a Stores<P>,
+    pub stores: &'a dyn Numbered,
     pub arena: &'a mut Arena,
 }
 
@@ -107,13 +107,13 @@ impl Garbage {
 
     /// Works off the front of the queue. The caller is pinned in an epoch.
     #[inline]
-    pub fn collect<P: Protocol>(&mut self, means: Means<'_, P>) {
+    pub fn collect(&mut self, means: Means<'_>) {
         if !self.queue.is_empty() || !self.parked.is_empty() {
             self.work(means);
         }
     }
 
-    fn work<P: Protocol>(&mut self, mut means: Means<'_, P>) {
+    fn work(&mut self, mut means: Means<'_>) {
         let mut left = STEPS + STEPS_EACH * std::mem::take(&mut self.added);
         let now = means.clock.now();
         // One epoch more than reachability needs: TicToc unlinks only what is three old.
@@ -157,7 +157,7 @@ impl Garbage {
 
     /// Does what is due with one entry; the key of an absent record is in `key`.
     #[inline]
-    fn step<P: Protocol>(&mut self, remains: Remains, now: u64, means: &mut Means<'_, P>) {
+    fn step(&mut self, remains: Remains, now: u64, means: &mut Means<'_>) {
         match remains {
             Remains::VersionBlock { block, words } => means.arena.release_version(words as usize, block),
             Remains::Version(old) => {
@@ -170,7 +170,9 @@ impl Garbage {
                 self.queue.push_back((now, Remains::VersionBlock { block, words }));
             }
             Remains::Block { record, relation } => means.arena.release(relation as usize, record),
-            Remains::Node { node, relation } => means.stores.numbered(relation as usize).recycle(node),
+            Remains::Node { node, relation } => {
+                means.stores.numbered(relation as usize).index().recycle(node)
+            }
             Remains::Absent { record, relation, key_words, since } => {
                 let store = means.stores.numbered(relation as usize);
                 // Busy for as long as a snapshot may read what it was.

@@ -12,28 +12,24 @@
 //! The gate also helps a transaction that cannot get through: it closes it, waits until no call is under way,
 //! and runs. Who does so, or changes the plan, has the *turn*, so that a plan does not change under him.
 
-use super::Session;
 use super::chopping::Underway;
 use super::sequencing::Sequencer;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::procedure::{Declaration, Plan, PlanChange, Tracking};
 use crate::protocol::{Execution, Protocol};
+use crate::seam::{CallByName, ProcedureInfo, Registered};
 use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, fence, lock, wait_until};
 use heddledb_analysis::Options;
 use std::any::TypeId;
 use std::sync::Arc;
 
-/// A procedure that was registered, by whom it is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registered(pub(crate) u16);
-
 /// The registered procedures, and the plan made of them.
-pub(crate) struct Procedures<P: Protocol> {
+pub(crate) struct Procedures {
     /// Locked for the length of a change.
-    types: Mutex<Types<P>>,
+    types: Mutex<Types>,
     /// Locked for moments: by whoever is told of a change, pinned in the epoch that the change waits for.
-    current: Mutex<Current<P>>,
+    current: Mutex<Current>,
     /// Counts changes; read at each call.
     version: AtomicU64,
     /// Closed by so many.
@@ -50,56 +46,43 @@ pub(crate) struct Procedures<P: Protocol> {
 }
 
 /// What was registered ever.
-struct Types<P: Protocol> {
+struct Types {
     /// By number.
-    all: Vec<Type<P>>,
+    all: Vec<Type>,
     /// Until this epoch has passed, somebody may run under a plan before the present one.
     changed_in: u64,
 }
 
-/// A call of one procedure, its arguments and result as bytes.
-pub(crate) type CallByName<P> = fn(&mut Session<P>, &[u8]) -> Result<Vec<u8>>;
-
-/// A procedure that is registered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProcedureInfo {
-    /// Its name.
-    pub name: String,
-    /// Whether it can be called by it, and not by its type only.
-    pub by_name: bool,
-}
-
 /// What calls go by.
-struct Current<P: Protocol> {
+struct Current {
     plan: Arc<Plan>,
     /// The numbers of procedures that have a type.
     numbers: Vec<(TypeId, u16)>,
-    names: Names<P>,
+    names: Names,
 }
 
 /// The registered procedures by name, in that order, with how they are called by it if they can be.
-pub(crate) type Names<P> = Arc<[(String, Option<CallByName<P>>)]>;
+pub(crate) type Names = Arc<[(String, Option<CallByName>)]>;
 
-struct Type<P: Protocol> {
+struct Type {
     /// The procedure's type, if it has one.
     id: Option<TypeId>,
     name: String,
     /// `None` once it was removed.
     declared: Option<Arc<Declaration>>,
-    by_name: Option<CallByName<P>>,
+    by_name: Option<CallByName>,
 }
 
 /// What a session knows of the plan.
-pub(crate) struct Known<P: Protocol> {
+pub(crate) struct Known {
     version: u64,
     pub plan: Arc<Plan>,
     numbers: Vec<(TypeId, u16)>,
-    pub names: Names<P>,
+    pub names: Names,
 }
 
-impl<P: Protocol> Procedures<P> {
-    pub fn new(options: &P::Options, change: PlanChange, sessions: usize) -> Self {
+impl Procedures {
+    pub fn new<P: Protocol>(options: &P::Options, change: PlanChange, sessions: usize) -> Self {
         let execution = P::execution(options);
         let workers = |needed: bool| if needed { sessions } else { 0 };
         Self {
@@ -122,12 +105,12 @@ impl<P: Protocol> Procedures<P> {
         &self,
         id: Option<TypeId>,
         declared: Declaration,
-        by_name: Option<CallByName<P>>,
+        by_name: Option<CallByName>,
         clock: &EpochClock,
     ) -> Result<Registered> {
         let mut types = lock(&self.types);
         let name = declared.name().to_owned();
-        let live = |known: &&Type<P>| known.declared.is_some();
+        let live = |known: &&Type| known.declared.is_some();
         let same = types.all.iter().position(|known| id.is_some() && known.id == id && live(&known));
         if let Some(number) = same {
             if types.all[number].by_name.is_none() && by_name.is_some() {
@@ -165,7 +148,7 @@ impl<P: Protocol> Procedures<P> {
     }
 
     /// Makes the plan of what is registered now the one that is used.
-    fn renew(&self, types: &mut Types<P>, clock: &EpochClock) -> Result<()> {
+    fn renew(&self, types: &mut Types, clock: &EpochClock) -> Result<()> {
         let declared: Vec<Option<Declaration>> =
             types.all.iter().map(|known| known.declared.as_deref().cloned()).collect();
         let plan = Plan::new(&declared, self.options, self.tracking);
@@ -182,7 +165,7 @@ impl<P: Protocol> Procedures<P> {
     }
 
     /// Changes the plan while nobody runs.
-    fn stop_and_change(&self, types: &Types<P>, plan: Plan, clock: &EpochClock) -> Result<()> {
+    fn stop_and_change(&self, types: &Types, plan: Plan, clock: &EpochClock) -> Result<()> {
         self.take_turn(None);
         self.close();
         let quiet = clock.wait_passed(clock.now());
@@ -195,7 +178,7 @@ impl<P: Protocol> Procedures<P> {
     }
 
     /// Changes the plan while others run.
-    fn go_over(&self, types: &mut Types<P>, mut plan: Plan, clock: &EpochClock) -> Result<()> {
+    fn go_over(&self, types: &mut Types, mut plan: Plan, clock: &EpochClock) -> Result<()> {
         clock.wait_passed(types.changed_in)?;
         let old = self.plan();
         if old.is_empty() {
@@ -216,7 +199,7 @@ impl<P: Protocol> Procedures<P> {
 
     /// Publishes what calls go by from now on. Returns the last epoch in which a transaction may have begun that does not
     /// know of it.
-    fn put_in_place(&self, next: Current<P>, clock: &EpochClock) -> u64 {
+    fn put_in_place(&self, next: Current, clock: &EpochClock) -> u64 {
         self.publish(|current| *current = next);
         // SeqCst: who begins in a later epoch than the one that is read now sees what was published (he reads the
         // version after he has pinned that epoch, with a SeqCst access in between).
@@ -224,7 +207,7 @@ impl<P: Protocol> Procedures<P> {
         clock.now()
     }
 
-    fn publish(&self, change: impl FnOnce(&mut Current<P>)) {
+    fn publish(&self, change: impl FnOnce(&mut Current)) {
         let mut current = lock(&self.current);
         change(&mut current);
         // Release: pairs with the load in `update`.
@@ -271,14 +254,14 @@ impl<P: Protocol> Procedures<P> {
     /// Brings what a session knows up to date. It is between pinning the epoch and its first access, so the
     /// plan stays until it ends; or it has not begun, and what it learns of the plan may be out of date.
     #[inline]
-    pub fn update(&self, known: &mut Known<P>) {
+    pub fn update(&self, known: &mut Known) {
         if known.version != self.version.load(Ordering::Acquire) {
             self.learn(known);
         }
     }
 
     #[cold]
-    fn learn(&self, known: &mut Known<P>) {
+    fn learn(&self, known: &mut Known) {
         let current = lock(&self.current);
         known.version = self.version.load(Ordering::Acquire);
         known.plan = Arc::clone(&current.plan);
@@ -330,15 +313,15 @@ impl<P: Protocol> Procedures<P> {
 }
 
 /// The procedures that are registered now, by name.
-fn names<P: Protocol>(types: &[Type<P>]) -> Names<P> {
+fn names(types: &[Type]) -> Names {
     let live = types.iter().filter(|known| known.declared.is_some());
     let mut names: Vec<_> = live.map(|known| (known.name.clone(), known.by_name)).collect();
     names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     names.into()
 }
 
-impl<P: Protocol> Current<P> {
-    fn new(types: &Types<P>, plan: Arc<Plan>) -> Self {
+impl Current {
+    fn new(types: &Types, plan: Arc<Plan>) -> Self {
         let live = types.all.iter().enumerate().filter(|(_, known)| known.declared.is_some());
         let numbers = live.filter_map(|(number, known)| Some((known.id?, number as u16))).collect();
         Self { plan, numbers, names: names(&types.all) }
@@ -353,25 +336,25 @@ impl<P: Protocol> Current<P> {
     }
 }
 
-impl<P: Protocol> Clone for Current<P> {
+impl Clone for Current {
     fn clone(&self) -> Self {
         Self { plan: Arc::clone(&self.plan), numbers: self.numbers.clone(), names: Arc::clone(&self.names) }
     }
 }
 
-impl<P: Protocol> Default for Current<P> {
+impl Default for Current {
     fn default() -> Self {
         Self { plan: Arc::default(), numbers: Vec::new(), names: Arc::default() }
     }
 }
 
-impl<P: Protocol> Default for Known<P> {
+impl Default for Known {
     fn default() -> Self {
         Self { version: 0, plan: Arc::default(), numbers: Vec::new(), names: Arc::default() }
     }
 }
 
-impl<P: Protocol> Known<P> {
+impl Known {
     /// The number of a procedure by its type.
     #[inline]
     pub fn number_of(&self, id: TypeId) -> Option<u16> {

@@ -9,8 +9,6 @@
 //! procedure; that is found, and refused ([`Misuse::Diverged`]).
 
 use crate::error::{Misuse, Result};
-use crate::record::WordsCopy;
-use crate::table::Span;
 
 /// The answers to one call's accesses.
 #[derive(Default)]
@@ -61,14 +59,6 @@ impl Recall {
         self.words.extend_from_slice(words);
     }
 
-    /// Room for the words of `span`, which the caller fills, so that they are kept.
-    #[inline]
-    pub fn push_words(&mut self, span: Span) -> WordsCopy<'_> {
-        let at = self.words.len();
-        self.words.resize(at + span.len(), 0);
-        WordsCopy::new(span.start, &mut self.words[at..])
-    }
-
     /// The next word.
     pub fn next(&mut self) -> Result<u64> {
         let word = self.words.get(self.at).copied().ok_or(Misuse::Diverged)?;
@@ -76,12 +66,12 @@ impl Recall {
         Ok(word)
     }
 
-    /// The next words, of `span`.
-    pub fn next_words(&mut self, span: Span) -> Result<WordsCopy<'_>> {
-        let end = self.at + span.len();
-        let words = self.words.get_mut(self.at..end).ok_or(Misuse::Diverged)?;
+    /// The next words.
+    pub fn next_words(&mut self, words: usize) -> Result<&[u64]> {
+        let end = self.at + words;
+        let words = self.words.get(self.at..end).ok_or(Misuse::Diverged)?;
         self.at = end;
-        Ok(WordsCopy::new(span.start, words))
+        Ok(words)
     }
 
     /// The next word, which must be the mark that the same access left.

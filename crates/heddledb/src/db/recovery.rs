@@ -13,7 +13,7 @@
 
 use super::garbage::Garbage;
 use super::replay::{BATCH, OTHER_SHAPE, Replay, UNKNOWN};
-use super::store::{AnyStore, Restore, Stores};
+use super::store::{AnyStore, Restore};
 use crate::arena::Arena;
 use crate::durability::{Files, LogOptions, NewFiles, create_generation};
 use crate::error::Result;
@@ -22,7 +22,6 @@ use crate::log::{
     Rows, SegmentHeader, Survey, Torn, again, survey,
 };
 use crate::mutant::{Mutant, planted};
-use crate::protocol::Protocol;
 use crate::stamp;
 use crate::storage::{Guard, Storage, write_all};
 use crate::sync::{AtomicU64, Mutex, Ordering, in_parallel, lock, now_ns};
@@ -67,9 +66,9 @@ pub struct RecoveryProgress {
 pub(crate) type Tell = Arc<dyn Fn(RecoveryProgress) + Send + Sync>;
 
 /// How a directory is opened.
-pub(crate) struct Opening<'a, P: Protocol> {
+pub(crate) struct Opening<'a> {
     pub storage: Arc<dyn Storage>,
-    pub stores: &'a Stores<P>,
+    pub stores: Vec<&'a dyn AnyStore>,
     pub options: LogOptions,
     pub threads: usize,
     pub salvage: bool,
@@ -95,7 +94,7 @@ pub(super) struct Relations<'a> {
     entries: Vec<RelationEntry>,
 }
 
-impl<P: Protocol> Opening<'_, P> {
+impl Opening<'_> {
     /// Opens the directory.
     ///
     /// # Errors
@@ -140,7 +139,7 @@ impl<P: Protocol> Opening<'_, P> {
             epoch,
             read: &read,
         };
-        replay.run::<P>(&mut shares)?;
+        replay.run(&mut shares)?;
         for share in &shares {
             recovery.rows += share.rows;
             recovery.writes += share.writes;
@@ -160,7 +159,7 @@ impl<P: Protocol> Opening<'_, P> {
         recovery.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(Opened {
             guard,
-            ids: ids(self.stores, &manifest),
+            ids: ids(&self.stores, &manifest),
             files: Files::new(Arc::clone(&self.storage), manifest, files, self.options),
             epoch,
             memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
@@ -172,7 +171,7 @@ impl<P: Protocol> Opening<'_, P> {
     fn relations(&self, stored: &[RelationEntry]) -> Result<Relations<'_>> {
         let place = || self.storage.place();
         let mut relations = Relations { stores: Vec::new(), entries: stored.to_vec() };
-        let declared: Vec<&dyn AnyStore> = self.stores.all().collect();
+        let declared = &self.stores;
         for entry in stored {
             let name = |store: &&&dyn AnyStore| store.layout().name == entry.name;
             let Some(store) = declared.iter().find(name) else {
@@ -180,13 +179,13 @@ impl<P: Protocol> Opening<'_, P> {
                 return Err(LogError::NotDeclared { place: place(), relation, stored }.into());
             };
             if *entry != describe(*store, entry.id) {
-                let (stored, declared) = (entry.schema.clone(), store.schema().to_owned());
+                let (stored, declared) = (entry.schema.clone(), store.relation().schema.to_owned());
                 let relation = entry.name.clone();
                 return Err(LogError::Definition { place: place(), relation, stored, declared }.into());
             }
             relations.put(entry.id, *store);
         }
-        for store in &declared {
+        for store in declared {
             let name = store.layout().name;
             if declared.iter().filter(|other| other.layout().name == name).count() > 1 {
                 return Err(LogError::TwoOfOneName { relation: name.to_owned() }.into());
@@ -249,7 +248,7 @@ impl<P: Protocol> Opening<'_, P> {
                     let rows = Rows::new(&words).map_err(|error| frames.malformed(error))?;
                     let store = relations.store(rows.relation).ok_or_else(|| malformed(UNKNOWN))?;
                     let layout = store.layout();
-                    if (rows.key_words, rows.data_words) != (store.key_words(), layout.words) {
+                    if (rows.key_words, rows.data_words) != (store.relation().key_words, layout.words) {
                         return Err(malformed(OTHER_SHAPE));
                     }
                     let (relation, groups) = (rows.relation, layout.all_groups());
@@ -431,8 +430,8 @@ fn describe(store: &dyn AnyStore, id: u16) -> RelationEntry {
     RelationEntry {
         id,
         name: layout.name.to_owned(),
-        schema: store.schema().to_owned(),
-        key_words: store.key_words() as u8,
+        schema: store.relation().schema.to_owned(),
+        key_words: store.relation().key_words as u8,
         groups: layout.groups.iter().map(|group| group.span.len() as u32).collect(),
     }
 }
@@ -451,9 +450,9 @@ fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Ge
 }
 
 /// The number in the files of each relation, by its number in this process.
-fn ids<P: Protocol>(stores: &Stores<P>, manifest: &Manifest) -> Box<[u16]> {
+fn ids(stores: &[&dyn AnyStore], manifest: &Manifest) -> Box<[u16]> {
     let mut ids = Vec::new();
-    for store in stores.all() {
+    for store in stores {
         let entry = manifest.relations.iter().find(|entry| entry.name == store.layout().name);
         ids.resize(ids.len().max(store.number() + 1), u16::MAX);
         ids[store.number()] = entry.expect("every declared relation is listed").id;

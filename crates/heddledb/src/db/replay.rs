@@ -19,8 +19,7 @@ use crate::access::Groups;
 use crate::error::Result;
 use crate::log::{Entries, Frames, Generation, LogError, Malformed, Survey, Write};
 use crate::mutant::{Mutant, planted};
-use crate::protocol::Protocol;
-use crate::record::{RecordRef, heads_base};
+use crate::record::RecordRef;
 use crate::storage::Storage;
 use crate::sync::in_parallel;
 use std::sync::Arc;
@@ -72,14 +71,14 @@ impl Replay<'_> {
     ///
     /// # Errors
     /// [`LogError`]; what is in the rows then is good for nothing.
-    pub fn run<P: Protocol>(&self, shares: &mut [Share]) -> Result<()> {
+    pub fn run(&self, shares: &mut [Share]) -> Result<()> {
         let ends = ends(shares.len());
-        let thread = |number, (share, ends): (&mut Share, Ends)| self.thread::<P>(number, share, &ends);
+        let thread = |number, (share, ends): (&mut Share, Ends)| self.thread(number, share, &ends);
         in_parallel(shares.iter_mut().zip(ends), thread)?;
         Ok(())
     }
 
-    fn thread<P: Protocol>(&self, number: usize, share: &mut Share, ends: &Ends) -> Result<(), LogError> {
+    fn thread(&self, number: usize, share: &mut Share, ends: &Ends) -> Result<(), LogError> {
         let mut walk = Walk::new(self);
         let mut pool = Vec::new();
         loop {
@@ -106,9 +105,9 @@ impl Replay<'_> {
             }
             for end in &ends[..frames] {
                 match end {
-                    None => own.iter().for_each(|own| self.apply::<P>(number, own, share)),
+                    None => own.iter().for_each(|own| self.apply(number, own, share)),
                     Some((_, receiver)) => match receiver.recv() {
-                        Ok(sorted) => self.apply::<P>(number, &sorted, share),
+                        Ok(sorted) => self.apply(number, &sorted, share),
                         Err(_) => return Ok(()),
                     },
                 }
@@ -155,12 +154,12 @@ impl Replay<'_> {
             true => Groups(groups).map(|group| layout.groups[group].span.len()).sum(),
             false => 0,
         };
-        let due = (groups, store.key_words(), words);
+        let due = (groups, store.relation().key_words, words);
         if (write.groups, write.key.len(), write.data.len()) == due { Ok(()) } else { Err(OTHER_SHAPE) }
     }
 
     /// Makes the changes of a frame to one thread's keys.
-    fn apply<P: Protocol>(&self, number: usize, sorted: &Sorted, share: &mut Share) {
+    fn apply(&self, number: usize, sorted: &Sorted, share: &mut Share) {
         let Share { arena, garbage, .. } = share;
         let relations = self.relations.count();
         let mut changes = Vec::with_capacity(BATCH);
@@ -168,8 +167,7 @@ impl Replay<'_> {
         for (relation, due) in due.iter().enumerate() {
             let Some(store) = self.relations.store(relation as u16) else { continue };
             let mut absent = |key: &[u64], record: RecordRef| {
-                let head = record.word(heads_base::<P>(store.layout()));
-                garbage.absent(self.epoch, store.number() as u32, key, record, head);
+                garbage.absent(self.epoch, store.number() as u32, key, record, store.head(&record));
             };
             for due in due.chunks(BATCH) {
                 let change = |due: &Due| {

@@ -26,9 +26,9 @@
 //! update moves or a deletion takes along) are awaited while the call has its turn.
 //! Tests: `phases_*` of the conformance suite.
 
+use super::Inner;
+use super::attempt::{Answer, Attempt};
 use super::footprint::{Announced, Footprint, Turn};
-use super::txn::Answer;
-use super::{Inner, Txn};
 use crate::error::{Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Execution, Protocol};
@@ -138,7 +138,7 @@ pub(super) enum Meets {
     WritesEntries,
 }
 
-impl<P: Protocol> Txn<P> {
+impl<P: Protocol> Attempt<P> {
     /// The call that has begun is of a type whose later phase begins at that site.
     pub(super) fn call_sequenced(&mut self, later: Option<u16>) {
         let turn = self.db.procedures.sequencer.take(self.worker.number, self.worker.suspender.as_ref());
@@ -221,7 +221,7 @@ impl<P: Protocol> Txn<P> {
     pub(super) fn announce(&mut self, complete: bool) {
         self.abort_writes();
         self.worker.recall.go_back();
-        (self.first_site, self.site) = (0, 0);
+        self.site = 0;
         self.failed = false;
         let Sequenced { turn, holds, footprint, before, phase, .. } = &mut self.sequenced;
         let sequencer = &self.db.procedures.sequencer;

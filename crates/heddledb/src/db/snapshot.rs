@@ -1,173 +1,117 @@
-//! Reading at a moment: snapshots.
+//! Reading at a moment: what a snapshot does in the engine.
 //!
 //! A snapshot holds a *boundary* (`crate::snapshot`) and takes of each column group the version that was
 //! current there: the record's own words, or one of the old versions that hang off it. It locks and
-//! validates nothing. It is pinned in the epoch only while it looks something up, never for its whole
-//! life, so it holds back neither commits nor the epoch, only the reclamation of what it may still read.
+//! validates nothing. Its worker is pinned in the epoch only while it looks something up, never for the
+//! snapshot's whole life, so it holds back neither commits nor the epoch, only the reclamation of what it may
+//! still read.
 
-use super::reading::{Projection, Reading};
-use super::session::Session;
+use super::attempt::{Attempt, Bounds, SCAN_AHEAD, SCAN_PASSES};
 use super::store::is_ordered;
-use super::txn::{SCAN_AHEAD, SCAN_PASSES, Txn, cover};
 use crate::access::Groups;
 use crate::error::{Misuse, Result};
-use crate::index::{AnyIndex, Direction, Lookup};
+use crate::index::Lookup;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
-use crate::record::{RecordRef, WordsCopy, data_base, heads_base};
-use crate::snapshot::Boundary;
+use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
+use crate::seam::{Access, Moment, Range, Visit, within};
+use crate::sight::Sight;
 use crate::sync::{Ordering, Wait, fence};
-use crate::table::{Columns, IndexWords, Layout, Relation, Scan, Span};
+use crate::table::{Layout, Span};
 use crate::{stamp, version};
-use std::borrow::BorrowMut;
-use std::marker::PhantomData;
-use std::ops::ControlFlow;
 
-/// The database as it was at one moment: a prefix of the serial order. Read it by
-/// [`ReadTransaction`](crate::ReadTransaction), whose methods never return a conflict here.
-///
-/// From [`Session::read`] or [`Database::snapshot`](crate::Database::snapshot). While it lives, versions
-/// that it may need are kept ([`Metrics::version_bytes`](crate::Metrics::version_bytes)): at most one for
-/// each column group and live snapshot.
-pub struct Snapshot<P: Protocol, S: BorrowMut<Session<P>> = Session<P>> {
-    session: S,
-    boundary: Boundary,
-    protocol: PhantomData<fn() -> P>,
-}
-
-impl<P: Protocol, S: BorrowMut<Session<P>>> Snapshot<P, S> {
-    pub(super) fn now(session: S) -> Result<Self> {
-        let db = &session.borrow().txn().db;
-        let boundary = db.boundaries.now(&db.clock)?;
-        Self::at(session, boundary)
-    }
-
-    pub(super) fn recent(session: S) -> Result<Self> {
-        let db = &session.borrow().txn().db;
-        let boundary = db.boundaries.recent(&db.clock)?;
-        Self::at(session, boundary)
-    }
-
-    /// Where commits wait to be durable, so does what a snapshot shows (PITFALLS X6).
-    fn at(session: S, boundary: Boundary) -> Result<Self> {
-        let snapshot = Self { session, boundary, protocol: PhantomData };
-        snapshot.session.borrow().acknowledge(boundary.epoch())?;
-        Ok(snapshot)
-    }
-
-    /// The moment: every commit of this epoch or an earlier one is seen.
-    pub fn epoch(&self) -> u64 {
-        self.boundary.epoch()
-    }
-
+impl<P: Protocol> Attempt<P> {
     /// Runs `look` pinned in the epoch, so that nothing that it finds is reused meanwhile.
     #[inline(always)]
-    fn pinned<R>(&mut self, look: impl FnOnce(&mut Txn<P>, u64) -> R) -> R {
-        let (txn, epoch) = (self.session.borrow_mut().txn_mut(), self.boundary.epoch());
-        txn.db.clock.pin(txn.worker.number);
-        let result = look(txn, epoch);
-        txn.db.clock.unpin(txn.worker.number);
+    fn pinned<R>(&mut self, look: impl FnOnce(&mut Self) -> R) -> R {
+        self.db.clock.pin(self.worker.number);
+        let result = look(self);
+        self.db.clock.unpin(self.worker.number);
         result
     }
-}
 
-impl<P: Protocol, S: BorrowMut<Session<P>>> Drop for Snapshot<P, S> {
-    fn drop(&mut self) {
-        let txn = self.session.borrow_mut().txn_mut();
-        txn.worker.writes.clear();
-        txn.db.boundaries.release(self.boundary);
-    }
-}
-
-impl<P: Protocol, S: BorrowMut<Session<P>>> Reading for Snapshot<P, S> {
-    fn get_in<R: Relation, J: Projection>(
-        &mut self,
-        key: &R::Words,
-        projection: J,
-    ) -> Result<Option<J::Value>> {
-        self.pinned(|txn, epoch| match txn.db.stores.get::<R>()?.index.get(key) {
-            Lookup::Found(record) => Ok(read(txn, record, R::LAYOUT, projection, epoch)),
-            Lookup::Missing(_) => Ok(None),
-        })
+    /// Reads a row as of a moment.
+    pub(super) fn get_row_at(&mut self, moment: Moment, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        let found = self.pinned(|attempt| -> Result<Option<usize>> {
+            match attempt.db.stores.get(access.relation)?.index.get(access.key) {
+                Lookup::Found(record) => Ok(attempt.copy_at(moment, record, &Range::of(access))),
+                Lookup::Missing(_) => Ok(None),
+            }
+        })?;
+        Ok(found.map(|at| self.released(at, access.span)))
     }
 
-    fn scan_in<R: Relation, J: Projection>(
+    /// Visits rows as of a moment.
+    pub(super) fn scan_rows_at(
         &mut self,
-        scan: Scan<R>,
-        projection: J,
-        mut visit: impl FnMut(&R::Words, J::Value) -> ControlFlow<()>,
+        moment: Moment,
+        range: &Range<'_>,
+        visit: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
     ) -> Result<()> {
-        if !is_ordered::<R>() {
-            return Err(Misuse::NotOrdered { table: R::LAYOUT.name }.into());
+        let relation = range.relation;
+        if !is_ordered(relation) {
+            return Err(Misuse::NotOrdered { table: relation.name() }.into());
         }
-        let Some((mut low, mut high)) = scan.bounds else { return Ok(()) };
-        let mut left = scan.limit;
+        let Some((low, high)) = range.bounds else { return Ok(()) };
+        let mut bounds = Bounds::new(low, high);
+        let mut left = range.limit;
         while left > 0 {
             // Pinned for one leaf at a time. Entries that this snapshot sees stay in the index, in
             // whichever leaf, so the leaves need not be of one moment.
-            let next = self.pinned(|txn, epoch| -> Result<Option<R::Words>> {
-                let mut leaf = std::mem::take(R::Words::leaf(&mut txn.worker.leaves));
+            let goes_on = self.pinned(|attempt| -> Result<bool> {
+                let mut leaf = std::mem::take(&mut attempt.worker.leaf);
                 leaf.clear();
-                let store = txn.db.stores.get::<R>()?;
+                let store = attempt.db.stores.get(relation)?;
                 let most = left.saturating_add(SCAN_PASSES);
-                let (_, mut next) = store.index.read_leaf(scan.direction, &low, &high, most, &mut leaf);
-                leaf.iter().take(left).for_each(|(_, record)| record.prefetch(SCAN_AHEAD));
-                for (key, record) in &leaf {
-                    if let Some(value) = read(txn, *record, R::LAYOUT, projection, epoch) {
+                store.index.read_leaf(range.direction, bounds.low(), bounds.high(), most, &mut leaf);
+                leaf.records().iter().take(left).for_each(|record| record.prefetch(SCAN_AHEAD));
+                let mut goes_on = true;
+                for (number, record) in leaf.records().iter().enumerate() {
+                    if let Some(at) = attempt.copy_at(moment, *record, range) {
                         left -= 1;
-                        if visit(key, value).is_break() || left == 0 {
-                            next = None;
+                        let key = leaf.key(number, relation.key_words);
+                        let visited = visit(key, attempt.released(at, range.span));
+                        if visited == Visit::Enough || left == 0 {
+                            goes_on = false;
                             break;
                         }
                     }
                 }
-                *R::Words::leaf(&mut txn.worker.leaves) = leaf;
-                Ok(next)
+                goes_on &= bounds.advance(&leaf, range.direction);
+                attempt.worker.leaf = leaf;
+                Ok(goes_on)
             })?;
-            match (next, scan.direction) {
-                (Some(next), Direction::Forward) => low = next,
-                (Some(next), Direction::Reverse) => high = next,
-                (None, _) => break,
+            if !goes_on {
+                break;
             }
         }
         Ok(())
     }
 
-    fn prefetch_in<C: Columns>(
-        &mut self,
-        rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone,
-    ) {
-        self.pinned(|txn, _| txn.prefetch_in(rows));
+    /// Copies the words that are wanted of a record as of a moment to the end of the scratch buffer. Returns where;
+    /// `None` where the row was absent.
+    fn copy_at(&mut self, moment: Moment, record: RecordRef, range: &Range<'_>) -> Option<usize> {
+        let Range { relation, groups, span, spans, .. } = *range;
+        let writes = &mut self.worker.writes;
+        let at = writes.reserve(span.end);
+        let words = writes.scratch(at, span.end);
+        let present = Groups(groups).all(|group| {
+            let wanted = within(relation, groups, span, spans, group);
+            let target = match wanted.len() {
+                0 => &mut [][..],
+                len => &mut words[wanted.start..][..len],
+            };
+            copy_group::<P>(record, relation.layout, group, wanted, moment.epoch(), target)
+        });
+        if !present {
+            writes.release(at);
+        }
+        present.then_some(at)
     }
 }
 
-/// A projection of a record as of the end of an epoch, `None` where the row was absent.
-fn read<P: Protocol, J: Projection>(
-    txn: &mut Txn<P>,
-    record: RecordRef,
-    layout: &'static Layout,
-    projection: J,
-    epoch: u64,
-) -> Option<J::Value> {
-    let writes = &mut txn.worker.writes;
-    let span = cover(&projection);
-    let at = writes.reserve(span.len());
-    let words = writes.scratch(at, span.len());
-    let present = Groups(projection.groups()).all(|group| {
-        let wanted = projection.span(group);
-        let target = match wanted.len() {
-            0 => &mut [][..],
-            len => &mut words[wanted.start - span.start..][..len],
-        };
-        copy_group::<P>(record, layout, group, wanted, epoch, target)
-    });
-    let value = present.then(|| projection.load(&WordsCopy::new(span.start, words)));
-    writes.release(at);
-    value
-}
-
 /// Copies words of a column group as of the end of an epoch; false where the row was absent.
-pub(crate) fn copy_group<P: Protocol>(
+pub(crate) fn copy_group<P: ConcurrencyWords>(
     record: RecordRef,
     layout: &'static Layout,
     group: usize,

@@ -34,7 +34,7 @@
 
 use super::btree::Retired;
 use super::memory::{Pool, Region};
-use super::{Change, Gap, GapRef, Inserted, Lookup, Seen};
+use super::{Change, Gap, GapRef, Inserted, Leaf, Lookup, Seen};
 use crate::record::RecordRef;
 use crate::sync::{
     AtomicPtr, AtomicU64, AtomicUsize, MODEL, Mutex, Ordering, Wait, Work, lock, prefetch, work,
@@ -240,7 +240,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
 
     /// Appends the entries of bucket `index`; false where there is no such bucket. Splits move entries
     /// only to higher buckets, so a walk that goes up misses none that stays.
-    pub(crate) fn read_bucket(&self, index: usize, out: &mut Vec<([u64; N], RecordRef)>) -> bool {
+    pub(crate) fn read_bucket(&self, index: usize, out: &mut Leaf) -> bool {
         // Acquire: as in `head`.
         if index >= self.buckets.load(Ordering::Acquire) {
             return false;
@@ -251,6 +251,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
             let mut bucket = Some(head);
             while let Some(at) = bucket {
                 let entry = |slot: usize| at.record(slot).map(|record| (at.key(slot), record));
+                out.reserve(SLOT);
                 out.extend((0..SLOT).map_while(entry));
                 // A chain torn by writers could lead in circles; a standing one ends.
                 bucket = if head.gap.stands(version) { at.next() } else { None };

@@ -11,7 +11,7 @@ use heddledb_analysis::workload::{self, Access, Group, Mode, Step, TableKind, Tr
 /// A place in a procedure's body that calls a table operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// The number of the table's [`Slot`](crate::table::Slot).
+    /// The number of the table's [`Definition`](crate::table::Definition).
     pub relation: usize,
     /// The table's name.
     pub table: &'static str,
@@ -21,7 +21,7 @@ pub struct Site {
     pub reads: GroupSet,
     /// The column groups that are written or added to.
     pub writes: GroupSet,
-    /// The number of the slot of the secondary index that is searched.
+    /// The number of the definition of the secondary index that is searched.
     pub index: Option<usize>,
 }
 
@@ -280,7 +280,7 @@ impl Declaration {
     }
 
     fn search<I: Index>(&mut self, set: Set) {
-        self.look::<I::Table>(Mode::Scan, set, Some((I::LAYOUT.name, I::slot().number())));
+        self.look::<I::Table>(Mode::Scan, set, Some((I::LAYOUT.name, I::definition().number())));
     }
 
     fn access<T: Table>(
@@ -296,7 +296,7 @@ impl Declaration {
         }
         access.causal = std::mem::take(&mut self.causal);
         access.no_abort = std::mem::take(&mut self.no_abort);
-        let relation = T::slot().number();
+        let relation = T::definition().number();
         self.sites.push(Site { relation, table: name, mode: access.mode, reads, writes, index });
         self.body.push(Step::Access(access));
     }

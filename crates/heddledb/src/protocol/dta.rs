@@ -40,7 +40,7 @@
 
 use super::reads::{GapSet, ReadSet};
 use super::stamps::seal_stamps;
-use super::{Env, Intent, Protocol, Seal, Shared};
+use super::{Env, Intent, Protocol, Seal, Shared, Sighted};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -361,6 +361,22 @@ impl Protocol for Dta {
         copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
         local.attempt.reads.read(record, layout, groups, 0, copy)
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        group: usize,
+        _: Intent,
+    ) -> Result<Sighted, Conflict> {
+        local.attempt.reads.sight(record, group, 0)
+    }
+
+    fn unsight(local: &mut Local) {
+        local.attempt.reads.unsight();
     }
 
     #[inline]

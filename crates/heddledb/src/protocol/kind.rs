@@ -1,22 +1,75 @@
-//! Choosing a protocol by name at run time.
+//! Choosing a protocol, by value or by name.
 //!
-//! A [`Kind`] names a protocol with its options. [`Kind::visit`] calls a visitor that is generic
-//! over the protocol, so the choice is one match at the edge and costs nothing per access.
+//! A [`Kind`] names a protocol with its options; options are values of their own ([`Silo`](super::Silo), ..). Either
+//! becomes a [`Choice`], which [`Builder::protocol`](crate::Builder::protocol) takes.
 
+use super::dta::Dta;
+use super::hekaton::Hekaton;
+use super::ic3::{self, Ic3};
 use super::locking::Policy;
-use super::{
-    Dta, Execution, Hekaton, Ic3, Isolation, Locking, Protocol, Silo, TicToc, Unprotected, ic3, locking,
-    silo, tictoc,
-};
+use super::locking::{self, Locking};
+use super::silo::{self, Silo};
+use super::tictoc::{self, TicToc};
+use super::unprotected::Unprotected;
+use super::{Execution, Isolation, Protocol};
+use crate::db;
+use crate::error::Result;
+use crate::procedure::Tracking;
+use crate::seam::Engine;
+use crate::settings::Settings;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-/// Code that runs under whatever protocol was chosen.
-pub trait Visitor {
-    /// What it returns.
-    type Output;
-    /// Runs under `P` with `options`.
-    fn visit<P: Protocol>(self, options: P::Options) -> Self::Output;
+/// A protocol with its options: how a database is opened under it.
+pub struct Choice {
+    open: Box<dyn FnOnce(Settings) -> Result<Arc<dyn Engine>>>,
+}
+
+impl Choice {
+    fn of<P: Protocol>(options: P::Options) -> Self {
+        Self { open: Box::new(move |settings| db::open::<P>(options, settings)) }
+    }
+
+    /// Opens a database.
+    pub(crate) fn open(self, settings: Settings) -> Result<Arc<dyn Engine>> {
+        (self.open)(settings)
+    }
+}
+
+/// Options by which a protocol is chosen.
+macro_rules! by_options {
+    ($($options:ty => $protocol:ty;)*) => {$(
+        impl From<$options> for Choice {
+            fn from(options: $options) -> Self {
+                Self::of::<$protocol>(options)
+            }
+        }
+    )*};
+}
+by_options! {
+    silo::Options => Silo;
+    tictoc::Options => TicToc;
+    locking::Options => Locking;
+    ic3::Options => Ic3;
+}
+
+/// Protocols without options.
+macro_rules! by_name {
+    ($($protocol:ident)*) => {$(
+        impl From<$protocol> for Choice {
+            fn from(_: $protocol) -> Self {
+                Self::of::<$protocol>(())
+            }
+        }
+    )*};
+}
+by_name!(Dta Hekaton Unprotected);
+
+impl From<Kind> for Choice {
+    fn from(kind: Kind) -> Self {
+        kind.choice()
+    }
 }
 
 macro_rules! registry {
@@ -52,6 +105,11 @@ macro_rules! registry {
                 match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::strict(&$options),)* }
             }
 
+            /// Whether whatever a body sees is of one moment, also where its attempt aborts.
+            pub fn opaque(self) -> bool {
+                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::opaque(&$options),)* }
+            }
+
             /// The isolation levels that it offers, the strongest first.
             pub fn levels(self) -> &'static [Isolation] {
                 match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::levels(&$options),)* }
@@ -67,9 +125,13 @@ macro_rules! registry {
                 self.execution() != Execution::Whole
             }
 
-            /// Calls `visitor` with the protocol's type and options.
-            pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
-                match self { $($(#[$condition])? Self::$kind => visitor.visit::<$protocol>($options),)* }
+            /// Which conflicts between procedures it tracks.
+            pub fn tracking(self) -> Tracking {
+                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::tracking(&$options),)* }
+            }
+
+            fn choice(self) -> Choice {
+                match self { $($(#[$condition])? Self::$kind => Choice::of::<$protocol>($options),)* }
             }
         }
     };
@@ -127,7 +189,7 @@ registry! {
     Ic3Contended "ic3-contended" Ic3, ic3::Options::CONTENDED,
         "IC3 where procedures contend, commit by read validation where they do not";
     #[cfg(feature = "example")]
-    OneWriter "one-writer" super::OneWriter, (),
+    OneWriter "one-writer" super::one_writer::OneWriter, (),
         "an example: one transaction at a time";
 }
 

@@ -39,14 +39,12 @@ mod kind;
 
 pub use dta::Dta;
 pub use hekaton::Hekaton;
-pub use ic3::Ic3;
+pub use ic3::Options as Ic3;
 pub use isolation::{Isolation, UnknownIsolation};
-pub use kind::{Kind, Visitor};
-pub use locking::Locking;
-#[cfg(feature = "example")]
-pub use one_writer::OneWriter;
-pub use silo::Silo;
-pub use tictoc::TicToc;
+pub use kind::{Choice, Kind, UnknownKind};
+pub use locking::Options as Locking;
+pub use silo::Options as Silo;
+pub use tictoc::Options as TicToc;
 pub use unprotected::Unprotected;
 
 use crate::access::WriteSet;
@@ -70,6 +68,23 @@ pub enum Intent {
     Update,
     /// A scan has come to the record, and has told [`Protocol::seen`] of the gap that it is in.
     Scan,
+}
+
+/// A column group, to be read in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sighted {
+    /// The row is absent, and that was read.
+    Absent,
+    /// Its data are in the record, and are what was read as long as a word of the record is what it was. Words of an
+    /// earlier version show in it before any of the data change.
+    At {
+        /// The word.
+        word: usize,
+        /// What it was.
+        was: u64,
+    },
+    /// It can only be copied.
+    Hidden,
 }
 
 /// Whether a block could be sealed for reclamation.
@@ -168,7 +183,7 @@ impl Shared for () {
 ///
 /// Whatever a committed attempt read and saw absent must be as if read at one moment of a serial
 /// order, together with its writes; at a lower level ([`Env::isolation`]), as that level promises.
-pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
+pub(crate) trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     /// The name on the command line and in reports.
     const NAME: &'static str;
     /// The most sessions that a database may have under this protocol.
@@ -216,6 +231,23 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
         intent: Intent,
         copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict>;
+
+    /// Reads one column group in place, if that can be: as [`Protocol::read`], but the caller copies, and then finds
+    /// out whether the word that vouches for the data is what it was. Only asked where the caller can.
+    #[inline(always)]
+    fn sight(
+        _local: &mut Self::Local,
+        _env: Env<'_>,
+        _record: RecordRef,
+        _layout: &'static Layout,
+        _group: usize,
+        _intent: Intent,
+    ) -> Result<Sighted, Conflict> {
+        Ok(Sighted::Hidden)
+    }
+
+    /// What [`Protocol::sight`] showed last was not what it was: forgets that it was read.
+    fn unsight(_local: &mut Self::Local) {}
 
     /// Whether the row exists, for a write that does not read. Not validated: `commit` finds out.
     fn peek(local: &mut Self::Local, record: RecordRef) -> bool;
@@ -297,6 +329,7 @@ pub trait Protocol: ConcurrencyWords + Sized + Send + Sync + 'static {
     }
 
     /// How the worker waits for other transactions from now on; it spins if it is told nothing.
+    #[cfg_attr(not(feature = "suspend"), expect(dead_code, reason = "only crews suspend sessions"))]
     fn suspend_by(_local: &mut Self::Local, _suspender: Option<Suspender>) {}
 
     /// The attempt that has begun is a call of the procedure with that number in the plan. True if it is to be

@@ -3,6 +3,7 @@
 //! A read copies a record between two equal readings of its stamp and remembers the stamp; nothing shared is
 //! written. A commit is valid if each stamp still stands, unlocked by others, and each gap has its version.
 
+use super::Sighted;
 use crate::access::Groups;
 use crate::error::Conflict;
 use crate::index::{Change, GapRef, Seen};
@@ -72,6 +73,23 @@ impl<C: ConcurrencyWords> ReadSet<C> {
                 return Ok(value);
             }
         }
+    }
+
+    /// Reads a column group whose data the caller copies: the read stands if the stamp is then what it was.
+    #[inline(always)]
+    pub fn sight(&mut self, record: RecordRef, group: usize, tag: u16) -> Result<Sighted, Conflict> {
+        let was = unlocked_stamp::<C>(record, group)?;
+        self.reads.push(Read { record, stamp: was, group: group as u8, tag });
+        Ok(if stamp::is_absent(was) {
+            Sighted::Absent
+        } else {
+            Sighted::At { word: C::stamp_word(group), was }
+        })
+    }
+
+    /// Forgets the last read.
+    pub fn unsight(&mut self) {
+        self.reads.pop();
     }
 
     /// The first half of a read, before the copy: `None` if the row does not exist.

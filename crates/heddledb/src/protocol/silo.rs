@@ -36,7 +36,7 @@
 use super::nested::Nested;
 use super::reads::{GapSet, PAUSES, ReadSet, Repeats};
 use super::stamps::seal_stamps;
-use super::{Arrived, Env, Execution, Intent, Isolation, Protocol, Seal, Shared};
+use super::{Arrived, Env, Execution, Intent, Isolation, Protocol, Seal, Shared, Sighted};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -312,6 +312,22 @@ impl Protocol for Silo {
         copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
         local.reads.read(record, layout, groups, 0, copy)
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        group: usize,
+        _: Intent,
+    ) -> Result<Sighted, Conflict> {
+        local.reads.sight(record, group, 0)
+    }
+
+    fn unsight(local: &mut Local) {
+        local.reads.unsight();
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! One session only, so nothing races but snapshots and checkpoints, for which stamps are kept. Tables, indexes, the write set and aborts work as under any
 //! other protocol; what is missing is exactly what a concurrency control adds.
 
-use super::{Env, Intent, Protocol, Seal};
+use super::{Env, Intent, Protocol, Seal, Sighted};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -79,6 +79,23 @@ impl Protocol for Unprotected {
     ) -> Result<Option<R>, Conflict> {
         let present = !stamp::is_absent(state(record, 0));
         Ok(present.then(|| copy(RecordData::new(record, data_base::<Self>(layout)))))
+    }
+
+    #[inline(always)]
+    fn sight(
+        _: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        group: usize,
+        _: Intent,
+    ) -> Result<Sighted, Conflict> {
+        let was = state(record, group);
+        Ok(if stamp::is_absent(was) { Sighted::Absent } else { Sighted::At { word: group, was } })
+    }
+
+    fn unsight(_: &mut Local) {
+        unreachable!("there is one session")
     }
 
     fn peek(_: &mut Local, record: RecordRef) -> bool {

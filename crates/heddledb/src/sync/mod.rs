@@ -14,7 +14,7 @@
 //! To keep the door fit for these, the engine has no `thread_local!`, starts no thread elsewhere, and lets no
 //! decision or iteration order depend on an address.
 //!
-//! **Exceptions, on purpose.** Process-wide immutable identities ([`crate::table::Slot`]) and
+//! **Exceptions, on purpose.** Process-wide immutable identities ([`crate::table::Definition`]) and
 //! reference counts (`Arc`) use the standard library: they carry no data of a database.
 
 #[cfg(any(
@@ -80,6 +80,10 @@ pub fn wait_until(suspender: Option<&Suspender>, condition: impl FnMut() -> bool
 
 /// True where a model checker schedules the threads: spins must then be few, chunks small.
 pub const MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
+
+/// True where the atomics are the standard library's, so that words in a record can be read from outside of the
+/// engine. Elsewhere each access is scheduled or charged, so rows are copied by the engine.
+pub const IN_PLACE: bool = cfg!(not(any(feature = "loom", feature = "shuttle", feature = "simulation")));
 
 /// Locks a mutex; a panic of another holder does not poison data that is always left consistent.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

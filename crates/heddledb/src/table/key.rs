@@ -152,10 +152,10 @@ pub fn encode_key<K: Key, W: KeyWords>(key: &K) -> W {
     words
 }
 
-/// Decodes a key.
+/// Decodes a key from its words.
 #[inline(always)]
-pub fn decode_key<K: Key, W: KeyWords>(words: &W) -> K {
-    K::read(&mut KeyReader::new(words.words()))
+pub fn decode_key<K: Key>(words: &[u64]) -> K {
+    K::read(&mut KeyReader::new(words))
 }
 
 /// The smallest and the largest encoding that starts with `prefix`.
@@ -353,7 +353,7 @@ mod tests {
     fn round<K: Key + PartialEq, const N: usize>(key: K) -> [u64; N] {
         assert_eq!(N, key_words(K::BYTES));
         let words: [u64; N] = encode_key(&key);
-        assert_eq!(decode_key::<K, _>(&words), key);
+        assert_eq!(decode_key::<K>(&words), key);
         words
     }
 

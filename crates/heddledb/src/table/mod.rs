@@ -17,7 +17,7 @@ mod text;
 
 pub use column::{Addable, Column, ColumnValue, Columns, GroupSet, Row, Span};
 pub use key::{Key, KeyPrefix, KeyReader, KeyWords, KeyWriter, decode_key, encode_key, key_words};
-pub use scan::Scan;
+pub use scan::{Direction, Scan};
 pub use text::{Text, TextError};
 
 use crate::error::Result;
@@ -62,7 +62,56 @@ pub enum Structure {
     Hash,
 }
 
-/// A keyed set of records: a table, or a secondary index.
+/// A relation as data: what the engine knows of a table, or of a secondary index.
+///
+/// A typed relation has one as a `static`; tables that are defined at run time make theirs
+/// ([`dynamic`](crate::table::dynamic)). The engine knows no other kind of relation.
+#[derive(Debug)]
+pub struct Definition {
+    /// The shape of the rows.
+    pub layout: &'static Layout,
+    /// The index.
+    pub structure: Structure,
+    /// The definition as text: stored with the rows, and compared when they are read again.
+    pub schema: &'static str,
+    /// Words of the encoded key, 1 to 8.
+    pub key_words: usize,
+    number: OnceLock<u32>,
+}
+
+/// Process-wide, and immutable once drawn, so it uses the standard library's atomics and not the `sync` door.
+static NUMBERS: AtomicU32 = AtomicU32::new(0);
+
+impl Definition {
+    /// Most words that an encoded key may have.
+    pub const KEY_WORDS_MAX: usize = 8;
+
+    /// A relation without a number yet.
+    pub const fn new(
+        layout: &'static Layout,
+        structure: Structure,
+        schema: &'static str,
+        key_words: usize,
+    ) -> Self {
+        Self { layout, structure, schema, key_words, number: OnceLock::new() }
+    }
+
+    /// The relation's number in this process, drawn at first use. A database finds the storage of a
+    /// relation by it, without hashing or names.
+    #[inline(always)]
+    pub fn number(&self) -> usize {
+        // Relaxed: the number is an identity and publishes nothing else.
+        *self.number.get_or_init(|| NUMBERS.fetch_add(1, Ordering::Relaxed)) as usize
+    }
+
+    /// The name in messages and reports.
+    #[inline(always)]
+    pub fn name(&self) -> &'static str {
+        self.layout.name
+    }
+}
+
+/// A keyed set of records whose rows and keys have Rust types: a table, or a secondary index.
 pub trait Relation: Sized + 'static {
     /// The key type.
     type Key: Key;
@@ -74,46 +123,24 @@ pub trait Relation: Sized + 'static {
     const STRUCTURE: Structure;
     /// The definition as text: stored with the rows, and compared when they are read again.
     const SCHEMA: &'static str;
-    /// The identity of this relation in this process.
-    fn slot() -> &'static Slot;
+    /// The relation as data; the same reference at every call.
+    fn definition() -> &'static Definition;
 }
 
 /// Key widths that the indexes are built for: one to eight words.
-pub trait IndexWords: KeyWords + sealed::Sealed {
-    /// The index over keys of this width.
-    #[doc(hidden)]
-    type Index: crate::index::AnyIndex<Self>;
-    /// A worker's buffer for the leaves of a scan.
-    #[doc(hidden)]
-    fn leaf(buffers: &mut LeafBuffers) -> &mut Vec<(Self, crate::record::RecordRef)>;
-}
+pub trait IndexWords: KeyWords + sealed::Sealed {}
 
 mod sealed {
     pub trait Sealed {}
 }
 
 macro_rules! index_widths {
-    ($($field:ident $n:literal)*) => {
-        /// One buffer per key width, so that scans reuse their memory.
-        #[doc(hidden)]
-        #[derive(Default)]
-        pub struct LeafBuffers {
-            $($field: Vec<([u64; $n], crate::record::RecordRef)>,)*
-        }
-
-        $(
-            impl sealed::Sealed for [u64; $n] {}
-            impl IndexWords for [u64; $n] {
-                type Index = crate::index::KeyIndex<$n>;
-                #[inline(always)]
-                fn leaf(buffers: &mut LeafBuffers) -> &mut Vec<(Self, crate::record::RecordRef)> {
-                    &mut buffers.$field
-                }
-            }
-        )*
-    };
+    ($($n:literal)*) => {$(
+        impl sealed::Sealed for [u64; $n] {}
+        impl IndexWords for [u64; $n] {}
+    )*};
 }
-index_widths!(one 1 two 2 three 3 four 4 five 5 six 6 seven 7 eight 8);
+index_widths!(1 2 3 4 5 6 7 8);
 
 /// A row type. Implemented by `#[derive(Table)]`.
 pub trait Table: Relation + Copy + Send + Sync {
@@ -186,26 +213,3 @@ index_sets!(A B C);
 index_sets!(A B C D);
 index_sets!(A B C D E);
 index_sets!(A B C D E F);
-
-/// The identity of a relation type in this process: a small number drawn at first use.
-///
-/// A database finds the storage of `T` by this number, without hashing or names. Process-wide and
-/// immutable once drawn, so it uses the standard library's atomics and not the `sync` door.
-#[derive(Debug, Default)]
-pub struct Slot(OnceLock<u32>);
-
-static SLOTS: AtomicU32 = AtomicU32::new(0);
-
-impl Slot {
-    /// A slot without a number yet; one `static` per relation type.
-    pub const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    /// The number.
-    #[inline(always)]
-    pub(crate) fn number(&self) -> usize {
-        // Relaxed: the number is an identity and publishes nothing else.
-        *self.0.get_or_init(|| SLOTS.fetch_add(1, Ordering::Relaxed)) as usize
-    }
-}

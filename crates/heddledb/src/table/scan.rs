@@ -2,9 +2,17 @@
 
 use super::key::{KeyPrefix, prefix_bounds};
 use super::{Key, KeyWords, Relation, encode_key};
-use crate::index::Direction;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
+
+/// Direction of a scan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Reverse,
+}
 
 /// A range of keys of relation `R`, the direction to go through it, and how far.
 ///

@@ -2,9 +2,9 @@
 
 use super::BTree;
 use super::node::{CAPACITY, Node, less};
+use crate::index::Leaf;
 use crate::index::{Direction, GapRef, Seen};
 use crate::mutant::{Mutant, planted};
-use crate::record::RecordRef;
 use crate::sync::{Ordering, Work, point, prefetch, work};
 
 /// The leaf that was visited last, so that a visit of one of its neighbours need not begin at the root.
@@ -142,7 +142,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         low: &[u64; N],
         high: &[u64; N],
         most: usize,
-        out: &mut Vec<([u64; N], RecordRef)>,
+        out: &mut Leaf,
     ) -> (Seen, Option<[u64; N]>) {
         let start = match direction {
             Direction::Forward => low,

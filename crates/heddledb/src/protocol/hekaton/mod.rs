@@ -86,7 +86,7 @@ mod tests;
 
 use super::images::{Chunks, Images};
 use super::reads::GapSet;
-use super::{Env, Intent, Isolation, Protocol, Seal};
+use super::{Env, Intent, Isolation, Protocol, Seal, Sighted};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -244,6 +244,30 @@ impl Protocol for Hekaton {
         }
         let row = local.put_together(record, layout, groups, time)?;
         Ok(row.map(|row| copy(RecordData::new(row, 0))))
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local,
+        env: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        group: usize,
+        _: Intent,
+    ) -> Result<Sighted, Conflict> {
+        let time = local.read_time(env, record);
+        let head = heads_base::<Hekaton>(layout) + group;
+        let Some(stamp) = local.in_place(record, group, head, time)? else { return Ok(Sighted::Hidden) };
+        // An absent row's stamp is compared too: where nothing is copied, by the read that follows.
+        if stamp::is_absent(stamp) {
+            return Ok(Sighted::Hidden);
+        }
+        local.reads.push(Read { record, stamp, group: group as u8, head: head as u16 });
+        Ok(Sighted::At { word: Self::stamp_word(group), was: stamp })
+    }
+
+    fn unsight(local: &mut Local) {
+        local.reads.pop();
     }
 
     #[inline]

@@ -79,7 +79,7 @@ pub use options::{Interleaving, Options};
 
 use super::images::{Chunks, Images};
 use super::reads::{GapSet, ReadSet};
-use super::{Arrived, Env, Execution, Intent, Protocol, Seal};
+use super::{Arrived, Env, Execution, Intent, Protocol, Seal, Sighted};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -440,6 +440,25 @@ impl Protocol for Ic3 {
                 return Ok(value);
             }
         }
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        group: usize,
+        _: Intent,
+    ) -> Result<Sighted, Conflict> {
+        if local.tracked {
+            return Ok(Sighted::Hidden);
+        }
+        local.reads.sight(record, group, local.site)
+    }
+
+    fn unsight(local: &mut Local) {
+        local.reads.unsight();
     }
 
     #[inline]

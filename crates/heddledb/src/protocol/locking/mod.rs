@@ -43,7 +43,7 @@ use self::order::Order;
 use self::repeatable::Versions;
 use self::words::{ABSENT, EXCLUSIVE, Held, READER, READERS, SEALED, lock_word, stamp_word, timestamp};
 use super::reads::GapSet;
-use super::{Env, Execution, Intent, Isolation, Protocol, Seal};
+use super::{Env, Execution, Intent, Isolation, Protocol, Seal, Sighted};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -286,6 +286,31 @@ impl Protocol for Locking {
             Groups(early).for_each(|g| _ = lock_word!(record, g).fetch_sub(READER, Ordering::Release));
         }
         Ok(value)
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local,
+        env: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        group: usize,
+        intent: Intent,
+    ) -> Result<Sighted, Conflict> {
+        if env.isolation == Isolation::RepeatableRead || planted(Mutant::LockingReadLockReleasedEarly) {
+            return Ok(Sighted::Hidden);
+        }
+        local.ensure(record, 1 << group, intent == Intent::Update)?;
+        if lock_word!(record, group).load(Ordering::Relaxed) & ABSENT != 0 {
+            return Ok(Sighted::Absent);
+        }
+        // Under the lock nobody writes it, so this always holds.
+        let was = stamp_word!(record, group).load(Ordering::Relaxed);
+        Ok(Sighted::At { word: Self::stamp_word(group), was })
+    }
+
+    fn unsight(local: &mut Local) {
+        unreachable!("what is locked stands, also for {} locks", local.held.len())
     }
 
     #[inline]

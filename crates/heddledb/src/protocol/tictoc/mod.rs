@@ -59,7 +59,7 @@ pub use packed::Packed;
 pub use times::{Times, TwoWords, WithHistory};
 
 use super::reads::{GapSet, Repeats};
-use super::{Env, Intent, Isolation, Protocol, Seal};
+use super::{Env, Intent, Isolation, Protocol, Seal, Sighted};
 use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -486,6 +486,35 @@ impl<T: Times> Protocol for TicToc<T> {
             }
             local.reads.truncate(start);
         }
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local<T>,
+        _: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        group: usize,
+        _: Intent,
+    ) -> Result<Sighted, Conflict> {
+        if !T::TID_IS_A_WORD || local.options.opaque {
+            return Ok(Sighted::Hidden);
+        }
+        let at = Place::new(record, group);
+        let (mut tid, mut rts) = T::look(at);
+        if stamp::is_locked(tid) {
+            (tid, rts) = wait_unlocked::<T>(at)?;
+        }
+        // Of an absent row nothing is copied, so nobody would look again whether `rts` belongs to it.
+        if stamp::is_absent(tid) {
+            return Ok(Sighted::Hidden);
+        }
+        local.reads.push(Read { at, tid, rts });
+        Ok(Sighted::At { word: T::WORDS * group, was: tid })
+    }
+
+    fn unsight(local: &mut Local<T>) {
+        local.reads.pop();
     }
 
     #[inline]

@@ -84,6 +84,7 @@ impl Times for Packed {
     const WORDS: usize = WORDS;
     const NAMES: &'static [&'static str] = &["stamp", "TS_word"];
     const FAILED_EXTENSION_IS_NONE: bool = true;
+    const TID_IS_A_WORD: bool = false;
     const EXTENSION_MAY_MOVE: bool = true;
 
     #[inline(always)]

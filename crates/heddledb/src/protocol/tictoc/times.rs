@@ -48,6 +48,9 @@ pub trait Times: Debug + Send + Sync + 'static {
     /// An extension may give the version another `wts`.
     const EXTENSION_MAY_MOVE: bool = false;
 
+    /// Whether a group's first word is its tid and nothing else.
+    const TID_IS_A_WORD: bool = true;
+
     /// The group's tid now, and its `rts`, which belongs to it if the tid is the same later. Acquire.
     fn look(at: Place) -> (u64, u64);
     /// The group's tid now. Relaxed.

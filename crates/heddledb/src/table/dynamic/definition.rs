@@ -10,7 +10,7 @@ use super::value::Value;
 use crate::error::{Misuse, Result};
 use crate::record::{Words, WordsMut};
 use crate::table::key::key_words;
-use crate::table::{Group, Layout, Slot, Span, Structure};
+use crate::table::{Definition, Group, Layout, Span, Structure};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -77,7 +77,7 @@ pub struct IndexDefinition {
     columns: usize,
 }
 
-/// All definitions of the process. Not behind the `sync` door, like `table::Slot`: nothing that is ordered by
+/// All definitions of the process. Not behind the `sync` door, like the numbers of relations: nothing that is ordered by
 /// it is ever changed.
 static DEFINITIONS: Mutex<BTreeMap<Shape, &'static TableDefinition>> = Mutex::new(BTreeMap::new());
 
@@ -307,7 +307,8 @@ fn relation(
     let layout = Box::leak(Box::new(Layout { name, groups: groups.leak(), words }));
     let key_bytes = key.iter().map(|column| column.ty.bytes()).sum();
     assert!((1..=8).contains(&key_words(key_bytes)), "the builder has checked the key");
-    RelationDefinition { layout, structure, schema: leaked(schema), key, key_bytes, slot: Slot::new() }
+    let definition = Definition::new(layout, structure, leaked(schema), key_words(key_bytes));
+    RelationDefinition { definition, key, key_bytes }
 }
 
 fn mask(columns: &[ColumnDefinition]) -> u64 {

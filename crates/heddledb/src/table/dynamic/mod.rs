@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   TableBuilder --checks, places--> Shape --interns--> &'static TableDefinition
-//!                                                        |- RelationDefinition    keys, layout, schema, slot
+//!                                                        |- RelationDefinition    keys, and a `Definition`
 //!                                                        |- ColumnDefinition..    type, group, offset
 //!                                                        '- IndexDefinition..     a RelationDefinition each
 //!   Value.. <--encode, decode: by ColumnType--> words of a row, words of a key

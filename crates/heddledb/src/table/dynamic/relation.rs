@@ -8,7 +8,7 @@ use super::value::Value;
 use crate::error::{Error, Misuse, Result};
 use crate::record::{Words, WordsMut};
 use crate::table::key::{KeyReader, KeyWriter, key_words};
-use crate::table::{Layout, Slot, Span, Structure};
+use crate::table::{Definition, Layout, Span, Structure};
 use std::ops::Bound;
 
 /// A column of a table that is defined at run time.
@@ -83,38 +83,35 @@ impl ColumnDefinition {
 /// lowest and the highest key, both included.
 #[derive(Debug)]
 pub struct RelationDefinition {
-    pub(super) layout: &'static Layout,
-    pub(super) structure: Structure,
-    pub(super) schema: &'static str,
+    pub(super) definition: Definition,
     pub(super) key: Vec<ColumnDefinition>,
     pub(super) key_bytes: usize,
-    pub(super) slot: Slot,
 }
 
 impl RelationDefinition {
     /// The name: the table's, and for an index `table.Index`.
     pub fn name(&self) -> &'static str {
-        self.layout.name
+        self.definition.name()
     }
 
     /// The shape of the rows.
     pub fn layout(&self) -> &'static Layout {
-        self.layout
+        self.definition.layout
     }
 
     /// The index that the relation is reached by.
     pub fn structure(&self) -> Structure {
-        self.structure
+        self.definition.structure
     }
 
     /// The definition as text, as `#[derive(Table)]` writes it.
     pub fn schema(&self) -> &'static str {
-        self.schema
+        self.definition.schema
     }
 
-    /// The identity of this relation in this process: another one than that of a Rust type defined alike.
-    pub fn slot(&self) -> &Slot {
-        &self.slot
+    /// What the engine knows of this relation: another one than that of a Rust type defined alike.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
     }
 
     /// The parts of the key, in their order.

@@ -55,6 +55,16 @@ impl RowValues {
         })
     }
 
+    /// Gives a column another value, whose type is checked when the row is written.
+    ///
+    /// # Errors
+    /// [`Misuse::NoColumn`].
+    pub fn set(&mut self, column: &str, value: impl Into<Value>) -> Result<()> {
+        let at = self.definition.column(column)?.ordinal();
+        self.values[at] = value.into();
+        Ok(())
+    }
+
     /// The encoded primary key.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ fn by_value(tx: impl Transaction) -> Result<()> {
 }
 
 #[procedure]
-fn of_one_protocol(tx: &mut heddledb::Txn<heddledb::protocol::Silo>) -> Result<()> {
+fn of_one_type(tx: &mut heddledb::Txn) -> Result<()> {
     Ok(())
 }
 

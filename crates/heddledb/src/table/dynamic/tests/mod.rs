@@ -207,7 +207,7 @@ fn defined_again_a_table_is_the_one_that_it_was() {
     let define = |ty| TableDefinition::builder("twice").key("id", ty).column("a", ColumnType::U8);
     let (first, again) = (define(ColumnType::U64).build().unwrap(), define(ColumnType::U64).build().unwrap());
     assert!(std::ptr::eq(first, again));
-    assert_eq!(first.relation().slot().number(), again.relation().slot().number());
+    assert_eq!(first.relation().definition().number(), again.relation().definition().number());
     let others = [
         define(ColumnType::U32).build().unwrap(),
         define(ColumnType::U64).hash().build().unwrap(),
@@ -217,7 +217,7 @@ fn defined_again_a_table_is_the_one_that_it_was() {
     ];
     for other in others {
         assert!(!std::ptr::eq(first, other));
-        assert_ne!(first.relation().slot().number(), other.relation().slot().number());
+        assert_ne!(first.relation().definition().number(), other.relation().definition().number());
     }
     let threads = [(); 4].map(|()| std::thread::spawn(move || define(ColumnType::I8).build().unwrap()));
     let [one, rest @ ..] = threads.map(|thread| thread.join().unwrap());

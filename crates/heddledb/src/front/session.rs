@@ -1,56 +1,54 @@
 //! Sessions run transactions; owned transactions carry a session with them.
 
-use super::counters::Stats;
+use super::database::Database;
 use super::snapshot::Snapshot;
 use super::txn::Txn;
-use super::{Database, Inner, Registered};
 use crate::durability::{Durability, Ticket};
 use crate::error::{Error, Misuse, Result};
 use crate::procedure::Procedure;
-use crate::protocol::{Isolation, Protocol};
+use crate::protocol::Isolation;
+use crate::seam::{Body, Callee, Ended, Registered, Stats, Worker};
 use crate::stamp;
-use crate::sync::{Wait, spin, yield_now};
 use std::any::TypeId;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
-pub struct Session<P: Protocol> {
-    txn: Option<Txn<P>>,
+pub struct Session {
+    txn: Option<Txn>,
     durability: Durability,
     /// The worker's counts when the session began.
     before: Stats,
 }
 
-impl<P: Protocol> Session<P> {
-    pub(super) fn new(txn: Txn<P>) -> Self {
-        let before = txn.db.counters.of(txn.worker.number);
-        let durability = txn.db.durability;
-        Self { txn: Some(txn), durability, before }
+impl Session {
+    pub(super) fn new(worker: Box<dyn Worker>) -> Self {
+        let (before, durability) = (worker.stats(), worker.engine().durability());
+        Self { txn: Some(Txn::new(worker)), durability, before }
     }
 
-    pub(super) fn txn(&self) -> &Txn<P> {
+    pub(super) fn txn(&self) -> &Txn {
         self.txn.as_ref().expect("a session has its worker until it is dropped")
+    }
+
+    #[inline(always)]
+    pub(super) fn txn_mut(&mut self) -> &mut Txn {
+        self.txn.as_mut().expect("a session has its worker until it is dropped")
     }
 
     /// Waits until everything up to `epoch` is durable, if this session's commits do.
     #[inline(always)]
     pub(super) fn acknowledge(&self, epoch: u64) -> Result<()> {
-        match self.txn().db.logging() {
-            Some(log) if self.durability == Durability::Sync => log.wait(epoch),
-            _ => Ok(()),
-        }
+        if self.durability == Durability::Sync { self.txn().worker.wait_durable(epoch) } else { Ok(()) }
     }
 
     #[inline(always)]
     fn acknowledge_last(&self) -> Result<()> {
-        self.acknowledge(stamp::epoch(self.txn().worker.last_commit))
-    }
-
-    #[inline(always)]
-    pub(super) fn txn_mut(&mut self) -> &mut Txn<P> {
-        self.txn.as_mut().expect("a session has its worker until it is dropped")
+        if self.durability == Durability::Sync {
+            self.acknowledge(stamp::epoch(self.txn().worker.last_commit()))
+        } else {
+            Ok(())
+        }
     }
 
     /// Runs `body` as one transaction and commits it. **After a conflict `body` runs again**, after
@@ -79,8 +77,8 @@ impl<P: Protocol> Session<P> {
     /// # Ok::<(), Error>(())
     /// ```
     #[inline]
-    pub fn run<R>(&mut self, mut body: impl FnMut(&mut Txn<P>) -> Result<R>) -> Result<R> {
-        self.until_committed(|session, retry| session.attempt_numbered(retry, &mut body))
+    pub fn run<R>(&mut self, mut body: impl FnMut(&mut Txn) -> Result<R>) -> Result<R> {
+        self.until_committed(|session, retry| session.attempt_numbered(retry, None, "", &mut body))
     }
 
     /// Makes attempts until one does not conflict, and waits as long as durability asks for.
@@ -90,15 +88,10 @@ impl<P: Protocol> Session<P> {
         loop {
             match attempt(self, retry) {
                 Err(Error::Conflict(_)) => {
-                    self.back_off(retry);
+                    self.txn_mut().worker.back_off(retry);
                     retry = retry.saturating_add(1);
                 }
-                Ok(result) => {
-                    if let Some(suspender) = &self.txn().worker.suspender {
-                        suspender.let_others_run(&mut Wait::new());
-                    }
-                    return self.acknowledge_last().map(|()| result);
-                }
+                Ok(result) => return self.acknowledge_last().map(|()| result),
                 outcome => return outcome,
             }
         }
@@ -127,7 +120,7 @@ impl<P: Protocol> Session<P> {
     ///     Ok(left)
     /// }
     ///
-    /// let db = Database::builder().protocol::<Ic3>().procedure::<Transfer>().open()?;
+    /// let db = Database::builder().protocol(Ic3::default()).procedure::<Transfer>().open()?;
     /// let mut session = db.session()?;
     /// session.run(|tx| (1..3).try_for_each(|id| tx.insert(Account { id, balance: 100 })))?;
     /// assert_eq!(session.call(Transfer, (1, 2, 30))?, 70);
@@ -146,10 +139,13 @@ impl<P: Protocol> Session<P> {
         arguments: &Q::Arguments<'_>,
         result: impl Fn(Q::Output) -> Result<R>,
     ) -> Result<R> {
-        let number = |txn: &mut Txn<P>| txn.number_of(TypeId::of::<Q>());
-        self.call_with(number, Q::NAME, &mut |tx: &mut Txn<P>| {
+        let callee = Callee::Type(TypeId::of::<Q>());
+        let mut body = |tx: &mut Txn| {
             tx.held.hold_to::<Q>();
             result(Q::run(tx, arguments)?)
+        };
+        self.until_committed(|session, retry| {
+            session.attempt_numbered(retry, Some(callee), Q::NAME, &mut body)
         })
     }
 
@@ -163,9 +159,12 @@ impl<P: Protocol> Session<P> {
     pub fn call_registered<R>(
         &mut self,
         which: Registered,
-        mut body: impl FnMut(&mut Txn<P>) -> Result<R>,
+        mut body: impl FnMut(&mut Txn) -> Result<R>,
     ) -> Result<R> {
-        self.call_with(|_| Some(which.0), "of that number", &mut body)
+        let callee = Callee::Number(which);
+        self.until_committed(|session, retry| {
+            session.attempt_numbered(retry, Some(callee), "of that number", &mut body)
+        })
     }
 
     /// As [`Session::call_registered`], once; a conflict comes back as [`Error::Conflict`].
@@ -176,85 +175,11 @@ impl<P: Protocol> Session<P> {
     pub fn attempt_registered<R>(
         &mut self,
         which: Registered,
-        mut body: impl FnMut(&mut Txn<P>) -> Result<R>,
+        mut body: impl FnMut(&mut Txn) -> Result<R>,
     ) -> Result<R> {
-        let result = self.call_once(0, &|_| Some(which.0), "of that number", &mut body)?;
+        let callee = Callee::Number(which);
+        let result = self.attempt_numbered(0, Some(callee), "of that number", &mut body)?;
         self.acknowledge_last().map(|()| result)
-    }
-
-    /// Calls the procedure that `number` finds in the plan.
-    #[inline]
-    fn call_with<R>(
-        &mut self,
-        number: impl Fn(&mut Txn<P>) -> Option<u16>,
-        name: &str,
-        body: &mut impl FnMut(&mut Txn<P>) -> Result<R>,
-    ) -> Result<R> {
-        self.until_committed(|session, retry| session.call_once(retry, &number, name, body))
-    }
-
-    #[inline]
-    fn call_once<R>(
-        &mut self,
-        retry: u32,
-        number: &impl Fn(&mut Txn<P>) -> Option<u16>,
-        name: &str,
-        body: &mut impl FnMut(&mut Txn<P>) -> Result<R>,
-    ) -> Result<R> {
-        let txn = self.txn_mut();
-        txn.begin(retry, true);
-        let known = number(txn).is_some_and(|number| txn.call(number));
-        if !known {
-            txn.abort();
-            return Err(Misuse::NotRegistered { name: name.to_owned(), alike: Vec::new() }.into());
-        }
-        let outcome = self.execute(body);
-        self.txn_mut().adapt();
-        outcome
-    }
-
-    /// Executes a body whose attempt has begun, and its last piece again as long as that is enough.
-    #[inline]
-    fn execute<R>(&mut self, body: &mut impl FnMut(&mut Txn<P>) -> Result<R>) -> Result<R> {
-        /// Failures of one attempt's pieces after which nobody else may begin.
-        const OFTEN: u32 = 32;
-        let mut failures = 0;
-        loop {
-            let txn = self.txn_mut();
-            let outcome = catch_unwind(AssertUnwindSafe(|| body(txn)));
-            if P::PIECES && txn.announces() {
-                txn.announce(matches!(outcome, Ok(Ok(_))));
-                continue;
-            }
-            let conflict = match outcome {
-                Ok(Ok(result)) => match txn.finish() {
-                    Ok(()) => return txn.commit().map(|()| result),
-                    Err(Error::Conflict(conflict)) => conflict,
-                    Err(error) => return Err(give_up(txn, error)),
-                },
-                Ok(Err(Error::Conflict(conflict))) => conflict,
-                // The decision may rest on a state that never was: then it is a conflict after all (X8).
-                Ok(Err(error)) => match txn.validate() {
-                    Ok(()) => return Err(give_up(txn, error)),
-                    Err(conflict) => conflict,
-                },
-                Err(panic) => match txn.validate() {
-                    Ok(()) => {
-                        txn.abort();
-                        resume_unwind(panic)
-                    }
-                    Err(conflict) => conflict,
-                },
-            };
-            if !txn.again(conflict) {
-                return Err(give_up(txn, Error::Conflict(conflict)));
-            }
-            failures += 1;
-            if failures == OFTEN {
-                txn.hold_gate();
-            }
-            self.back_off(failures);
-        }
     }
 
     /// Runs `body` once; a conflict comes back as [`Error::Conflict`].
@@ -262,9 +187,43 @@ impl<P: Protocol> Session<P> {
     /// # Errors
     /// As for [`Session::run`], and conflicts.
     #[inline]
-    pub fn attempt<R>(&mut self, body: impl FnOnce(&mut Txn<P>) -> Result<R>) -> Result<R> {
-        let result = self.attempt_numbered(0, body)?;
+    pub fn attempt<R>(&mut self, body: impl FnOnce(&mut Txn) -> Result<R>) -> Result<R> {
+        let mut body = Some(body);
+        let mut once = |tx: &mut Txn| body.take().expect("a closure is executed once an attempt")(tx);
+        let result = self.attempt_numbered(0, None, "", &mut once)?;
         self.acknowledge_last().map(|()| result)
+    }
+
+    /// Makes one attempt, of a closure, or of a call of a procedure that has this name in messages. Where the engine
+    /// asks for it, the body is executed several times.
+    #[inline]
+    fn attempt_numbered<R>(
+        &mut self,
+        retry: u32,
+        call: Option<Callee>,
+        name: &str,
+        body: &mut impl FnMut(&mut Txn) -> Result<R>,
+    ) -> Result<R> {
+        let txn = self.txn_mut();
+        if !txn.begin(retry, call) {
+            return Err(Misuse::NotRegistered { name: name.to_owned(), alike: Vec::new() }.into());
+        }
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| body(txn))) {
+                Ok(Ok(result)) => match txn.worker.end(Body::Done { failed: txn.failed })? {
+                    Ended::Committed => return Ok(result),
+                    Ended::Again | Ended::Panics => txn.restart(),
+                },
+                Ok(Err(error)) => {
+                    txn.worker.end(Body::Gave(error))?;
+                    txn.restart();
+                }
+                Err(panic) => match txn.worker.end(Body::Panicked)? {
+                    Ended::Panics => resume_unwind(panic),
+                    Ended::Committed | Ended::Again => txn.restart(),
+                },
+            }
+        }
     }
 
     /// As [`Session::run`], but returns when the commit is in memory, with a [`Ticket`] that tells when it
@@ -272,7 +231,7 @@ impl<P: Protocol> Session<P> {
     ///
     /// # Errors
     /// As for [`Session::run`].
-    pub fn run_pipelined<R>(&mut self, body: impl FnMut(&mut Txn<P>) -> Result<R>) -> Result<(R, Ticket)> {
+    pub fn run_pipelined<R>(&mut self, body: impl FnMut(&mut Txn) -> Result<R>) -> Result<(R, Ticket)> {
         let durability = std::mem::replace(&mut self.durability, Durability::Epoch);
         let outcome = self.run(body);
         self.durability = durability;
@@ -281,8 +240,7 @@ impl<P: Protocol> Session<P> {
 
     /// A ticket for this session's last commit.
     pub fn ticket(&self) -> Ticket {
-        let txn = self.txn();
-        Ticket::new(txn.db.logging().map(Arc::clone), stamp::epoch(txn.worker.last_commit))
+        self.txn().worker.ticket()
     }
 
     /// When this session's commits count as done; the database's setting unless it is told otherwise.
@@ -290,7 +248,7 @@ impl<P: Protocol> Session<P> {
     /// # Errors
     /// [`Misuse::Option`] for [`Durability::Sync`] where the database has no log.
     pub fn set_durability(&mut self, durability: Durability) -> Result<()> {
-        if durability == Durability::Sync && self.txn().db.logging().is_none() {
+        if durability == Durability::Sync && !self.txn().worker.engine().is_logged() {
             let what = "this database has no log, so nothing can be durable at its commit; open it with \
                         `Builder::path` and a durability other than `None`";
             return Err(Misuse::Option(what.to_owned()).into());
@@ -311,69 +269,31 @@ impl<P: Protocol> Session<P> {
     /// # #[derive(Table, Clone, Copy)]
     /// # struct Account { #[key] id: u64, balance: i64 }
     ///
-    /// let db = Database::builder().protocol::<TicToc>().open()?;
+    /// let db = Database::builder().protocol(TicToc::default()).open()?;
     /// let mut session = db.session()?;
     /// session.set_isolation(Isolation::Snapshot)?;
     /// session.run(|tx| tx.insert(Account { id: 1, balance: 100 }))?;
     /// # Ok::<(), heddledb::Error>(())
     /// ```
     pub fn set_isolation(&mut self, level: Isolation) -> Result<()> {
-        Inner::<P>::offers(&self.txn().db.options, level)?;
-        self.txn_mut().isolation = level;
+        let worker = &mut self.txn_mut().worker;
+        let engine = worker.engine();
+        crate::db::offers(engine.protocol(), engine.levels(), level)?;
+        worker.set_isolation(level);
         Ok(())
     }
 
     /// The isolation level of this session's transactions.
     pub fn isolation(&self) -> Isolation {
-        self.txn().isolation
-    }
-
-    #[inline]
-    fn attempt_numbered<R>(&mut self, retry: u32, body: impl FnOnce(&mut Txn<P>) -> Result<R>) -> Result<R> {
-        let txn = self.txn_mut();
-        txn.begin(retry, false);
-        match catch_unwind(AssertUnwindSafe(|| body(txn))) {
-            Ok(Ok(result)) => txn.commit().map(|()| result),
-            Ok(Err(error)) => Err(give_up(txn, error)),
-            Err(panic) => {
-                // An optimistic body may have panicked over a state that never was (PITFALLS X8).
-                let stale = txn.validate();
-                txn.abort();
-                match stale {
-                    Ok(()) => resume_unwind(panic),
-                    Err(conflict) => {
-                        txn.db.counters.conflict(txn.worker.number, conflict);
-                        Err(conflict.into())
-                    }
-                }
-            }
-        }
-    }
-
-    /// Randomised, bounded exponential back-off after the `retry`-th conflict in a row. The bound
-    /// keeps the wait below a few transactions' length; yielding lets holders run where threads
-    /// outnumber cores.
-    #[cold]
-    fn back_off(&mut self, retry: u32) {
-        const HINTS_FIRST: u64 = 32;
-        const DOUBLINGS: u32 = 6;
-        const YIELD_AFTER: u32 = 8;
-        let worker = &mut self.txn_mut().worker;
-        let hints = worker.random.below(HINTS_FIRST << retry.min(DOUBLINGS));
-        if crate::sync::MODEL || retry >= YIELD_AFTER {
-            yield_now();
-        }
-        if !crate::sync::MODEL {
-            spin(hints);
-        }
+        self.txn().worker.isolation()
     }
 
     /// A snapshot of this moment, in this session: see [`Database::snapshot`].
     ///
     /// # Errors
     /// [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a transaction stays open for seconds.
-    pub fn snapshot(&mut self) -> Result<Snapshot<P, &mut Self>> {
-        Snapshot::now(self)
+    pub fn snapshot(&mut self) -> Result<Snapshot<'_>> {
+        Snapshot::in_session(self, false)
     }
 
     /// Runs `body` on a snapshot of a recent moment: at most [`Builder::snapshot_interval`] ago, 1 s
@@ -399,52 +319,35 @@ impl<P: Protocol> Session<P> {
     /// assert_eq!(rows.len(), 1);
     /// # Ok::<(), heddledb::Error>(())
     /// ```
-    pub fn read<R>(&mut self, body: impl FnOnce(&mut Snapshot<P, &mut Self>) -> Result<R>) -> Result<R> {
-        body(&mut Snapshot::recent(self)?)
+    pub fn read<R>(&mut self, body: impl FnOnce(&mut Snapshot<'_>) -> Result<R>) -> Result<R> {
+        body(&mut Snapshot::in_session(self, true)?)
     }
 
     /// The number of this session's worker, below the database's `sessions`.
     pub fn worker(&self) -> usize {
-        self.txn().worker.number
+        self.txn().worker.number()
     }
 
     /// What this session did.
     pub fn stats(&self) -> Stats {
-        self.txn().db.counters.of(self.worker()) - self.before
+        self.txn().worker.stats() - self.before
     }
 
     /// The stamp of the last commit: of the writers of one row, the later has the greater.
     pub fn last_commit(&self) -> u64 {
-        self.txn().worker.last_commit
+        self.txn().worker.last_commit()
     }
 
     /// The database.
-    pub fn database(&self) -> Database<P> {
-        Database::from_inner(&self.txn().db)
+    pub fn database(&self) -> Database {
+        Database::of(self.txn().worker.engine())
     }
 }
 
-/// Ends an attempt that its body gave up, and decides what the caller hears.
-#[cold]
-fn give_up<P: Protocol>(txn: &mut Txn<P>, error: Error) -> Error {
-    let worker = txn.worker.number;
-    let error = match error {
-        Error::Conflict(conflict) => Error::Conflict(conflict),
-        // The decision may rest on a state that never was: then it is a conflict after all (X8).
-        decided => txn.validate().map_or_else(Error::from, |()| txn.given_up(decided)),
-    };
-    txn.abort();
-    match &error {
-        Error::Conflict(conflict) => txn.db.counters.conflict(worker, *conflict),
-        _ => txn.db.counters.user_abort(worker),
-    }
-    error
-}
-
-impl<P: Protocol> Drop for Session<P> {
+impl Drop for Session {
     fn drop(&mut self) {
         if let Some(txn) = self.txn.take() {
-            Inner::put_back(txn);
+            txn.worker.release();
         }
     }
 }
@@ -456,14 +359,14 @@ impl<P: Protocol> Drop for Session<P> {
 /// [`Session::run`]. So is a decision that rests on reads of two moments, and an error such as
 /// [`Misuse::NotFound`] that follows from them: [`validate`](OwnedTransaction::validate) tells. While it lives it
 /// holds the epoch back, so end it soon.
-pub struct OwnedTransaction<P: Protocol> {
-    session: Session<P>,
+pub struct OwnedTransaction {
+    session: Session,
     running: bool,
 }
 
-impl<P: Protocol> OwnedTransaction<P> {
-    pub(super) fn begin(mut session: Session<P>) -> Self {
-        session.txn_mut().begin(0, false);
+impl OwnedTransaction {
+    pub(super) fn begin(mut session: Session) -> Self {
+        session.txn_mut().begin(0, None);
         Self { session, running: true }
     }
 
@@ -473,7 +376,9 @@ impl<P: Protocol> OwnedTransaction<P> {
     /// [`Error::Conflict`] if it could not be serialised; nothing was changed then.
     pub fn commit(mut self) -> Result<()> {
         self.running = false;
-        self.session.txn_mut().commit()?;
+        let txn = self.session.txn_mut();
+        let failed = txn.failed;
+        txn.worker.end(Body::Done { failed })?;
         self.session.acknowledge_last()
     }
 
@@ -483,12 +388,12 @@ impl<P: Protocol> OwnedTransaction<P> {
     /// # Errors
     /// [`Error::Conflict`] if it does not: begin anew.
     pub fn validate(&mut self) -> Result<()> {
-        Ok(self.session.txn_mut().validate()?)
+        Ok(self.session.txn_mut().worker.validate()?)
     }
 
     /// Its isolation level.
     pub fn isolation(&self) -> Isolation {
-        self.session.txn().isolation
+        self.session.isolation()
     }
 
     /// When the commit counts as done; see [`Session::set_durability`].
@@ -500,23 +405,23 @@ impl<P: Protocol> OwnedTransaction<P> {
     }
 }
 
-impl<P: Protocol> Deref for OwnedTransaction<P> {
-    type Target = Txn<P>;
-    fn deref(&self) -> &Txn<P> {
+impl Deref for OwnedTransaction {
+    type Target = Txn;
+    fn deref(&self) -> &Txn {
         self.session.txn()
     }
 }
 
-impl<P: Protocol> DerefMut for OwnedTransaction<P> {
-    fn deref_mut(&mut self) -> &mut Txn<P> {
+impl DerefMut for OwnedTransaction {
+    fn deref_mut(&mut self) -> &mut Txn {
         self.session.txn_mut()
     }
 }
 
-impl<P: Protocol> Drop for OwnedTransaction<P> {
+impl Drop for OwnedTransaction {
     fn drop(&mut self) {
         if self.running {
-            self.session.txn_mut().abort();
+            self.session.txn_mut().worker.abort();
         }
     }
 }

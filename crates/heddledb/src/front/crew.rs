@@ -2,10 +2,9 @@
 
 use super::{Database, Session};
 use crate::error::{Misuse, Result};
-use crate::protocol::Protocol;
 use crate::sync::interleave;
 
-impl<P: Protocol> Database<P> {
+impl Database {
     /// Runs `work` on so many sessions at once, all on this thread; returns what it returned for each of them, in the
     /// order of their numbers.
     ///
@@ -35,7 +34,7 @@ impl<P: Protocol> Database<P> {
     ///
     /// # Panics
     /// When `work` does, after the other sessions have ended.
-    pub fn crew<R>(&self, sessions: usize, work: impl Fn(usize, &mut Session<P>) -> R) -> Result<Vec<R>> {
+    pub fn crew<R>(&self, sessions: usize, work: impl Fn(usize, &mut Session) -> R) -> Result<Vec<R>> {
         let mut sessions = (0..sessions).map(|_| self.session()).collect::<Result<Vec<_>>>()?;
         let work = &work;
         let mut tasks = Vec::new();

@@ -1,0 +1,314 @@
+//! Beginning and ending an attempt.
+
+use super::{Attempt, WorkerState};
+use crate::access::WriteSet;
+use crate::commit::Commit;
+use crate::db::Inner;
+use crate::db::counters::Memory;
+use crate::db::garbage::Means;
+use crate::error::{Conflict, Error, Misuse, Result};
+use crate::log::PAYLOAD_WORDS_MAX;
+use crate::mutant::{Mutant, planted};
+use crate::protocol::{Env, Execution, Protocol};
+use crate::record::heads_base;
+use crate::seam::{Body, Callee, Ended};
+use crate::sync::{Phase, Wait, Work, attempt_ended, note, phase, point, wait_until, work};
+
+impl<P: Protocol> Attempt<P> {
+    /// Starts an attempt, of a call or of a closure; `retry` counts the earlier ones of the same transaction. False
+    /// where there is no such procedure: then nothing has begun.
+    #[inline]
+    pub(super) fn begin_attempt(&mut self, retry: u32, call: Option<Callee>) -> bool {
+        work(Work::Attempt);
+        phase(Phase::Body);
+        note(|| format!("begins, attempt {}", retry + 1));
+        self.failed = false;
+        self.called = call.is_some();
+        self.failures = 0;
+        match self.db.procedures.execution {
+            Execution::Chopped | Execution::Sequenced if P::PIECES => self.begin_chopped(call.is_some()),
+            execution => {
+                self.db.clock.pin(self.worker.number);
+                if P::PIECES && execution == Execution::Pieces {
+                    self.pass_gate(retry);
+                }
+            }
+        }
+        self.begin_writes(retry);
+        match call {
+            None => true,
+            Some(callee) => {
+                let known = self.number_of(callee).is_some_and(|number| self.call(number));
+                if !known {
+                    self.abort_attempt();
+                }
+                known
+            }
+        }
+    }
+
+    /// Begins what [`Self::commit_writes`] or [`Self::abort_writes`] ends.
+    #[inline]
+    pub(in crate::db) fn begin_writes(&mut self, retry: u32) {
+        let worker = &mut *self.worker;
+        if !planted(Mutant::ScanOutlivesAttempt) {
+            worker.scanned = None;
+        }
+        let env = self.db.env(worker.number, self.isolation);
+        P::begin(&mut worker.local, env, retry);
+    }
+
+    /// Begins, if the gate is open. One that has failed often closes it and waits until no call is under way, so
+    /// that it gets through.
+    #[inline]
+    fn pass_gate(&mut self, retry: u32) {
+        const OFTEN: u32 = 64;
+        if retry < OFTEN && self.db.procedures.is_open() {
+            return;
+        }
+        let Inner { clock, procedures, .. } = &*self.db;
+        let suspender = self.worker.suspender.as_ref();
+        clock.unpin(self.worker.number);
+        if retry < OFTEN {
+            loop {
+                procedures.wait_open(suspender);
+                clock.pin(self.worker.number);
+                if procedures.is_open() {
+                    return;
+                }
+                clock.unpin(self.worker.number);
+            }
+        }
+        procedures.take_turn(suspender);
+        procedures.close();
+        (self.turn, self.gate) = (true, true);
+        wait_until(suspender, || P::alone(&self.worker.local));
+        clock.pin(self.worker.number);
+    }
+
+    /// Lets nobody begin until this attempt ends.
+    #[cold]
+    pub(super) fn hold_gate(&mut self) {
+        if !self.gate {
+            self.db.procedures.close();
+            self.gate = true;
+        }
+    }
+
+    /// Ends an attempt, or an execution of its body, with what became of the body.
+    #[inline]
+    pub(super) fn end_body(&mut self, body: Body) -> Result<Ended> {
+        if let (Body::Done { failed: false }, false) = (&body, self.called) {
+            self.commit_attempt()?;
+            return Ok(self.committed());
+        }
+        self.end_otherwise(body)
+    }
+
+    /// The same of a call, or of a body that gave up.
+    fn end_otherwise(&mut self, body: Body) -> Result<Ended> {
+        if let Body::Done { failed: true } = body {
+            self.failed = true;
+        }
+        let outcome = if self.called { self.end_call(body) } else { self.end_closure(body) };
+        if self.called && !matches!(outcome, Ok(Ended::Again)) {
+            self.adapt();
+        }
+        outcome
+    }
+
+    /// After a commit: a thread with several sessions goes on with another.
+    #[inline(always)]
+    pub(super) fn committed(&mut self) -> Ended {
+        if let Some(suspender) = &self.worker.suspender {
+            suspender.let_others_run(&mut Wait::new());
+        }
+        Ended::Committed
+    }
+
+    fn end_closure(&mut self, body: Body) -> Result<Ended> {
+        match body {
+            Body::Done { .. } => self.commit_attempt().map(|()| self.committed()),
+            Body::Gave(error) => Err(self.give_up(error)),
+            Body::Panicked => {
+                // An optimistic body may have panicked over a state that never was (PITFALLS X8).
+                let stale = self.validate_reads();
+                self.abort_attempt();
+                match stale {
+                    Ok(()) => Ok(Ended::Panics),
+                    Err(conflict) => {
+                        self.db.counters.conflict(self.worker.number, conflict);
+                        Err(conflict.into())
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends an attempt that its body gave up, and decides what the caller hears.
+    #[cold]
+    pub(super) fn give_up(&mut self, error: Error) -> Error {
+        let worker = self.worker.number;
+        let error = match error {
+            Error::Conflict(conflict) => Error::Conflict(conflict),
+            // The decision may rest on a state that never was: then it is a conflict after all (X8).
+            decided => self.validate_reads().map_or_else(Error::from, |()| self.given_up(decided)),
+        };
+        self.abort_attempt();
+        match &error {
+            Error::Conflict(conflict) => self.db.counters.conflict(worker, *conflict),
+            _ => self.db.counters.user_abort(worker),
+        }
+        error
+    }
+
+    /// Ends an attempt with a commit, or aborts it.
+    #[inline]
+    pub(super) fn commit_attempt(&mut self) -> Result<()> {
+        if self.failed {
+            self.abort_attempt();
+            return Err(Misuse::Failed.into());
+        }
+        // Its last piece has committed.
+        let committed =
+            if self.executed.commits_pieces() { Ok(self.chopped.log_is_long) } else { self.commit_writes() };
+        match committed {
+            Ok(log_is_long) => {
+                if P::PIECES && self.executed == Execution::Whole {
+                    self.pass_time();
+                }
+                self.db.counters.commit(self.worker.number);
+                self.end_attempt();
+                attempt_ended(true);
+                if log_is_long && let Some(log) = self.db.logging() {
+                    log.relieve(self.worker.number);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.abort_attempt();
+                if let Error::Conflict(conflict) = error {
+                    self.db.counters.conflict(self.worker.number, conflict);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets the protocol commit what was read and written. True if the log has become long.
+    #[inline]
+    pub(in crate::db) fn commit_writes(&mut self) -> Result<bool> {
+        let worker = &mut *self.worker;
+        let (epoch, after) = (self.epoch, self.sequenced.after);
+        let env = Env { epoch, after, ..self.db.env(worker.number, self.isolation) };
+        let WorkerState { local, writes, arena, superseded, garbage, .. } = worker;
+        let log = self.db.logging();
+        if let Some(log) = log
+            && !writes.is_empty()
+        {
+            log.check().and_then(|()| fits(writes))?;
+        }
+        let log = log.map(|log| (&**log, env.worker));
+        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, garbage.live(), log);
+        point("commit");
+        phase(Phase::Commit);
+        let outcome = P::commit(local, env, &mut commit);
+        let log_is_long = commit.log_is_long();
+        drop(commit);
+        let stamp = outcome.inspect_err(|conflict| note(|| format!("{conflict}")))?;
+        note(|| format!("committed at {stamp:#x}"));
+        self.worker.last_commit = stamp;
+        self.leave_behind(true);
+        Ok(log_is_long)
+    }
+
+    /// Ends an attempt without effect.
+    pub(super) fn abort_attempt(&mut self) {
+        note(|| "aborts".to_owned());
+        self.abort_writes();
+        self.end_attempt();
+        attempt_ended(false);
+    }
+
+    /// Drops what was read and written.
+    pub(in crate::db) fn abort_writes(&mut self) {
+        let worker = &mut *self.worker;
+        P::abort(&mut worker.local, self.db.env(worker.number, self.isolation), &worker.writes);
+        self.leave_behind(false);
+    }
+
+    /// Whether a decision to give up, or a panic, rests on reads that still stand.
+    pub(super) fn validate_reads(&mut self) -> Result<(), Conflict> {
+        let worker = &mut *self.worker;
+        P::validate(&mut worker.local, self.db.env(worker.number, self.isolation))
+    }
+
+    /// Queues what this attempt leaves in the indexes without a row.
+    #[inline]
+    fn leave_behind(&mut self, committed: bool) {
+        let worker = &mut *self.worker;
+        let now = self.db.clock.now();
+        let writes = &mut worker.writes;
+        if committed {
+            // In front of the absent records, which cannot go before them.
+            for version in worker.superseded.drain(..) {
+                worker.garbage.superseded(now, version);
+            }
+            for write in writes.writes() {
+                if !write.present {
+                    let head = write.record.word(heads_base::<P>(write.layout));
+                    worker.garbage.absent(now, write.relation, writes.key(write), write.record, head);
+                }
+            }
+        } else {
+            (0..worker.placeholders.len()).for_each(|at| worker.give_up_placeholder(at, now));
+        }
+        worker.placeholders.clear();
+        worker.writes.clear();
+    }
+
+    #[inline]
+    fn end_attempt(&mut self) {
+        let worker = &mut *self.worker;
+        let Inner { clock, boundaries, stores, .. } = &*self.db;
+        worker.garbage.collect(Means { clock, boundaries, stores, arena: &mut worker.arena });
+        let memory = Memory {
+            record_bytes: worker.arena.bytes(),
+            version_bytes: worker.arena.version_bytes(),
+            versions_kept: worker.arena.versions(),
+            garbage: worker.garbage.len(),
+        };
+        self.db.counters.memory(worker.number, memory);
+        self.db.clock.unpin(worker.number);
+        if P::PIECES {
+            if std::mem::take(&mut self.executed) == Execution::Sequenced {
+                self.end_sequenced();
+            }
+            self.end_chopped();
+            if std::mem::take(&mut self.gate) {
+                self.db.procedures.open();
+            }
+            if std::mem::take(&mut self.turn) {
+                self.db.procedures.give_turn();
+            }
+        }
+    }
+}
+
+/// Refuses a transaction that no frame of the log could take. Few have so many writes that they must be
+/// added up.
+#[inline(always)]
+fn fits(writes: &WriteSet) -> Result<()> {
+    const SMALL: usize = 1 << 12;
+    if writes.writes().len() < SMALL { Ok(()) } else { add_up(writes) }
+}
+
+#[cold]
+fn add_up(writes: &WriteSet) -> Result<()> {
+    let words: usize =
+        writes.writes().iter().map(|write| 1 + usize::from(write.key_words) + write.layout.words).sum();
+    if words + 2 > PAYLOAD_WORDS_MAX {
+        return Err(Misuse::TooLarge { limit: PAYLOAD_WORDS_MAX * 8 }.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! A running transaction: operations in words above, records and a protocol below.
+//!
+//! An [`Attempt`] is a worker's place in the database with everything that an execution of a transaction needs, reused
+//! from attempt to attempt. Its operations find the record of a key, let the protocol read or announce, and keep
+//! writes in the write set. Entries of secondary indexes are records of relations like any other and come here as
+//! operations of their own, so they are as safe as any other under every protocol.
+//!
+//! | room | what is there |
+//! |---|---|
+//! | `life` | beginning and ending: gate, commit, abort, what is left behind |
+//! | `call` | calls in pieces: sites, answers that are told again, executing a piece again |
+//! | `read` | finding a record; reading it in place, or by a copy |
+//! | `write` | staging and storing, inserts, patches, deletions |
+//! | `scan` | going through leaves |
+//! | `worker` | all this as a [`Worker`](crate::seam::Worker) |
+
+mod call;
+mod life;
+mod read;
+mod scan;
+mod worker;
+mod write;
+
+pub(super) use call::Answer;
+pub(super) use scan::Bounds;
+
+use super::Inner;
+use super::chopping::Chopped;
+use super::garbage::Garbage;
+use super::procedures::Known;
+use super::recall::Recall;
+use super::sequencing::Sequenced;
+use crate::access::WriteSet;
+use crate::arena::{Arena, Exchange};
+use crate::commit::Superseded;
+use crate::index::{Direction, Leaf};
+use crate::protocol::{Execution, Isolation, Protocol};
+use crate::record::{RecordRef, heads_base};
+use crate::sync::{Random, Suspender};
+use crate::table::{Layout, Span};
+use std::sync::Arc;
+
+/// What belongs to a worker's place and outlives its session: its memory and its local state.
+pub(crate) struct WorkerState<P: Protocol> {
+    pub number: usize,
+    pub local: P::Local,
+    pub writes: WriteSet,
+    pub arena: Arena,
+    pub garbage: Garbage,
+    /// Placeholders that this attempt put into indexes.
+    placeholders: Vec<Placeholder>,
+    /// Versions that this attempt overwrote and a snapshot may need.
+    superseded: Vec<Superseded>,
+    /// The leaf that a scan is in.
+    pub leaf: Leaf,
+    /// The relation and direction of the attempt's last scan, whose last leaf is in `leaf` still.
+    scanned: Option<(usize, Direction)>,
+    pub random: Random,
+    pub last_commit: u64,
+    /// The plan of the registered procedures.
+    pub known: Known,
+    /// What the call that runs was told.
+    pub(super) recall: Recall,
+    /// Placeholders from before the piece that runs.
+    placeholders_before: usize,
+    /// Lets the thread's other sessions run while this one waits.
+    pub suspender: Option<Suspender>,
+}
+
+/// The absent record of an insert that has not committed.
+struct Placeholder {
+    relation: u32,
+    layout: &'static Layout,
+    /// Where its key is in the scratch buffer.
+    key: u32,
+    key_words: u8,
+    record: RecordRef,
+}
+
+impl<P: Protocol> WorkerState<P> {
+    pub fn new(
+        number: usize,
+        options: &P::Options,
+        shared: &Arc<P::Shared>,
+        exchange: Arc<Exchange>,
+    ) -> Self {
+        Self {
+            number,
+            local: P::local(options, shared, number),
+            writes: WriteSet::default(),
+            arena: Arena::new(exchange),
+            garbage: Garbage::default(),
+            placeholders: Vec::new(),
+            superseded: Vec::new(),
+            leaf: Leaf::default(),
+            scanned: None,
+            random: Random::new(number as u64),
+            last_commit: 0,
+            known: Known::default(),
+            recall: Recall::default(),
+            placeholders_before: 0,
+            suspender: None,
+        }
+    }
+
+    /// A worker that takes over memory that recovery filled.
+    pub fn with_memory(self, arena: Arena, garbage: Garbage) -> Self {
+        let arena = arena.with_exchange_of(&self.arena);
+        Self { arena, garbage, ..self }
+    }
+
+    /// Leaves a placeholder to reclamation.
+    fn give_up_placeholder(&mut self, at: usize, now: u64) {
+        let Placeholder { relation, layout, key, key_words, record } = self.placeholders[at];
+        let key = self.writes.scratch(key as usize, key_words as usize);
+        self.garbage.absent(now, relation, key, record, record.word(heads_base::<P>(layout)));
+    }
+}
+
+/// A worker's running transaction under protocol `P`, or its place for the next.
+pub(crate) struct Attempt<P: Protocol> {
+    pub(super) db: Arc<Inner<P>>,
+    pub(super) worker: Box<WorkerState<P>>,
+    /// An operation has failed: the attempt can only be aborted.
+    pub(super) failed: bool,
+    /// It is a call of a registered procedure.
+    called: bool,
+    /// How it is executed: as a closure is, or as a call in pieces.
+    pub(super) executed: Execution,
+    /// How often pieces of it failed.
+    failures: u32,
+    /// What it may see of others.
+    pub(super) isolation: Isolation,
+    /// The epoch of its commit, where that is fixed.
+    pub(super) epoch: Option<u64>,
+    pub(super) chopped: Chopped,
+    pub(super) sequenced: Sequenced,
+    /// The site of the next access.
+    pub(super) site: u16,
+    /// It holds the gate closed.
+    pub(super) gate: bool,
+    /// It has the turn of those who run alone.
+    turn: bool,
+    /// The row that was staged last: its record, and where its words are in the scratch buffer.
+    staged: Option<(RecordRef, usize)>,
+}
+
+/// What a scan asks for of each record in a leaf: its concurrency words and first columns.
+pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
+
+/// How many rows that do not exist a scan with a limit expects to come to.
+pub(super) const SCAN_PASSES: usize = 8;
+
+impl<P: Protocol> Attempt<P> {
+    pub(super) fn new(db: Arc<Inner<P>>, worker: Box<WorkerState<P>>) -> Self {
+        Self {
+            isolation: db.isolation,
+            db,
+            worker,
+            failed: false,
+            called: false,
+            executed: Execution::Whole,
+            failures: 0,
+            epoch: None,
+            chopped: Chopped::default(),
+            sequenced: Sequenced::default(),
+            site: 0,
+            gate: false,
+            turn: false,
+            staged: None,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Finding the record of a key, and reading it.
+
+use super::{Answer, Attempt};
+use crate::access::{Groups, Write};
+use crate::db::sequencing::Meets;
+use crate::error::{Conflict, Result};
+use crate::index::Lookup;
+use crate::mutant::{Mutant, planted};
+use crate::protocol::{Execution, Intent, Protocol, Sighted};
+use crate::record::{RecordData, RecordRef, Words, data_base};
+use crate::seam::{Access, within};
+use crate::sight::Sight;
+use crate::sync::{IN_PLACE, Phase, Work, note, phase, work};
+use crate::table::{Definition, GroupSet, Span};
+
+/// Which words of a record are read, of which groups.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub relation: &'static Definition,
+    pub groups: GroupSet,
+    pub span: Span,
+    pub spans: &'a [Span],
+}
+
+impl<'a> Part<'a> {
+    /// What an access is about.
+    #[inline(always)]
+    pub fn of(access: &Access<'a>) -> Self {
+        let Access { relation, groups, span, spans, .. } = *access;
+        Self { relation, groups, span, spans }
+    }
+
+    /// Whether there is a row, and nothing of it.
+    #[inline(always)]
+    pub fn existence(relation: &'static Definition, groups: GroupSet) -> Self {
+        Self { relation, groups, span: Span { start: 0, end: 0 }, spans: &[] }
+    }
+
+    /// The words of a group.
+    #[inline(always)]
+    pub fn span_of(&self, group: usize) -> Span {
+        within(self.relation, self.groups, self.span, self.spans, group)
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Reads a row by its key.
+    #[inline(always)]
+    pub(super) fn get_row(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        match self.arrive_for(access)? {
+            Answer::New => {}
+            answer => return self.get_in_piece(access, answer),
+        }
+        match self.find(access, Meets::Reads)? {
+            Some(record) => self.look(record, Part::of(access), Intent::Read),
+            None => Ok(None),
+        }
+    }
+
+    /// The same where the answer is, or will be, told again.
+    fn get_in_piece(&mut self, access: &Access<'_>, answer: Answer) -> Result<Option<Sight<'_>>> {
+        let at = match answer {
+            Answer::Old => self.recall(access.span)?,
+            _ => {
+                let at = self.copy_of(access, Meets::Reads, Intent::Read)?;
+                self.remember(answer, access.span, at);
+                at
+            }
+        };
+        Ok(at.map(|at| self.released(at, access.span)))
+    }
+
+    /// Reads it again by a copy, where what was read in place did not stand.
+    #[cold]
+    pub(super) fn get_row_again(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        P::unsight(&mut self.worker.local);
+        let at = self.copy_of(access, Meets::Reads, Intent::Read)?;
+        Ok(at.map(|at| self.released(at, access.span)))
+    }
+
+    /// Copies a row by its key to the end of the scratch buffer.
+    pub(super) fn copy_of(
+        &mut self,
+        access: &Access<'_>,
+        meets: Meets,
+        intent: Intent,
+    ) -> Result<Option<usize>> {
+        match self.find(access, meets)? {
+            Some(record) => self.read(record, Part::of(access), intent),
+            None => Ok(None),
+        }
+    }
+
+    /// A private copy at `at` of the scratch buffer, which is free again for the next operation.
+    #[inline(always)]
+    pub(in crate::db) fn released(&mut self, at: usize, span: Span) -> Sight<'_> {
+        Sight::copied(self.worker.writes.last(at, span.end))
+    }
+
+    /// A row as this transaction sees it, in place if that can be.
+    #[inline(always)]
+    pub(super) fn look(
+        &mut self,
+        record: RecordRef,
+        part: Part<'_>,
+        intent: Intent,
+    ) -> Result<Option<Sight<'_>>> {
+        if IN_PLACE && part.groups.is_power_of_two() && self.worker.writes.find(record).is_none() {
+            let worker = &mut *self.worker;
+            let env = self.db.env(worker.number, self.isolation);
+            let group = part.groups.trailing_zeros() as usize;
+            let layout = part.relation.layout;
+            match P::sight(&mut worker.local, env, record, layout, group, intent)? {
+                Sighted::Absent => return Ok(None),
+                Sighted::At { word, was } => {
+                    return Ok(Some(record.sight(data_base::<P>(layout), layout, word, was)));
+                }
+                Sighted::Hidden => {}
+            }
+        }
+        let at = self.read(record, part, intent)?;
+        Ok(at.map(|at| self.released(at, part.span)))
+    }
+
+    /// Copies a row as this transaction sees it to the end of the scratch buffer: the word `i` of its data comes to
+    /// the `i`-th word there. Returns where.
+    pub(super) fn read(
+        &mut self,
+        record: RecordRef,
+        part: Part<'_>,
+        intent: Intent,
+    ) -> Result<Option<usize>> {
+        if let Some(write) = self.worker.writes.find(record)
+            && !planted(Mutant::OwnWritesUnseen)
+        {
+            return self.read_own(write, part, intent);
+        }
+        let at = self.worker.writes.reserve(part.span.end);
+        let present = self.copy(record, part, intent, at)?;
+        if !present {
+            self.worker.writes.release(at);
+        }
+        Ok(present.then_some(at))
+    }
+
+    /// The same of a record that this transaction has written.
+    fn read_own(&mut self, write: usize, part: Part<'_>, intent: Intent) -> Result<Option<usize>> {
+        if !self.worker.writes.writes()[write].present {
+            return Ok(None);
+        }
+        self.stage_own(write, part, intent).map(Some)
+    }
+
+    /// Copies the words of a written, present record, own patches applied.
+    pub(super) fn stage_own(&mut self, write: usize, part: Part<'_>, intent: Intent) -> Result<usize> {
+        let Span { start, end } = part.span;
+        let at = self.worker.writes.reserve(end);
+        let Write { record, layout, .. } = self.worker.writes.writes()[write];
+        if !self.worker.writes.is_full(write) {
+            let worker = &mut *self.worker;
+            let env = self.db.env(worker.number, self.isolation);
+            let target = worker.writes.scratch(at, end);
+            work(Work::Words(part.span.len()));
+            let copy = |data: RecordData| {
+                for group in Groups(part.groups) {
+                    let words = layout.groups[group].span;
+                    for word in words.start.max(start)..words.end.min(end) {
+                        target[word] = data.word(word);
+                    }
+                }
+            };
+            P::read(&mut worker.local, env, record, layout, part.groups, intent, copy)?
+                .ok_or(Conflict::ReadChanged)?;
+        }
+        self.worker.writes.overlay(write, start, at + start, part.span.len());
+        Ok(at)
+    }
+
+    /// Copies words of a record to `at` of the scratch buffer. False if the row is absent.
+    #[inline]
+    pub(super) fn copy(
+        &mut self,
+        record: RecordRef,
+        part: Part<'_>,
+        intent: Intent,
+        at: usize,
+    ) -> Result<bool> {
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        let target = worker.writes.scratch(at, part.span.end);
+        let copy = |data: RecordData| {
+            for group in Groups(part.groups) {
+                let Span { start, end } = part.span_of(group);
+                let target = if start < end { &mut target[start..end] } else { &mut [] };
+                target.iter_mut().enumerate().for_each(|(at, word)| *word = data.word(start + at));
+            }
+        };
+        let layout = part.relation.layout;
+        Ok(P::read(&mut worker.local, env, record, layout, part.groups, intent, copy)?.is_some())
+    }
+
+    /// Whether there is a row, as this transaction sees it.
+    pub(super) fn exists(
+        &mut self,
+        record: RecordRef,
+        relation: &'static Definition,
+        groups: GroupSet,
+        intent: Intent,
+    ) -> Result<bool> {
+        let at = self.read(record, Part::existence(relation, groups), intent)?;
+        Ok(at.is_some())
+    }
+
+    /// The record of a key, or the absence of one, which is then remembered.
+    #[inline(always)]
+    pub(super) fn find(&mut self, access: &Access<'_>, meets: Meets) -> Result<Option<RecordRef>> {
+        self.meets(access, meets)?;
+        work(Work::Operation);
+        let Access { relation, key, .. } = *access;
+        note(|| format!("looks for {}{key:?}", relation.name()));
+        let worker = &mut *self.worker;
+        let number = relation.number();
+        if let Some((scanned, direction)) = worker.scanned
+            && scanned == number
+            && let Some(record) = worker.leaf.find(key, direction)
+        {
+            // Often what a scan has found is written next. Should the record have left the index since, it is sealed,
+            // and the attempt finds that like any other that a key led to.
+            P::comes_to(&mut worker.local, number, key);
+            return Ok(Some(record));
+        }
+        phase(Phase::Index);
+        let found = self.db.stores.get(relation)?.index.get(key);
+        phase(Phase::Body);
+        match found {
+            Lookup::Found(record) => {
+                P::comes_to(&mut worker.local, number, key);
+                Ok(Some(record))
+            }
+            Lookup::Missing(seen) => {
+                note(|| "finds no entry".to_owned());
+                P::seen(&mut worker.local, seen);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Before the record of a key is looked for.
+    #[inline(always)]
+    pub(super) fn meets(&mut self, access: &Access<'_>, meets: Meets) -> Result<()> {
+        if P::PIECES && self.executed == Execution::Sequenced {
+            let Access { relation, key, groups, .. } = *access;
+            self.meets_row(relation.layout, relation.number(), key, groups, meets)?;
+        }
+        Ok(())
+    }
+}

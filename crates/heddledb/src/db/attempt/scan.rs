@@ -1,0 +1,193 @@
+//! Going through the leaves of an ordered relation.
+
+use super::read::Part;
+use super::{Answer, Attempt, SCAN_AHEAD, SCAN_PASSES};
+use crate::db::sequencing::awaits_keys;
+use crate::db::store::is_ordered;
+use crate::error::{Misuse, Result};
+use crate::index::{Direction, Leaf};
+use crate::mutant::{Mutant, planted};
+use crate::protocol::{Execution, Intent, Protocol};
+use crate::seam::{Range, Visit};
+use crate::sight::Sight;
+use crate::sync::{Phase, Work, note, phase, work};
+use crate::table::Definition;
+use std::ops::ControlFlow;
+
+/// Is shown rows.
+pub(super) type Visitor<'a> = dyn FnMut(&[u64], Sight<'_>) -> Visit + 'a;
+
+/// The ends of what is left of a range; keys of as many words as the relation says.
+pub(in crate::db) struct Bounds {
+    low: [u64; Definition::KEY_WORDS_MAX],
+    high: [u64; Definition::KEY_WORDS_MAX],
+    width: usize,
+}
+
+impl Bounds {
+    /// From the lowest to the highest key.
+    pub fn new(low: &[u64], high: &[u64]) -> Self {
+        let width = low.len();
+        let mut bounds = Self { low: [0; _], high: [0; _], width };
+        bounds.low[..width].copy_from_slice(low);
+        bounds.high[..width].copy_from_slice(high);
+        bounds
+    }
+
+    /// The lowest key.
+    pub fn low(&self) -> &[u64] {
+        &self.low[..self.width]
+    }
+
+    /// The highest key.
+    pub fn high(&self) -> &[u64] {
+        &self.high[..self.width]
+    }
+
+    /// Goes on behind a leaf; false where the range is exhausted.
+    pub fn advance(&mut self, leaf: &Leaf, direction: Direction) -> bool {
+        let Some(next) = leaf.next(self.width) else { return false };
+        match direction {
+            Direction::Forward => self.low[..self.width].copy_from_slice(next),
+            Direction::Reverse => self.high[..self.width].copy_from_slice(next),
+        }
+        true
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Scans, or tells again what a scan found.
+    pub(super) fn scan_rows(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        match self.arrive(range.site)? {
+            Answer::New => self.scan_leaves(range, false, visit),
+            Answer::Old => self.tell_again(range, visit),
+            Answer::Remembered => {
+                self.scan_leaves(range, true, visit)?;
+                self.worker.recall.push(0);
+                Ok(())
+            }
+        }
+    }
+
+    #[cold]
+    fn tell_again(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        let (width, span) = (range.relation.key_words, range.span);
+        let mut key = [0; Definition::KEY_WORDS_MAX];
+        while self.worker.recall.next()? != 0 {
+            let worker = &mut *self.worker;
+            for word in &mut key[..width] {
+                *word = worker.recall.next()?;
+            }
+            let at = worker.writes.reserve(span.end);
+            let words = worker.recall.next_words(span.len())?;
+            worker.writes.scratch(at + span.start, span.len()).copy_from_slice(words);
+            // Where it broke off, nothing more was kept.
+            let _ = visit(&key[..width], self.released(at, span));
+        }
+        Ok(())
+    }
+
+    fn scan_leaves(&mut self, range: &Range<'_>, remembered: bool, visit: &mut Visitor<'_>) -> Result<()> {
+        let Range { relation, direction, .. } = *range;
+        if !is_ordered(relation) {
+            return Err(Misuse::NotOrdered { table: relation.name() }.into());
+        }
+        let Some((low, high)) = range.bounds else { return Ok(()) };
+        work(Work::Operation);
+        note(|| format!("scans {} from {low:?} to {high:?}", relation.name()));
+        let number = relation.number();
+        if P::PIECES && self.executed == Execution::Sequenced {
+            self.meets_keys(relation.layout, number, low, high)?;
+        }
+        let mut bounds = Bounds::new(low, high);
+        let mut left = range.limit;
+        // The buffer is put back at the end; a nested scan cannot happen, `visit` has no transaction.
+        let mut leaf = std::mem::take(&mut self.worker.leaf);
+        self.worker.scanned = Some((number, direction));
+        let outcome = loop {
+            if left == 0 {
+                break Ok(());
+            }
+            leaf.clear();
+            let store = match self.db.stores.get(relation) {
+                Ok(store) => store,
+                Err(error) => break Err(error),
+            };
+            phase(Phase::Index);
+            let most = left.saturating_add(SCAN_PASSES);
+            let seen = store.index.read_leaf(direction, bounds.low(), bounds.high(), most, &mut leaf);
+            phase(Phase::Body);
+            if P::PIECES && self.executed == Execution::Sequenced {
+                let next = leaf.next(relation.key_words);
+                let (from, to) = match direction {
+                    Direction::Forward => (bounds.low(), next.unwrap_or(bounds.high())),
+                    Direction::Reverse => (next.unwrap_or(bounds.low()), bounds.high()),
+                };
+                let suspender = self.worker.suspender.as_ref();
+                if awaits_keys(&self.db, &mut self.sequenced, suspender, number, from, to) {
+                    continue;
+                }
+            }
+            P::seen(&mut self.worker.local, seen);
+            leaf.records().iter().take(left).for_each(|record| record.prefetch(SCAN_AHEAD));
+            match self.visit_leaf(&leaf, range, remembered, &mut left, visit) {
+                Ok(ControlFlow::Continue(())) if bounds.advance(&leaf, direction) => {}
+                Ok(_) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.worker.leaf = leaf;
+        outcome
+    }
+
+    #[inline(always)]
+    fn visit_leaf(
+        &mut self,
+        leaf: &Leaf,
+        range: &Range<'_>,
+        remembered: bool,
+        left: &mut usize,
+        visit: &mut Visitor<'_>,
+    ) -> Result<ControlFlow<()>> {
+        let Range { relation, groups, span, spans, .. } = *range;
+        let part = Part { relation, groups, span, spans };
+        let number = relation.number();
+        for (at, record) in leaf.records().iter().enumerate() {
+            if planted(Mutant::ScanSkipsFirstOfLeaf) && at == 0 && leaf.len() > 2 {
+                continue;
+            }
+            work(Work::Row);
+            let key = leaf.key(at, relation.key_words);
+            P::comes_to(&mut self.worker.local, number, key);
+            let visited = if remembered {
+                match self.read(*record, part, Intent::Scan)? {
+                    Some(at) => {
+                        let worker = &mut *self.worker;
+                        worker.recall.push(1);
+                        worker.recall.extend(key);
+                        worker.recall.extend(worker.writes.scratch(at + span.start, span.len()));
+                        Some(visit(key, self.released(at, span)))
+                    }
+                    None => None,
+                }
+            } else {
+                let visited = self.look(*record, part, Intent::Scan)?.map(|sight| visit(key, sight));
+                match visited {
+                    Some(Visit::Torn) => {
+                        P::unsight(&mut self.worker.local);
+                        let at = self.read(*record, part, Intent::Scan)?;
+                        at.map(|at| visit(key, self.released(at, span)))
+                    }
+                    visited => visited,
+                }
+            };
+            if let Some(visited) = visited {
+                *left -= 1;
+                if visited == Visit::Enough || *left == 0 {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}

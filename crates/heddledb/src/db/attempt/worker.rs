@@ -1,0 +1,195 @@
+//! An attempt as a worker of the seam.
+
+use super::Attempt;
+use super::scan::Visitor;
+use crate::db::Inner;
+use crate::durability::Ticket;
+use crate::error::{Conflict, Result};
+use crate::index::Lookup;
+use crate::protocol::{Isolation, Protocol};
+use crate::record::data_base;
+#[cfg(feature = "postcard")]
+use crate::seam::CallByName;
+use crate::seam::{
+    Access, Ahead, Body, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose, Range, Staged, Stats,
+    Worker,
+};
+use crate::sight::Sight;
+use crate::stamp;
+#[cfg(feature = "suspend")]
+use crate::sync::Suspender;
+use crate::sync::{lock, spin, yield_now};
+use crate::table::{GroupSet, Span};
+use std::sync::Arc;
+
+impl<P: Protocol> Worker for Attempt<P> {
+    fn engine(&self) -> Arc<dyn Engine> {
+        Arc::clone(&self.db) as Arc<dyn Engine>
+    }
+
+    fn number(&self) -> usize {
+        self.worker.number
+    }
+
+    fn release(self: Box<Self>) {
+        let Self { db, worker, .. } = *self;
+        lock(&db.places).idle.push(worker);
+    }
+
+    fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool {
+        self.begin_attempt(retry, call)
+    }
+
+    fn end(&mut self, body: Body) -> Result<Ended> {
+        self.end_body(body)
+    }
+
+    fn abort(&mut self) {
+        self.abort_attempt();
+    }
+
+    fn validate(&mut self) -> Result<(), Conflict> {
+        self.validate_reads()
+    }
+
+    fn back_off(&mut self, retry: u32) {
+        self.pause_before(retry);
+    }
+
+    fn get(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.get_row(access)
+    }
+
+    fn get_again(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.get_row_again(access)
+    }
+
+    fn stage(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
+        self.stage_row(access, purpose)
+    }
+
+    fn store(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()> {
+        self.store_row(access, changed)
+    }
+
+    fn insert(&mut self, access: &Access<'_>) -> Result<Inserted<'_>> {
+        self.insert_row(access)
+    }
+
+    fn patch(&mut self, access: &Access<'_>, patch: Patch<'_>) -> Result<bool> {
+        self.patch_row(access, patch)
+    }
+
+    fn delete(&mut self, access: &Access<'_>) -> Result<bool> {
+        self.delete_row(access)
+    }
+
+    fn scan(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.scan_rows(range, visit)
+    }
+
+    fn prefetch(&mut self, ahead: &Ahead<'_>) {
+        self.ask_for(ahead);
+    }
+
+    fn begin_snapshot(&mut self, recent: bool) -> Result<Moment> {
+        let Inner { boundaries, clock, .. } = &*self.db;
+        let boundary = if recent { boundaries.recent(clock)? } else { boundaries.now(clock)? };
+        Ok(boundary.moment())
+    }
+
+    fn end_snapshot(&mut self, moment: Moment) {
+        self.worker.writes.clear();
+        self.db.boundaries.release(moment.into());
+    }
+
+    fn get_at(&mut self, moment: Moment, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.get_row_at(moment, access)
+    }
+
+    fn scan_at(&mut self, moment: Moment, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.scan_rows_at(moment, range, visit)
+    }
+
+    fn prefetch_at(&mut self, ahead: &Ahead<'_>) {
+        self.db.clock.pin(self.worker.number);
+        self.ask_for(ahead);
+        self.db.clock.unpin(self.worker.number);
+    }
+
+    fn wait_durable(&self, epoch: u64) -> Result<()> {
+        self.db.logging().map_or(Ok(()), |log| log.wait(epoch))
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket::new(self.db.logging().map(Arc::clone), stamp::epoch(self.worker.last_commit))
+    }
+
+    fn last_commit(&self) -> u64 {
+        self.worker.last_commit
+    }
+
+    fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    fn set_isolation(&mut self, level: Isolation) {
+        self.isolation = level;
+    }
+
+    fn stats(&self) -> Stats {
+        self.db.counters.of(self.worker.number)
+    }
+
+    #[cfg(feature = "postcard")]
+    fn by_name(&mut self, name: &str) -> Result<CallByName> {
+        let known = &mut self.worker.known;
+        self.db.procedures.update(known);
+        known.by_name(name)
+    }
+
+    #[cfg(feature = "suspend")]
+    fn suspend_by(&mut self, suspender: Option<Suspender>) {
+        P::suspend_by(&mut self.worker.local, suspender.clone());
+        self.worker.suspender = suspender;
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Randomised, bounded exponential back-off after the `retry`-th conflict in a row. The bound
+    /// keeps the wait below a few transactions' length; yielding lets holders run where threads
+    /// outnumber cores.
+    #[cold]
+    pub(super) fn pause_before(&mut self, retry: u32) {
+        const HINTS_FIRST: u64 = 32;
+        const DOUBLINGS: u32 = 6;
+        const YIELD_AFTER: u32 = 8;
+        let hints = self.worker.random.below(HINTS_FIRST << retry.min(DOUBLINGS));
+        if crate::sync::MODEL || retry >= YIELD_AFTER {
+            yield_now();
+        }
+        if !crate::sync::MODEL {
+            spin(hints);
+        }
+    }
+
+    /// Asks for the memory of rows that will be used.
+    fn ask_for(&self, ahead: &Ahead<'_>) {
+        // Without a store there are no rows; the access itself will say what is wrong.
+        let Ok(store) = self.db.stores.get(ahead.relation) else { return };
+        let width = ahead.relation.key_words;
+        let rows = || ahead.rows.chunks_exact(width + 2);
+        rows().for_each(|row| store.index.prefetch(&row[..width]));
+        let base = data_base::<P>(ahead.relation.layout);
+        for row in rows() {
+            if let Lookup::Found(record) = store.index.get(&row[..width]) {
+                // The concurrency words are in the first line, if there are no more column groups than most tables have.
+                record.prefetch(Span { start: 0, end: base });
+                record.prefetch(Span {
+                    start: base + row[width] as usize,
+                    end: base + row[width + 1] as usize,
+                });
+            }
+        }
+    }
+}

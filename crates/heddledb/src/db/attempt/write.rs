@@ -1,0 +1,275 @@
+//! Staging and storing, inserts, patches, deletions.
+
+use super::read::Part;
+use super::{Answer, Attempt, Placeholder};
+use crate::access::Groups;
+use crate::db::sequencing::Meets;
+use crate::db::store::place;
+use crate::error::{Conflict, Result};
+use crate::index;
+use crate::mutant::{Mutant, planted};
+use crate::protocol::{Intent, Protocol};
+use crate::record::{RecordRef, name_words};
+use crate::seam::{Access, Inserted, Patch, Purpose, Staged};
+use crate::sync::{Phase, Work, note, phase, work};
+use crate::table::GroupSet;
+
+impl<P: Protocol> Attempt<P> {
+    /// Announces a write and adds its groups to the record's entry, which is made if need be.
+    #[inline(always)]
+    fn start_write(
+        &mut self,
+        record: RecordRef,
+        access: &Access<'_>,
+        groups: GroupSet,
+        was_present: bool,
+    ) -> Result<usize> {
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        let writes = &mut worker.writes;
+        let known = writes.find(record);
+        let Access { relation, key, .. } = *access;
+        let layout = relation.layout;
+        P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
+        let write = match known {
+            Some(write) => write,
+            None => writes.start(record, layout, relation.number(), key, was_present),
+        };
+        writes.widen(write, groups);
+        Ok(write)
+    }
+
+    /// Copies a row that is about to be changed to the scratch buffer.
+    #[inline(always)]
+    pub(super) fn stage_row(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
+        let answer = self.arrive_for(access)?;
+        if answer == Answer::Old {
+            return self.staged_before(access, purpose);
+        }
+        let meets = if purpose == Purpose::Update { Meets::Writes } else { Meets::WritesEntries };
+        if purpose == Purpose::DeleteWithEntries {
+            return self.stage_for_delete(access, answer);
+        }
+        let at = match self.find(access, meets)? {
+            Some(record) => self.stage_record(record, access)?.map(|at| (record, at)),
+            None => None,
+        };
+        self.remember(answer, access.span, at.map(|(_, at)| at));
+        self.staged = at;
+        Ok(match at {
+            Some((_, at)) => Staged::New(self.worker.writes.scratch(at, access.span.end)),
+            None => Staged::Missing,
+        })
+    }
+
+    #[inline(always)]
+    fn stage_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<usize>> {
+        let part = Part::of(access);
+        match self.worker.writes.find(record) {
+            Some(write) if !self.worker.writes.writes()[write].present => Ok(None),
+            Some(write) => self.stage_own(write, part, Intent::Update).map(Some),
+            None => {
+                let at = self.worker.writes.reserve(part.span.end);
+                work(Work::Words(part.span.len()));
+                let present = self.copy(record, part, Intent::Update, at)?;
+                Ok(present.then_some(at))
+            }
+        }
+    }
+
+    /// A row that will be deleted with its index entries.
+    fn stage_for_delete(&mut self, access: &Access<'_>, answer: Answer) -> Result<Staged<'_>> {
+        self.meets(access, Meets::WritesEntries)?;
+        let at = self.copy_of(access, Meets::Reads, Intent::Update)?;
+        if answer == Answer::Remembered {
+            self.worker.recall.push(at.is_some().into());
+        }
+        Ok(match at {
+            Some(at) => Staged::New(self.worker.writes.last(at, access.span.end)),
+            None => Staged::Missing,
+        })
+    }
+
+    #[cold]
+    fn staged_before(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
+        if purpose == Purpose::DeleteWithEntries {
+            let deleted = self.worker.recall.next()? != 0;
+            return Ok(if deleted { Staged::Old(&mut []) } else { Staged::Missing });
+        }
+        Ok(match self.recall(access.span)? {
+            Some(at) => Staged::Old(self.worker.writes.last(at, access.span.end)),
+            None => Staged::Missing,
+        })
+    }
+
+    /// Writes column groups of the row that was staged last.
+    #[inline(always)]
+    pub(super) fn store_row(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()> {
+        let (record, at) = self.staged.take().expect("a row was staged");
+        if changed == 0 || P::PIECES && self.announces() {
+            return Ok(());
+        }
+        let write = self.start_write(record, access, changed, true)?;
+        for group in Groups(changed) {
+            let part = access.span_of(group);
+            self.worker.writes.replace(write, part, at + part.start);
+        }
+        Ok(())
+    }
+
+    /// Makes a row exist, whose words are to be filled.
+    pub(super) fn insert_row(&mut self, access: &Access<'_>) -> Result<Inserted<'_>> {
+        if self.arrive_for(access)? == Answer::Old {
+            return Ok(Inserted::Old);
+        }
+        match self.insert_record(access)? {
+            Some(at) => Ok(Inserted::New(self.worker.writes.scratch(at, access.relation.layout.words))),
+            None => Ok(Inserted::Exists),
+        }
+    }
+
+    /// Adds a row, whose words are to be written where it says in the scratch buffer. `None` if it exists.
+    fn insert_record(&mut self, access: &Access<'_>) -> Result<Option<usize>> {
+        let Access { relation, key, .. } = *access;
+        let layout = relation.layout;
+        self.meets(access, Meets::Writes)?;
+        if P::PIECES && self.announces() {
+            return Ok(Some(self.worker.writes.reserve(layout.words)));
+        }
+        let worker = &mut *self.worker;
+        let store = self.db.stores.get(relation)?;
+        let number = store.number;
+        let arena = &mut worker.arena;
+        work(Work::Operation);
+        work(Work::Words(layout.words));
+        note(|| format!("inserts {}{key:?}", layout.name));
+        P::comes_to(&mut worker.local, number, key);
+        // Before the latch: see `Arena::allocate`.
+        let block = arena.allocate(number, store.block_words);
+        let local = &mut worker.local;
+        phase(Phase::Index);
+        let inserted = store.index.insert(key, &mut |gap| {
+            P::joins(local, gap);
+            place::<P>(block, layout, gap)
+        });
+        phase(Phase::Body);
+        // The gap of a placeholder or a deleted record that another put there.
+        let (record, found_in) = match inserted {
+            index::Inserted::Exists(record, seen) => {
+                arena.release(number, block);
+                (record, Some(seen))
+            }
+            index::Inserted::Added { record, change } => {
+                name_words::<P>(record, layout, key);
+                P::changed(&mut worker.local, change);
+                let key_at = worker.writes.reserve(key.len());
+                worker.writes.scratch(key_at, key.len()).copy_from_slice(key);
+                worker.placeholders.push(Placeholder {
+                    relation: number as u32,
+                    layout,
+                    key: key_at as u32,
+                    key_words: key.len() as u8,
+                    record,
+                });
+                (record, None)
+            }
+        };
+        let all = layout.all_groups();
+        let write = if found_in.is_none()
+            && P::fresh(&mut worker.local, record, layout, worker.writes.writes().len())
+        {
+            worker.writes.start(record, layout, number, key, false)
+        } else {
+            if self.exists(record, relation, all, Intent::Update)? {
+                // Where another filled our own placeholder before we read it, "there is a row" would
+                // contradict the absence that we may have seen in the gap before we changed it.
+                return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(None) };
+            }
+            if let Some(seen) = found_in {
+                P::fills(&mut self.worker.local, record, seen);
+            }
+            self.start_write(record, access, all, false)?
+        };
+        let writes = &mut self.worker.writes;
+        let at = writes.reserve(layout.words);
+        // What is between the columns is zero too.
+        writes.scratch(at, layout.words).fill(0);
+        writes.set_full(write, at);
+        Ok(Some(at))
+    }
+
+    /// Makes a row not exist; false if there was none.
+    pub(super) fn delete_row(&mut self, access: &Access<'_>) -> Result<bool> {
+        let answer = self.arrive_for(access)?;
+        if answer == Answer::Old {
+            return Ok(self.worker.recall.next()? != 0);
+        }
+        let deleted = match self.find(access, Meets::Writes)? {
+            Some(record) => self.delete_record(record, access)?,
+            None => false,
+        };
+        if answer == Answer::Remembered {
+            self.worker.recall.push(deleted.into());
+        }
+        Ok(deleted)
+    }
+
+    fn delete_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<bool> {
+        let all = access.relation.layout.all_groups();
+        if !self.exists(record, access.relation, all, Intent::Update)? {
+            return Ok(false);
+        }
+        if P::PIECES && self.announces() {
+            return Ok(true);
+        }
+        let write = self.start_write(record, access, all, true)?;
+        if !planted(Mutant::DeleteLeavesRow) {
+            self.worker.writes.set_absent(write);
+        }
+        Ok(true)
+    }
+
+    /// Writes to a row whose present value does not matter; false if there is none.
+    #[inline(always)]
+    pub(super) fn patch_row(&mut self, access: &Access<'_>, patch: Patch<'_>) -> Result<bool> {
+        if self.arrive_for(access)? == Answer::Old {
+            return Ok(true);
+        }
+        let groups = access.groups;
+        if P::PIECES && self.announces() {
+            self.meets(access, Meets::Writes)?;
+            return Ok(true);
+        }
+        let Some(record) = self.find(access, Meets::Writes)? else { return Ok(false) };
+        let writes = &self.worker.writes;
+        let own = writes.find(record).map(|write| writes.writes()[write].present);
+        if !own.unwrap_or_else(|| P::peek(&mut self.worker.local, record)) {
+            // The answer depends on the absence, so it is read like anything else.
+            if own.is_some() || !self.exists(record, access.relation, groups, Intent::Read)? {
+                return Ok(false);
+            }
+        }
+        let write = self.start_write(record, access, groups, true)?;
+        let writes = &mut self.worker.writes;
+        match patch {
+            Patch::Add { word, delta } => {
+                writes.add(write, word, delta);
+                if planted(Mutant::AddAppliedTwice) {
+                    writes.add(write, word, delta);
+                }
+            }
+            Patch::Merge { values, masks } => {
+                for group in Groups(groups) {
+                    let span = access.span_of(group);
+                    let from = span.start - access.span.start;
+                    let at = writes.reserve(span.len() * 2);
+                    let (to_values, to_masks) = writes.scratch(at, span.len() * 2).split_at_mut(span.len());
+                    to_values.copy_from_slice(&values[from..][..span.len()]);
+                    to_masks.copy_from_slice(&masks[from..][..span.len()]);
+                    writes.merge(write, span, at);
+                }
+            }
+        }
+        Ok(true)
+    }
+}

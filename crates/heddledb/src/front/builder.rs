@@ -1,0 +1,212 @@
+//! Settings for a database that is about to be opened.
+
+use super::database::{Database, relations};
+use crate::RecoveryProgress;
+use crate::durability::Durability;
+use crate::error::Result;
+use crate::log::{Compression, FILES_MAX};
+use crate::procedure::{Declaration, PlanChange, Procedure};
+use crate::protocol::{Choice, Isolation, Kind, Silo};
+use crate::seam::CallByName;
+use crate::settings::{Place, Settings};
+use crate::storage::Storage;
+use crate::table::{Definition, Table};
+use crate::table::dynamic::TableDefinition;
+use std::any::TypeId;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Settings for a database that is about to be opened. The calls may come in any order.
+#[must_use = "`open` opens the database"]
+pub struct Builder {
+    protocol: Choice,
+    settings: Settings,
+    procedures: Vec<(TypeId, Declaration, Option<CallByName>)>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self { protocol: Silo::default().into(), settings: Settings::default(), procedures: Vec::new() }
+    }
+}
+
+impl Builder {
+    /// Chooses the protocol with its options; [`Silo`] unless told.
+    ///
+    /// ```
+    /// use heddledb::{Database, protocol::{Kind, TicToc}};
+    ///
+    /// let db = Database::builder().protocol(TicToc::default()).open()?;
+    /// assert_eq!(db.protocol(), "tictoc");
+    /// let db = Database::builder().protocol(Kind::WaitDie).open()?;
+    /// # Ok::<(), heddledb::Error>(())
+    /// ```
+    pub fn protocol(mut self, protocol: impl Into<Choice>) -> Self {
+        self.protocol = protocol.into();
+        self
+    }
+
+    /// Chooses the protocol by its name, as in a configuration file. [`Kind::ALL`] has the names.
+    ///
+    /// # Errors
+    /// [`Misuse::Option`](crate::Misuse::Option) with all names, if there is none of that name.
+    ///
+    /// ```
+    /// let db = heddledb::Database::builder().protocol_named("ic3")?.open()?;
+    /// assert!(heddledb::Database::builder().protocol_named("ic4").is_err());
+    /// # Ok::<(), heddledb::Error>(())
+    /// ```
+    pub fn protocol_named(self, name: &str) -> Result<Self> {
+        let kind: Kind = name.parse().map_err(|unknown| crate::Misuse::Option(format!("{unknown}")))?;
+        Ok(self.protocol(kind))
+    }
+
+    /// How many sessions may exist at once, 1 to 1024; 128 unless told (1 under `unprotected`).
+    pub fn sessions(mut self, sessions: usize) -> Self {
+        self.settings.sessions = Some(sessions);
+        self
+    }
+
+    /// Makes a table and its indexes at once, sized for `rows` rows. A database in memory makes tables
+    /// that are not named here at their first use; one with files must have all of them named.
+    pub fn table<T: Table>(self, rows: usize) -> Self {
+        self.add(relations::<T>(), rows)
+    }
+
+    /// Makes a table that was defined at run time, with its indexes, at once; see [`Builder::table`]. Use it by
+    /// [`Database::define`].
+    pub fn define(self, table: &'static TableDefinition, rows: usize) -> Self {
+        let indexes = table.indexes().iter().map(|index| index.relation().definition());
+        self.add(std::iter::once(table.relation().definition()).chain(indexes), rows)
+    }
+
+    fn add(mut self, relations: impl IntoIterator<Item = &'static Definition>, rows: usize) -> Self {
+        for relation in relations {
+            // Drawn now, so that relations are numbered in the order in which they are named here.
+            relation.number();
+            self.settings.relations.push((relation, rows));
+        }
+        self
+    }
+
+    /// Registers a procedure at once; see [`Database::register`].
+    pub fn procedure<Q: Procedure>(mut self) -> Self {
+        self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>(), None));
+        self
+    }
+
+    /// The isolation level of transactions that are not told another ([`Session::set_isolation`](crate::Session::set_isolation)); serializable
+    /// unless told.
+    pub fn isolation(mut self, level: Isolation) -> Self {
+        self.settings.isolation = level;
+        self
+    }
+
+    /// How procedures are registered and removed while others run: with a barrier unless told.
+    pub fn plan_change(mut self, change: PlanChange) -> Self {
+        self.settings.plan_change = change;
+        self
+    }
+
+    /// How often the epoch advances, and how often what was committed is written to the log where nobody
+    /// waits for it; 10 ms unless told. Deleted rows are reclaimed some epochs later.
+    pub fn epoch_interval(mut self, interval: Duration) -> Self {
+        self.settings.epoch_interval = Some(interval);
+        self
+    }
+
+    /// How old the moment may be that [`Session::read`](crate::Session::read) sees; 1 s unless told. The longer, the fewer
+    /// old versions are kept beside readers. At zero each reader has a moment of his own.
+    pub fn snapshot_interval(mut self, interval: Duration) -> Self {
+        self.settings.snapshot_interval = interval;
+        self
+    }
+
+    /// Starts no thread: [`Database::advance_epoch`] advances the epoch, [`Database::flush`] writes the
+    /// log, [`Database::checkpoint`] takes checkpoints.
+    pub fn manual_epochs(mut self) -> Self {
+        self.settings.epoch_interval = None;
+        self
+    }
+
+    /// Keeps the database in a directory, which is made if it is not there; its parent must be. All
+    /// tables must be named ([`Builder::table`]).
+    ///
+    /// A directory does not belong to a protocol: it may be opened under another one.
+    pub fn path(mut self, path: impl AsRef<Path>) -> Self {
+        self.settings.place = Some(Place::Path(path.as_ref().to_owned()));
+        self
+    }
+
+    /// As [`Builder::path`], with the files in a storage of your own, or in a simulated one.
+    pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.settings.place = Some(Place::Storage(storage));
+        self
+    }
+
+    /// When commits count as done; [`Durability::Epoch`] unless told. Matters with files only.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.settings.durability = durability;
+        self
+    }
+
+    /// How many files the log is written to at once, 1 to 64; 1 unless told. More help where the device
+    /// takes writes to several files faster.
+    pub fn log_files(mut self, files: u8) -> Self {
+        self.settings.log.files = files;
+        self
+    }
+
+    /// Whether the log is compressed; it is not unless told.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.settings.log.compression = compression;
+        self
+    }
+
+    /// How many threads load a directory and write a checkpoint; one for each core, up to 16, unless told.
+    pub fn recovery_threads(mut self, threads: usize) -> Self {
+        self.settings.threads = Some(threads.clamp(1, usize::from(FILES_MAX)));
+        self
+    }
+
+    /// After how many bytes of log a checkpoint is taken, `None` for never; 1 GiB unless told.
+    pub fn checkpoint_after(mut self, log_bytes: Option<u64>) -> Self {
+        self.settings.checkpoint_log_bytes = log_bytes;
+        self
+    }
+
+    /// Opens a damaged log as far as it is whole, and gives up the rest; [`Recovery::lost`](crate::Recovery::lost) says what that
+    /// is. Commits that were durable are lost by it.
+    pub fn salvage(mut self, salvage: bool) -> Self {
+        self.settings.salvage = salvage;
+        self
+    }
+
+    /// Is told how far opening the directory has come.
+    pub fn on_recovery(mut self, tell: impl Fn(RecoveryProgress) + Send + Sync + 'static) -> Self {
+        self.settings.tell = Some(Arc::new(tell));
+        self
+    }
+
+    /// Registers a procedure at once, with how it is called by its name.
+    #[cfg(feature = "postcard")]
+    pub(super) fn procedure_by_name<Q: Procedure>(mut self, call: CallByName) -> Self {
+        self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>(), Some(call)));
+        self
+    }
+
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// [`Misuse::Option`](crate::Misuse::Option) for settings that cannot be met,
+    /// [`Misuse::TooManyTables`](crate::Misuse::TooManyTables);
+    /// [`Error::Open`](crate::Error::Open) for a directory that is in use, damaged, or of other tables.
+    pub fn open(self) -> Result<Database> {
+        let engine = self.protocol.open(self.settings)?;
+        for (id, declaration, by_name) in self.procedures {
+            engine.register(Some(id), declaration, by_name)?;
+        }
+        Ok(Database::of(engine))
+    }
+}

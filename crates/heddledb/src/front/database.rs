@@ -1,0 +1,196 @@
+//! An open database.
+
+use super::builder::Builder;
+use super::session::{OwnedTransaction, Session};
+use super::snapshot::Snapshot;
+use crate::error::Result;
+use crate::procedure::{Declaration, Plan, Procedure};
+use crate::protocol::Isolation;
+use crate::seam::{Callee, CheckpointReport, Engine, Metrics, ProcedureInfo, Recovery, Registered};
+use crate::table::{Definition, Index, IndexSet, IndexVisitor, Table};
+use std::any::TypeId;
+use std::sync::Arc;
+
+/// An open database. A cheap handle: clone it into threads.
+#[derive(Clone)]
+pub struct Database {
+    pub(super) engine: Arc<dyn Engine>,
+}
+
+impl Database {
+    /// A new database in memory under [`Silo`](crate::protocol::Silo), with default settings.
+    pub fn in_memory() -> Self {
+        Self::builder().open().expect("the default settings can be met")
+    }
+
+    /// Settings for a new database.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A handle to an open engine.
+    pub(crate) fn of(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// A session, to run transactions from one thread at a time.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`].
+    pub fn session(&self) -> Result<Session> {
+        Ok(Session::new(Arc::clone(&self.engine).worker()?))
+    }
+
+    /// A snapshot of this moment, on a session of its own: it sees everything that was committed before
+    /// the call, and nothing after. It never conflicts, and nobody waits for it.
+    ///
+    /// It waits for the transactions that are running to end, so a thread that holds an open
+    /// [`OwnedTransaction`] must not ask for one.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`]; [`Misuse::EpochHeld`] when a transaction stays open for seconds.
+    pub fn snapshot(&self) -> Result<Snapshot<'static>> {
+        Snapshot::of_session(self.session()?)
+    }
+
+    /// Begins an owned transaction, on a session of its own.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`].
+    pub fn begin(&self) -> Result<OwnedTransaction> {
+        Ok(OwnedTransaction::begin(self.session()?))
+    }
+
+    /// The same at an isolation level of its own.
+    ///
+    /// # Errors
+    /// As there, and [`Misuse::Option`] where the protocol does not offer the level.
+    pub fn begin_at(&self, level: Isolation) -> Result<OwnedTransaction> {
+        let mut session = self.session()?;
+        session.set_isolation(level)?;
+        Ok(OwnedTransaction::begin(session))
+    }
+
+    /// Makes a table and its indexes now instead of at their first use, sized for `rows` rows.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManyTables`].
+    pub fn create<T: Table>(&self, rows: usize) -> Result<()> {
+        relations::<T>().into_iter().try_for_each(|relation| self.engine.create(relation, rows))
+    }
+
+    /// Registers a procedure, so that it can be called ([`Session::call`]); does nothing if it is registered.
+    ///
+    /// All registered procedures are analysed together, so this makes a new plan for all of them. It waits for the
+    /// transactions that run to end; whether those that begin meanwhile wait too is for [`Builder::plan_change`] to say.
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`] when a transaction stays open for seconds; [`Misuse::Option`] where another
+    /// procedure has its name.
+    pub fn register<Q: Procedure>(&self) -> Result<()> {
+        self.engine.register(Some(TypeId::of::<Q>()), Declaration::of::<Q>(), None).map(|_| ())
+    }
+
+    /// Removes a procedure, so that it can no longer be called; false if it was not registered.
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`] when a transaction stays open for seconds.
+    pub fn unregister<Q: Procedure>(&self) -> Result<bool> {
+        self.engine.unregister(Callee::Type(TypeId::of::<Q>()))
+    }
+
+    /// The registered procedures, in the order of their names. Copies the names.
+    pub fn procedures(&self) -> Vec<ProcedureInfo> {
+        self.engine.procedures()
+    }
+
+    /// Registers a procedure that has no type of its own, by what it declares.
+    ///
+    /// # Errors
+    /// As for [`Database::register`].
+    #[doc(hidden)]
+    pub fn register_declared(&self, declaration: Declaration) -> Result<Registered> {
+        self.engine.register(None, declaration, None)
+    }
+
+    /// Removes a procedure that was registered by what it declares; false if it was removed before.
+    ///
+    /// # Errors
+    /// As for [`Database::unregister`].
+    #[doc(hidden)]
+    pub fn unregister_declared(&self, which: Registered) -> Result<bool> {
+        self.engine.unregister(Callee::Number(which))
+    }
+
+    /// Makes a vertex of the present plan hot, or cold, as calls do where they contend.
+    #[doc(hidden)]
+    pub fn adapt(&self, vertex: u16, hot: bool) {
+        self.engine.adapt(vertex, hot);
+    }
+
+    /// The plan under which procedures run now.
+    #[doc(hidden)]
+    pub fn plan(&self) -> Arc<Plan> {
+        self.engine.plan()
+    }
+
+    /// What all workers did since the database was opened, and what it holds.
+    pub fn metrics(&self) -> Metrics {
+        self.engine.metrics()
+    }
+
+    /// Advances the epoch by one, unless a transaction that began before holds it back. Only needed
+    /// where the database was opened with [`Builder::manual_epochs`].
+    pub fn advance_epoch(&self) -> bool {
+        self.engine.advance_epoch()
+    }
+
+    /// Makes everything durable that was committed before the call.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`](crate::Error::OutcomeUnknown) when the log fails, or has failed;
+    /// [`Misuse::EpochHeld`]; [`Misuse::Option`] where there is no log.
+    pub fn flush(&self) -> Result<()> {
+        self.engine.flush()
+    }
+
+    /// Writes a checkpoint: all rows as of now, beside running transactions, and cuts the log short. One
+    /// is taken at a time; a second call waits for the first.
+    ///
+    /// # Errors
+    /// [`Error::Open`](crate::Error::Open) when a file of it cannot be written: the one before stays in
+    /// force, and the log. [`Error::LogFailed`](crate::Error::LogFailed); [`Misuse::EpochHeld`];
+    /// [`Misuse::Option`] for a database in memory.
+    pub fn checkpoint(&self) -> Result<CheckpointReport> {
+        self.engine.checkpoint()
+    }
+
+    /// What was found when the directory was opened; `None` for a database in memory.
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.engine.recovery()
+    }
+
+    /// The name of the protocol that it runs under.
+    pub fn protocol(&self) -> &'static str {
+        self.engine.protocol()
+    }
+
+    /// The isolation levels that its protocol offers, the strongest first.
+    pub fn isolation_levels(&self) -> &'static [Isolation] {
+        self.engine.levels()
+    }
+}
+
+/// A table and its indexes as data.
+pub(super) fn relations<T: Table>() -> Vec<&'static Definition> {
+    struct Collect(Vec<&'static Definition>);
+    impl<T: Table> IndexVisitor<T> for Collect {
+        fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+            self.0.push(I::definition());
+            Ok(())
+        }
+    }
+    let mut relations = Collect(vec![T::definition()]);
+    T::Indexes::each(&mut relations).expect("nothing fails there");
+    relations.0
+}

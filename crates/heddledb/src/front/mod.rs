@@ -1,0 +1,23 @@
+//! The typed front: databases, sessions and transactions as users see them, compiled once for all protocols.
+//!
+//! It knows no protocol: every operation goes through [`crate::seam`] in words. It has no atomics and, but for
+//! the decoding in [`crate::sight`], no unsafe code.
+
+mod builder;
+#[cfg(feature = "postcard")]
+mod by_name;
+#[cfg(feature = "suspend")]
+mod crew;
+mod database;
+mod reading;
+mod rows;
+mod session;
+mod snapshot;
+mod txn;
+
+pub use builder::Builder;
+pub use database::Database;
+pub use rows::{RowScan, RowTable, Rows};
+pub use session::{OwnedTransaction, Session};
+pub use snapshot::Snapshot;
+pub use txn::Txn;

@@ -1,0 +1,113 @@
+//! Snapshots: the database as it was at one moment.
+
+use super::reading::Reading;
+use super::rows::{RowTable, Rows};
+use super::session::Session;
+use crate::error::Result;
+use crate::seam::{Access, Ahead, Moment, Range, Visit, Worker};
+use crate::sight::Sight;
+
+/// The database as it was at one moment: a prefix of the serial order. Read it by
+/// [`ReadTransaction`](crate::ReadTransaction), whose methods never return a conflict here.
+///
+/// From [`Session::read`] or [`Database::snapshot`](crate::Database::snapshot). While it lives, versions
+/// that it may need are kept ([`Metrics::version_bytes`](crate::Metrics::version_bytes)): at most one for
+/// each column group and live snapshot.
+pub struct Snapshot<'s> {
+    session: Holder<'s>,
+    moment: Moment,
+    /// Scratch.
+    words: Vec<u64>,
+}
+
+/// The session that a snapshot reads through: its own, or somebody's.
+#[expect(clippy::large_enum_variant, reason = "a snapshot is made in place and lives for many reads")]
+enum Holder<'s> {
+    Own(Session),
+    Borrowed(&'s mut Session),
+}
+
+impl Holder<'_> {
+    #[inline(always)]
+    fn session(&self) -> &Session {
+        match self {
+            Self::Own(session) => session,
+            Self::Borrowed(session) => session,
+        }
+    }
+
+    #[inline(always)]
+    fn worker(&mut self) -> &mut dyn Worker {
+        match self {
+            Self::Own(session) => &mut *session.txn_mut().worker,
+            Self::Borrowed(session) => &mut *session.txn_mut().worker,
+        }
+    }
+}
+
+impl<'s> Snapshot<'s> {
+    /// Of now, with a session of its own.
+    pub(super) fn of_session(session: Session) -> Result<Self> {
+        Self::begin(Holder::Own(session), false)
+    }
+
+    /// Of now or of a recent moment, in a session.
+    pub(super) fn in_session(session: &'s mut Session, recent: bool) -> Result<Self> {
+        Self::begin(Holder::Borrowed(session), recent)
+    }
+
+    /// Where commits wait to be durable, so does what a snapshot shows (PITFALLS X6).
+    fn begin(mut session: Holder<'s>, recent: bool) -> Result<Self> {
+        let moment = session.worker().begin_snapshot(recent)?;
+        let snapshot = Self { session, moment, words: Vec::new() };
+        snapshot.session.session().acknowledge(moment.epoch())?;
+        Ok(snapshot)
+    }
+
+    /// The rows of a table that was defined at run time.
+    pub fn rows<'a>(&'a mut self, table: &'a RowTable) -> Rows<'a, Self> {
+        Rows::new(self, table)
+    }
+
+    /// The moment: every commit of this epoch or an earlier one is seen.
+    pub fn epoch(&self) -> u64 {
+        self.moment.epoch()
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        let moment = self.moment;
+        self.session.worker().end_snapshot(moment);
+    }
+}
+
+impl Reading for Snapshot<'_> {
+    #[inline]
+    fn get_words<R>(
+        &mut self,
+        access: &Access<'_>,
+        mut decode: impl FnMut(Sight<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let moment = self.moment;
+        Ok(self.session.worker().get_at(moment, access)?.map(&mut decode))
+    }
+
+    #[inline]
+    fn scan_words(
+        &mut self,
+        range: &Range<'_>,
+        visit: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
+    ) -> Result<()> {
+        let moment = self.moment;
+        self.session.worker().scan_at(moment, range, visit)
+    }
+
+    fn scratch(&mut self) -> &mut Vec<u64> {
+        &mut self.words
+    }
+
+    fn prefetch_words(&mut self, ahead: &Ahead<'_>) {
+        self.session.worker().prefetch_at(ahead);
+    }
+}

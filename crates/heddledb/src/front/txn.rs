@@ -1,0 +1,517 @@
+//! A running transaction as a body sees it: typed tables and keys above, words below.
+
+use super::reading::{Reading, Wanted};
+use crate::error::{Error, Misuse, Result};
+use crate::mutant::{Mutant, planted};
+use crate::procedure::{Declaration, Held};
+use crate::record::{Words, WordsCopy, WordsMut};
+use crate::seam::{Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Staged, Visit, Worker};
+use crate::sight::Sight;
+use crate::table::{
+    Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, KeyWords, Layout, Relation,
+    Row, Table, encode_key,
+};
+use crate::transaction::Transaction;
+
+/// A running transaction; see [`Transaction`].
+///
+/// Sessions hand it to closures, [`Database::begin`](crate::Database::begin) gives it out inside an
+/// [`OwnedTransaction`](crate::OwnedTransaction).
+pub struct Txn {
+    pub(super) worker: Box<dyn Worker>,
+    /// Set by the first error: the attempt can only be aborted.
+    pub(super) failed: bool,
+    /// It is a call of a registered procedure.
+    called: bool,
+    /// Where the procedure's sites begin that runs within the one that was called, and the site of the next
+    /// access.
+    first_site: u16,
+    site: u16,
+    /// What holds the procedure that runs to what it declares.
+    pub(super) held: Held,
+    /// Scratch.
+    words: Vec<u64>,
+}
+
+impl Txn {
+    pub(super) fn new(worker: Box<dyn Worker>) -> Self {
+        let held = Held::default();
+        Self { worker, failed: false, called: false, first_site: 0, site: 0, held, words: Vec::new() }
+    }
+
+    /// Begins an attempt. False if there is no such procedure.
+    #[inline]
+    pub(super) fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool {
+        self.restart();
+        self.held = Held::default();
+        self.called = call.is_some();
+        self.worker.begin(retry, call)
+    }
+
+    /// The body will be executed from its start.
+    #[inline]
+    pub(super) fn restart(&mut self) {
+        self.failed = false;
+        (self.first_site, self.site) = (0, 0);
+    }
+
+    /// Whether it is a call of a registered procedure.
+    pub(super) fn is_call(&self) -> bool {
+        self.called
+    }
+
+    #[inline(always)]
+    pub(super) fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.failed |= result.is_err();
+        result
+    }
+
+    /// Reads columns, lets `change` alter them, and writes back the column groups that changed. `None` if the row is
+    /// absent. Where the columns may touch the key or an index, the whole row is watched, so that the key stays
+    /// and index entries move.
+    #[inline(always)]
+    fn update_if_there<C: Columns, R>(
+        &mut self,
+        key: &<C::Table as Relation>::Words,
+        columns: C,
+        change: impl FnOnce(&mut C::Value) -> R,
+    ) -> Result<Option<R>> {
+        let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
+        if columns.ordinals() & watched != 0 {
+            return self.update_watched(key, columns, change);
+        }
+        let wanted = Wanted::of(&columns);
+        let access = wanted.access::<C::Table>(key, self.site, false);
+        let (result, changed) = match self.worker.stage(&access, Purpose::Update)? {
+            Staged::Missing => return Ok(None),
+            // All that it did stands; only its result is wanted.
+            Staged::Old(words) => {
+                return Ok(Some(change(&mut columns.load(&WordsCopy::new(0, words)))));
+            }
+            Staged::New(words) => alter(words, wanted.groups, columns, change),
+        };
+        self.worker.store(&access, changed)?;
+        Ok(Some(result))
+    }
+
+    #[inline(always)]
+    fn update_watched<C: Columns, R>(
+        &mut self,
+        key: &<C::Table as Relation>::Words,
+        columns: C,
+        change: impl FnOnce(&mut C::Value) -> R,
+    ) -> Result<Option<R>> {
+        let layout = <C::Table as Relation>::LAYOUT;
+        let wanted = Wanted::all(layout.words, layout.all_groups());
+        let access = wanted.access::<C::Table>(key, self.site, false);
+        let purpose =
+            if wanted.groups == columns.groups() { Purpose::Update } else { Purpose::UpdateWithEntries };
+        let (old, new, result, changed) = match self.worker.stage(&access, purpose)? {
+            Staged::Missing => return Ok(None),
+            // The entries were moved.
+            Staged::Old(words) => {
+                return Ok(Some(change(&mut columns.load(&WordsCopy::new(0, words)))));
+            }
+            Staged::New(words) => {
+                let old = C::Table::load(&WordsCopy::new(0, words));
+                let (result, changed) = alter(words, wanted.groups, columns, change);
+                (old, C::Table::load(&WordsCopy::new(0, words)), result, changed)
+            }
+        };
+        if encode_key::<_, <C::Table as Relation>::Words>(&new.key()) != *key {
+            return Err(Misuse::KeyChanged { table: layout.name }.into());
+        }
+        self.worker.store(&access, changed)?;
+        if columns.ordinals() & C::Table::INDEXED != 0 && !planted(Mutant::IndexEntryNotMoved) {
+            <C::Table as Table>::Indexes::each(&mut MoveEntry { txn: self, old: &old, new: &new })?;
+        }
+        Ok(Some(result))
+    }
+
+    /// Updates a row that must be there.
+    #[inline(always)]
+    fn update_columns_of<C: Columns, R>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        change: impl FnOnce(&mut C::Value) -> R,
+    ) -> Result<R> {
+        match self.update_if_there(&encode_key(&key), columns, change)? {
+            Some(result) => Ok(result),
+            None => Err(not_found::<C::Table>(key)),
+        }
+    }
+
+    /// Inserts a row, and its index entries.
+    fn insert_with_entries<T: Table>(&mut self, row: &T) -> Result<()> {
+        let key = row.key();
+        match self.insert_words::<T>(&encode_key(&key), false, |words| row.store(words))? {
+            Some(true) => T::Indexes::each(&mut AddEntry { txn: self, row }),
+            Some(false) => Err(duplicate_key::<T>(key)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the row of `key` exist with the words that `fill` writes; false if there is one, `None` if that was done in
+    /// an earlier execution.
+    #[inline(always)]
+    fn insert_words<R: Relation>(
+        &mut self,
+        key: &R::Words,
+        part: bool,
+        fill: impl FnOnce(&mut WordsCopy<'_>),
+    ) -> Result<Option<bool>> {
+        let wanted = whole::<R>();
+        match self.worker.insert(&wanted.access::<R>(key, self.site, part))? {
+            Inserted::Exists => Ok(Some(false)),
+            Inserted::New(words) => {
+                fill(&mut WordsCopy::new(0, words));
+                Ok(Some(true))
+            }
+            Inserted::Old => Ok(None),
+        }
+    }
+
+    /// Adds the index entry of a row.
+    fn insert_entry<I: Index>(&mut self, entry: &I::Words, row: &I::Table) -> Result<()> {
+        match self.insert_words::<I>(entry, true, fill_primary_key(row))? {
+            Some(false) => Err(duplicate_entry::<I>(row)),
+            Some(true) | None => Ok(()),
+        }
+    }
+
+    /// Makes the row of `key` not exist; false if there was none.
+    #[inline(always)]
+    fn delete_words<R: Relation>(&mut self, key: &R::Words, part: bool) -> Result<bool> {
+        self.worker.delete(&whole::<R>().access::<R>(key, self.site, part))
+    }
+
+    /// Deletes a row, with its index entries.
+    fn delete_row<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
+        if T::INDEXED == 0 {
+            return self.delete_words::<T>(key, false);
+        }
+        let wanted = whole::<T>();
+        let access = wanted.access::<T>(key, self.site, false);
+        let row = match self.worker.stage(&access, Purpose::DeleteWithEntries)? {
+            Staged::Missing => return Ok(false),
+            Staged::Old(_) => return Ok(true),
+            Staged::New(words) => T::load(&WordsCopy::new(0, words)),
+        };
+        T::Indexes::each(&mut RemoveEntry { txn: self, row: &row })?;
+        self.delete_words::<T>(key, true)
+    }
+
+    /// Overwrites columns of a row that must be there, without reading them.
+    #[inline(always)]
+    fn overwrite<C: Columns>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        value: &C::Value,
+    ) -> Result<()> {
+        let wanted = Wanted::of(&columns);
+        let words = encode_key(&key);
+        let access = wanted.access::<C::Table>(&words, self.site, false);
+        let found = if wanted.span.len() == 1 {
+            let mut room = [0; 2];
+            let (values, masks) = room.split_at_mut(1);
+            self.worker.patch(&access, merge(&wanted, columns, value, values, masks))?
+        } else {
+            let mut room = std::mem::take(&mut self.words);
+            room.clear();
+            room.resize(wanted.span.len() * 2, 0);
+            let (values, masks) = room.split_at_mut(wanted.span.len());
+            let found = self.worker.patch(&access, merge(&wanted, columns, value, values, masks));
+            self.words = room;
+            found?
+        };
+        if found { Ok(()) } else { Err(not_found::<C::Table>(key)) }
+    }
+}
+
+/// All of a row.
+#[inline(always)]
+fn whole<R: Relation>() -> Wanted {
+    Wanted::all(R::LAYOUT.words, R::LAYOUT.all_groups())
+}
+
+/// Lets `change` alter columns in a row's words. Returns what it returned, and which of the `groups` that are staged are
+/// to be written: only those that the change touched conflict with others.
+#[inline(always)]
+fn alter<C: Columns, R>(
+    words: &mut [u64],
+    groups: GroupSet,
+    columns: C,
+    change: impl FnOnce(&mut C::Value) -> R,
+) -> (R, GroupSet) {
+    let mut words = WordsCopy::new(0, words);
+    let mut value = columns.load(&words);
+    let result = change(&mut value);
+    if groups.is_power_of_two() {
+        columns.store(&value, &mut words);
+        return (result, groups);
+    }
+    let mut changes = Changes { words, layout: <C::Table as Relation>::LAYOUT, groups: 0 };
+    columns.store(&value, &mut changes);
+    (result, changes.groups)
+}
+
+/// The patch that makes columns have a value, made in as many words as the columns span.
+#[inline(always)]
+fn merge<'a, C: Columns>(
+    wanted: &Wanted,
+    columns: C,
+    value: &C::Value,
+    values: &'a mut [u64],
+    masks: &'a mut [u64],
+) -> Patch<'a> {
+    // Stored over zeros and over ones: the bits that agree are those of the columns.
+    masks.fill(u64::MAX);
+    columns.store(value, &mut WordsCopy::new(wanted.span.start, values));
+    columns.store(value, &mut WordsCopy::new(wanted.span.start, masks));
+    values.iter().zip(&mut *masks).for_each(|(value, mask)| *mask = !(*value ^ *mask));
+    Patch::Merge { values, masks }
+}
+
+/// A copy of words that notes which column groups were changed.
+struct Changes<'a> {
+    words: WordsCopy<'a>,
+    layout: &'static Layout,
+    groups: GroupSet,
+}
+
+impl Words for Changes<'_> {
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        self.words.word(index)
+    }
+}
+
+impl WordsMut for Changes<'_> {
+    #[inline(always)]
+    fn set_word(&mut self, index: usize, value: u64) {
+        if self.words.word(index) != value {
+            self.words.set_word(index, value);
+            let number = self.layout.groups.iter().position(|group: &Group| group.span.contains(index));
+            self.groups |= number.map_or(0, |number| 1 << number);
+        }
+    }
+}
+
+#[cold]
+fn not_found<T: Table>(key: T::Key) -> Error {
+    Misuse::NotFound { table: T::LAYOUT.name, key: format!("{key:?}") }.into()
+}
+
+#[cold]
+fn duplicate_key<T: Table>(key: T::Key) -> Error {
+    Misuse::DuplicateKey { table: T::LAYOUT.name, key: format!("{key:?}") }.into()
+}
+
+#[cold]
+fn duplicate_entry<I: Index>(row: &I::Table) -> Error {
+    let (index, table) = (I::LAYOUT.name, <I::Table as Relation>::LAYOUT.name);
+    Misuse::DuplicateEntry { index, table, entry: format!("{:?}", I::entry(row)) }.into()
+}
+
+/// Stores a primary key as an index entry's row.
+fn fill_primary_key<T: Table>(row: &T) -> impl FnOnce(&mut WordsCopy<'_>) {
+    let key: T::Words = encode_key(&row.key());
+    move |words| key.words().iter().enumerate().for_each(|(index, word)| words.set_word(index, *word))
+}
+
+/// Adds a row's entry to each secondary index.
+struct AddEntry<'a, T> {
+    txn: &'a mut Txn,
+    row: &'a T,
+}
+
+impl<T: Table> IndexVisitor<T> for AddEntry<'_, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        let entry = encode_key(&I::entry(self.row));
+        self.txn.insert_entry::<I>(&entry, self.row)
+    }
+}
+
+/// Removes a row's entry from each secondary index.
+struct RemoveEntry<'a, T> {
+    txn: &'a mut Txn,
+    row: &'a T,
+}
+
+impl<T: Table> IndexVisitor<T> for RemoveEntry<'_, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        let entry = encode_key(&I::entry(self.row));
+        self.txn.delete_words::<I>(&entry, true).map(|_| ())
+    }
+}
+
+/// Moves a row's entry in each secondary index whose columns changed.
+struct MoveEntry<'a, T> {
+    txn: &'a mut Txn,
+    old: &'a T,
+    new: &'a T,
+}
+
+impl<T: Table> IndexVisitor<T> for MoveEntry<'_, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        let (old, new): (I::Words, I::Words) =
+            (encode_key(&I::entry(self.old)), encode_key(&I::entry(self.new)));
+        if old == new {
+            return Ok(());
+        }
+        self.txn.delete_words::<I>(&old, true)?;
+        self.txn.insert_entry::<I>(&new, self.new)
+    }
+}
+
+impl Reading for Txn {
+    #[inline(always)]
+    fn declared(&mut self, made: impl FnOnce(&mut Declaration)) {
+        self.held.check(made);
+    }
+
+    #[inline(always)]
+    fn at(&mut self, site: u16) -> &mut Self {
+        self.held.at(site);
+        self.site = self.first_site + site;
+        self
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, sites: u16) {
+        self.held.enter(sites);
+        self.first_site += sites;
+    }
+
+    #[inline(always)]
+    fn leave(&mut self, sites: u16) {
+        self.held.leave(sites);
+        self.first_site -= sites;
+    }
+
+    #[inline(always)]
+    fn site(&self) -> u16 {
+        self.site
+    }
+
+    #[inline(always)]
+    fn get_words<R>(
+        &mut self,
+        access: &Access<'_>,
+        mut decode: impl FnMut(Sight<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let mut found = self.worker.get(access);
+        loop {
+            let row = match found {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    self.failed = true;
+                    return Err(error);
+                }
+            };
+            let value = decode(row);
+            if row.stands() {
+                return Ok(Some(value));
+            }
+            found = self.worker.get_again(access);
+        }
+    }
+
+    #[inline(always)]
+    fn scan_words(
+        &mut self,
+        range: &Range<'_>,
+        visit: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
+    ) -> Result<()> {
+        let result = self.worker.scan(range, visit);
+        self.guard(result)
+    }
+
+    #[inline(always)]
+    fn scratch(&mut self) -> &mut Vec<u64> {
+        &mut self.words
+    }
+
+    #[inline(always)]
+    fn prefetch_words(&mut self, ahead: &Ahead<'_>) {
+        self.worker.prefetch(ahead);
+    }
+}
+
+impl Transaction for Txn {
+    fn insert<T: Table>(&mut self, row: T) -> Result<()> {
+        self.declared(|made| made.insert::<T>());
+        let result = self.insert_with_entries(&row);
+        self.guard(result)
+    }
+
+    fn upsert<T: Table>(&mut self, row: T) -> Result<bool> {
+        self.declared(|made| made.upsert::<T>());
+        let replaced = self.update_if_there(&encode_key(&row.key()), Row::<T>::new(), |old| *old = row);
+        match self.guard(replaced)? {
+            Some(()) => Ok(true),
+            None => {
+                let inserted = self.insert_with_entries(&row);
+                self.guard(inserted).map(|()| false)
+            }
+        }
+    }
+
+    #[inline]
+    fn update_columns<C: Columns, R>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        change: impl FnOnce(&mut C::Value) -> R,
+    ) -> Result<R> {
+        self.declared(|made| made.update(columns));
+        let result = self.update_columns_of(key, columns, change);
+        self.guard(result)
+    }
+
+    #[inline]
+    fn set_columns<C: Columns>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        value: C::Value,
+    ) -> Result<()> {
+        self.declared(|made| made.set(columns));
+        let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
+        let result = if columns.ordinals() & watched != 0 {
+            self.update_columns_of(key, columns, |old| *old = value)
+        } else {
+            self.overwrite(key, columns, &value)
+        };
+        self.guard(result)
+    }
+
+    #[inline]
+    fn add<T: Table, V: Addable>(&mut self, column: Column<T, V>, key: T::Key, delta: V) -> Result<()> {
+        self.declared(|made| made.add(column));
+        if Columns::ordinals(&column) & (T::INDEXED | T::KEY_COLUMNS) != 0 {
+            // An index entry must move, so the value must be known.
+            let result = self.update_columns_of(key, column, |value| *value = value.plus(delta));
+            return self.guard(result);
+        }
+        let wanted = Wanted::of(&column);
+        let words = encode_key(&key);
+        let access = wanted.access::<T>(&words, self.site, false);
+        let patch = Patch::Add { word: column.offset() / 8, delta: delta.bits() };
+        let result = match self.worker.patch(&access, patch) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(not_found::<T>(key)),
+            Err(error) => Err(error),
+        };
+        self.guard(result)
+    }
+
+    fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
+        self.declared(|made| made.delete::<T>());
+        let result = self.delete_row::<T>(&encode_key(&key));
+        self.guard(result)
+    }
+}
