@@ -1,27 +1,30 @@
 //! An example: a protocol made by CONTRIBUTING's "Adding a protocol", one transaction at a time.
 //!
-//! The feature `example` of `heddledb` compiles it into the engine, as any protocol is; the conformance suite runs it.
+//! The feature `example` of `heddledb` compiles it into the engine, as any protocol is; the conformance suite
+//! runs it.
 //!
-//! **Mechanism.** One lock for the whole database. A transaction takes it with its first access and gives it back at
-//! its end; who does not get it soon enough aborts and tries again. So whatever it reads is current until it ends, and
-//! nothing has to be checked but that nobody changed what it looked up just before it got the lock.
+//! **Mechanism.** One lock for the whole database. A transaction takes it with its first access and gives it
+//! back at its end; one that does not get it soon enough aborts and tries again. So whatever it reads is
+//! current until it ends; the only check is that what it looked up just before it got the lock has not
+//! changed.
 //!
 //! | word of a group | holds |
 //! |---|---|
-//! | 0 | who has the group to write: 0 nobody, 1 the transaction with the lock, 2 `seal`, all ones for ever once the record is sealed |
+//! | 0 | the holder of the group for writing: 0 none, 1 the transaction with the lock, 2 `seal`, all ones for ever once the record is sealed |
 //! | 1 | the stamp of the version (`crate::stamp`), locked while its data words change |
 //!
-//! Only transactions have the lock. Who reclaims a record ([`Protocol::seal`]) does so beside them, so the two meet in
-//! word 0.
+//! Only transactions have the lock. Reclamation (`Protocol::seal`) runs beside them, so the two meet in word
+//! 0.
 //!
-//! **Why waits end.** They are bounded: a holder may wait for anything but a transaction, which all abort at last.
+//! **Why waits end.** They are bounded: a holder may wait for anything but a transaction, which all abort at
+//! last.
 //!
-//! **Absence.** Who misses a key takes the lock and looks at the gap's version again; from then on nobody can make a
-//! row appear, for only the holder commits.
+//! **Absence.** A transaction that misses a key takes the lock and looks at the gap's version again; from
+//! then on no other can make a row appear, since only the holder commits.
 //!
 //! Strictly serializable: transactions do run one after another.
 
-use super::{Env, Intent, Protocol, Seal, Shared};
+use super::{Env, Intent, Pieces, Protocol, Seal, Shared, State};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -50,9 +53,9 @@ impl Shared for TheLock {
 pub struct Local {
     lock: Arc<TheLock>,
     holds: bool,
-    /// It missed something before it could have the lock.
+    /// The attempt missed something before it could have the lock.
     failed: bool,
-    /// The groups that it has to write.
+    /// The groups that the attempt has to write.
     taken: Vec<(RecordRef, usize)>,
     /// The time of this worker's last commit.
     last: u64,
@@ -62,7 +65,7 @@ const NOBODY: u64 = 0;
 const WRITER: u64 = 1;
 const RECLAIMER: u64 = 2;
 const SEALED: u64 = u64::MAX;
-/// How often one tries to get the lock.
+/// How often a transaction tries to get the lock.
 const TRIES: u32 = 60;
 
 fn owner_word(record: &RecordRef, group: usize) -> &AtomicU64 {
@@ -111,13 +114,17 @@ impl ConcurrencyWords for OneWriter {
     }
 }
 
-impl Protocol for OneWriter {
+impl State for OneWriter {
     const NAME: &'static str = "one-writer";
     const SESSIONS_MAX: usize = 1024;
     type Options = ();
     type Local = Local;
     type Shared = TheLock;
+}
 
+impl Pieces for OneWriter {}
+
+impl Protocol for OneWriter {
     fn strict(_: &()) -> bool {
         true
     }
@@ -150,7 +157,7 @@ impl Protocol for OneWriter {
         Ok(Some(copy(RecordData::new(record, data_base::<Self>(layout)))))
     }
 
-    fn peek(_: &mut Local, record: RecordRef) -> bool {
+    fn exists(_: &mut Local, record: RecordRef) -> bool {
         !stamp::is_absent(stamp_word(&record, 0).load(Ordering::Relaxed))
     }
 
@@ -177,14 +184,14 @@ impl Protocol for OneWriter {
         Ok(())
     }
 
-    fn seen(local: &mut Local, seen: Seen) {
+    fn observe_gap(local: &mut Local, seen: Seen) {
         // It cannot say no here, so it remembers.
         local.failed |= local.hold().is_err() || seen.gap.version() != seen.version;
     }
 
-    fn changed(_: &mut Local, _: Change) {}
+    fn own_gap_changed(_: &mut Local, _: Change) {}
 
-    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         for group in 0..layout.groups.len() {
             // Relaxed: published by the index's release.
             owner_word(&record, group).store(NOBODY, Ordering::Relaxed);
@@ -245,7 +252,7 @@ impl Protocol for OneWriter {
         layout: &'static Layout,
         clock: &EpochClock,
         _: &Gap,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
         let from = clock.commits_from();
         let unlock = |groups: usize| {
@@ -256,15 +263,15 @@ impl Protocol for OneWriter {
             let taken =
                 word.compare_exchange(NOBODY, RECLAIMER, Ordering::Acquire, Ordering::Relaxed).is_ok();
             let stamp = stamp_word(&record, group).load(Ordering::Relaxed);
-            // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a past, has a
-            // greater stamp.
+            // Of an epoch gone by, so that the next writer of the row, from a placeholder without a past, has
+            // a greater stamp.
             if taken && stamp::is_absent(stamp) && stamp::epoch(stamp) < from {
                 continue;
             }
             unlock(group + usize::from(taken));
             return if stamp::is_absent(stamp) { Seal::Busy } else { Seal::Live };
         }
-        if !spare() {
+        if !has_no_versions() {
             unlock(layout.groups.len());
             return Seal::Busy;
         }
@@ -276,7 +283,7 @@ impl Protocol for OneWriter {
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {
-        // Relaxed: while nobody else has the record.
+        // Relaxed: while no other transaction has the record.
         owner_word(&record, group).store(NOBODY, Ordering::Relaxed);
         stamp_word(&record, group).store(stamp, Ordering::Relaxed);
     }

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| heddledb::log::fuzz::checkpoint(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| heddledb::internals::log::fuzz::checkpoint(bytes));

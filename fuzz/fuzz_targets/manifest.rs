@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| heddledb::log::fuzz::manifest(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| heddledb::internals::log::fuzz::manifest(bytes));

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod analyze;
+mod arguments;
 mod bench;
 mod check;
 mod clock;

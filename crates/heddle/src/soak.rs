@@ -20,6 +20,9 @@
 use crate::failure::{Failure, chain};
 use crate::machine;
 use crate::report::bytes;
+use crate::report::model::CheckCount;
+use crate::report::table::verdict;
+use crate::terminal::terminal_with_colours;
 use clap::Args;
 use heddledb::protocol::Kind;
 use heddledb::{Database, Error, Metrics, ReadTransaction, Scan, Session, Table, Transaction};
@@ -37,16 +40,16 @@ pub struct SoakArguments {
     #[arg(long, short, value_name = "NAME,..", value_delimiter = ',', default_value = "silo,tictoc")]
     pub protocol: Vec<String>,
     /// How long each runs
-    #[arg(long, value_name = "S", default_value = "60", value_parser = crate::bench::arguments::seconds)]
+    #[arg(long, value_name = "S", default_value = "60", value_parser = crate::arguments::seconds)]
     pub seconds: f64,
     /// How long before memory must have stopped growing [default: a quarter of the time]
-    #[arg(long, value_name = "S", value_parser = crate::bench::arguments::seconds)]
+    #[arg(long, value_name = "S", value_parser = crate::arguments::seconds)]
     pub warmup: Option<f64>,
     /// Rows that each table keeps
     #[arg(long, value_name = "N", default_value = "20000", value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
     pub rows: u64,
     /// How long a long snapshot stays open
-    #[arg(long, value_name = "S", default_value = "1", value_parser = crate::bench::arguments::seconds)]
+    #[arg(long, value_name = "S", default_value = "1", value_parser = crate::arguments::seconds)]
     pub hold: f64,
     /// How old a short snapshot's moment may be, in milliseconds
     #[arg(long, value_name = "MS", default_value = "100")]
@@ -126,7 +129,7 @@ pub fn soak(arguments: &SoakArguments) -> Result<bool, Failure> {
             name => kinds.push(name.parse().map_err(|error| Failure::usage(format!("{error}, all")))?),
         }
     }
-    let mut flat = true;
+    let mut count = CheckCount::default();
     for kind in kinds {
         if kind.sessions_max() < SESSIONS {
             return Err(Failure::usage(format!("{kind} allows one session, and this needs {SESSIONS}")));
@@ -138,10 +141,12 @@ pub fn soak(arguments: &SoakArguments) -> Result<bool, Failure> {
         for figure in Figure::ALL {
             let growth = Growth::of(figure, &counted);
             println!("  {growth}");
-            flat &= growth.flat;
+            count.all += 1;
+            count.failed += usize::from(!growth.flat);
         }
     }
-    Ok(flat)
+    println!("{}", verdict(count, terminal_with_colours(&std::io::stdout())));
+    Ok(count.failed == 0)
 }
 
 /// One figure of memory.

@@ -6,8 +6,8 @@
 
 use crate::recorder::{Hashed, Hashed3, Ordered, Ordered2, Recorder, TABLES, with_table};
 use crate::workload::Step;
+use heddledb::internals::sync::Random;
 use heddledb::procedure::Declaration;
-use heddledb::sync::Random;
 use heddledb::{Result, Transaction};
 use std::fmt;
 

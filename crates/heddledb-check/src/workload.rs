@@ -13,8 +13,8 @@
 use crate::history::{ABSENT, Attempt, Header, History, Op, Status};
 use crate::programs::{Placed, Program, execute};
 use crate::recorder::{HASHED, ORDERED, Recorder};
+use heddledb::internals::sync::Random;
 use heddledb::protocol::Kind;
-use heddledb::sync::Random;
 use heddledb::{Database, Error, Misuse, ReadTransaction, Registered, Result, Session, Transaction, Txn};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -243,13 +243,13 @@ fn table_impl(table: &Table) -> TokenStream {
                 #key
             }
             #[inline(always)]
-            fn load(source: &impl ::heddledb::record::Words) -> Self {
+            fn load(source: &impl ::heddledb::table::Words) -> Self {
                 Self {
                     #(#fields: ::heddledb::table::ColumnValue::load(source, const { __OFFSETS[#ordinals] }),)*
                 }
             }
             #[inline(always)]
-            fn store(&self, target: &mut impl ::heddledb::record::WordsMut) {
+            fn store(&self, target: &mut impl ::heddledb::table::WordsMut) {
                 #(::heddledb::table::ColumnValue::store(&self.#fields, target, const { __OFFSETS[#ordinals] });)*
             }
         }

@@ -5,9 +5,9 @@
 //! A transaction counts when it ends in the window. What it cost is taken from a worker's first transaction
 //! that begins in the window to the end of its last, so that it covers whole transactions.
 
+use heddledb::internals::sync::thread;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb::simulation::{Counts, Failure, Settings, clock, costs, counts, free, simulate, steps};
-use heddledb::sync::thread;
 use heddledb::{Conflict, Database, Error, LogicalTime};
 use heddledb_workloads::micro::Micro;
 use heddledb_workloads::tpcc::Tpcc;

@@ -5,11 +5,11 @@
 //! only called later; a barrier for each change of the plan; or a transition from plan to plan.
 
 use crate::point::Broken;
+use heddledb::internals::sync::{sleep, thread};
 use heddledb::procedure::PlanChange;
 use heddledb::procedure::Procedure;
 use heddledb::protocol::Ic3;
 use heddledb::simulation::{Settings, clock, costs, free, simulate};
-use heddledb::sync::{sleep, thread};
 use heddledb::{Conflict, Database, Error};
 use heddledb_workloads::tpcc::input::Kind;
 use heddledb_workloads::tpcc::transactions::{Delivery, Payment};

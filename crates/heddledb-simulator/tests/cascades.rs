@@ -1,9 +1,9 @@
 //! Cascading aborts on many cores must not feed themselves.
 
+use heddledb::internals::sync::{Random, sleep, thread};
 use heddledb::procedure::Declaration;
 use heddledb::protocol::{Ic3, Isolation, Kind};
 use heddledb::simulation::{Settings, clock, costs, simulate};
-use heddledb::sync::{Random, sleep, thread};
 use heddledb::{Conflict, Database, Error, ReadTransaction, Result, Stats, Table, Transaction};
 use heddledb_simulator::point::{Load, Subject};
 use heddledb_workloads::ReadOnly;

@@ -1,9 +1,9 @@
 //! The plan of registered procedures changes while they are called, on virtual cores: what that costs them.
 
+use heddledb::internals::sync::{Random, sleep, thread};
 use heddledb::procedure::{Declaration, PlanChange};
 use heddledb::protocol::Ic3;
 use heddledb::simulation::{Schedule, Settings, simulate};
-use heddledb::sync::{Random, sleep, thread};
 use heddledb::{Conflict, Database, ReadTransaction, Result, Stats, Table, Transaction, Txn};
 use std::cell::Cell;
 use std::rc::Rc;

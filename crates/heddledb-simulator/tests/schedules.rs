@@ -1,7 +1,7 @@
 //! Schedules find small bugs, delays and deaths fall where they were ordered, and who waits for what is told.
 
+use heddledb::internals::sync::{AtomicU64, Mutex, Ordering, lock, point, sleep, thread};
 use heddledb::simulation::*;
-use heddledb::sync::{AtomicU64, Mutex, Ordering, lock, point, sleep, thread};
 use heddledb::{Database, Durability, Error, Misuse, ReadTransaction, Table, Transaction};
 use std::cell::Cell;
 use std::rc::Rc;

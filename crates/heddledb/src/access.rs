@@ -1,14 +1,14 @@
 //! A transaction's own writes, kept privately until it commits.
 //!
-//! All protocols here defer their writes: a write is a [`Write`] entry for the record with
-//! *patches* (words to copy, to add, or to merge under a mask) in a scratch buffer. Reads of the
-//! same transaction see them through [`WriteSet::overlay`]; a committing protocol puts them into
-//! the record with [`WriteSet::install`], under whatever makes that exclusive.
+//! All protocols here defer their writes: a write is a [`Write`] entry for the record with *patches* (words
+//! to copy, to add, or to merge under a mask) in a scratch buffer. Reads of the same transaction see them
+//! through [`WriteSet::overlay`]; a committing protocol puts them into the record with [`WriteSet::install`],
+//! under a lock that makes that exclusive.
 //!
-//! Everything is cleared by truncation, so a worker that has run for a while allocates nothing.
+//! Clearing truncates, so a worker that has run for a while allocates nothing.
 
 use crate::record::RecordRef;
-use crate::sync::{AtomicU64, Ordering, Work, work};
+use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
 
 /// Finds the entry of a record among those of one transaction: open addressing over record
@@ -118,7 +118,7 @@ pub struct Write {
     pub present: bool,
     /// Whether the row existed when this transaction first wrote it.
     pub was_present: bool,
-    /// The column groups that others were shown before the commit, by a protocol that does that.
+    /// The column groups that others were shown before the commit, by a protocol that shows writes.
     pub exposed: GroupSet,
     /// Whether the patches cover every word, so that the record's own data do not matter.
     full: bool,
@@ -161,6 +161,16 @@ impl Iterator for Groups {
 
 const NONE: u32 = u32::MAX;
 
+/// Copies the words of a key: mostly so few that a call would cost more.
+#[inline(always)]
+pub(crate) fn copy_key(to: &mut [u64], from: &[u64]) {
+    match (to, from) {
+        ([to], [from]) => *to = *from,
+        ([to, more], [from, rest]) => (*to, *more) = (*from, *rest),
+        (to, from) => to.copy_from_slice(from),
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Patch {
     kind: PatchKind,
@@ -192,13 +202,13 @@ pub struct WriteSet {
     /// Grows only; what is in use ends at `end`.
     scratch: Vec<u64>,
     end: usize,
-    /// What to go back to.
+    /// The savepoint.
     savepoint: Savepoint,
     /// Writes from before the savepoint as they were then, if they were changed since.
     changed: Vec<(u32, Write)>,
 }
 
-/// How much there was at a moment.
+/// How much there was at the savepoint.
 #[derive(Clone, Copy, Debug, Default)]
 struct Savepoint {
     writes: usize,
@@ -220,7 +230,7 @@ impl WriteSet {
         self.changed.clear();
     }
 
-    /// Remembers this moment; [`WriteSet::go_back`] forgets what is written after it.
+    /// Sets the savepoint; [`WriteSet::rollback_to_savepoint`] forgets what is written after it.
     #[inline]
     pub fn save(&mut self) {
         self.savepoint =
@@ -228,9 +238,9 @@ impl WriteSet {
         self.changed.clear();
     }
 
-    /// Makes the writes what they were at the last [`WriteSet::save`].
+    /// Restores the writes to what they were at the last [`WriteSet::save`].
     #[cold]
-    pub fn go_back(&mut self) {
+    pub fn rollback_to_savepoint(&mut self) {
         let Savepoint { writes, patches, scratch } = self.savepoint;
         for (index, write) in self.changed.drain(..).rev() {
             self.writes[index as usize] = write;
@@ -310,7 +320,7 @@ impl WriteSet {
         was_present: bool,
     ) -> usize {
         let key_at = self.reserve(key.len());
-        self.scratch[key_at..self.end].copy_from_slice(key);
+        copy_key(&mut self.scratch[key_at..self.end], key);
         self.writes.push(Write {
             record,
             layout,
@@ -358,8 +368,8 @@ impl WriteSet {
         &mut self.scratch[at..at + words]
     }
 
-    /// The words that were reserved last, from `at` on, and given back: they are the caller's until something else is
-    /// reserved.
+    /// The words that were reserved last, from `at` on, and given back: they are the caller's until something
+    /// else is reserved.
     #[inline]
     pub fn last(&mut self, at: usize, words: usize) -> &mut [u64] {
         self.end = at;
@@ -456,19 +466,36 @@ impl WriteSet {
         }
     }
 
-    /// Puts a write's data into the record, whose data start at word `base`. The caller holds
-    /// whatever makes it the only writer, and publishes with a release afterwards.
+    /// Puts a write's data into the record, whose data start at word `base`. The caller holds the lock that
+    /// makes it the only writer, and publishes with a release afterwards.
     #[inline]
     pub fn install(&self, write: &Write, base: usize) {
         if write.installed {
+            debug_assert!(
+                !ASSERTS_LOAD || self.stands_in_place(write, base),
+                "shown is not what is installed"
+            );
             return;
         }
         let all = Span { start: 0, end: write.layout.words };
         self.apply(write, all, |word| write.record.word(base + word));
     }
 
+    /// Whether the record holds what a write of the whole row put into it, for assertions. Not asked of
+    /// writes with several patches.
+    fn stands_in_place(&self, write: &Write, base: usize) -> bool {
+        let Some(patch) = self.patches.get(write.first as usize) else { return true };
+        if patch.next != NONE || patch.kind != PatchKind::Copy {
+            return true;
+        }
+        let words = &self.scratch[patch.words as usize..][..patch.len as usize];
+        let at = base + patch.start as usize;
+        // Relaxed: stored by this thread.
+        words.iter().enumerate().all(|(i, word)| write.record.word(at + i).load(Ordering::Relaxed) == *word)
+    }
+
     /// Puts the data of a row that comes into being into its record and notes that others are shown all of
-    /// it, for a protocol that knows that the record's words mean nothing to anybody. A commit installs
+    /// it, for a protocol that knows that no other transaction uses the record's words. A commit installs
     /// them again only if the write was changed since.
     #[inline]
     pub fn show_in_place(&mut self, index: usize, base: usize) {

@@ -31,8 +31,8 @@ const TAKEN: usize = if SMALL { 4 } else { 64 };
 #[derive(Default)]
 pub(crate) struct Exchange {
     shelves: Mutex<Vec<Vec<RecordRef>>>,
-    /// The relations, modulo 64, of which it may have any: so that those who only create rows need not lock it.
-    /// Written under the lock. Relaxed: a hint, and the lock publishes the blocks.
+    /// The relations, modulo 64, of which it may have any: so that workers that only create rows need not
+    /// lock it. Written under the lock. Relaxed: a hint, and the lock publishes the blocks.
     stocked: AtomicU64,
 }
 
@@ -90,7 +90,7 @@ impl Arena {
         Self { exchange, ..Self::default() }
     }
 
-    /// The same memory, with its surplus going where that of `other` goes.
+    /// This arena, with its surplus going where that of `other` goes.
     pub fn with_exchange_of(self, other: &Self) -> Self {
         Self { exchange: Arc::clone(&other.exchange), ..self }
     }
@@ -108,7 +108,7 @@ impl Arena {
     /// A block from the exchange, with some for later, or a new one.
     #[cold]
     fn restock(&mut self, relation: usize, words: usize) -> RecordRef {
-        // Who never frees anything has no list, and looks all the same.
+        // A worker that never frees anything has no list, but looks in the exchange too.
         if self.free.len() <= relation {
             self.free.resize_with(relation + 1, Vec::new);
         }
@@ -157,14 +157,14 @@ impl Arena {
         // initialised (zero), and the chunk lives as long as the arena, which the database keeps
         // until no transaction is left.
         let block = unsafe { RecordRef::new(chunk.word(start)) };
-        // Relaxed: nobody else knows the block.
+        // Relaxed: no other thread knows the block.
         block.word(0).store(0, Ordering::Relaxed);
         block.word(words - 1).store(0, Ordering::Relaxed);
         block
     }
 
-    /// Puts a block back for the same relation: one that nobody was told of, or whose reclamation
-    /// epoch has passed.
+    /// Puts a block back for the same relation: one that was never published, or whose reclamation epoch has
+    /// passed.
     pub fn release(&mut self, relation: usize, block: RecordRef) {
         if self.free.len() <= relation {
             self.free.resize_with(relation + 1, Vec::new);

@@ -1,8 +1,8 @@
 //! The write phase of a commit: what every protocol does to a record once it may.
 //!
 //! A protocol decides when a transaction may commit and at what time. What happens then to each written
-//! record is the same for all: versions that somebody may need are kept, the patches are put into
-//! the record's words, and the words of the written column groups go to the redo log as they are now.
+//! record is common to all: versions that may be needed are kept, the patches are put into the record's
+//! words, and the words of the written column groups go to the redo log as they are now.
 
 use crate::access::{Groups, Write, WriteSet};
 use crate::arena::Arena;
@@ -11,10 +11,10 @@ use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
-use crate::sync::Ordering;
+use crate::sync::{ASSERTS_LOAD, Ordering};
 use crate::version::{self, Version};
 
-/// A version that was overwritten, until nobody needs it.
+/// A version that was overwritten, until it is not needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Superseded {
     /// Its record.
@@ -29,7 +29,7 @@ pub(crate) struct Superseded {
     pub until: u64,
 }
 
-/// What a committing protocol is handed: the writes, and the means to install them.
+/// What a committing protocol gets: the writes, and the means to install them.
 pub struct Commit<'a> {
     writes: &'a WriteSet,
     boundaries: &'a Boundaries,
@@ -41,7 +41,7 @@ pub struct Commit<'a> {
     keep_below: Option<u64>,
     /// The redo log, and the worker that commits.
     log: Option<(&'a RedoLog, usize)>,
-    /// The entry, begun at the first install. A transaction that comes so far commits.
+    /// The log entry, begun at the first install. A transaction that has got this far commits.
     entry: Option<Append<'a>>,
 }
 
@@ -77,15 +77,20 @@ impl<'a> Commit<'a> {
         if self.log.is_some() && planted(Mutant::LogImageBeforeInstall) {
             self.log::<C>(write, time);
         }
+        debug_assert!(
+            !ASSERTS_LOAD || stamps::<C>(write).all(|stamp| stamp::time(stamp) < time),
+            "a stamp falls"
+        );
         self.writes.install(write, data_base::<C>(write.layout));
         if self.log.is_some() && !planted(Mutant::LogImageBeforeInstall) {
             self.log::<C>(write, time);
         }
     }
 
-    /// Takes out of the chains of a write's groups every version that nobody needs: no snapshot, nor whom `reads` knows
-    /// of, asked with the times between which a version was current. After `install` at `time`, still as the record's
-    /// only writer; `epoch` was read before, and so was whatever `reads` knows.
+    /// Takes out of the chains of a write's groups every version that is needed neither by a snapshot nor by
+    /// a reader that `reads` knows; `reads` is asked with the times between which a version was current.
+    /// After `install` at `time`, still as the record's only writer; `epoch` was read before, and so was
+    /// whatever `reads` knows.
     pub(crate) fn cut<C: ConcurrencyWords>(
         &mut self,
         write: &Write,
@@ -111,6 +116,7 @@ impl<'a> Commit<'a> {
         if planted(Mutant::LogDeleteNotLogged) && !write.present {
             return;
         }
+        debug_assert!(!ASSERTS_LOAD || stamps::<C>(write).all(stamp::is_locked), "logged without the lock");
         let entry = self.entry.get_or_insert_with(|| log.append(worker, time));
         entry.write(&LoggedWrite {
             record: write.record,
@@ -123,17 +129,17 @@ impl<'a> Commit<'a> {
         });
     }
 
-    /// Whether the worker's log buffer is so full that he should wait for a round.
+    /// Whether the worker's log buffer is so full that the worker should wait for a round.
     pub(crate) fn log_is_long(&self) -> bool {
         self.entry.as_ref().is_some_and(Append::is_long)
     }
 
-    /// Keeps the versions of a record that are about to be overwritten and that somebody may need.
+    /// Keeps the versions of a record that are about to be overwritten and may be needed.
     #[cold]
     fn keep<C: ConcurrencyWords>(&mut self, write: &Write, time: u64, keep_below: u64) {
         let (record, layout, until) = (write.record, write.layout, stamp::epoch(time));
         for group in Groups(write.groups) {
-            // Relaxed: its only writer are we.
+            // Relaxed: we are its only writer.
             let old = record.word(C::stamp_word(group)).load(Ordering::Relaxed) & !stamp::LOCK;
             if !C::EVERY_VERSION && stamp::epoch(old) >= until.min(keep_below) {
                 continue;
@@ -158,4 +164,10 @@ impl<'a> Commit<'a> {
             self.superseded.push(Superseded { record, head, words, version: kept, until });
         }
     }
+}
+
+/// The stamps of the groups of a write, for assertions.
+fn stamps<C: ConcurrencyWords>(write: &Write) -> impl Iterator<Item = u64> + '_ {
+    // Relaxed: the caller is the record's only writer.
+    Groups(write.groups).map(|group| write.record.word(C::stamp_word(group)).load(Ordering::Relaxed))
 }

@@ -8,8 +8,8 @@
 //! **What follows from `now >= e + 2`:** every worker that was pinned at `e` or before has finished.
 //! What was made unreachable in epoch `e` may then be reused ([`EpochClock::passed`]).
 //!
-//! The same number orders commits: a transaction reads it after its write locks are held (Silo
-//! §4.1; PITFALLS X5), and stamps carry it in their high bits.
+//! This number also orders commits: a transaction reads it after its write locks are held (Silo §4.1;
+//! PITFALLS X5), and stamps carry it in their high bits.
 
 use crate::error::{Misuse, Result};
 use crate::sync::{
@@ -35,7 +35,7 @@ pub struct EpochClock {
     /// Written by `advance`, read by all. SeqCst against `places`: either the advancer sees the
     /// pin, or the pinning worker sees the advanced epoch and pins anew.
     now: CachePadded<AtomicU64>,
-    /// One per worker, written by that worker alone; [`IDLE`] or the epoch that it is pinned at.
+    /// One per worker, written only by that worker; [`IDLE`] or the epoch that it is pinned at.
     places: Box<[CachePadded<AtomicU64>]>,
     /// A commit may be of the epoch at which its worker is pinned, though the next has begun.
     commits_late: bool,
@@ -47,18 +47,19 @@ impl EpochClock {
         Self::starting_at(workers, FIRST)
     }
 
-    /// The same, where a commit may be of the epoch at which its worker is pinned, though the next has begun.
+    /// As [`Self::new`], where a commit may be of the epoch at which its worker is pinned, though the next
+    /// has begun.
     pub fn with_late_commits(self, commits_late: bool) -> Self {
         Self { commits_late, ..self }
     }
 
-    /// No commit to come is of an earlier epoch.
+    /// No later commit is of an earlier epoch than this.
     #[inline]
     pub fn commits_from(&self) -> u64 {
         self.now() - u64::from(self.commits_late)
     }
 
-    /// Tells whoever observes a simulation what the words are.
+    /// Tells the observer of a simulation what the words are.
     pub(crate) fn name_words(&self) {
         let word = std::ptr::from_ref(&*self.now);
         name(word.cast(), size_of::<AtomicU64>(), || "epoch".to_owned());
@@ -96,8 +97,8 @@ impl EpochClock {
         }
     }
 
-    /// Pins the current epoch, and waits until none of the first `workers` is pinned at an earlier one: all who pin
-    /// so run in one epoch at a time. `since` is the last epoch in which this worker did.
+    /// Pins the current epoch, and waits until none of the first `workers` is pinned at an earlier one: all
+    /// workers that pin so run in one epoch at a time. `since` is the last epoch in which this worker did.
     pub fn pin_together(
         &self,
         worker: usize,
@@ -107,7 +108,7 @@ impl EpochClock {
     ) -> u64 {
         let epoch = self.pin(worker);
         if *since != epoch {
-            // SeqCst: who pins later sees this epoch, at least.
+            // SeqCst: a worker that pins later sees this epoch, at least.
             let behind = |place: &CachePadded<AtomicU64>| place.load(Ordering::SeqCst) < epoch;
             wait_until(suspender, || !self.places[..workers].iter().any(behind));
             *since = epoch;
@@ -160,7 +161,7 @@ impl EpochClock {
 }
 
 impl EpochClock {
-    /// Waits until `epoch` has passed: for each transaction that was running to end. Whoever waits moves
+    /// Waits until `epoch` has passed: for each transaction that was running to end. The waiting caller moves
     /// the epoch on.
     ///
     /// # Errors
@@ -212,7 +213,7 @@ impl Drop for Ticker {
         *lock(&self.stop.0) = true;
         self.stop.1.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic of the ticker was reported by the panic hook; there is no more to do here.
+            // The panic hook has reported a panic of the ticker; there is no more to do here.
             let _ = thread.join();
         }
     }

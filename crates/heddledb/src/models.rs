@@ -7,8 +7,7 @@
 use crate::access::WriteSet;
 use crate::arena::Arena;
 use crate::commit::Commit;
-use crate::db::snapshot::copy_group;
-use crate::db::store::heads;
+use crate::db::store::{copy_group, heads};
 use crate::durability::{Files, LogOptions, RedoLog, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
@@ -18,13 +17,14 @@ use crate::protocol::locking::Locking;
 use crate::protocol::silo::Silo;
 use crate::protocol::tictoc::TicToc;
 use crate::protocol::{Env, Hekaton, Intent, Isolation, Protocol, Shared};
-use crate::record::{RecordRef, Words, data_base};
+use crate::record::{RecordRef, data_base};
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
 use crate::storage::{Simulated, Storage};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, thread};
 use crate::table::{Group, Layout, Span};
 use crate::version::{self, Version};
+use crate::words::Words;
 use std::sync::Arc;
 
 static LAYOUT: Layout =
@@ -58,7 +58,7 @@ impl<P: Protocol> World<P> {
         let shared = Arc::new(P::Shared::new(4));
         let world = Self { clock, boundaries, shared, records, arenas, protocol: std::marker::PhantomData };
         for record in 0..world.records.len() {
-            P::place(world.records[record], &LAYOUT, &gap);
+            P::init_record(world.records[record], &LAYOUT, &gap);
             heads::<P>(world.records[record], &LAYOUT).for_each(|head| head.store(0, Ordering::Relaxed));
             world.attempt(3, |tx| tx.write(record, false, 0)).expect("nobody else is there");
         }
@@ -254,7 +254,7 @@ fn a_chain_of_versions_keeps_what_is_needed() {
     chain(true);
 }
 
-/// The same where the version that is unlinked is the last of its chain, or the only one.
+/// A chain that grows loses nothing else where the unlinked version is its last, or the only one.
 #[test]
 fn the_last_of_a_chain_is_taken_out_while_it_grows() {
     chain(false);
@@ -333,8 +333,8 @@ fn a_gaps_stamp_and_version_do_not_miss_each_other() {
     });
 }
 
-/// Two workers commit and wait for the log: whoever is told has his entry on a disk that has just lost its
-/// power, and nobody waits for ever.
+/// Two workers commit and wait for the log: a worker that is told has its entry on a disk that has just lost
+/// its power, and none waits for ever.
 #[test]
 fn an_acknowledged_commit_is_on_the_disk() {
     explore(|| {

@@ -22,6 +22,7 @@
 use crate::sight::Sight;
 use crate::sync::{AtomicU64, IN_PLACE, LINE, Ordering, name, prefetch};
 use crate::table::{Layout, Span};
+use crate::words::Words;
 use std::ptr::NonNull;
 
 /// What the concurrency words in front of a record are, as far as rooms below the protocols must know.
@@ -189,49 +190,10 @@ impl RecordData {
     }
 }
 
-/// A source of data words, in a record or in a private copy.
-pub trait Words {
-    /// Word `index`, counted from the start of the row's data.
-    fn word(&self, index: usize) -> u64;
-}
-
-/// A private copy of data words into which columns are stored.
-pub trait WordsMut: Words {
-    /// Replaces word `index`, counted from the start of the row's data.
-    fn set_word(&mut self, index: usize, value: u64);
-}
-
 impl Words for RecordData {
     #[inline(always)]
     fn word(&self, index: usize) -> u64 {
         // Relaxed: the protocol's check around the copy orders it (see the module header).
         self.record.word(self.base.wrapping_add(index)).load(Ordering::Relaxed)
-    }
-}
-
-/// A private copy of the words `start..` of a row.
-pub struct WordsCopy<'a> {
-    start: usize,
-    words: &'a mut [u64],
-}
-
-impl<'a> WordsCopy<'a> {
-    /// `words[0]` stands for data word `start`.
-    pub fn new(start: usize, words: &'a mut [u64]) -> Self {
-        Self { start, words }
-    }
-}
-
-impl Words for WordsCopy<'_> {
-    #[inline(always)]
-    fn word(&self, index: usize) -> u64 {
-        self.words[index - self.start]
-    }
-}
-
-impl WordsMut for WordsCopy<'_> {
-    #[inline(always)]
-    fn set_word(&mut self, index: usize, value: u64) {
-        self.words[index - self.start] = value;
     }
 }

@@ -12,14 +12,14 @@
 
 use crate::durability::Ticket;
 use crate::error::{Conflict, Error, Result};
+use crate::isolation::Isolation;
 use crate::procedure::{Declaration, Plan};
-use crate::protocol::Isolation;
 use crate::sight::Sight;
 use crate::table::{Definition, Direction, GroupSet, Span};
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
-pub use crate::db::{CheckpointReport, Metrics, Recovery, Stats};
+pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
 
 /// Which part of which row an operation is about.
 #[derive(Clone, Copy, Debug)]

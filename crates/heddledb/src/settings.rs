@@ -1,11 +1,11 @@
 //! The settings of a database that is about to be opened, whatever its protocol.
 
-use crate::db::Tell;
 use crate::durability::{Durability, LogOptions};
 use crate::error::{Misuse, Result};
+use crate::isolation::Isolation;
 use crate::log::FILES_MAX;
+use crate::metrics::Tell;
 use crate::procedure::PlanChange;
-use crate::protocol::Isolation;
 use crate::storage::Storage;
 use crate::table::Definition;
 use std::path::PathBuf;

@@ -9,7 +9,7 @@
 //! is torn, never undefined (see `record`), and is thrown away because the sight does not stand.
 
 use crate::mutant::{Mutant, planted};
-use crate::record::Words;
+use crate::words::Words;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -72,5 +72,69 @@ impl Words for Sight<'_> {
         // SAFETY: one of the `words` words, which are initialised and mapped during `'a` (`in_place`), or a
         // private copy's, which nobody else has during `'a`.
         unsafe { self.data.add(index).as_ref() }.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle", feature = "simulation"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sight_in_place_stands_until_the_word_that_vouches_changes() {
+        let record = [const { AtomicU64::new(0) }; 3];
+        record[0].store(7, Ordering::Relaxed);
+        record[2].store(20, Ordering::Relaxed);
+        let first = NonNull::from(&record).cast();
+        // SAFETY: word 1 heads two words of the array, which lives as long as the sight; word 0 is another of it.
+        let sight = unsafe { Sight::in_place(first.add(1), 2, first, 7) };
+        assert_eq!((sight.word(0), sight.word(1)), (0, 20));
+        assert!(sight.stands());
+        record[1].store(10, Ordering::Relaxed);
+        assert_eq!(sight.word(0), 10, "the words are the record's own");
+        record[0].store(8, Ordering::Relaxed);
+        assert!(!sight.stands());
+    }
+
+    #[test]
+    fn a_copy_always_stands() {
+        let mut words = [1, 2, 3];
+        let sight = Sight::copied(&mut words);
+        assert_eq!((sight.word(0), sight.word(2)), (1, 3));
+        assert!(sight.stands());
+        assert_eq!(words, [1, 2, 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "within the words that were asked for")]
+    fn a_word_behind_the_end_is_not_read() {
+        let mut words = [1, 2, 3];
+        Sight::copied(&mut words).word(3);
+    }
+
+    /// What Miri is to see: a torn row is looked at while another thread writes it.
+    #[test]
+    fn a_torn_row_is_seen_to_be_torn() {
+        let record = [const { AtomicU64::new(0) }; 5];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for version in 1..50 {
+                    // As a writer installs: locked, the words, unlocked.
+                    record[0].store(version | 1 << 63, Ordering::Relaxed);
+                    fence(Ordering::Release);
+                    record[1..].iter().for_each(|word| word.store(version, Ordering::Relaxed));
+                    record[0].store(version, Ordering::Release);
+                }
+            });
+            for _ in 0..50 {
+                let was = record[0].load(Ordering::Acquire);
+                let first = NonNull::from(&record).cast();
+                // SAFETY: as above.
+                let sight = unsafe { Sight::in_place(first.add(1), 4, first, was) };
+                let words: [u64; 4] = std::array::from_fn(|at| sight.word(at));
+                if was >> 63 == 0 && sight.stands() {
+                    assert_eq!(words, [was; 4]);
+                }
+            }
+        });
     }
 }

@@ -6,11 +6,11 @@
 //!
 //! 1. *announce*: `b` is the present epoch, and is published before the epoch moves on. Every writer of
 //!    a later epoch sees it, and keeps what it overwrites of epoch `b` or before;
-//! 2. *close*: when the epoch has reached `b + 2`, no transaction that could commit in `b` is left
-//!    running. Only then does the snapshot read. Whoever waits for that moves the epoch on himself.
+//! 2. *close*: when the epoch has reached `b + 2`, no transaction that could commit in `b` is left running.
+//!    Only then does the snapshot read. A reader that waits for that moves the epoch on itself.
 //!
-//! While no boundary is live nothing is kept. A boundary that nobody reads at is reused for a while
-//! by readers who are content with a recent moment, then dropped.
+//! While no boundary is live nothing is kept. A boundary without readers is reused for a while by readers
+//! that are content with a recent moment, then dropped.
 //!
 //! **What is needed.** A version that was written in epoch `from` and overwritten in epoch `until` is
 //! needed by the boundaries `from <= b < until`, and by no future one: a future boundary is no
@@ -27,13 +27,13 @@ use std::time::Duration;
 /// The live boundaries of a database.
 pub(crate) struct Boundaries {
     /// Versions of an epoch below this are kept when they are overwritten; 0 where no boundary is live.
-    /// SeqCst against the epoch: a writer that reads a later epoch than the boundary's also reads this.
-    /// Apart from what readers write: every commit looks at it.
+    /// SeqCst against the epoch: a writer that reads a later epoch than the boundary's also reads this. On a
+    /// line apart from what readers write, since every commit looks at it.
     keep_below: CachePadded<AtomicU64>,
-    /// Counts the changes of `live`. Padded, too.
+    /// Counts the changes of `live`. On a line of its own, too.
     changes: CachePadded<AtomicU64>,
     live: Mutex<Vec<Live>>,
-    /// For how long a boundary serves new readers who are content with a recent moment.
+    /// For how long a boundary serves new readers that are content with a recent moment.
     interval_ns: u64,
 }
 
@@ -54,7 +54,7 @@ impl From<Moment> for Boundary {
 }
 
 impl Boundary {
-    /// The same for whoever reads there.
+    /// A further hold on the boundary, for another reader.
     pub fn moment(self) -> Moment {
         Moment(self.0)
     }
@@ -115,10 +115,10 @@ impl Boundaries {
         self.expire_in(live);
         let mut epoch = clock.now();
         loop {
-            // SeqCst, then the epoch is read again: if it has not moved, then whoever reads a later
-            // one reads this too.
+            // SeqCst, then the epoch is read again: if it has not moved, then a writer that reads a later one
+            // reads this too.
             self.keep_below.store(epoch + 1, Ordering::SeqCst);
-            // Before the second look, too: who looks for needed versions and misses this change has
+            // Before the second look, too: a worker that looks for needed versions and misses this change has
             // read the epoch before.
             self.changes.fetch_add(1, Ordering::SeqCst);
             model_fence();
@@ -160,7 +160,7 @@ impl Boundaries {
         self.expire_in(&mut live);
     }
 
-    /// Drops boundaries that nobody reads at and nobody will.
+    /// Drops boundaries that have no readers and will get none.
     pub fn expire(&self) {
         // Relaxed: another chance comes.
         if self.keep_below.load(Ordering::Relaxed) != 0 {

@@ -109,8 +109,8 @@ pub trait ReadTransaction {
     }
 }
 
-/// What a running transaction can do. A procedure is a function over `&mut impl Transaction`; the
-/// compiler makes one copy for each protocol that it is called under.
+/// What a running transaction can do. A procedure is a function over `&mut impl Transaction`, and is
+/// compiled once for all protocols.
 ///
 /// Reading is in [`ReadTransaction`]; what is said there of errors holds here.
 ///

@@ -1,11 +1,11 @@
 //! Old versions: what a snapshot may still need hangs off its record.
 //!
-//! **Mechanism.** Each column group of a record has one *head* word, between the concurrency words and
-//! the data: the newest of its old versions, which leads to the next older one, and so on. Whoever
-//! overwrites a version that somebody may need first copies it into a block and puts that in front
-//! ([`push`]). Readers of a snapshot take the first version in the chain that is old enough
-//! ([`find`]). A version that no snapshot can need any more is taken out again, wherever in the chain
-//! it is ([`unlink`]), and its block is reused when every worker that could have seen it has finished.
+//! **Mechanism.** Each column group of a record has one *head* word, between the concurrency words and the
+//! data: the newest of its old versions, which leads to the next older one, and so on. A writer that
+//! overwrites a version which may be needed first copies it into a block and puts that in front ([`push`]).
+//! Readers of a snapshot take the first version in the chain that is old enough ([`find`]). A version that no
+//! snapshot can need any more is taken out again, wherever in the chain it is ([`unlink`]), and its block is
+//! reused when every worker that could have seen it has finished.
 //!
 //! ```text
 //!   head                     block                    block
@@ -14,20 +14,20 @@
 //!   +----------------+      +------+-------+------+   +------+-------+------+
 //! ```
 //!
-//! **Who may change a chain.** To push one needs the group's lock, so stamps fall along the chain. To
-//! unlink one needs the latch in the head word, which pushing respects. Readers need neither: links
-//! change by single stores, an unlinked block keeps its own link, and no block is reused while a reader
-//! is pinned. Where a protocol keeps every version ([`ConcurrencyWords::EVERY_VERSION`]), writers also cut a
-//! chain to what is needed ([`cut`]), so that it does not grow with each write of an epoch.
+//! **Changing a chain.** Pushing needs the group's lock, so stamps fall along the chain. Unlinking needs the
+//! latch in the head word, which pushing respects. Readers need neither: links change by single stores, an
+//! unlinked block keeps its own link, and no block is reused while a reader is pinned. Where a protocol keeps
+//! every version ([`ConcurrencyWords::EVERY_VERSION`]), writers also cut a chain to what is needed ([`cut`]),
+//! so that it does not grow with each write of an epoch.
 //!
 //! [`ConcurrencyWords::EVERY_VERSION`]: crate::record::ConcurrencyWords::EVERY_VERSION
 //!
-//! Two low bits of a head are flags: the latch, and, in the head of group 0, that the record waits in
-//! some worker's queue for its reclamation, so that it waits in one place only ([`enqueue`]).
+//! Two low bits of a head are flags: the latch, and, in the head of group 0, that the record waits in some
+//! worker's queue for its reclamation, so that it waits in one queue only ([`enqueue`]).
 
 use crate::record::RecordRef;
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Wait};
+use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Wait};
 
 /// Held while the chain is changed in its middle.
 const LATCH: u64 = 1;
@@ -82,7 +82,7 @@ pub(crate) fn push(head: &AtomicU64, version: Version) {
     loop {
         let newest = head.load(Ordering::Relaxed);
         if newest & LATCH != 0 {
-            // Held for a walk along the chain, by someone who waits for nobody.
+            // Held for a walk along the chain, by a holder that waits for nothing.
             wait.pause();
             continue;
         }
@@ -90,6 +90,8 @@ pub(crate) fn push(head: &AtomicU64, version: Version) {
         // Release: publishes the block. Acquire: on top of what the last latch holder left.
         let link = version.0.to_link() | (newest & QUEUED);
         if head.compare_exchange(newest, link, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            let falls = |older: Version| stamp::time(older.stamp()) < stamp::time(version.stamp());
+            debug_assert!(!ASSERTS_LOAD || Version::of(newest).is_none_or(falls), "a chain out of order");
             return;
         }
     }
@@ -166,16 +168,17 @@ pub(crate) fn unlink(head: &AtomicU64, version: Version) {
     unlatch(head, first);
 }
 
-/// Takes out of a chain every version that nobody needs any more. `until` is when the newest of them was overwritten;
-/// `needed` is asked of each with the times of its stamp and of its end. The caller holds the group's lock and is
-/// pinned; the blocks are given back by who had them kept.
+/// Takes out of a chain every version that is not needed any more. `until` is when the newest of them was
+/// overwritten; `needed` is asked of each with the times of its stamp and of its end. The caller holds the
+/// group's lock and is pinned; the caller that had the blocks kept gives them back.
 pub(crate) fn cut(head: &AtomicU64, mut until: u64, needed: impl Fn(u64, u64) -> bool) {
     let mut first = latch(head) & !FLAGS;
     let mut newer: Option<Version> = None;
     let mut at = Version::of(first);
     while let Some(candidate) = at {
         let (from, older) = (stamp::time(candidate.stamp()), candidate.next().load(Ordering::Acquire));
-        // Where the one after it was taken out before, it ended earlier than this says, and is kept for longer.
+        // Where the one after it was taken out before, it ended earlier than this says, and is kept for
+        // longer.
         if needed(from, until) {
             newer = at;
         } else {
@@ -202,14 +205,14 @@ fn unlatch(head: &AtomicU64, first: u64) {
     }
 }
 
-/// Notes that a record is about to wait for its reclamation; false if it does already, elsewhere.
-/// `head` is that of its group 0. AcqRel, here and in `dequeue`: who finds the flag set leaves the record
-/// to the one who set it, who looks at it only after clearing it.
+/// Notes that a record is about to wait for its reclamation; false if it does already, elsewhere. `head` is
+/// that of its group 0. AcqRel, here and in `dequeue`: a worker that finds the flag set leaves the record to
+/// the worker that set it, which looks at the record only after clearing the flag.
 pub(crate) fn enqueue(head: &AtomicU64) -> bool {
     head.fetch_or(QUEUED, Ordering::AcqRel) & QUEUED == 0
 }
 
-/// The opposite, before the record is looked at.
+/// Ends that wait, before the record is looked at.
 pub(crate) fn dequeue(head: &AtomicU64) {
     head.fetch_and(!QUEUED, Ordering::AcqRel);
 }

@@ -112,6 +112,38 @@ fn who_waits_lets_the_one_he_waits_for_run() {
     assert!(order.windows(2).filter(|pair| pair[0] != pair[1]).count() > 50, "they take turns: {order:?}");
 }
 
+/// The younger of two sessions that both raise their shared lock is aborted again and again, until the older one, which is
+/// suspended on the same thread, has had its turn.
+#[test]
+fn who_is_aborted_lets_the_one_he_conflicts_with_run() {
+    const ATTEMPTS_MAX: u32 = 1_000;
+    let db = database(Kind::DlDetect);
+    let mut other = db.begin().unwrap();
+    other.update_columns(1, Account::balance, |balance| *balance += 1).unwrap();
+    let other = std::cell::RefCell::new(Some(other));
+    let raise = |tx: &mut heddledb::Txn, waits: bool| {
+        tx.get_columns(0, Account::balance)?;
+        if waits {
+            tx.update_columns(1, Account::balance, |balance| *balance += 1)?;
+        }
+        tx.update_columns(0, Account::balance, |balance| *balance += 1)
+    };
+    let outcomes = db.crew(3, |number, session| match number {
+        0 => session.run(|tx| raise(tx, true)),
+        1 => {
+            let mut attempts = 0;
+            session.run(|tx| {
+                attempts += 1;
+                assert!(attempts < ATTEMPTS_MAX, "the session that holds the lock never runs");
+                raise(tx, false)
+            })
+        }
+        _ => other.take().expect("one session ends it").commit(),
+    });
+    outcomes.unwrap().into_iter().for_each(|outcome| outcome.unwrap());
+    assert_eq!(total(&db), (0, 4));
+}
+
 #[test]
 fn a_crew_has_as_many_sessions_as_there_are() {
     let db = Database::builder().sessions(2).open().unwrap();

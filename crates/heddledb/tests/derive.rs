@@ -1,6 +1,6 @@
 //! What `#[derive(Table)]` generates: layouts, keys, indexes, column constants.
 
-use heddledb::record::WordsCopy;
+use heddledb::table::WordsCopy;
 use heddledb::table::{
     ColumnValue, Columns, Group, Index, Key, Relation, Span, Structure, decode_key, encode_key,
 };
@@ -323,10 +323,10 @@ struct Celsius(f32);
 impl ColumnValue for Celsius {
     const BYTES: usize = f32::BYTES;
     const ALIGN: usize = <f32 as ColumnValue>::ALIGN;
-    fn load(source: &impl heddledb::record::Words, offset: usize) -> Self {
+    fn load(source: &impl heddledb::table::Words, offset: usize) -> Self {
         Self(ColumnValue::load(source, offset))
     }
-    fn store(&self, target: &mut impl heddledb::record::WordsMut, offset: usize) {
+    fn store(&self, target: &mut impl heddledb::table::WordsMut, offset: usize) {
         self.0.store(target, offset);
     }
 }

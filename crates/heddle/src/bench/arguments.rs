@@ -4,10 +4,12 @@
 //! only makes sense together. Every refusal says what is allowed.
 
 use super::runner::{LogSettings, Settings};
-use super::snapshots::SnapshotsArguments;
+use super::snapshots::arguments::SnapshotsArguments;
+use crate::arguments::{protocols, refuse_levels, seconds};
 use crate::clock::Clock;
 use crate::failure::{Failure, chain};
 use crate::machine;
+use crate::report::outputs::Outputs;
 use clap::{Args, Subcommand};
 use heddledb::protocol::{Isolation, Kind};
 use heddledb::{Compression, Durability};
@@ -15,10 +17,7 @@ use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{
     MicroArguments, TpccArguments, TpceArguments, WorkloadArguments as OfWorkload, YcsbArguments,
 };
-use std::fmt::Display;
-use std::fs::OpenOptions;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// The workloads with a line each.
@@ -62,7 +61,7 @@ pub enum WorkloadArguments {
     #[command(after_help = MICRO_EXAMPLES)]
     Micro(Benchmark<MicroArguments>),
     /// What readers on snapshots cost a writer
-    #[command(after_help = super::snapshots::EXAMPLES)]
+    #[command(after_help = super::snapshots::arguments::EXAMPLES)]
     Snapshots(SnapshotsArguments),
 }
 
@@ -203,14 +202,6 @@ fn durability(text: &str) -> Result<Durability, String> {
     })
 }
 
-/// Parses a length of time.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(value) if (0.01..=86_400.0).contains(&value) => Ok(value),
-        _ => Err("give seconds from 0.01 to 86400, such as 5 or 0.5".into()),
-    }
-}
-
 fn seconds_or_none(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(value) if (0.0..=86_400.0).contains(&value) => Ok(value),
@@ -243,15 +234,6 @@ pub struct Configuration {
     pub durability: Durability,
 }
 
-/// Where the report goes besides the terminal.
-#[derive(Clone, Debug, Default)]
-pub struct Outputs {
-    /// The JSON file, or `-`.
-    pub json: Option<PathBuf>,
-    /// The page.
-    pub html: Option<PathBuf>,
-}
-
 /// What is to be run, in which order.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -273,36 +255,6 @@ impl Plan {
     /// The baseline, if any, then what was asked for.
     pub fn configurations(&self) -> impl Iterator<Item = Configuration> {
         self.baseline.into_iter().chain(self.asked.iter().copied())
-    }
-}
-
-impl Outputs {
-    /// True if the standard output is taken by the JSON.
-    pub fn json_to_stdout(&self) -> bool {
-        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
-    }
-
-    /// Opens the files once, so that a wrong name is found before the runs and not after them.
-    pub fn probe(&self) -> Result<(), Failure> {
-        for (flag, path) in [("--json", &self.json), ("--html", &self.html)] {
-            let Some(path) = path else { continue };
-            if path.as_os_str() == "-" {
-                if flag == "--html" {
-                    return Err(Failure::usage("--html needs a file's name; only --json can go to -"));
-                }
-                continue;
-            }
-            OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
-                let path = path.display();
-                Failure::usage(format!(
-                    "{flag} {path} cannot be written ({error}); name a file in a folder that exists"
-                ))
-            })?;
-        }
-        if self.json.is_some() && self.json == self.html {
-            return Err(Failure::usage("--json and --html name the same file; give each its own"));
-        }
-        Ok(())
     }
 }
 
@@ -389,48 +341,6 @@ impl Common {
             notes,
         })
     }
-}
-
-/// Refuses a protocol that does not offer the isolation level.
-pub fn refuse_levels<K: Copy + Display, L: PartialEq + Display + 'static>(
-    kinds: &[K],
-    level: L,
-    levels: impl Fn(K) -> &'static [L],
-) -> Result<(), Failure> {
-    for &kind in kinds {
-        let offered = levels(kind);
-        if !offered.contains(&level) {
-            let names: Vec<String> = offered.iter().map(L::to_string).collect();
-            let names = names.join(", ");
-            return Err(Failure::usage(format!(
-                "{kind} does not offer --isolation {level}; it offers {names}"
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// The protocols of these names in the order given, each once, and whether `all` was among them.
-pub fn protocols<K>(names: &[String], every: &[K]) -> Result<(Vec<K>, bool), Failure>
-where
-    K: Copy + PartialEq + FromStr<Err: Display>,
-{
-    let mut kinds = Vec::new();
-    let mut all = false;
-    for name in names.iter().map(|name| name.trim()) {
-        let named = if name == "all" {
-            all = true;
-            every.to_vec()
-        } else {
-            vec![name.parse().map_err(|error| Failure::usage(format!("{error}, all")))?]
-        };
-        for kind in named {
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
-            }
-        }
-    }
-    Ok((kinds, all))
 }
 
 fn at_most(threads: usize) -> String {

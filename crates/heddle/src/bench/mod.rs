@@ -10,15 +10,14 @@ use crate::failure::Failure;
 use crate::machine;
 use crate::progress::Progress;
 use crate::report::model::{Measurement, Report};
+use crate::report::outputs::{self, Outputs};
 use crate::report::{html, rate, table};
-use crate::terminal::{aligned, columns, terminal_with_colours, widest};
-use arguments::{BenchArguments, Configuration, Outputs, Plan, WorkloadArguments};
+use crate::terminal::{aligned, columns, widest};
+use arguments::{BenchArguments, Configuration, Plan, WorkloadArguments};
 use heddledb::protocol::Kind;
 use heddledb_workloads::Workload;
 use runner::Job;
-use serde::Serialize;
 use std::io::Write;
-use std::path::Path;
 
 /// Runs the command. True if every check held.
 pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failure> {
@@ -155,44 +154,7 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
 
 /// Prints the table of a report and writes the files.
 pub fn publish(report: &Report, outputs: &Outputs) -> Result<(), Failure> {
-    publish_forms(outputs, |colours| table::render(report, colours), report, || html::page(report))
-}
-
-/// Prints a table, which is given whether there are colours, and writes a document's JSON and page, as wanted.
-pub fn publish_forms(
-    outputs: &Outputs,
-    table: impl FnOnce(bool) -> String,
-    document: &impl Serialize,
-    page: impl FnOnce() -> String,
-) -> Result<(), Failure> {
-    if outputs.json_to_stdout() {
-        eprint!("{}", table(terminal_with_colours(&std::io::stderr())));
-    } else {
-        let text = table(terminal_with_colours(&std::io::stdout()));
-        // A reader that went away, such as `head`, is no failure of the command.
-        let _ = std::io::stdout().write_all(text.as_bytes());
-    }
-    if let Some(path) = &outputs.json {
-        let mut text = serde_json::to_string_pretty(document)
-            .map_err(|error| Failure::run(format!("the report cannot be written as JSON: {error}")))?;
-        text.push('\n');
-        if outputs.json_to_stdout() {
-            let _ = std::io::stdout().write_all(text.as_bytes());
-        } else {
-            write(path, &text)?;
-        }
-    }
-    if let Some(path) = &outputs.html {
-        write(path, &page())?;
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::run(format!("{} cannot be written: {error}", path.display())))?;
-    eprintln!("wrote {}", path.display());
-    Ok(())
+    outputs::publish(outputs, |colours| table::render(report, colours), report, || html::page(report))
 }
 
 #[cfg(test)]

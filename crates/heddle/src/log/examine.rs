@@ -9,7 +9,7 @@ use super::told::{
     RelationTold, RowsOf, See, Told, TornTold, WritesTo,
 };
 use heddledb::LogError;
-use heddledb::log::{
+use heddledb::internals::log::{
     Checkpoint, Compression, Entries, Entry, Frames, Generation, Header, Malformed, Manifest, Name,
     RelationEntry, Rows, SegmentHeader, Survey, survey,
 };
@@ -114,7 +114,7 @@ fn by_name(storage: &ReadOnly, names: &[Name]) -> (u64, Vec<Generation>) {
             *files = (*files).max(header.files);
         }
     }
-    let limit = heddledb::log::FILES_MAX;
+    let limit = heddledb::internals::log::FILES_MAX;
     let generation =
         |(number, files): (u64, u8)| Generation { number, files: files.clamp(1, limit), end: None };
     (directory, generations.into_iter().map(generation).collect())

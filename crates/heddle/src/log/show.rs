@@ -40,7 +40,7 @@ fn hex(words: &[u64]) -> Vec<String> {
 
 /// A transaction as JSON on one line.
 pub fn transaction_json(names: &Names, told: &Told<'_>) -> String {
-    let write = |write: heddledb::log::Write<'_>| {
+    let write = |write: heddledb::internals::log::Write<'_>| {
         json!({
             "relation": names.of(write.relation),
             "key": hex(write.key),

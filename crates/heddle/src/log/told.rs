@@ -1,7 +1,7 @@
 //! What an examination of a directory tells: the shape of `--json`, and transactions one by one.
 
 use heddledb::LogError;
-use heddledb::log::{Entry, RelationEntry};
+use heddledb::internals::log::{Entry, RelationEntry};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,11 @@
 //! What a benchmark found, and its three forms: JSON ([`model`]), a table in the terminal
-//! ([`table`]), a page with plots ([`html`]). What it says in one sentence is in [`conclusion`].
+//! ([`table`]), a page with plots ([`html`]). What it says in one sentence is in [`conclusion`];
+//! where the forms go is for [`outputs`].
 
 mod conclusion;
 pub mod html;
 pub mod model;
+pub mod outputs;
 pub mod table;
 
 /// A rate in the fewest letters that keep three figures: `1.23 M`, `456 k`, `78.9`.

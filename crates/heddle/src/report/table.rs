@@ -2,7 +2,7 @@
 
 mod simulation;
 
-use super::model::{Machine, Measurement, Report};
+use super::model::{CheckCount, Machine, Measurement, Report};
 use super::{bytes, microseconds, percent, rate};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub fn render(report: &Report, colours: bool) -> String {
         text.push_str(&lines(&reasons(report, colours)));
     }
     text.push('\n');
-    text + &verdict(report, colours)
+    text + &ending(report, colours)
 }
 
 /// Names and values in a line.
@@ -46,8 +46,8 @@ fn join(pairs: &BTreeMap<String, impl Display>) -> String {
     pairs.join(", ")
 }
 
-/// The checks that failed, or that none did, and the notes.
-fn verdict(report: &Report, colours: bool) -> String {
+/// The checks that failed, how many were made, and the notes.
+fn ending(report: &Report, colours: bool) -> String {
     let mut text = String::new();
     for result in report.all().filter(|result| result.failed()) {
         for check in result.checks.iter().filter(|check| !check.ok) {
@@ -55,8 +55,7 @@ fn verdict(report: &Report, colours: bool) -> String {
             let _ = writeln!(text, "{head} {}: {}: {}", name(result), check.name, check.detail);
         }
     }
-    let head = if report.failed() { paint("FAILED", "31;1", colours) } else { paint("ok", "32;1", colours) };
-    let _ = writeln!(text, "{head} {}", report.check_count());
+    let _ = writeln!(text, "{}", verdict(report.check_count(), colours));
     for note in &report.notes {
         let _ = writeln!(text, "note: {note}");
     }
@@ -79,6 +78,12 @@ pub fn machine(machine: &Machine) -> String {
         machine.huge_pages
     );
     text
+}
+
+/// How many checks were made, and how many failed: the last word of every report.
+pub fn verdict(count: CheckCount, colours: bool) -> String {
+    let (head, code) = if count.failed > 0 { ("FAILED", "31;1") } else { ("ok", "32;1") };
+    format!("{} {count}", paint(head, code, colours))
 }
 
 /// Text in a colour, if there are colours.

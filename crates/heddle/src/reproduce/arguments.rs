@@ -2,8 +2,8 @@
 
 use super::figure::{Figure, Paper};
 use super::papers::PAPERS;
-use crate::bench::arguments::Outputs;
 use crate::failure::Failure;
+use crate::report::outputs::Outputs;
 use clap::Args;
 use heddledb_analysis::text::nearest;
 use std::path::PathBuf;

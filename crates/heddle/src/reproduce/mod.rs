@@ -25,9 +25,9 @@ mod settings;
 mod table;
 mod tictoc;
 
-use crate::bench::publish_forms;
 use crate::failure::Failure;
 use crate::machine;
+use crate::report::outputs;
 use crate::sim::unhurried;
 use arguments::ReproduceArguments;
 use figure::Scope;
@@ -54,7 +54,7 @@ pub fn reproduce(arguments: &ReproduceArguments, command: String) -> Result<bool
         quick: arguments.quick,
     };
     let document = run::reproduce(paper, &figures, &plan, unhurried(&command))?;
-    publish_forms(
+    outputs::publish(
         &outputs,
         |colours| table::render(&document, colours),
         &document,

@@ -7,11 +7,12 @@ use super::figure::{
     Axis, Content, Dot, Facts, Figure, Judgement, Line, Measure, Paper, RealSetting, RealWorkload, Results,
     Series, Setting, VirtualSetting, caption,
 };
-use crate::bench::arguments::{Configuration as RealConfiguration, Outputs, Plan as RealPlan};
+use crate::bench::arguments::{Configuration as RealConfiguration, Plan as RealPlan};
 use crate::bench::runner::{LogSettings, Settings as RealSettings};
 use crate::clock::Clock;
 use crate::failure::{Failure, chain};
 use crate::report::model::{Machine, Measurement, Report};
+use crate::report::outputs::Outputs;
 use crate::sim::arguments::{Configuration, Factor};
 use crate::sim::points::{self, Task};
 use crate::{bench, machine};

@@ -1,8 +1,9 @@
 //! The arguments of `heddle sim` with a workload, and the plan that they amount to.
 
 use super::costs;
-use crate::bench::arguments::{Outputs, protocols, refuse_levels};
+use crate::arguments::{protocols, refuse_levels};
 use crate::failure::{Failure, chain};
+use crate::report::outputs::Outputs;
 use clap::Args;
 use heddledb_simulator::engine::protocol::{Isolation, Kind};
 use heddledb_simulator::engine::simulation::{Costs, Topology};

@@ -17,7 +17,7 @@
 
 use super::costs::{read, render};
 use super::fit::{Sample, fit};
-use crate::bench::arguments::protocols;
+use crate::arguments::protocols;
 use crate::bench::runner::{Job, LogSettings, Settings as RealSettings};
 use crate::clock::Clock;
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ pub struct CalibrateArguments {
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub runs: u8,
     /// Length of a real run, after a warm-up of the same length
-    #[arg(long, value_name = "S", default_value = "0.5", value_parser = crate::bench::arguments::seconds)]
+    #[arg(long, value_name = "S", default_value = "0.5", value_parser = crate::arguments::seconds)]
     pub seconds: f64,
     /// Seed of the data and the inputs
     #[arg(long, value_name = "N", default_value = "1")]

@@ -1,6 +1,6 @@
 //! `heddle sim hunt` and `heddle sim replay`: searches for bugs in simulation, and one of its runs step by step.
 
-use crate::bench::arguments::protocols;
+use crate::arguments::protocols;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use clap::Args;
@@ -26,7 +26,7 @@ pub struct HuntArguments {
     #[arg(long, value_name = "N", default_value = "2000", value_parser = clap::value_parser!(u64).range(1..))]
     pub simulations: u64,
     /// Search each for so long instead
-    #[arg(long, value_name = "S", value_parser = crate::bench::arguments::seconds, conflicts_with = "simulations")]
+    #[arg(long, value_name = "S", value_parser = crate::arguments::seconds, conflicts_with = "simulations")]
     pub seconds: Option<f64>,
 }
 

@@ -1,8 +1,8 @@
 //! Invariants while threads run for real.
 
 use super::{Hashed, Ordered, Tables, Test, check_index, open};
+use heddledb::internals::sync::{AtomicU64, Ordering, Random};
 use heddledb::protocol::Kind;
-use heddledb::sync::{AtomicU64, Ordering, Random};
 use heddledb::{Database, Error, ReadTransaction, Scan, Session, Table, Transaction};
 use std::ops::ControlFlow;
 

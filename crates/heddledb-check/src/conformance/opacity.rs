@@ -5,8 +5,8 @@
 
 use super::load::{lawful, on_threads};
 use super::{Hashed, Ordered, Tables, Test, open};
+use heddledb::internals::sync::{AtomicU64, Ordering};
 use heddledb::protocol::Kind;
-use heddledb::sync::{AtomicU64, Ordering};
 use heddledb::{Database, Error, ReadTransaction, Result, Transaction, Txn};
 
 pub(super) fn tests() -> Vec<Test> {

@@ -2,8 +2,8 @@
 
 use super::script::{KEYS, Op, Program, interleave, judge};
 use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open, reset};
+use heddledb::internals::sync::Random;
 use heddledb::protocol::Kind;
-use heddledb::sync::Random;
 
 pub(super) fn tests() -> Vec<Test> {
     vec![

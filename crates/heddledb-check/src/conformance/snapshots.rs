@@ -3,8 +3,8 @@
 
 use super::random::seeds;
 use super::{Hashed, HashedRow, Ordered, OrderedRow, Tables, Test, open};
+use heddledb::internals::sync::Random;
 use heddledb::protocol::Kind;
-use heddledb::sync::Random;
 use heddledb::{Builder, Database, ReadTransaction, Result, Scan, Session, Transaction};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

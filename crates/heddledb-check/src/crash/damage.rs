@@ -1,9 +1,9 @@
 //! Damage at rest: which bytes of a directory count, and what may come of changing them.
 
 use heddledb::LogError;
-use heddledb::log::{Frames, Manifest, Name, SEGMENT_HEADER_BYTES, survey};
+use heddledb::internals::log::{Frames, Manifest, Name, SEGMENT_HEADER_BYTES, survey};
+use heddledb::internals::sync::Random;
 use heddledb::storage::{Simulated, Storage};
-use heddledb::sync::Random;
 use std::ops::Range;
 
 /// A frame's place in its file.
@@ -57,7 +57,7 @@ pub struct Damage {
 }
 
 /// Bytes of a frame's header.
-const HEADER: u64 = heddledb::log::FRAME_HEADER_BYTES as u64;
+const HEADER: u64 = heddledb::internals::log::FRAME_HEADER_BYTES as u64;
 
 impl Map {
     /// What counts on a disk. The disk is whole.

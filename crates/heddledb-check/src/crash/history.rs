@@ -17,9 +17,9 @@
 use crate::history::{Attempt, Header, History, Op, Status};
 use crate::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
 use crate::workload::draw;
+use heddledb::internals::sync::Random;
 use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated};
-use heddledb::sync::Random;
 use heddledb::{Compression, Database, Durability, Error, Result, Session, Ticket};
 use std::collections::VecDeque;
 use std::sync::Arc;

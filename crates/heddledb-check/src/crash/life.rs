@@ -5,10 +5,10 @@
 //! files may hold after a crash is a prefix of the [`Ledger`].
 
 use super::model::{Account, Note, Program, State};
-use heddledb::log::{Manifest, survey};
+use heddledb::internals::log::{Manifest, survey};
+use heddledb::internals::sync::Random;
 use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
-use heddledb::sync::Random;
 use heddledb::{Compression, Database, Durability, Error, LogError, Result, Session, Ticket};
 use std::sync::Arc;
 

@@ -25,8 +25,8 @@ pub mod model;
 
 use damage::{Lawful, Map};
 use heddledb::LogError;
+use heddledb::internals::sync::Random;
 use heddledb::storage::{Fault, Simulated};
-use heddledb::sync::Random;
 use life::{End, Ledger, Life, Report, Settings};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

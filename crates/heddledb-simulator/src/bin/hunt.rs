@@ -21,7 +21,9 @@ const TURN: u64 = 500;
 fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
     let name = format!("{mutant:?}");
     let is_of = |rooms: &[&str]| rooms.iter().any(|room| name.starts_with(room));
-    if is_of(&["TicToc"]) {
+    if mutant == Mutant::TicTocHistoryNotCompared {
+        vec![(Kind::TicTocHistory, Faults::None)]
+    } else if is_of(&["TicToc"]) {
         vec![(Kind::TicToc, Faults::None), (Kind::TicTocSorted, Faults::None)]
     } else if is_of(&["Locking"]) {
         vec![(Kind::NoWait, Faults::None), (Kind::WaitDie, Faults::None)]
@@ -33,8 +35,6 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::TsAlloc, Faults::None), (Kind::TsAlloc, Faults::Disk)]
     } else if is_of(&["Dta"]) {
         vec![(Kind::Dta, Faults::None)]
-    } else if mutant == Mutant::TicTocHistoryNotCompared {
-        vec![(Kind::TicTocHistory, Faults::None)]
     } else if is_of(&["Hekaton"]) {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {

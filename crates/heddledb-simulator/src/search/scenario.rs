@@ -6,10 +6,10 @@
 //! what the small size hides: which keys are there, how full a leaf is, who is slow where.
 
 use super::{Cut, Faults};
+use heddledb::internals::sync::Random;
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
 use heddledb::simulation::{Event, Fate, Schedule, When, Who};
-use heddledb::sync::Random;
 use heddledb_check::programs::{Placed, Program as Procedure};
 use heddledb_check::recorder::{ORDERED, TABLES};
 use heddledb_check::workload::Step;

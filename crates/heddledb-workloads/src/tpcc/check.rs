@@ -15,7 +15,7 @@ use super::schema::{
 use super::{DISTRICTS, Ledger, Mode, Scale, Tpcc};
 use crate::Check;
 use crate::verdict::{Verdict, equal};
-use heddledb::sync::Ordering;
+use heddledb::internals::sync::Ordering;
 use heddledb::{Database, Error, ReadTransaction, Result, Scan, Session, Text, Txn};
 use std::ops::ControlFlow::Continue;
 use std::ops::Range;

@@ -26,7 +26,7 @@ mod random;
 pub mod schema;
 
 use crate::{Check, Workload};
-use heddledb::sync::{AtomicU32, AtomicU64, Ordering};
+use heddledb::internals::sync::{AtomicU32, AtomicU64, Ordering};
 use heddledb::{Builder, Database, Error, Misuse, ReadTransaction, Result, Session, Transaction};
 use input::{Generator, Input, Kind};
 use std::fmt;

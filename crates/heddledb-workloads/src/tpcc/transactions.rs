@@ -18,7 +18,7 @@ use super::schema::{
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
 use crate::missing::{Missing, OrMissing};
-use heddledb::sync::Ordering;
+use heddledb::internals::sync::Ordering;
 use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction, procedure};
 use std::fmt;
 use std::hint::black_box;

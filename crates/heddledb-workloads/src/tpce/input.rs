@@ -16,7 +16,7 @@ use super::schema::{Date, Symbol};
 use super::transactions::Output;
 use crate::random::{chance, stream};
 use heddledb::Text;
-use heddledb::sync::{AtomicU64, Ordering};
+use heddledb::internals::sync::{AtomicU64, Ordering};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::collections::VecDeque;

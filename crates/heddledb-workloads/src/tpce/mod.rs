@@ -35,7 +35,7 @@ mod population;
 pub mod schema;
 
 use crate::{Check, Workload};
-use heddledb::sync::{AtomicU64, Ordering};
+use heddledb::internals::sync::{AtomicU64, Ordering};
 use heddledb::{Builder, Database, Misuse, Result, Session, Transaction};
 use input::{By, Generator, Input, Kind, Shared};
 use population::{CUSTOMER_UNIT, Population};

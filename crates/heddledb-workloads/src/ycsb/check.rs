@@ -4,7 +4,7 @@ use super::table::{Fields, counter, loaded, tagged};
 use super::{BEYOND, Ledger, Write, Ycsb};
 use crate::Check;
 use crate::verdict::{Verdict, equal};
-use heddledb::sync::Ordering;
+use heddledb::internals::sync::Ordering;
 use heddledb::{Database, ReadTransaction, Result, Scan, Session};
 use std::ops::ControlFlow::Continue;
 

@@ -23,7 +23,7 @@ pub use parameters::{KeyOrder, Parameters, Read, Write};
 
 use crate::random::stream;
 use crate::{Check, Workload};
-use heddledb::sync::{AtomicU64, Ordering};
+use heddledb::internals::sync::{AtomicU64, Ordering};
 use heddledb::{Builder, Database, Error, ReadTransaction, Result, Row, Scan, Transaction};
 use operation::KINDS;
 use rand::RngExt;
@@ -79,7 +79,7 @@ impl Ycsb {
     /// The workload with `parameters`. Takes time in proportion to the records.
     ///
     /// # Errors
-    /// [`Misuse::Option`] for parameters that make no sense.
+    /// [`Misuse::Option`](heddledb::Misuse::Option) for parameters that make no sense.
     pub fn new(parameters: Parameters) -> Result<Self> {
         parameters.validate()?;
         Ok(Self {

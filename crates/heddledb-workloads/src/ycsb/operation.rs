@@ -83,6 +83,6 @@ pub struct Ledger {
     pub absent: u64,
     /// For each generator in here: its first tag, and one past its last.
     pub tags: Vec<(u64, u64)>,
-    /// Increments of each row, with [`Parameters::per_row`].
+    /// Increments of each row, with [`Parameters::per_row`](super::Parameters::per_row).
     pub per_row: Vec<u64>,
 }

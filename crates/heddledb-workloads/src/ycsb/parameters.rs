@@ -31,7 +31,7 @@ pub enum Read {
     All,
 }
 
-/// The parameters of [`Ycsb`].
+/// The parameters of [`Ycsb`](super::Ycsb).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Rows at first.

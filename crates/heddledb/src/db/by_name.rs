@@ -1,10 +1,10 @@
 //! Finding a procedure by its name.
 
-use super::procedures::Known;
+use super::procedures::PlanCache;
 use crate::error::{Misuse, Result};
 use crate::seam::CallByName;
 
-impl Known {
+impl PlanCache {
     /// How a procedure is called by name.
     pub fn by_name(&self, name: &str) -> Result<CallByName> {
         match self.names.binary_search_by(|(known, _)| known.as_str().cmp(name)) {
@@ -18,14 +18,14 @@ impl Known {
     }
 }
 
-/// Those of `names` that are most like `name`, the closest first.
+/// The `names` that are most like `name`, the closest first.
 #[cold]
 fn alike<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    /// What a message can hold.
+    /// As many as a message can hold.
     const SHOWN: usize = 8;
-    /// What is compared of a name, which may come from anywhere.
+    /// How much of a name is compared: it may come from anywhere.
     const LETTERS: usize = 64;
-    /// How many letters must be put in, left out or changed.
+    /// The edit distance: how many letters must be inserted, removed or changed.
     fn distance(one: &str, other: &str) -> usize {
         let mut row: Vec<usize> = (0..=other.chars().take(LETTERS).count()).collect();
         for (above, letter) in one.chars().take(LETTERS).enumerate() {

@@ -3,8 +3,8 @@
 //! **Mechanism.**
 //! 1. The log goes on in a new generation, so every epoch in the old ones is at most the present one.
 //! 2. A snapshot is taken. It stands at the present epoch or later: it holds all of the old generations.
-//! 3. Its rows are written to part files, by several threads, each relation by one of them. Nobody waits
-//!    for that; it keeps old versions as any snapshot does.
+//! 3. Its rows are written to part files, by several threads, each relation by one of them. No transaction
+//!    waits for that; the snapshot keeps old versions as any does.
 //! 4. A new manifest lists the checkpoint and only the generations since step 1. That is the instant at
 //!    which it counts; before it the old checkpoint and all generations do.
 //! 5. What the manifest no longer lists is removed.
@@ -21,26 +21,13 @@ use crate::log::{
     Checkpoint, Compression, Encoder, Kind, Label, LogError, Manifest, Name, Part, Place,
     SEGMENT_HEADER_BYTES, SegmentHeader, WritingRows, again,
 };
+use crate::metrics::CheckpointReport;
 use crate::mutant::{Mutant, planted};
 use crate::snapshot::{Boundaries, Boundary};
 use crate::storage::{File, Storage, write_all};
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a checkpoint wrote.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CheckpointReport {
-    /// The last epoch that it holds.
-    pub epoch: u64,
-    /// Rows of all tables and indexes.
-    pub rows: u64,
-    /// Bytes of its files.
-    pub bytes: u64,
-    /// How long it took.
-    pub elapsed: Duration,
-}
 
 /// Words of a frame's payload: a mebibyte.
 const FRAME_WORDS: usize = 1 << 17;
@@ -74,7 +61,7 @@ impl Source<'_> {
         let manifest = self.log.between_rounds(|files| {
             let mut manifest = files.manifest().clone();
             manifest.checkpoint = Some(Checkpoint { number, epoch, parts });
-            // Those before the rotation hold no later epoch than the checkpoint.
+            // Generations before the rotation hold no later epoch than the checkpoint.
             manifest.generations.retain(|generation| generation.end.is_none());
             files.replace_manifest(manifest)?;
             Ok(files.manifest().clone())
@@ -92,7 +79,7 @@ impl Source<'_> {
         number: u64,
         epoch: u64,
     ) -> Result<Vec<Part>> {
-        // Remains of an attempt that failed.
+        // Left over from an attempt that failed.
         remove_unlisted(storage, [Some(manifest), None])?;
         let listed = |store: &dyn AnyStore| {
             manifest.relations.iter().find(|entry| entry.name == store.layout().name).map(|entry| entry.id)

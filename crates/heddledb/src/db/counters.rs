@@ -1,63 +1,9 @@
 //! What the workers did, counted per worker and summed when asked.
 
 use crate::error::Conflict;
+use crate::metrics::Stats;
 use crate::sync::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
-use std::ops::{AddAssign, Sub};
-
-/// Numbers of ended attempts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Committed transactions.
-    pub commits: u64,
-    /// Transactions that gave up by their own decision or by a misuse.
-    pub user_aborts: u64,
-    /// Attempts that the concurrency control aborted, by [`Conflict`] (`Conflict::ALL` has the order).
-    pub conflicts: [u64; Conflict::ALL.len()],
-    /// Pieces that were executed again, under a protocol that executes calls piece by piece. These are no
-    /// aborts.
-    pub piece_retries: u64,
-}
-
-impl Stats {
-    /// Attempts that the concurrency control aborted.
-    pub fn conflicts_total(&self) -> u64 {
-        self.conflicts.iter().sum()
-    }
-
-    /// Aborted attempts for one reason.
-    pub fn conflicts_by(&self, reason: Conflict) -> u64 {
-        self.conflicts[reason as usize]
-    }
-
-    /// Aborted attempts as a share of all attempts, 0 to 1.
-    pub fn abort_rate(&self) -> f64 {
-        let aborts = self.conflicts_total() as f64;
-        let attempts = aborts + (self.commits + self.user_aborts) as f64;
-        if attempts == 0.0 { 0.0 } else { aborts / attempts }
-    }
-}
-
-impl AddAssign for Stats {
-    fn add_assign(&mut self, other: Self) {
-        self.commits += other.commits;
-        self.user_aborts += other.user_aborts;
-        self.piece_retries += other.piece_retries;
-        self.conflicts.iter_mut().zip(other.conflicts).for_each(|(sum, more)| *sum += more);
-    }
-}
-
-impl Sub for Stats {
-    type Output = Self;
-    fn sub(mut self, other: Self) -> Self {
-        self.commits -= other.commits;
-        self.user_aborts -= other.user_aborts;
-        self.piece_retries -= other.piece_retries;
-        self.conflicts.iter_mut().zip(other.conflicts).for_each(|(rest, less)| *rest -= less);
-        self
-    }
-}
 
 /// One line per worker, written by that worker alone.
 #[derive(Default)]

@@ -1,9 +1,11 @@
-//! What calls that have their turn behind them will still access, and who must wait for whom because of it.
+//! What calls that are past their turn will still access, and which calls must wait for which because of
+//! that.
 //!
-//! A [`Footprint`] is one call's: *points*, a row's column groups, read or written; and *ranges* of keys, which count
-//! as written, so that whoever scans may write what he finds. [`Announced`] holds those of all calls. Points are
-//! found by a hash of relation, key and column group; two that share a bucket only wait more often than they need.
-//! A bucket forgets what it knew when a writer comes: whoever comes after that one waits for him, and he for those.
+//! A [`Footprint`] is what one call will access: *points*, a row's column groups, read or written; and
+//! *ranges* of keys, which count as written, so that a scanning call may write what it finds. [`Announced`]
+//! holds the footprints of all calls. Points are found by a hash of relation, key and column group; two that
+//! share a bucket only wait more often than they need. A writer replaces what its bucket held: calls after
+//! the writer wait for it, and it waits for those before.
 
 use crate::access::Groups;
 use crate::mutant::{Mutant, planted};
@@ -55,7 +57,7 @@ pub(super) struct Footprint {
     ranges: Vec<Keys>,
     /// The relations that points are of, one bit for all whose numbers are alike modulo 64.
     relations: u64,
-    /// Where the point is that is asked for next, as a rule.
+    /// The position of the point that is likely to be asked for next.
     next: usize,
 }
 
@@ -69,7 +71,7 @@ impl Footprint {
         self.next = 0;
     }
 
-    /// Takes over what another holds.
+    /// Takes over what another footprint holds.
     fn copy(&mut self, other: &Self) {
         self.words.clone_from(&other.words);
         self.points.clone_from(&other.points);
@@ -87,22 +89,22 @@ impl Footprint {
         &self.words[key.words()]
     }
 
-    /// It will read or write column groups of that row.
+    /// Announces that the call will read or write column groups of that row.
     pub fn add_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) {
         let key = self.keep(key);
         self.points.push(Point { relation, key, groups, writes });
         self.relations |= 1 << (relation % 64);
     }
 
-    /// It will scan those keys.
+    /// Announces that the call will scan those keys.
     pub fn add_range(&mut self, relation: usize, low: &[u64], high: &[u64]) {
         let (low, high) = (self.keep(low), self.keep(high));
         self.ranges.push(Keys { relation, low, high });
     }
 
-    /// Whether it was said that it accesses these column groups so.
+    /// Whether this access to these column groups was announced.
     ///
-    /// Cheap where it is asked in the order in which it was said.
+    /// Cheap where accesses come in the order in which they were announced.
     pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) -> bool {
         let (mut left, count) = (groups, self.points.len());
         for at in (self.next..count).chain(0..self.next) {
@@ -118,7 +120,7 @@ impl Footprint {
         self.has_range(relation, key, key)
     }
 
-    /// Whether it was said that it scans these keys, at once.
+    /// Whether a scan of all these keys was announced, as one range.
     pub fn has_range(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
         let around = |keys: &Keys| {
             keys.relation == relation && self.words(keys.low) <= low && high <= self.words(keys.high)
@@ -126,7 +128,7 @@ impl Footprint {
         self.ranges.iter().any(around)
     }
 
-    /// Whether it scans any of these keys.
+    /// Whether the call scans any of these keys.
     fn scans(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
         let meets = |keys: &Keys| {
             keys.relation == relation && self.words(keys.low) <= high && low <= self.words(keys.high)
@@ -134,7 +136,7 @@ impl Footprint {
         self.ranges.iter().any(meets)
     }
 
-    /// Whether it has one of these keys as a point; one that it writes, if that matters.
+    /// Whether the call has one of these keys as a point, and one that it writes if that matters.
     fn touches(&self, relation: usize, low: &[u64], high: &[u64], writes: bool) -> bool {
         let within = |point: &Point| {
             let key = self.words(point.key);
@@ -144,11 +146,11 @@ impl Footprint {
     }
 }
 
-/// Those who will access the points of a bucket and have not ended, as far as others must wait for them.
+/// The calls that will access the points of a bucket and have not ended, as far as others must wait for them.
 #[derive(Clone, Debug, Default)]
 struct Bucket {
     writer: Option<Turn>,
-    /// Since the writer.
+    /// Readers since the writer.
     readers: Vec<Turn>,
 }
 
@@ -162,11 +164,11 @@ pub(super) struct Announced {
     scanners: Vec<Turn>,
 }
 
-/// As a power of two; some hundred points are announced at a time.
+/// Buckets: a power of two, as some hundred points are announced at a time.
 const BUCKETS: u32 = if crate::sync::MODEL { 4 } else { 14 };
 
 impl Announced {
-    /// Of so many workers.
+    /// For `workers` workers.
     pub fn new(workers: usize) -> Self {
         Self {
             buckets: if workers == 0 { Box::default() } else { vec![Bucket::default(); 1 << BUCKETS].into() },
@@ -183,8 +185,8 @@ impl Announced {
         &mut self.buckets[(hash.wrapping_mul(FACTOR) >> (64 - BUCKETS)) as usize]
     }
 
-    /// The calls, among those that `runs` tells to be under way, that a call must let end before it accesses these
-    /// column groups; appended to `found`.
+    /// The calls, among those that are under way according to `runs`, that a call must let end before it
+    /// accesses these column groups; appended to `found`.
     pub fn before_point(
         &mut self,
         relation: usize,
@@ -211,7 +213,8 @@ impl Announced {
         }
     }
 
-    /// The same before it scans these keys, and writes what it finds or does not.
+    /// The calls that a call must let end before it scans these keys; `writes` says whether it writes what it
+    /// finds.
     pub fn before_range(
         &mut self,
         relation: usize,
@@ -234,13 +237,14 @@ impl Announced {
         }
     }
 
-    /// All that are under way.
+    /// All calls that are under way.
     pub fn all(&self, runs: impl Fn(Turn) -> bool, found: &mut Vec<Turn>) {
         let turn = |(worker, call): (usize, &(u64, Footprint))| Turn { worker, number: call.0 };
         found.extend(self.calls.iter().enumerate().map(turn).filter(|turn| runs(*turn)));
     }
 
-    /// The call that has its turn announces what it will access. Appends whom it must wait for to `found`.
+    /// The call that has its turn announces what it will access. Appends the calls that it must wait for to
+    /// `found`.
     pub fn announce(
         &mut self,
         turn: Turn,
@@ -248,7 +252,7 @@ impl Announced {
         runs: impl Fn(Turn) -> bool + Copy,
         found: &mut Vec<Turn>,
     ) {
-        // Whoever ended need not be awaited, and it is not under way for itself.
+        // A call that has ended need not be awaited, and a call does not wait for itself.
         for point in &footprint.points {
             let key = footprint.words(point.key);
             self.before_point(point.relation, key, point.groups, point.writes, runs, found);
@@ -286,7 +290,7 @@ mod tests {
         Turn { worker: number as usize, number }
     }
 
-    /// Whom a call must wait for that accesses this.
+    /// The calls that a call which accesses this must wait for.
     fn announce(announced: &mut Announced, number: u64, fill: impl FnOnce(&mut Footprint)) -> Vec<u64> {
         let mut footprint = Footprint::default();
         fill(&mut footprint);

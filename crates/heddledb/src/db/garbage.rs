@@ -5,11 +5,11 @@
 //! old version ----no snapshot needs it--> unlinked ------epoch passes--> free block
 //! ```
 //!
-//! A worker queues what its own transactions left behind (deleted records, placeholders of aborted
-//! inserts, versions that they overwrote, index nodes that ran empty) and works the queue off, some steps
-//! after each attempt, and more than the attempt itself has added. Entries are in the order of their
-//! epochs, so only the front is looked at. What a snapshot may still read is put aside until that
-//! snapshot's boundary has ended.
+//! A worker queues what its own transactions left behind (deleted records, placeholders of aborted inserts,
+//! versions that they overwrote, index nodes that ran empty) and works the queue off, some steps after each
+//! attempt, more than the attempt itself has added. Entries are in the order of their epochs, so only the
+//! front is looked at. Entries that a snapshot may still read are put aside until the snapshot's boundary has
+//! ended.
 
 use super::store::Numbered;
 use crate::arena::Arena;
@@ -24,15 +24,15 @@ use crate::table::Span;
 use crate::{stamp, version};
 use std::collections::VecDeque;
 
-/// Steps after one attempt, besides those that its own remains come to.
+/// Steps after one attempt, besides those that its own entries come to.
 const STEPS: usize = 32;
 /// Steps that one entry comes to at most, if one snapshot is in its way.
 const STEPS_EACH: usize = 4;
 
-/// How many entries before its turn a version's memory is asked for.
+/// How many entries before its turn a version's memory is prefetched.
 const AHEAD: usize = 4;
 
-enum Remains {
+enum GarbageEntry {
     /// A record that may be absent for good, since an epoch; its key words are the next in `keys`.
     Absent { record: RecordRef, relation: u32, key_words: u8, since: u64 },
     /// A sealed and unlinked block.
@@ -48,14 +48,14 @@ enum Remains {
 /// What waits for a boundary to end.
 struct Parked {
     boundary: u64,
-    entries: VecDeque<Remains>,
+    entries: VecDeque<GarbageEntry>,
     keys: VecDeque<u64>,
 }
 
 /// One worker's queues.
 #[derive(Default)]
 pub(crate) struct Garbage {
-    queue: VecDeque<(u64, Remains)>,
+    queue: VecDeque<(u64, GarbageEntry)>,
     keys: VecDeque<u64>,
     /// What a snapshot may still read, by the oldest boundary that is in the way: it is looked at again
     /// when that has ended, and not before.
@@ -69,7 +69,7 @@ pub(crate) struct Garbage {
 }
 
 /// What working the queue off needs.
-pub(crate) struct Means<'a> {
+pub(crate) struct ReclaimContext<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
     pub stores: &'a dyn Numbered,
@@ -77,8 +77,8 @@ pub(crate) struct Means<'a> {
 }
 
 impl Garbage {
-    /// Queues a record that is, or may be, absent; `head` is that of its group 0.
-    /// One that waits in a queue already, here or at another worker, is left to that.
+    /// Queues a record that is, or may be, absent; `head` is that of its group 0. A record that waits in a
+    /// queue already, here or at another worker, is left to that queue.
     pub fn absent(&mut self, epoch: u64, relation: u32, key: &[u64], record: RecordRef, head: &AtomicU64) {
         if !version::enqueue(head) {
             return;
@@ -86,13 +86,13 @@ impl Garbage {
         self.added += 1;
         self.keys.extend(key);
         let key_words = key.len() as u8;
-        self.queue.push_back((epoch, Remains::Absent { record, relation, key_words, since: epoch }));
+        self.queue.push_back((epoch, GarbageEntry::Absent { record, relation, key_words, since: epoch }));
     }
 
     /// Queues a version that was overwritten.
     pub fn superseded(&mut self, epoch: u64, version: Superseded) {
         self.added += 1;
-        self.queue.push_back((epoch, Remains::Version(version)));
+        self.queue.push_back((epoch, GarbageEntry::Version(version)));
     }
 
     /// Entries waiting.
@@ -107,95 +107,97 @@ impl Garbage {
 
     /// Works off the front of the queue. The caller is pinned in an epoch.
     #[inline]
-    pub fn collect(&mut self, means: Means<'_>) {
+    pub fn collect(&mut self, context: ReclaimContext<'_>) {
         if !self.queue.is_empty() || !self.parked.is_empty() {
-            self.work(means);
+            self.work(context);
         }
     }
 
-    fn work(&mut self, mut means: Means<'_>) {
+    fn work(&mut self, mut context: ReclaimContext<'_>) {
         let mut left = STEPS + STEPS_EACH * std::mem::take(&mut self.added);
-        let now = means.clock.now();
+        let now = context.clock.now();
         // One epoch more than reachability needs: TicToc unlinks only what is three old.
         let passed = |epoch: u64| now >= epoch + 3;
         if self.parked.is_empty() && !self.queue.front().is_some_and(|(epoch, _)| passed(*epoch)) {
             return;
         }
         // After the epoch: a snapshot that this misses stands at that epoch or later.
-        self.live.refresh(means.boundaries);
+        self.live.refresh(context.boundaries);
         while left > 0 && self.queue.front().is_some_and(|(epoch, _)| passed(*epoch)) {
-            let (_, remains) = self.queue.pop_front().expect("the front was just seen");
-            if let Some((_, Remains::Version(next))) = self.queue.get(AHEAD) {
+            let (_, entry) = self.queue.pop_front().expect("the front was just seen");
+            if let Some((_, GarbageEntry::Version(next))) = self.queue.get(AHEAD) {
                 prefetch(next);
             }
-            if let Remains::Absent { key_words, .. } = remains {
+            if let GarbageEntry::Absent { key_words, .. } = entry {
                 self.key.clear();
                 self.key.extend(self.keys.drain(..key_words as usize));
             }
-            self.step(remains, now, &mut means);
+            self.step(entry, now, &mut context);
             left -= 1;
         }
         while left > 0
             && let Some(at) = self.parked.iter().position(|parked| !self.live.lives(parked.boundary))
         {
             let parked = &mut self.parked[at];
-            let Some(remains) = parked.entries.pop_front() else {
+            let Some(entry) = parked.entries.pop_front() else {
                 self.parked.swap_remove(at);
                 continue;
             };
-            if let Some(Remains::Version(next)) = parked.entries.get(AHEAD) {
+            if let Some(GarbageEntry::Version(next)) = parked.entries.get(AHEAD) {
                 prefetch(next);
             }
-            if let Remains::Absent { key_words, .. } = remains {
+            if let GarbageEntry::Absent { key_words, .. } = entry {
                 self.key.clear();
                 self.key.extend(parked.keys.drain(..key_words as usize));
             }
-            self.step(remains, now, &mut means);
+            self.step(entry, now, &mut context);
             left -= 1;
         }
     }
 
     /// Does what is due with one entry; the key of an absent record is in `key`.
     #[inline]
-    fn step(&mut self, remains: Remains, now: u64, means: &mut Means<'_>) {
-        match remains {
-            Remains::VersionBlock { block, words } => means.arena.release_version(words as usize, block),
-            Remains::Version(old) => {
+    fn step(&mut self, entry: GarbageEntry, now: u64, context: &mut ReclaimContext<'_>) {
+        match entry {
+            GarbageEntry::VersionBlock { block, words } => {
+                context.arena.release_version(words as usize, block)
+            }
+            GarbageEntry::Version(old) => {
                 if let Some(boundary) = self.live.needing(stamp::epoch(old.version.stamp()), old.until) {
-                    self.park(boundary).entries.push_back(Remains::Version(old));
+                    self.park(boundary).entries.push_back(GarbageEntry::Version(old));
                     return;
                 }
                 version::unlink(old.record.word(old.head as usize), old.version);
                 let (block, words) = (old.version.block(), old.words);
-                self.queue.push_back((now, Remains::VersionBlock { block, words }));
+                self.queue.push_back((now, GarbageEntry::VersionBlock { block, words }));
             }
-            Remains::Block { record, relation } => means.arena.release(relation as usize, record),
-            Remains::Node { node, relation } => {
-                means.stores.numbered(relation as usize).index().recycle(node)
+            GarbageEntry::Block { record, relation } => context.arena.release(relation as usize, record),
+            GarbageEntry::Node { node, relation } => {
+                context.stores.numbered(relation as usize).index().recycle(node)
             }
-            Remains::Absent { record, relation, key_words, since } => {
-                let store = means.stores.numbered(relation as usize);
-                // Busy for as long as a snapshot may read what it was.
+            GarbageEntry::Absent { record, relation, key_words, since } => {
+                let store = context.stores.numbered(relation as usize);
+                // Busy for as long as a snapshot may read a version of it.
                 let kept = store.oldest_version(record);
                 if let Some(boundary) = kept.and_then(|from| self.live.needing(from, since)) {
                     let key = std::mem::take(&mut self.key);
                     let parked = self.park(boundary);
                     parked.keys.extend(&key);
-                    parked.entries.push_back(Remains::Absent { record, relation, key_words, since });
+                    parked.entries.push_back(GarbageEntry::Absent { record, relation, key_words, since });
                     self.key = key;
                     return;
                 }
-                match store.unlink(&self.key, record, means.clock, &mut self.retired) {
+                match store.unlink(&self.key, record, context.clock, &mut self.retired) {
                     Seal::Live => {}
                     Seal::Busy => {
                         self.keys.extend(&self.key);
-                        // It may have come and gone meanwhile.
-                        let remains = Remains::Absent { record, relation, key_words, since: now };
-                        self.queue.push_back((now, remains));
+                        // The row may have come and gone meanwhile.
+                        let entry = GarbageEntry::Absent { record, relation, key_words, since: now };
+                        self.queue.push_back((now, entry));
                     }
-                    Seal::Sealed => self.queue.push_back((now, Remains::Block { record, relation })),
+                    Seal::Sealed => self.queue.push_back((now, GarbageEntry::Block { record, relation })),
                 }
-                let nodes = self.retired.drain(..).map(|node| (now, Remains::Node { node, relation }));
+                let nodes = self.retired.drain(..).map(|node| (now, GarbageEntry::Node { node, relation }));
                 self.queue.extend(nodes);
             }
         }
@@ -212,7 +214,7 @@ impl Garbage {
     }
 }
 
-/// Asks for the memory that a version's turn needs.
+/// Prefetches the memory that a version's turn needs.
 #[inline]
 fn prefetch(next: &Superseded) {
     next.record.prefetch(Span { start: next.head as usize, end: next.head as usize + 1 });

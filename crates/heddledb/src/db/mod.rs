@@ -1,10 +1,10 @@
 //! A database under one protocol: opening, workers, metrics; the [`Engine`] of the seam.
 
+mod active_calls;
 mod attempt;
 #[cfg(feature = "postcard")]
 mod by_name;
 mod checkpoint;
-mod chopping;
 mod counters;
 mod footprint;
 mod garbage;
@@ -12,20 +12,17 @@ mod procedures;
 mod recall;
 mod recovery;
 mod replay;
-mod sequencing;
-pub(crate) mod snapshot;
+mod sequencer;
+mod shares;
 pub(crate) mod store;
 
-pub use checkpoint::CheckpointReport;
-pub use counters::Stats;
-pub(crate) use recovery::Tell;
-pub use recovery::{Recovery, RecoveryProgress};
-
 use crate::arena::{Arena, Exchange};
-use crate::durability::{Durability, LogMetrics, LogOptions, RedoLog};
+use crate::durability::{Durability, LogOptions, RedoLog};
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
+use crate::isolation;
 use crate::log::LogError;
+use crate::metrics::{CheckpointReport, Metrics, Recovery};
 use crate::procedure::{Declaration, Plan};
 use crate::protocol::{Env, Isolation, Protocol, Shared};
 use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker};
@@ -48,7 +45,7 @@ use store::Stores;
 /// Fields are dropped in order: the ticker stops first; stores and workers (with their arenas) go
 /// together, when no session is left that could follow a reference into them.
 pub(crate) struct Inner<P: Protocol> {
-    /// Advances the clock and runs rounds of the log; `None` if the user does.
+    /// Advances the clock and runs rounds of the log; `None` if the user does so.
     _ticker: Option<Ticker>,
     /// Takes checkpoints when the log has grown.
     checkpointer: Option<Checkpointer>,
@@ -57,8 +54,10 @@ pub(crate) struct Inner<P: Protocol> {
     stores: Stores<P>,
     counters: Counters,
     procedures: Procedures,
+    /// The protocol's, with these options.
+    name: &'static str,
     options: P::Options,
-    /// The level of transactions that are not told another.
+    /// The level of transactions that choose none.
     isolation: Isolation,
     /// What the protocol's workers share.
     shared: Arc<P::Shared>,
@@ -73,7 +72,7 @@ pub(crate) struct Inner<P: Protocol> {
     /// Held during a checkpoint.
     checkpointing: Mutex<()>,
     checkpoint_threads: usize,
-    /// The lock on the directory; let go last.
+    /// The lock on the directory; released last.
     _guard: Option<Box<dyn Guard>>,
 }
 
@@ -87,8 +86,8 @@ struct Checkpointer {
 struct Places<P: Protocol> {
     idle: Vec<Box<WorkerState<P>>>,
     made: usize,
-    /// Memory that recovery filled and no worker has.
-    _attic: Vec<Arena>,
+    /// Memory that recovery filled and that belongs to no worker.
+    _orphan_arenas: Vec<Arena>,
 }
 
 impl<P: Protocol> Inner<P> {
@@ -142,40 +141,29 @@ impl<P: Protocol> Inner<P> {
     }
 }
 
-/// Refuses a level that a protocol does not offer.
-pub(crate) fn offers(protocol: &str, offered: &[Isolation], level: Isolation) -> Result<()> {
-    if offered.contains(&level) {
-        return Ok(());
-    }
-    let names: Vec<&str> = offered.iter().map(|level| level.name()).collect();
-    let names = names.join(", ");
-    let what = format!("{protocol} does not offer the isolation level {level}; it offers {names}");
-    Err(Misuse::Option(what).into())
-}
-
 impl<P: Protocol> Drop for Inner<P> {
     /// Makes what was committed durable, unless the log has failed, and stops the threads.
     fn drop(&mut self) {
         if let Some(checkpointer) = self.checkpointer.take() {
             *lock(&checkpointer.stop.0) = true;
             checkpointer.stop.1.notify_all();
-            // The last handle may be the one that the thread itself had for a moment.
+            // The last handle may be the one that the thread itself holds for a moment.
             if let Some(thread) = checkpointer.thread
                 && thread.thread().id() != thread::current().id()
             {
-                // A panic of it was reported by the panic hook.
+                // The panic hook has reported a panic of the thread.
                 let _ = thread.join();
             }
         }
         if let Some(log) = self.logging() {
-            // Whoever needs to know has called `flush`.
+            // A caller that needs to know has called `flush`.
             let _ = log.flush();
         }
     }
 }
 
 impl Checkpointer {
-    /// Starts the thread, which has no hold on the database but for the length of a checkpoint.
+    /// Starts the thread, which keeps the database alive only for the length of a checkpoint.
     fn start<P: Protocol>(db: Weak<Inner<P>>, log: Arc<RedoLog>, log_bytes: u64) -> Self {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let stopped = Arc::clone(&stop);
@@ -189,7 +177,7 @@ impl Checkpointer {
                 };
                 if !*guard && log.generation_bytes() > log_bytes {
                     drop(guard);
-                    // A failure shows in the metrics: the log goes on growing, or has failed itself.
+                    // A failure shows in the metrics: the log keeps growing, or has failed itself.
                     let _ = db.upgrade().map(|db| db.take_checkpoint());
                     guard = lock(flag);
                 }
@@ -283,7 +271,7 @@ impl<P: Protocol> Engine for Inner<P> {
     }
 
     fn protocol(&self) -> &'static str {
-        P::NAME
+        self.name
     }
 
     fn levels(&self) -> &'static [Isolation] {
@@ -299,30 +287,6 @@ impl<P: Protocol> Engine for Inner<P> {
     }
 }
 
-/// Counts and sizes of a database.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Metrics {
-    /// Ended attempts of all workers.
-    pub stats: Stats,
-    /// The epoch now.
-    pub epoch: u64,
-    /// Bytes of record memory, free blocks and old versions included.
-    pub record_bytes: usize,
-    /// Bytes of old versions that snapshots may need, or that wait for their reclamation.
-    pub version_bytes: usize,
-    /// Old versions that were kept for snapshots since the database was opened.
-    pub versions_kept: u64,
-    /// Reclamation steps that wait for their epoch, or for a snapshot to end.
-    pub garbage: usize,
-    /// How long the oldest snapshot has been open. Old versions and deleted rows pile up while it is.
-    pub oldest_snapshot: Option<Duration>,
-    /// What the log has done; `None` where nothing is logged.
-    pub log: Option<LogMetrics>,
-    /// Nodes or buckets of each index.
-    pub index_nodes: Vec<(&'static str, usize)>,
-}
-
 /// How often the log's length is looked at.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
 /// Threads of recovery and checkpoints, at most.
@@ -332,14 +296,18 @@ const THREADS_MAX: usize = 16;
 ///
 /// # Errors
 /// As [`Builder::open`](crate::Builder::open).
-pub(crate) fn open<P: Protocol>(options: P::Options, settings: Settings) -> Result<Arc<dyn Engine>> {
+pub(crate) fn open<P: Protocol>(
+    name: &'static str,
+    options: P::Options,
+    settings: Settings,
+) -> Result<Arc<dyn Engine>> {
     let option = |what: String| Err(Misuse::Option(what).into());
     let sessions = settings.sessions.unwrap_or(Settings::SESSIONS.min(P::SESSIONS_MAX));
     if sessions == 0 || sessions > P::SESSIONS_MAX {
-        let (name, max) = (P::NAME, P::SESSIONS_MAX);
+        let max = P::SESSIONS_MAX;
         return option(format!("{name} allows 1 to {max} sessions, not {sessions}"));
     }
-    offers(P::NAME, P::levels(&options), settings.isolation)?;
+    isolation::offers(name, P::levels(&options), settings.isolation)?;
     settings.check()?;
     let mut stores = Stores::<P>::new();
     for (relation, rows) in &settings.relations {
@@ -358,7 +326,7 @@ pub(crate) fn open<P: Protocol>(options: P::Options, settings: Settings) -> Resu
             Some(open_files(place, &settings, stores.all().collect(), threads)?)
         }
     };
-    Ok(start::<P>(options, sessions, threads, settings, stores, opened))
+    Ok(start::<P>(name, options, sessions, threads, settings, stores, opened))
 }
 
 /// Opens the files of a database, and loads what they hold.
@@ -390,6 +358,7 @@ fn open_files(
 
 /// Puts the parts of a database together and starts its threads.
 fn start<P: Protocol>(
+    name: &'static str,
     options: P::Options,
     sessions: usize,
     checkpoint_threads: usize,
@@ -410,7 +379,7 @@ fn start<P: Protocol>(
     let exchange: Arc<Exchange> = Arc::default();
     let shared = Arc::new(P::Shared::new(sessions));
     let mut idle = Vec::new();
-    let mut attic = Vec::new();
+    let mut orphan_arenas = Vec::new();
     let (mut log, mut recovery, mut guard) = (None, None, None);
     if let Some(opened) = opened {
         for (number, (arena, garbage)) in opened.memory.into_iter().enumerate() {
@@ -419,7 +388,7 @@ fn start<P: Protocol>(
                 let worker = worker.with_memory(arena, garbage);
                 idle.push(Box::new(worker));
             } else {
-                attic.push(arena);
+                orphan_arenas.push(arena);
             }
         }
         let redo = RedoLog::new(
@@ -457,12 +426,13 @@ fn start<P: Protocol>(
             stores,
             counters: Counters::new(sessions),
             procedures: Procedures::new::<P>(&options, settings.plan_change, sessions),
+            name,
             options,
             isolation: settings.isolation,
             shared,
             sessions_max: sessions,
             exchange,
-            places: Mutex::new(Places { made: idle.len(), idle, _attic: attic }),
+            places: Mutex::new(Places { made: idle.len(), idle, _orphan_arenas: orphan_arenas }),
             log,
             durability: settings.durability,
             recovery,

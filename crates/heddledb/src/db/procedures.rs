@@ -3,17 +3,19 @@
 //! All registered procedures are analysed together, so a change makes a new [`Plan`]. Two plans must not be
 //! in use at once, because under them a type may be cut differently. There are two ways from one to the next:
 //!
-//! - A *barrier* ([`PlanChange::Barrier`]) closes the *gate*: who begins a transaction waits; when all that were
-//!   running have ended (two epochs later), the new plan takes the place of the old one, and the gate opens.
-//! - A *transition* ([`PlanChange::Transition`]) puts a plan in between that keeps to both ([`Plan::between`]). Nobody
-//!   waits but who makes the change, until all that began under the old plan have ended; a procedure that is added or
-//!   removed is not called meanwhile. Those who run under the plan in between have ended before the next change begins.
+//! - A *barrier* ([`PlanChange::Barrier`]) closes the *gate*: new transactions wait; when all that were
+//!   running have ended (two epochs later), the new plan replaces the old one, and the gate opens.
+//! - A *transition* ([`PlanChange::Transition`]) puts a plan in between that keeps to both
+//!   ([`Plan::between`]). Only the caller that makes the change waits, until all that began under the old
+//!   plan have ended; a procedure that is added or removed is not called meanwhile. Transactions under the
+//!   plan in between have ended before the next change begins.
 //!
-//! The gate also helps a transaction that cannot get through: it closes it, waits until no call is under way,
-//! and runs. Who does so, or changes the plan, has the *turn*, so that a plan does not change under him.
+//! The gate also helps a transaction that cannot get through: it closes the gate, waits until no call is
+//! under way, and runs. Such a transaction, like a change of the plan, holds the *turn*, so that the plan
+//! does not change under it.
 
-use super::chopping::Underway;
-use super::sequencing::Sequencer;
+use super::active_calls::ActiveCalls;
+use super::sequencer::Sequencer;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::procedure::{Declaration, Plan, PlanChange, Tracking};
@@ -28,32 +30,33 @@ use std::sync::Arc;
 pub(crate) struct Procedures {
     /// Locked for the length of a change.
     types: Mutex<Types>,
-    /// Locked for moments: by whoever is told of a change, pinned in the epoch that the change waits for.
+    /// Locked for moments, by workers that learn of a change, pinned in the epoch that the change waits for.
     current: Mutex<Current>,
     /// Counts changes; read at each call.
     version: AtomicU64,
-    /// Closed by so many.
+    /// How many holders keep the gate closed.
     gate: AtomicU64,
-    /// 1 while somebody has the turn.
+    /// 1 while the turn is taken.
     turn: AtomicU64,
     options: Options,
     tracking: Tracking,
     pub execution: Execution,
     change: PlanChange,
-    underway: Underway,
+    active_calls: ActiveCalls,
     /// Where calls are executed in two phases.
     pub(super) sequencer: Sequencer,
 }
 
-/// What was registered ever.
+/// All procedures that were ever registered.
 struct Types {
     /// By number.
     all: Vec<Type>,
-    /// Until this epoch has passed, somebody may run under a plan before the present one.
+    /// Until this epoch has passed, a transaction may run under a plan before the present one.
     changed_in: u64,
 }
 
-/// What calls go by.
+/// What calls use: the plan and the names.
+#[derive(Clone, Default)]
 struct Current {
     plan: Arc<Plan>,
     /// The numbers of procedures that have a type.
@@ -61,7 +64,7 @@ struct Current {
     names: Names,
 }
 
-/// The registered procedures by name, in that order, with how they are called by it if they can be.
+/// The registered procedures by name, in that order, with how to call them by it, if that is possible.
 pub(crate) type Names = Arc<[(String, Option<CallByName>)]>;
 
 struct Type {
@@ -74,7 +77,8 @@ struct Type {
 }
 
 /// What a session knows of the plan.
-pub(crate) struct Known {
+#[derive(Default)]
+pub(crate) struct PlanCache {
     version: u64,
     pub plan: Arc<Plan>,
     numbers: Vec<(TypeId, u16)>,
@@ -95,7 +99,7 @@ impl Procedures {
             tracking: P::tracking(options),
             execution,
             change: if P::tracking(options) == Tracking::Nothing { PlanChange::Barrier } else { change },
-            underway: Underway::new(workers(execution.commits_pieces())),
+            active_calls: ActiveCalls::new(workers(execution.commits_pieces())),
             sequencer: Sequencer::new(workers(execution == Execution::Sequenced)),
         }
     }
@@ -147,7 +151,7 @@ impl Procedures {
         Ok(true)
     }
 
-    /// Makes the plan of what is registered now the one that is used.
+    /// Puts the plan of what is registered now into force.
     fn renew(&self, types: &mut Types, clock: &EpochClock) -> Result<()> {
         let declared: Vec<Option<Declaration>> =
             types.all.iter().map(|known| known.declared.as_deref().cloned()).collect();
@@ -164,7 +168,7 @@ impl Procedures {
         }
     }
 
-    /// Changes the plan while nobody runs.
+    /// Changes the plan while no transaction runs.
     fn stop_and_change(&self, types: &Types, plan: Plan, clock: &EpochClock) -> Result<()> {
         self.take_turn(None);
         self.close();
@@ -197,12 +201,12 @@ impl Procedures {
         Ok(())
     }
 
-    /// Publishes what calls go by from now on. Returns the last epoch in which a transaction may have begun that does not
-    /// know of it.
+    /// Publishes what calls use from now on. Returns the last epoch in which a transaction may have begun
+    /// without knowing of it.
     fn put_in_place(&self, next: Current, clock: &EpochClock) -> u64 {
         self.publish(|current| *current = next);
-        // SeqCst: who begins in a later epoch than the one that is read now sees what was published (he reads the
-        // version after he has pinned that epoch, with a SeqCst access in between).
+        // SeqCst: a transaction that begins in a later epoch than the one read now sees what was published
+        // (its worker reads the version after it has pinned that epoch, with a SeqCst access in between).
         fence(Ordering::SeqCst);
         clock.now()
     }
@@ -214,8 +218,8 @@ impl Procedures {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Makes a vertex of the plan hot, or cold, unless somebody else changes the plan just now. Nobody waits for it: what
-    /// is tracked each transaction may choose for itself.
+    /// Makes a vertex of the plan hot, or cold, unless another thread is changing the plan. Needs no waiting:
+    /// each transaction may choose for itself what is tracked.
     #[cold]
     pub fn adapt(&self, known: &Plan, vertex: u16, hot: bool) {
         let Ok(_changing) = self.types.try_lock() else { return };
@@ -226,8 +230,8 @@ impl Procedures {
     }
 
     /// The calls that are under way, where calls are chopped.
-    pub fn underway(&self) -> &Underway {
-        &self.underway
+    pub fn active_calls(&self) -> &ActiveCalls {
+        &self.active_calls
     }
 
     /// The number of a procedure by its type.
@@ -254,22 +258,22 @@ impl Procedures {
     /// Brings what a session knows up to date. It is between pinning the epoch and its first access, so the
     /// plan stays until it ends; or it has not begun, and what it learns of the plan may be out of date.
     #[inline]
-    pub fn update(&self, known: &mut Known) {
-        if known.version != self.version.load(Ordering::Acquire) {
-            self.learn(known);
+    pub fn update(&self, cache: &mut PlanCache) {
+        if cache.version != self.version.load(Ordering::Acquire) {
+            self.learn(cache);
         }
     }
 
     #[cold]
-    fn learn(&self, known: &mut Known) {
+    fn learn(&self, cache: &mut PlanCache) {
         let current = lock(&self.current);
-        known.version = self.version.load(Ordering::Acquire);
-        known.plan = Arc::clone(&current.plan);
-        known.numbers.clone_from(&current.numbers);
-        known.names.clone_from(&current.names);
+        cache.version = self.version.load(Ordering::Acquire);
+        cache.plan = Arc::clone(&current.plan);
+        cache.numbers.clone_from(&current.numbers);
+        cache.names.clone_from(&current.names);
     }
 
-    /// Whether the turn was free, and is the caller's now.
+    /// Takes the turn if it is free; returns whether it was.
     fn try_turn(&self) -> bool {
         // SeqCst, as for the gate; pairs with `give_turn`.
         self.turn.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
@@ -278,7 +282,7 @@ impl Procedures {
     /// Waits for the turn. The caller is not pinned.
     pub fn take_turn(&self, suspender: Option<&Suspender>) {
         while !self.try_turn() {
-            // Relaxed: whether it is ours the exchange says.
+            // Relaxed: the exchange decides whether the turn is ours.
             wait_until(suspender, || self.turn.load(Ordering::Relaxed) == 0);
         }
     }
@@ -288,9 +292,10 @@ impl Procedures {
         self.turn.store(0, Ordering::SeqCst);
     }
 
-    /// Nobody begins a transaction until `open`.
+    /// No transaction begins until `open`.
     pub fn close(&self) {
-        // SeqCst: either who begins sees it, or his pin is seen by whoever then waits for the epoch.
+        // SeqCst: either a beginning transaction sees this, or its pin is seen by the thread that then waits
+        // for the epoch.
         self.gate.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -305,7 +310,7 @@ impl Procedures {
         self.gate.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits until they may. The caller is not pinned and holds nothing.
+    /// Waits until transactions may begin. The caller is not pinned and holds nothing.
     #[cold]
     pub fn wait_open(&self, suspender: Option<&Suspender>) {
         wait_until(suspender, || self.is_open());
@@ -327,7 +332,7 @@ impl Current {
         Self { plan, numbers, names: names(&types.all) }
     }
 
-    /// The same with those procedures only that another knows too.
+    /// Keeps only the procedures that `other` knows too.
     fn both(mut self, other: &Self) -> Self {
         self.numbers.retain(|known| other.numbers.contains(known));
         let known = |name: &str| other.names.iter().any(|(known, _)| known == name);
@@ -336,25 +341,7 @@ impl Current {
     }
 }
 
-impl Clone for Current {
-    fn clone(&self) -> Self {
-        Self { plan: Arc::clone(&self.plan), numbers: self.numbers.clone(), names: Arc::clone(&self.names) }
-    }
-}
-
-impl Default for Current {
-    fn default() -> Self {
-        Self { plan: Arc::default(), numbers: Vec::new(), names: Arc::default() }
-    }
-}
-
-impl Default for Known {
-    fn default() -> Self {
-        Self { version: 0, plan: Arc::default(), numbers: Vec::new(), names: Arc::default() }
-    }
-}
-
-impl Known {
+impl PlanCache {
     /// The number of a procedure by its type.
     #[inline]
     pub fn number_of(&self, id: TypeId) -> Option<u16> {

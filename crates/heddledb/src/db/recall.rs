@@ -1,27 +1,27 @@
-//! What a call was told so far, for the next execution of its body.
+//! The replay log: what a call was told so far, for the next execution of its body.
 //!
 //! Under a protocol that shows writes piece by piece, a piece that must be executed again is executed by
-//! running the body again from its start. The accesses of the pieces that stand are not made anew, because the
-//! database has moved on: the body is told what it was told before, and so comes to the same piece again
-//! (PITFALLS I15). All that it did is still in the write set.
+//! running the body again from its start. The accesses of the pieces that stand are not repeated, because the
+//! database has moved on: the body is told what it was told before, and so reaches that piece again (PITFALLS
+//! I15). All that it did is still in the write set.
 //!
-//! The answers are kept as words, in order. A body that asks something else than it did before is not a
-//! procedure; that is found, and refused ([`Misuse::Diverged`]).
+//! The answers are kept as words, in order. A body that asks for something else than before is not a
+//! procedure; that is detected, and refused ([`Misuse::Diverged`]).
 
 use crate::error::{Misuse, Result};
 
 /// The answers to one call's accesses.
 #[derive(Default)]
-pub(crate) struct Recall {
+pub(crate) struct ReplayLog {
     words: Vec<u64>,
-    /// Where the next answer is that will be repeated, and where those end.
+    /// The position of the next answer to replay, and the end of those.
     at: usize,
     end: usize,
-    /// Answers from here on belong to the piece that runs.
+    /// The savepoint: answers from here on belong to the piece that runs.
     stands: usize,
 }
 
-impl Recall {
+impl ReplayLog {
     /// Forgets everything.
     #[inline]
     pub fn clear(&mut self) {
@@ -29,19 +29,19 @@ impl Recall {
         (self.at, self.end, self.stands) = (0, 0, 0);
     }
 
-    /// The answers up to here stand: a new piece begins.
+    /// Sets the savepoint: the answers so far stand, and a new piece begins.
     #[inline]
     pub fn save(&mut self) {
         self.stands = self.words.len();
     }
 
-    /// The body begins again: forgets the piece that ran, and repeats what was before it.
-    pub fn go_back(&mut self) {
+    /// The body begins again: forgets the answers since the savepoint, and replays those before it.
+    pub fn rollback_to_savepoint(&mut self) {
         self.words.truncate(self.stands);
         (self.at, self.end) = (0, self.stands);
     }
 
-    /// Whether the next answer is one that was given before.
+    /// Whether the next answer is replayed.
     #[inline(always)]
     pub fn repeats(&self) -> bool {
         self.at < self.end
@@ -74,7 +74,7 @@ impl Recall {
         Ok(words)
     }
 
-    /// The next word, which must be the mark that the same access left.
+    /// Reads the next word, which must be the mark that this access left.
     pub fn expect(&mut self, mark: u64) -> Result<()> {
         if self.next()? == mark { Ok(()) } else { Err(Misuse::Diverged.into()) }
     }
@@ -86,19 +86,19 @@ mod tests {
 
     #[test]
     fn answers_are_repeated_up_to_the_piece_that_failed() {
-        let mut recall = Recall::default();
-        recall.push(1);
-        recall.save();
-        recall.push(2);
-        recall.go_back();
-        assert!(recall.repeats());
-        recall.expect(1).unwrap();
-        assert!(!recall.repeats(), "the piece that failed is executed");
-        recall.push(3);
-        assert!(!recall.repeats());
-        recall.save();
-        recall.go_back();
-        recall.expect(1).unwrap();
-        assert!(recall.expect(2).is_err(), "another access than before");
+        let mut replay_log = ReplayLog::default();
+        replay_log.push(1);
+        replay_log.save();
+        replay_log.push(2);
+        replay_log.rollback_to_savepoint();
+        assert!(replay_log.repeats());
+        replay_log.expect(1).unwrap();
+        assert!(!replay_log.repeats(), "the piece that failed is executed");
+        replay_log.push(3);
+        assert!(!replay_log.repeats());
+        replay_log.save();
+        replay_log.rollback_to_savepoint();
+        replay_log.expect(1).unwrap();
+        assert!(replay_log.expect(2).is_err(), "another access than before");
     }
 }

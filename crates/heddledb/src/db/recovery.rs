@@ -1,69 +1,35 @@
-//! Opening a directory: what is in its files becomes the database.
+//! Opening a directory: its files become the database.
 //!
 //! **Mechanism.** The manifest says which checkpoint and which generations of the log count. The
 //! generations are surveyed first: how far each is whole, and so which epoch `D` is the last durable one.
 //! Then the checkpoint's rows are loaded, each thread taking parts of its own, and the log's entries are
 //! replayed ([`Replay`]). Commits of epochs above `D` are dropped, whole.
 //!
-//! Nothing is written until all is read. Then what was read is made durable, since the process that wrote
-//! it may have been killed before it was: the last round and the manifest are written again. Last, a new
+//! Nothing is written until all is read. Then what was read is made durable, since the process that wrote it
+//! may have been killed before it was: the last round and the manifest are written again. Last, a new
 //! manifest ends the old generations at `D`, so that what was dropped stays dropped when the directory is
-//! opened again, and begins a new one. The epoch starts above every one that is named in any file, a torn
-//! tail included (X13).
+//! opened again, and begins a new one. The epoch starts above every epoch named in any file, a torn tail
+//! included (X13).
 
 use super::garbage::Garbage;
-use super::replay::{BATCH, OTHER_SHAPE, Replay, UNKNOWN};
+use super::replay::Replay;
+use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
 use super::store::{AnyStore, Restore};
 use crate::arena::Arena;
 use crate::durability::{Files, LogOptions, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
-    self, Checkpoint, End, Frames, Generation, LogError, Lost, Malformed, Manifest, Name, RelationEntry,
-    Rows, SegmentHeader, Survey, Torn, again, survey,
+    self, Checkpoint, End, Frames, Generation, LogError, Malformed, Manifest, Name, RelationEntry, Rows,
+    SegmentHeader, Survey, again, survey,
 };
+use crate::metrics::{Recovery, Tell};
 use crate::mutant::{Mutant, planted};
 use crate::stamp;
 use crate::storage::{Guard, Storage, write_all};
-use crate::sync::{AtomicU64, Mutex, Ordering, in_parallel, lock, now_ns};
+use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What opening a directory found.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Recovery {
-    /// Rows of the checkpoint.
-    pub rows: u64,
-    /// Transactions of the log that were replayed.
-    pub transactions: u64,
-    /// Their writes.
-    pub writes: u64,
-    /// Bytes of the checkpoint and the log that were read.
-    pub bytes: u64,
-    /// The last durable epoch.
-    pub durable_epoch: u64,
-    /// How long it took.
-    pub elapsed: Duration,
-    /// Log rounds that were being written when the last opening ended, and were cut off. Nobody had been
-    /// told that they are durable.
-    pub torn: Vec<Torn>,
-    /// What was given up because of damage; only when opened with salvage.
-    pub lost: Vec<Lost>,
-}
-
-/// How far opening a directory has come.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct RecoveryProgress {
-    /// Bytes read so far.
-    pub done: u64,
-    /// Bytes to read in all: each file of the log is read twice.
-    pub total: u64,
-}
-
-/// Is told how far it is.
-pub(crate) type Tell = Arc<dyn Fn(RecoveryProgress) + Send + Sync>;
 
 /// How a directory is opened.
 pub(crate) struct Opening<'a> {
@@ -88,17 +54,11 @@ pub(crate) struct Opened {
     pub recovery: Recovery,
 }
 
-/// Relations by their number in the files.
-pub(super) struct Relations<'a> {
-    stores: Vec<Option<&'a dyn AnyStore>>,
-    entries: Vec<RelationEntry>,
-}
-
 impl Opening<'_> {
     /// Opens the directory.
     ///
     /// # Errors
-    /// [`LogError`]; nothing was changed then, apart from files that count for nothing.
+    /// [`LogError`]; nothing was changed then, apart from files that do not count.
     pub fn open(self) -> Result<Opened> {
         let begun = now_ns();
         let storage = &*self.storage;
@@ -145,7 +105,7 @@ impl Opening<'_> {
             recovery.writes += share.writes;
             recovery.transactions += share.transactions;
         }
-        recovery.bytes = read.done.load(Ordering::Relaxed);
+        recovery.bytes = read.done();
         recovery.durable_epoch = durable;
 
         if !planted(Mutant::RecoveryTailNotRewritten) {
@@ -199,7 +159,7 @@ impl Opening<'_> {
         Ok(relations)
     }
 
-    /// Surveys the generations; where damage is salvaged, the later ones are given up too.
+    /// Surveys the generations; where damage is salvaged, the later ones are dropped too.
     fn surveys(&self, manifest: &Manifest, recovery: &mut Recovery, read: &Progress) -> Result<Vec<Survey>> {
         let mut surveys = Vec::new();
         for generation in &manifest.generations {
@@ -320,14 +280,14 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Makes the new manifest durable, with a new generation, and clears away what counts for nothing.
+    /// Makes the new manifest durable, with a new generation, and removes what no longer counts.
     fn begin(&self, mut manifest: Manifest) -> Result<(Manifest, NewFiles)> {
         let storage = &*self.storage;
         // What neither the manifest in force nor the new one lists: left by a crash.
         let old = Manifest::read(storage)?;
-        // The one in force has the name, but who knows whether that is durable, and whether a power cut
-        // does not bring back the one before. So it is replaced by itself, before a file is made that it
-        // must not lack, or one removed that the other lists.
+        // The manifest in force has the name, but perhaps not durably: a power cut may bring back the one
+        // before. So it is replaced by itself, before a file is made that it must list, or one removed that
+        // the other lists.
         if old.is_none() || !planted(Mutant::RecoveryManifestTrusted) {
             old.as_ref().unwrap_or(&manifest).replace(storage)?;
         }
@@ -344,75 +304,6 @@ impl Opening<'_> {
 
 /// Bytes that are written again at once.
 const COPY_BYTES: usize = 1 << 20;
-
-impl<'a> Relations<'a> {
-    fn put(&mut self, id: u16, store: &'a dyn AnyStore) {
-        let at = usize::from(id);
-        if self.stores.len() <= at {
-            self.stores.resize(at + 1, None);
-        }
-        self.stores[at] = Some(store);
-    }
-
-    /// How many numbers there are, used or not.
-    pub fn count(&self) -> usize {
-        self.stores.len()
-    }
-
-    /// The store of the relation with a number.
-    #[inline(always)]
-    pub fn store(&self, id: u16) -> Option<&'a dyn AnyStore> {
-        self.stores.get(usize::from(id)).copied().flatten()
-    }
-}
-
-/// What one thread of recovery has.
-#[derive(Default)]
-pub(super) struct Share {
-    pub arena: Arena,
-    pub garbage: Garbage,
-    pub rows: u64,
-    pub transactions: u64,
-    pub writes: u64,
-}
-
-/// Bytes read, of all that there are to read.
-pub(super) struct Progress {
-    done: AtomicU64,
-    total: u64,
-    tell: Option<Tell>,
-    /// When it was told last.
-    told: Mutex<u64>,
-}
-
-impl Progress {
-    fn new(storage: &dyn Storage, manifest: &Manifest, tell: Option<Tell>) -> Result<Self> {
-        let mut total: u64 = manifest.checkpoint.iter().flat_map(|c| &c.parts).map(|part| part.bytes).sum();
-        if tell.is_some() {
-            for generation in &manifest.generations {
-                for file in 0..generation.files {
-                    let name = Name::Log { generation: generation.number, file }.to_string();
-                    // A file that is missing is the survey's to tell.
-                    let length = again(|| storage.open(&name)).and_then(|file| file.len()).unwrap_or(0);
-                    total += 2 * length;
-                }
-            }
-        }
-        Ok(Self { done: AtomicU64::new(0), total, tell, told: Mutex::new(0) })
-    }
-
-    pub fn add(&self, bytes: u64) {
-        const STEP: u64 = 4 << 20;
-        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if let Some(tell) = &self.tell {
-            let mut told = lock(&self.told);
-            if done >= *told + STEP || done >= self.total {
-                *told = done;
-                tell(RecoveryProgress { done: done.min(self.total), total: self.total });
-            }
-        }
-    }
-}
 
 fn fresh_manifest() -> Manifest {
     Manifest {

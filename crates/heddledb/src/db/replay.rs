@@ -1,8 +1,8 @@
 //! Replay: what the log says is put into the rows.
 //!
-//! **Mechanism.** The threads take turns in reading: frame `n` is read, checked and sorted by thread `n mod T`,
-//! which hands it to all. Each thread then makes the changes to the keys that are its own, in the order of
-//! the frames. A thread may be some frames ahead of another.
+//! **Mechanism.** The threads take turns in reading: frame `n` is read, checked and sorted by thread `n mod
+//! T`, which hands it to all. Each thread then makes the changes to its own keys, in the order of the frames.
+//! A thread may be some frames ahead of another.
 //!
 //! ```text
 //!   thread 0:  read f0 | f0, f1: my keys | read f2 | f2, f3: my keys | ...
@@ -10,10 +10,10 @@
 //!   thread 1:  read f1 | f0, f1: my keys | read f3 | f2, f3: my keys | ...
 //! ```
 //!
-//! An entry says what column groups hold after it, and carries its commit's time; the latest time wins. So the
-//! order of replay does not matter, and a replay twice changes nothing (PITFALLS X7).
+//! An entry says what column groups hold after it, and carries its commit's time; the latest time wins. So
+//! the order of replay does not matter, and replaying twice changes nothing (PITFALLS X7).
 
-use super::recovery::{Progress, Relations, Share};
+use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
 use super::store::Restore;
 use crate::access::Groups;
 use crate::error::Result;
@@ -41,8 +41,6 @@ pub(super) struct Replay<'a> {
     pub read: &'a Progress,
 }
 
-/// Changes of a relation that are made together.
-pub(super) const BATCH: usize = 64;
 /// Frames that a thread may be ahead of another, for each thread.
 const AHEAD: usize = 2;
 
@@ -63,14 +61,14 @@ struct Due {
     time: u64,
 }
 
-/// What a thread has to hand frames to the others, and to get theirs; none for itself.
+/// A thread's channels: to hand frames to the others, and to get theirs; none for itself.
 type Ends = Vec<Option<(SyncSender<Arc<Sorted>>, Receiver<Arc<Sorted>>)>>;
 
 impl Replay<'_> {
     /// Replays the log, on a thread for each share.
     ///
     /// # Errors
-    /// [`LogError`]; what is in the rows then is good for nothing.
+    /// [`LogError`]; the rows are invalid then.
     pub fn run(&self, shares: &mut [Share]) -> Result<()> {
         let ends = ends(shares.len());
         let thread = |number, (share, ends): (&mut Share, Ends)| self.thread(number, share, &ends);
@@ -96,7 +94,7 @@ impl Replay<'_> {
             if let Some(own) = &own {
                 for (sender, _) in ends.iter().flatten() {
                     if sender.send(Arc::clone(own)).is_err() {
-                        // That thread has failed, and says why.
+                        // That thread has failed, and returns the error itself.
                         return Ok(());
                     }
                 }
@@ -172,6 +170,9 @@ impl Replay<'_> {
             for due in due.chunks(BATCH) {
                 let change = |due: &Due| {
                     let write = Write::at(&sorted.words, due.at as usize)?;
+                    // The new life begins above all that was logged (X13); a planted bug may begin it too
+                    // low.
+                    debug_assert!(cfg!(feature = "mutants") || crate::stamp::epoch(due.time) < self.epoch);
                     Some(Restore { write, time: due.time })
                 };
                 changes.extend(due.iter().filter_map(change));
@@ -231,7 +232,7 @@ impl<'a> Walk<'a> {
         Ok(false)
     }
 
-    /// Reads and sorts a frame, into one of the pool that nobody has any more.
+    /// Reads and sorts a frame, into an unused one of the pool.
     fn read(&mut self, threads: usize, pool: &mut Vec<Arc<Sorted>>) -> Result<Option<Arc<Sorted>>, LogError> {
         let free = pool.iter_mut().position(|sorted| Arc::get_mut(sorted).is_some());
         let mut sorted = free.map(|free| pool.swap_remove(free)).unwrap_or_default();
@@ -277,8 +278,3 @@ fn part_of(relation: u16, key: &[u64]) -> u64 {
     let hash = leading.iter().fold(u64::from(relation), |hash, word| mix(hash, *word));
     mix(hash, last >> NEIGHBOURS) >> 16
 }
-
-/// What is wrong with a write of a relation that nobody knows.
-pub(super) const UNKNOWN: &str = "a relation that the manifest does not list";
-/// What is wrong with a row that does not fit its relation.
-pub(super) const OTHER_SHAPE: &str = "a row of another shape than its relation's";

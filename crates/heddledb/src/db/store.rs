@@ -1,6 +1,5 @@
 //! Where the relations of a database are kept.
 
-use super::snapshot::copy_group;
 use crate::access::Groups;
 use crate::arena::Arena;
 use crate::epoch::EpochClock;
@@ -9,8 +8,8 @@ use crate::index::{AnyIndex, Finger, Gap, Inserted, Leaf, Lookup, Retired, Walk,
 use crate::log;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Protocol, Seal};
-use crate::record::{RecordRef, data_base, heads_base};
-use crate::sync::{AtomicU64, Ordering};
+use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
+use crate::sync::{AtomicU64, Ordering, Wait, fence};
 use crate::table::{Definition, Layout, Span, Structure};
 use crate::{stamp, version};
 use std::marker::PhantomData;
@@ -29,14 +28,14 @@ pub(crate) struct Store<P> {
     protocol: PhantomData<fn() -> P>,
 }
 
-/// A change that recovery found: brings column groups of a row to what they were at `time`, unless they are
-/// known to have been something else later.
+/// A change that recovery found: sets column groups of a row to what they were at `time`, unless a later
+/// value of them is known.
 pub(crate) struct Restore<'a> {
     pub write: log::Write<'a>,
     pub time: u64,
 }
 
-/// What is done to a relation by rooms that know no protocol: reclamation, recovery, checkpoints.
+/// What rooms that know no protocol do to a relation: reclamation, recovery, checkpoints.
 pub(crate) trait AnyStore: Send + Sync {
     /// What the relation is.
     fn relation(&self) -> &'static Definition;
@@ -47,8 +46,8 @@ pub(crate) trait AnyStore: Send + Sync {
     fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal;
     /// The epoch of the oldest version that is kept of a record.
     fn oldest_version(&self, record: RecordRef) -> Option<u64>;
-    /// Makes changes, one after the other. Calls `absent` with the key and record of each row that does
-    /// not exist by that. For recovery: no other thread has these keys, and no transaction runs.
+    /// Makes changes, one after the other. Calls `absent` with the key and record of each row that does not
+    /// exist after them. For recovery: no other thread has these keys, and no transaction runs.
     fn restore(&self, changes: &[Restore<'_>], arena: &mut Arena, absent: &mut dyn FnMut(&[u64], RecordRef));
     /// The rows of one leaf or bucket as of the end of an epoch, at which a snapshot stands: key words and
     /// data words of each. The caller is pinned.
@@ -85,7 +84,7 @@ impl<P: Protocol> Store<P> {
         self.relation.layout
     }
 
-    /// The record that a write changes; asks for its memory.
+    /// The record that a write changes; prefetches its memory.
     fn find(&self, write: &log::Write<'_>, finger: &mut dyn Finger) -> Option<RecordRef> {
         let Lookup::Found(record) = finger.get(write.key) else { return None };
         let base = data_base::<P>(self.layout());
@@ -104,9 +103,11 @@ impl<P: Protocol> Store<P> {
             let span = self.layout().groups[group].span;
             let (words, rest) = if write.present { data.split_at(span.len()) } else { (&[][..], data) };
             data = rest;
-            // Relaxed throughout: this thread alone has the record, and whoever comes later was started by
-            // one that has joined it.
-            let known = stamp::time(record.word(P::stamp_word(group)).load(Ordering::Relaxed));
+            // Relaxed throughout: only this thread has the record, and later threads were started by one that
+            // has joined it.
+            let known = record.word(P::stamp_word(group)).load(Ordering::Relaxed);
+            assert!(!stamp::is_locked(known), "a record that is replayed is locked");
+            let known = stamp::time(known);
             if known < time || planted(Mutant::RecoveryOrderByFile) {
                 let base = data_base::<P>(self.layout()) + span.start;
                 for (index, word) in words.iter().enumerate() {
@@ -140,14 +141,14 @@ impl<P: Protocol> AnyStore for Store<P> {
             key,
             record,
             &mut |gap| {
-                // A snapshot may read what the record was: it stays as long as that is kept.
-                let spare = || heads::<P>(record, layout).all(|head| !version::any(head));
-                outcome = P::seal(record, layout, clock, gap, spare);
+                // A snapshot may read what the record was: it stays as long as its versions are kept.
+                let has_no_versions = || heads::<P>(record, layout).all(|head| !version::any(head));
+                outcome = P::seal(record, layout, clock, gap, has_no_versions);
                 outcome == Seal::Sealed
             },
             retired,
         );
-        // Whoever has queued it meanwhile will look at it.
+        // The worker that has queued it meanwhile will look at it.
         if outcome == Seal::Busy && !version::enqueue(head) { Seal::Live } else { outcome }
     }
 
@@ -165,7 +166,7 @@ impl<P: Protocol> AnyStore for Store<P> {
         let found: Vec<Option<RecordRef>> = changes
             .iter()
             .map(|Restore { write, .. }| {
-                // A write of all groups is an insert more often than not.
+                // A write of all groups is mostly an insert.
                 let is_update = write.groups != layout.all_groups();
                 if is_update { self.find(write, &mut *finger) } else { None }
             })
@@ -173,7 +174,7 @@ impl<P: Protocol> AnyStore for Store<P> {
         for (Restore { write, time }, found) in changes.iter().zip(found) {
             let record = found.unwrap_or_else(|| {
                 let block = arena.allocate(self.number, self.block_words);
-                match finger.insert(write.key, &mut |gap| place::<P>(block, layout, gap)) {
+                match finger.insert(write.key, &mut |gap| init_record::<P>(block, layout, gap)) {
                     Inserted::Added { record, .. } => record,
                     Inserted::Exists(record, _) => {
                         arena.release(self.number, block);
@@ -205,8 +206,8 @@ impl<P: Protocol> AnyStore for Store<P> {
 }
 
 /// Prepares a block for a new key, absent and without a past, under the latch of the gap that it fills.
-pub(crate) fn place<P: Protocol>(block: RecordRef, layout: &'static Layout, gap: &Gap) -> RecordRef {
-    P::place(block, layout, gap);
+pub(crate) fn init_record<P: Protocol>(block: RecordRef, layout: &'static Layout, gap: &Gap) -> RecordRef {
+    P::init_record(block, layout, gap);
     // Relaxed: published by the index's release.
     heads::<P>(block, layout).for_each(|head| head.store(0, Ordering::Relaxed));
     block
@@ -215,7 +216,7 @@ pub(crate) fn place<P: Protocol>(block: RecordRef, layout: &'static Layout, gap:
 /// All relations of a database, by [number](Definition::number), each made at its first use.
 pub(crate) struct Stores<P> {
     slots: Box<[OnceLock<Store<P>>]>,
-    /// No more relations: those that have a number in the database's files are all.
+    /// Closed: only relations that have a number in the database's files exist.
     closed: bool,
 }
 
@@ -281,4 +282,56 @@ pub(crate) fn heads<'a, P: Protocol>(
 /// True where a relation can be scanned.
 pub(crate) fn is_ordered(relation: &Definition) -> bool {
     relation.structure == Structure::Ordered
+}
+
+/// Copies words of a column group as of the end of an epoch; false where the row was absent.
+pub(crate) fn copy_group<P: ConcurrencyWords>(
+    record: RecordRef,
+    layout: &'static Layout,
+    group: usize,
+    wanted: Span,
+    epoch: u64,
+    target: &mut [u64],
+) -> bool {
+    let stamp_word = record.word(P::stamp_word(group));
+    let mut wait = Wait::new();
+    loop {
+        // Acquire: pairs with the publishing store of the version, and of what hangs off it.
+        let stamp = stamp_word.load(Ordering::Acquire);
+        if stamp == stamp::SEALED {
+            // Only where every live snapshot sees the row absent.
+            return false;
+        }
+        if stamp::is_locked(stamp) {
+            // A writer between its lock and its last store, who waits for no snapshot.
+            wait.pause();
+            continue;
+        }
+        if stamp::epoch(stamp) > epoch && !planted(Mutant::SnapshotReadsNewest) {
+            let head = record.word(heads_base::<P>(layout) + group);
+            let Some(old) = version::find(head, epoch) else { return false };
+            if stamp::is_absent(old.stamp()) {
+                return false;
+            }
+            let start = wanted.start - layout.groups[group].span.start.min(wanted.start);
+            target.iter_mut().enumerate().for_each(|(index, word)| {
+                // Relaxed: published with the version, and never changed while a reader is pinned.
+                *word = old.word(start + index).load(Ordering::Relaxed);
+            });
+            return true;
+        }
+        if stamp::is_absent(stamp) {
+            return false;
+        }
+        let start = data_base::<P>(layout) + wanted.start;
+        target.iter_mut().enumerate().for_each(|(index, word)| {
+            // Relaxed: discarded below unless the version stands.
+            *word = record.word(start + index).load(Ordering::Relaxed);
+        });
+        // Acquire fence, then a relaxed load: pairs with the release fence of installing writers.
+        fence(Ordering::Acquire);
+        if stamp_word.load(Ordering::Relaxed) == stamp {
+            return true;
+        }
+    }
 }

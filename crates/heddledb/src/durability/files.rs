@@ -26,7 +26,7 @@ struct OpenFile {
     place: Place,
     /// Where the next frame goes.
     end: u64,
-    /// Up to where room was asked for.
+    /// Up to where space was requested.
     reserved: u64,
     /// The frames of the round at hand.
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ struct OpenFile {
     parts: Vec<(usize, usize, usize)>,
 }
 
-/// Room is asked for in steps of this many bytes.
+/// Space is requested in steps of this many bytes.
 const RESERVE_BYTES: u64 = 32 << 20;
 
 /// The open files of a new generation, with their names.
@@ -112,7 +112,7 @@ impl Files {
         self.files.iter().map(|file| file.end).sum()
     }
 
-    /// Makes another manifest the one in force.
+    /// Puts another manifest into force.
     pub fn replace_manifest(&mut self, manifest: Manifest) -> Result<(), LogError> {
         manifest.replace(&*self.storage)?;
         self.manifest = manifest;
@@ -219,7 +219,7 @@ impl OpenFile {
         let bytes = self.bytes.len() as u64;
         if self.end + bytes > self.reserved {
             let reserved = (self.end + bytes).next_multiple_of(RESERVE_BYTES);
-            // A hint; a disk without room will say so when it is written to.
+            // A hint; a disk without room reports that at the write.
             let _ = self.file.reserve(reserved);
             self.reserved = reserved;
         }

@@ -17,11 +17,11 @@
 //! do not fall along dependencies, so what is closed contains all that it depends on. Recovery keeps
 //! the commits of closed epochs and no others.
 //!
-//! **Who runs a round.** Whoever waits for one: the first becomes the leader, the others wait for him
-//! or for their turn. Where nobody waits, the database's ticker runs one at each epoch.
+//! **Rounds are run** by those that wait for one: the first becomes the leader, the others wait for the
+//! leader or for their turn. Where none waits, the database's ticker runs one at each epoch.
 //!
-//! **Failure.** After a failed write or sync nobody knows what is on the disk, and asking again may give
-//! a wrong answer. So the log is poisoned: whoever waits hears that the outcome is unknown, nobody is
+//! **Failure.** After a failed write or sync it is unknown what is on the disk, and another sync may report a
+//! wrong result. So the log is poisoned: waiting callers hear that the outcome is unknown, no commit is
 //! acknowledged again, writers are refused, and opening the directory anew is the way out.
 
 mod files;
@@ -34,7 +34,7 @@ use crate::log::{Compression, LogError, Writing};
 use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::stamp;
-use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns, point};
+use crate::sync::{ASSERTS_LOAD, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns, point};
 use crate::table::GroupSet;
 use crossbeam_utils::CachePadded;
 use std::sync::{Arc, OnceLock};
@@ -68,7 +68,7 @@ pub enum Durability {
 pub(crate) struct LogOptions {
     pub files: u8,
     pub compression: Compression,
-    /// A worker's buffer of so many words makes its owner wait for a round.
+    /// A worker whose buffer has this many words waits for a round.
     pub buffer_words: usize,
     /// Whether the files of a round are written at once, by a thread for each.
     pub at_once: bool,
@@ -99,7 +99,7 @@ pub(crate) struct RedoLog {
     durable: CachePadded<AtomicU64>,
     failure: OnceLock<Arc<LogError>>,
     writer: Mutex<Writer>,
-    /// Rounds that have ended, for those who wait for one.
+    /// Rounds that have ended, for callers that wait for one.
     ended: Mutex<u64>,
     one_ended: Condvar,
     figures: Figures,
@@ -139,7 +139,7 @@ pub struct LogMetrics {
     pub io_time: Duration,
 }
 
-/// How often whoever leads a round tries to move the epoch on past transactions that still run.
+/// How often the leader of a round tries to move the epoch on past transactions that still run.
 const ADVANCE_PAUSES: u32 = 100;
 impl RedoLog {
     /// A log that continues with `files`. Everything up to epoch `durable` is on the disk.
@@ -182,6 +182,7 @@ impl RedoLog {
     pub fn append(&self, worker: usize, time: u64) -> Append<'_> {
         // Contended only by the leader of a round, for the length of a swap.
         let mut buffer = lock(&self.buffers[worker]);
+        debug_assert!(!ASSERTS_LOAD || stamp::epoch(time) > self.durable(), "a commit of a closed epoch");
         buffer.highest = buffer.highest.max(stamp::epoch(time));
         let entry = Writing::begin(&mut buffer.words, time);
         Append { log: self, buffer, entry: Some(entry) }
@@ -190,7 +191,7 @@ impl RedoLog {
     /// The last durable epoch.
     #[inline(always)]
     pub fn durable(&self) -> u64 {
-        // Acquire: who sees an epoch durable also sees what was written about it.
+        // Acquire: a caller that sees an epoch durable also sees what was written about it.
         self.durable.load(Ordering::Acquire)
     }
 
@@ -253,18 +254,18 @@ impl RedoLog {
         self.wait(epoch)
     }
 
-    /// A round for whoever may be interested, unless one is running.
+    /// Runs a round for no caller in particular, unless one is running.
     pub fn tick(&self) {
         if self.failure.get().is_none()
             && let Ok(mut writer) = self.writer.try_lock()
         {
-            // A failure is kept, and told to whoever asks.
+            // A failure is kept, and reported to the next caller.
             let _ = self.round(&mut writer);
             self.step_down(writer);
         }
     }
 
-    /// Ends a leader's turn: first the next one can take it, then those who wait are told.
+    /// Ends a leader's turn: first the next leader can take it, then the waiting callers are told.
     fn step_down(&self, writer: MutexGuard<'_, Writer>) {
         drop(writer);
         *lock(&self.ended) += 1;
@@ -275,7 +276,7 @@ impl RedoLog {
     #[cold]
     pub fn relieve(&self, worker: usize) {
         while lock(&self.buffers[worker]).words.len() >= self.options.buffer_words {
-            // A failure is told at the next commit.
+            // The next commit reports a failure.
             if self.lead_or_follow(self.clock.now()).is_err() {
                 return;
             }
@@ -294,6 +295,7 @@ impl RedoLog {
         for (worker, place) in self.buffers.iter().enumerate() {
             let mut buffer = lock(place);
             if !buffer.words.is_empty() {
+                debug_assert!(!ASSERTS_LOAD || buffer.highest > self.durable(), "commits of a closed epoch");
                 let taken_now = std::mem::replace(&mut *buffer, spares.pop().unwrap_or_default());
                 drop(buffer);
                 taken.push((worker, taken_now));
@@ -302,7 +304,7 @@ impl RedoLog {
         point("round taken");
         let undecided = *highest > self.durable();
         let written = if taken.is_empty() && !(undecided && closed > self.durable()) {
-            // Nothing was committed in the epochs that have closed, or none has.
+            // Nothing was committed in the epochs that have closed, or no epoch has.
             Ok(())
         } else {
             let begun = now_ns();
@@ -366,7 +368,7 @@ impl RedoLog {
     }
 }
 
-/// Empties a buffer for the next round. What a stall of the device made large gets smaller again.
+/// Empties a buffer for the next round. A buffer that a stall of the device made large shrinks again.
 fn empty<T>(buffer: &mut Vec<T>) {
     const KEPT: usize = 1 << 16;
     if buffer.capacity() > KEPT && buffer.len() < buffer.capacity() / 8 {

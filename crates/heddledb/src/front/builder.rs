@@ -10,8 +10,8 @@ use crate::protocol::{Choice, Isolation, Kind, Silo};
 use crate::seam::CallByName;
 use crate::settings::{Place, Settings};
 use crate::storage::Storage;
-use crate::table::{Definition, Table};
 use crate::table::dynamic::TableDefinition;
+use crate::table::{Definition, Table};
 use std::any::TypeId;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +28,18 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Self {
         Self { protocol: Silo::default().into(), settings: Settings::default(), procedures: Vec::new() }
+    }
+}
+
+impl Database {
+    /// A new database in memory under [`Silo`](crate::protocol::Silo), with default settings.
+    pub fn in_memory() -> Self {
+        Self::builder().open().expect("the default settings can be met")
+    }
+
+    /// Settings for a new database.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 }
 
@@ -75,7 +87,7 @@ impl Builder {
     }
 
     /// Makes a table that was defined at run time, with its indexes, at once; see [`Builder::table`]. Use it by
-    /// [`Database::define`].
+    /// [`Database::define`](crate::Database::define).
     pub fn define(self, table: &'static TableDefinition, rows: usize) -> Self {
         let indexes = table.indexes().iter().map(|index| index.relation().definition());
         self.add(std::iter::once(table.relation().definition()).chain(indexes), rows)
@@ -90,7 +102,7 @@ impl Builder {
         self
     }
 
-    /// Registers a procedure at once; see [`Database::register`].
+    /// Registers a procedure at once; see [`Database::register`](crate::Database::register).
     pub fn procedure<Q: Procedure>(mut self) -> Self {
         self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>(), None));
         self
@@ -123,8 +135,8 @@ impl Builder {
         self
     }
 
-    /// Starts no thread: [`Database::advance_epoch`] advances the epoch, [`Database::flush`] writes the
-    /// log, [`Database::checkpoint`] takes checkpoints.
+    /// Starts no thread: [`Database::advance_epoch`](crate::Database::advance_epoch) advances the epoch, [`Database::flush`](crate::Database::flush) writes the
+    /// log, [`Database::checkpoint`](crate::Database::checkpoint) takes checkpoints.
     pub fn manual_epochs(mut self) -> Self {
         self.settings.epoch_interval = None;
         self

@@ -1,20 +1,22 @@
 //! Procedures that are called by name, with their arguments and results as bytes.
 
 use super::{Builder, Database, Session};
+#[cfg(doc)]
+use crate::error::Misuse;
 use crate::error::Result;
 use crate::procedure::{Declaration, NamedProcedure};
 use std::any::{Any, TypeId};
 
 impl Session {
-    /// Calls a procedure that was registered by [`Builder::named_procedure`] or [`Database::register_named`],
-    /// by its name: as [`Session::call`], with arguments and result as bytes ([`NamedProcedure`]). With the
+    /// Calls a procedure that was registered by [`Builder::named_procedure`](crate::Builder::named_procedure) or [`Database::register_named`](crate::Database::register_named),
+    /// by its name: as [`Session::call`](crate::Session::call), with arguments and result as bytes ([`NamedProcedure`]). With the
     /// feature `postcard`.
     ///
-    /// Costs a search among the names and an indirect call more than [`Session::call`], the arguments' decoding,
+    /// Costs a search among the names and an indirect call more than [`Session::call`](crate::Session::call), the arguments' decoding,
     /// once, and the result's encoding, at each execution of the body: a result that cannot be encoded aborts.
     ///
     /// # Errors
-    /// As for [`Session::call`], where [`Misuse::NotRegistered`] tells the names that are most alike;
+    /// As for [`Session::call`](crate::Session::call), where [`Misuse::NotRegistered`] tells the names that are most alike;
     /// [`Misuse::NotByName`] for a procedure that was registered by its type only; [`Misuse::Undecodable`] for
     /// bytes that are not its arguments; [`Misuse::Unencodable`] for a result that has no bytes. Nothing was changed
     /// then.
@@ -48,11 +50,11 @@ impl Session {
 }
 
 impl Database {
-    /// As [`Database::register`], so that the procedure can also be called by name ([`Session::call_named`]). One
+    /// As [`Database::register`](crate::Database::register), so that the procedure can also be called by name ([`Session::call_named`](crate::Session::call_named)). One
     /// that was registered before, by its type only, can be from then on. With the feature `postcard`.
     ///
     /// # Errors
-    /// As for [`Database::register`].
+    /// As for [`Database::register`](crate::Database::register).
     pub fn register_named<Q: NamedProcedure>(&self) -> Result<()> {
         let declaration = Declaration::of::<Q>();
         self.engine.register(Some(TypeId::of::<Q>()), declaration, Some(call::<Q>)).map(|_| ())
@@ -61,7 +63,7 @@ impl Database {
 
 impl Builder {
     /// Registers a procedure at once, to be called by its type or by its name; see
-    /// [`Database::register_named`]. With the feature `postcard`.
+    /// [`Database::register_named`](crate::Database::register_named). With the feature `postcard`.
     pub fn named_procedure<Q: NamedProcedure>(self) -> Self {
         self.procedure_by_name::<Q>(call::<Q>)
     }

@@ -9,9 +9,10 @@ impl Database {
     /// order of their numbers.
     ///
     /// A session's transaction that must wait for another transaction (a piece under `ic3`, a lock under
-    /// `dl-detect` and `ordered-2pl`, a turn, a change of the plan) is suspended, and the thread goes on with the next session; it also does so after each
-    /// transaction. That pays where waits are long. Where they are short, one session that spins is faster, and
-    /// that is what a session does elsewhere.
+    /// `dl-detect` and `ordered-2pl`, a turn, a change of the plan) is suspended, and the thread goes on with
+    /// the next session; it also does so after each transaction, and before one that conflicted is tried again.
+    /// That pays where waits are long. Where they are short, one session that spins is faster, and that is what
+    /// a session does elsewhere.
     ///
     /// Each session has a stack of 1 MiB, of which it takes what it touches. What stops the thread stops all of
     /// them: waiting for a commit to be durable, for a snapshot, or for anything of the caller's. So a session

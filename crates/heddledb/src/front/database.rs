@@ -1,8 +1,7 @@
 //! An open database.
 
-use super::builder::Builder;
-use super::session::{OwnedTransaction, Session};
-use super::snapshot::Snapshot;
+#[cfg(doc)]
+use crate::error::Misuse;
 use crate::error::Result;
 use crate::procedure::{Declaration, Plan, Procedure};
 use crate::protocol::Isolation;
@@ -18,57 +17,9 @@ pub struct Database {
 }
 
 impl Database {
-    /// A new database in memory under [`Silo`](crate::protocol::Silo), with default settings.
-    pub fn in_memory() -> Self {
-        Self::builder().open().expect("the default settings can be met")
-    }
-
-    /// Settings for a new database.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     /// A handle to an open engine.
     pub(crate) fn of(engine: Arc<dyn Engine>) -> Self {
         Self { engine }
-    }
-
-    /// A session, to run transactions from one thread at a time.
-    ///
-    /// # Errors
-    /// [`Misuse::TooManySessions`].
-    pub fn session(&self) -> Result<Session> {
-        Ok(Session::new(Arc::clone(&self.engine).worker()?))
-    }
-
-    /// A snapshot of this moment, on a session of its own: it sees everything that was committed before
-    /// the call, and nothing after. It never conflicts, and nobody waits for it.
-    ///
-    /// It waits for the transactions that are running to end, so a thread that holds an open
-    /// [`OwnedTransaction`] must not ask for one.
-    ///
-    /// # Errors
-    /// [`Misuse::TooManySessions`]; [`Misuse::EpochHeld`] when a transaction stays open for seconds.
-    pub fn snapshot(&self) -> Result<Snapshot<'static>> {
-        Snapshot::of_session(self.session()?)
-    }
-
-    /// Begins an owned transaction, on a session of its own.
-    ///
-    /// # Errors
-    /// [`Misuse::TooManySessions`].
-    pub fn begin(&self) -> Result<OwnedTransaction> {
-        Ok(OwnedTransaction::begin(self.session()?))
-    }
-
-    /// The same at an isolation level of its own.
-    ///
-    /// # Errors
-    /// As there, and [`Misuse::Option`] where the protocol does not offer the level.
-    pub fn begin_at(&self, level: Isolation) -> Result<OwnedTransaction> {
-        let mut session = self.session()?;
-        session.set_isolation(level)?;
-        Ok(OwnedTransaction::begin(session))
     }
 
     /// Makes a table and its indexes now instead of at their first use, sized for `rows` rows.
@@ -79,10 +30,10 @@ impl Database {
         relations::<T>().into_iter().try_for_each(|relation| self.engine.create(relation, rows))
     }
 
-    /// Registers a procedure, so that it can be called ([`Session::call`]); does nothing if it is registered.
+    /// Registers a procedure, so that it can be called ([`Session::call`](crate::Session::call)); does nothing if it is registered.
     ///
     /// All registered procedures are analysed together, so this makes a new plan for all of them. It waits for the
-    /// transactions that run to end; whether those that begin meanwhile wait too is for [`Builder::plan_change`] to say.
+    /// transactions that run to end; whether those that begin meanwhile wait too is for [`Builder::plan_change`](crate::Builder::plan_change) to say.
     ///
     /// # Errors
     /// [`Misuse::EpochHeld`] when a transaction stays open for seconds; [`Misuse::Option`] where another
@@ -107,7 +58,7 @@ impl Database {
     /// Registers a procedure that has no type of its own, by what it declares.
     ///
     /// # Errors
-    /// As for [`Database::register`].
+    /// As for [`Database::register`](crate::Database::register).
     #[doc(hidden)]
     pub fn register_declared(&self, declaration: Declaration) -> Result<Registered> {
         self.engine.register(None, declaration, None)
@@ -116,7 +67,7 @@ impl Database {
     /// Removes a procedure that was registered by what it declares; false if it was removed before.
     ///
     /// # Errors
-    /// As for [`Database::unregister`].
+    /// As for [`Database::unregister`](crate::Database::unregister).
     #[doc(hidden)]
     pub fn unregister_declared(&self, which: Registered) -> Result<bool> {
         self.engine.unregister(Callee::Number(which))
@@ -140,7 +91,7 @@ impl Database {
     }
 
     /// Advances the epoch by one, unless a transaction that began before holds it back. Only needed
-    /// where the database was opened with [`Builder::manual_epochs`].
+    /// where the database was opened with [`Builder::manual_epochs`](crate::Builder::manual_epochs).
     pub fn advance_epoch(&self) -> bool {
         self.engine.advance_epoch()
     }
@@ -170,7 +121,7 @@ impl Database {
         self.engine.recovery()
     }
 
-    /// The name of the protocol that it runs under.
+    /// The name of the protocol that it runs under: the [`Kind`](crate::protocol::Kind)'s, where there is one with its options.
     pub fn protocol(&self) -> &'static str {
         self.engine.protocol()
     }

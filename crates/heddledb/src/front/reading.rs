@@ -3,13 +3,13 @@
 
 use crate::error::Result;
 use crate::procedure::Declaration;
-use crate::record::Words;
 use crate::seam::{Access, Ahead, Range, Visit};
 use crate::sight::Sight;
 use crate::table::{
     Columns, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, decode_key, encode_key,
 };
 use crate::transaction::ReadTransaction;
+use crate::words::Words;
 use std::ops::ControlFlow;
 
 /// Column groups that a table may have.

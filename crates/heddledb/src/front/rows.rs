@@ -4,17 +4,17 @@ use super::database::Database;
 use super::reading::{Reading, Wanted};
 use super::txn::Txn;
 use crate::error::{Misuse, Result};
-use crate::record::{Words, WordsCopy};
 use crate::seam::{Access, Engine, Inserted, Purpose, Range, Staged, Visit};
 use crate::sight::Sight;
 use crate::table::dynamic::{
     EncodedKey, IndexDefinition, RelationDefinition, RowValues, TableDefinition, Value,
 };
 use crate::table::{Definition, Direction};
+use crate::words::{Words, WordsCopy};
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
-/// A table that was defined at run time, in one database: from [`Database::define`]. Cheap to clone.
+/// A table that was defined at run time, in one database: from [`Database::define`](crate::Database::define). Cheap to clone.
 ///
 /// If the database has a table of that name already, be it of a Rust type, this is that table.
 ///
@@ -97,7 +97,7 @@ impl Database {
     }
 }
 
-/// The rows of a table that was defined at run time, as a transaction or a snapshot sees them: from [`Txn::rows`] and
+/// The rows of a table that was defined at run time, as a transaction or a snapshot sees them: from [`Txn::rows`](crate::Txn::rows) and
 /// [`Snapshot::rows`](crate::Snapshot::rows).
 ///
 /// Keys are slices of values, one for each column of the key. Bounds and prefixes of scans may be leading parts of keys.

@@ -1,7 +1,6 @@
 //! Sessions run transactions; owned transactions carry a session with them.
 
 use super::database::Database;
-use super::snapshot::Snapshot;
 use super::txn::Txn;
 use crate::durability::{Durability, Ticket};
 use crate::error::{Error, Misuse, Result};
@@ -12,6 +11,7 @@ use crate::stamp;
 use std::any::TypeId;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
 pub struct Session {
@@ -19,6 +19,34 @@ pub struct Session {
     durability: Durability,
     /// The worker's counts when the session began.
     before: Stats,
+}
+
+impl Database {
+    /// A session, to run transactions from one thread at a time.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`].
+    pub fn session(&self) -> Result<Session> {
+        Ok(Session::new(Arc::clone(&self.engine).worker()?))
+    }
+
+    /// Begins an owned transaction, on a session of its own.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`].
+    pub fn begin(&self) -> Result<OwnedTransaction> {
+        Ok(OwnedTransaction::begin(self.session()?))
+    }
+
+    /// The same at an isolation level of its own.
+    ///
+    /// # Errors
+    /// As there, and [`Misuse::Option`] where the protocol does not offer the level.
+    pub fn begin_at(&self, level: Isolation) -> Result<OwnedTransaction> {
+        let mut session = self.session()?;
+        session.set_isolation(level)?;
+        Ok(OwnedTransaction::begin(session))
+    }
 }
 
 impl Session {
@@ -97,13 +125,13 @@ impl Session {
         }
     }
 
-    /// Calls a registered procedure as one transaction, and commits it: as [`Session::run`], but where the
+    /// Calls a registered procedure as one transaction, and commits it: as [`Session::run`](crate::Session::run), but where the
     /// protocol does, its body is executed piece by piece.
     ///
     /// In builds with debug assertions it panics where the procedure accesses what it has not declared.
     ///
     /// # Errors
-    /// As for [`Session::run`]; [`Misuse::NotRegistered`]; [`Misuse::Diverged`].
+    /// As for [`Session::run`](crate::Session::run); [`Misuse::NotRegistered`]; [`Misuse::Diverged`].
     ///
     /// ```
     /// use heddledb::{Database, Error, Result, Table, Transaction, procedure};
@@ -149,12 +177,12 @@ impl Session {
         })
     }
 
-    /// Calls a procedure that was registered by its declaration: as [`Session::run`], but where the protocol
+    /// Calls a procedure that was registered by its declaration: as [`Session::run`](crate::Session::run), but where the protocol
     /// does, its body is executed piece by piece. The body must say before each access at which of the declared
     /// sites it stands, and may do nothing else than was declared.
     ///
     /// # Errors
-    /// As for [`Session::run`]; [`Misuse::NotRegistered`], [`Misuse::Diverged`].
+    /// As for [`Session::run`](crate::Session::run); [`Misuse::NotRegistered`], [`Misuse::Diverged`].
     #[doc(hidden)]
     pub fn call_registered<R>(
         &mut self,
@@ -167,7 +195,7 @@ impl Session {
         })
     }
 
-    /// As [`Session::call_registered`], once; a conflict comes back as [`Error::Conflict`].
+    /// As [`Session::call_registered`](crate::Session::call_registered), once; a conflict comes back as [`Error::Conflict`].
     ///
     /// # Errors
     /// As there, and conflicts.
@@ -185,7 +213,7 @@ impl Session {
     /// Runs `body` once; a conflict comes back as [`Error::Conflict`].
     ///
     /// # Errors
-    /// As for [`Session::run`], and conflicts.
+    /// As for [`Session::run`](crate::Session::run), and conflicts.
     #[inline]
     pub fn attempt<R>(&mut self, body: impl FnOnce(&mut Txn) -> Result<R>) -> Result<R> {
         let mut body = Some(body);
@@ -226,11 +254,11 @@ impl Session {
         }
     }
 
-    /// As [`Session::run`], but returns when the commit is in memory, with a [`Ticket`] that tells when it
+    /// As [`Session::run`](crate::Session::run), but returns when the commit is in memory, with a [`Ticket`] that tells when it
     /// is durable: so one session can have many commits under way.
     ///
     /// # Errors
-    /// As for [`Session::run`].
+    /// As for [`Session::run`](crate::Session::run).
     pub fn run_pipelined<R>(&mut self, body: impl FnMut(&mut Txn) -> Result<R>) -> Result<(R, Ticket)> {
         let durability = std::mem::replace(&mut self.durability, Durability::Epoch);
         let outcome = self.run(body);
@@ -278,7 +306,7 @@ impl Session {
     pub fn set_isolation(&mut self, level: Isolation) -> Result<()> {
         let worker = &mut self.txn_mut().worker;
         let engine = worker.engine();
-        crate::db::offers(engine.protocol(), engine.levels(), level)?;
+        crate::isolation::offers(engine.protocol(), engine.levels(), level)?;
         worker.set_isolation(level);
         Ok(())
     }
@@ -286,41 +314,6 @@ impl Session {
     /// The isolation level of this session's transactions.
     pub fn isolation(&self) -> Isolation {
         self.txn().worker.isolation()
-    }
-
-    /// A snapshot of this moment, in this session: see [`Database::snapshot`].
-    ///
-    /// # Errors
-    /// [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a transaction stays open for seconds.
-    pub fn snapshot(&mut self) -> Result<Snapshot<'_>> {
-        Snapshot::in_session(self, false)
-    }
-
-    /// Runs `body` on a snapshot of a recent moment: at most [`Builder::snapshot_interval`] ago, 1 s
-    /// unless told, and not before that of this session's last `read`. It sees all that was committed by
-    /// then and nothing later, so not always this session's own last commit; for the present moment, use
-    /// [`Session::snapshot`]. It never conflicts, runs once, and nobody waits for it.
-    ///
-    /// [`Builder::snapshot_interval`]: crate::Builder::snapshot_interval
-    ///
-    /// # Errors
-    /// Whatever `body` returns; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when another transaction
-    /// stays open for seconds.
-    ///
-    /// ```
-    /// use heddledb::{Database, ReadTransaction, Scan, Table, Transaction};
-    /// #[derive(Table, Clone, Copy)]
-    /// struct Account { #[key] id: u64, balance: i64 }
-    ///
-    /// let db = Database::in_memory();
-    /// let mut session = db.session()?;
-    /// session.run(|tx| tx.insert(Account { id: 1, balance: 100 }))?;
-    /// let rows = session.read(|snapshot| snapshot.collect(Scan::<Account>::all()))?;
-    /// assert_eq!(rows.len(), 1);
-    /// # Ok::<(), heddledb::Error>(())
-    /// ```
-    pub fn read<R>(&mut self, body: impl FnOnce(&mut Snapshot<'_>) -> Result<R>) -> Result<R> {
-        body(&mut Snapshot::in_session(self, true)?)
     }
 
     /// The number of this session's worker, below the database's `sessions`.
@@ -352,11 +345,11 @@ impl Drop for Session {
     }
 }
 
-/// A transaction that is its own value: begun by [`Database::begin`], ended by
+/// A transaction that is its own value: begun by [`Database::begin`](crate::Database::begin), ended by
 /// [`commit`](OwnedTransaction::commit) or by dropping it, which aborts.
 ///
-/// It dereferences to [`Txn`]. Conflicts are the caller's to retry; for automatic retries use
-/// [`Session::run`]. So is a decision that rests on reads of two moments, and an error such as
+/// It dereferences to [`Txn`](crate::Txn). Conflicts are the caller's to retry; for automatic retries use
+/// [`Session::run`](crate::Session::run). So is a decision that rests on reads of two moments, and an error such as
 /// [`Misuse::NotFound`] that follows from them: [`validate`](OwnedTransaction::validate) tells. While it lives it
 /// holds the epoch back, so end it soon.
 pub struct OwnedTransaction {
@@ -396,7 +389,7 @@ impl OwnedTransaction {
         self.session.isolation()
     }
 
-    /// When the commit counts as done; see [`Session::set_durability`].
+    /// When the commit counts as done; see [`Session::set_durability`](crate::Session::set_durability).
     ///
     /// # Errors
     /// As there.

@@ -1,5 +1,6 @@
 //! Snapshots: the database as it was at one moment.
 
+use super::database::Database;
 use super::reading::Reading;
 use super::rows::{RowTable, Rows};
 use super::session::Session;
@@ -10,7 +11,7 @@ use crate::sight::Sight;
 /// The database as it was at one moment: a prefix of the serial order. Read it by
 /// [`ReadTransaction`](crate::ReadTransaction), whose methods never return a conflict here.
 ///
-/// From [`Session::read`] or [`Database::snapshot`](crate::Database::snapshot). While it lives, versions
+/// From [`Session::read`](crate::Session::read) or [`Database::snapshot`](crate::Database::snapshot). While it lives, versions
 /// that it may need are kept ([`Metrics::version_bytes`](crate::Metrics::version_bytes)): at most one for
 /// each column group and live snapshot.
 pub struct Snapshot<'s> {
@@ -72,6 +73,57 @@ impl<'s> Snapshot<'s> {
     /// The moment: every commit of this epoch or an earlier one is seen.
     pub fn epoch(&self) -> u64 {
         self.moment.epoch()
+    }
+}
+
+impl Database {
+    /// A snapshot of this moment, on a session of its own: it sees everything that was committed before
+    /// the call, and nothing after. It never conflicts, and nobody waits for it.
+    ///
+    /// It waits for the transactions that are running to end, so a thread that holds an open
+    /// [`OwnedTransaction`](crate::OwnedTransaction) must not ask for one.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`](crate::Misuse::TooManySessions); [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a transaction stays open for seconds.
+    pub fn snapshot(&self) -> Result<Snapshot<'static>> {
+        Snapshot::of_session(self.session()?)
+    }
+}
+
+impl Session {
+    /// A snapshot of this moment, in this session: see [`Database::snapshot`](crate::Database::snapshot).
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a transaction stays open for seconds.
+    pub fn snapshot(&mut self) -> Result<Snapshot<'_>> {
+        Snapshot::in_session(self, false)
+    }
+
+    /// Runs `body` on a snapshot of a recent moment: at most [`Builder::snapshot_interval`](crate::Builder::snapshot_interval) ago, 1 s
+    /// unless told, and not before that of this session's last `read`. It sees all that was committed by
+    /// then and nothing later, so not always this session's own last commit; for the present moment, use
+    /// [`Session::snapshot`](crate::Session::snapshot). It never conflicts, runs once, and nobody waits for it.
+    ///
+    /// [`Builder::snapshot_interval`](crate::Builder::snapshot_interval): crate::Builder::snapshot_interval
+    ///
+    /// # Errors
+    /// Whatever `body` returns; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when another transaction
+    /// stays open for seconds.
+    ///
+    /// ```
+    /// use heddledb::{Database, ReadTransaction, Scan, Table, Transaction};
+    /// #[derive(Table, Clone, Copy)]
+    /// struct Account { #[key] id: u64, balance: i64 }
+    ///
+    /// let db = Database::in_memory();
+    /// let mut session = db.session()?;
+    /// session.run(|tx| tx.insert(Account { id: 1, balance: 100 }))?;
+    /// let rows = session.read(|snapshot| snapshot.collect(Scan::<Account>::all()))?;
+    /// assert_eq!(rows.len(), 1);
+    /// # Ok::<(), heddledb::Error>(())
+    /// ```
+    pub fn read<R>(&mut self, body: impl FnOnce(&mut Snapshot<'_>) -> Result<R>) -> Result<R> {
+        body(&mut Snapshot::in_session(self, true)?)
     }
 }
 

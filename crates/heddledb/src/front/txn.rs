@@ -4,7 +4,6 @@ use super::reading::{Reading, Wanted};
 use crate::error::{Error, Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::procedure::{Declaration, Held};
-use crate::record::{Words, WordsCopy, WordsMut};
 use crate::seam::{Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Staged, Visit, Worker};
 use crate::sight::Sight;
 use crate::table::{
@@ -12,6 +11,7 @@ use crate::table::{
     Row, Table, encode_key,
 };
 use crate::transaction::Transaction;
+use crate::words::{Words, WordsCopy, WordsMut};
 
 /// A running transaction; see [`Transaction`].
 ///

@@ -1,7 +1,7 @@
 //! The hash index: linear hashing over chained buckets, read optimistically.
 //!
-//! **Problem.** A point look-up should touch one line beside the record, and the table must grow
-//! without a pause in which it moves as a whole.
+//! **Problem.** A point look-up should touch one line beside the record, and the table must grow without a
+//! pause in which all of it moves.
 //!
 //! **Mechanism** (Litwin, "Linear Hashing", VLDB 1980).
 //!
@@ -15,20 +15,19 @@
 //! - *Bucket*: a head of one line (for one-word keys) with the gap, `SLOTS` entries and a link to
 //!   overflow buckets from a pool. Entries fill the chain from the front: the first empty slot
 //!   (null record) ends it. The head's version covers the whole chain.
-//! - *Growth*: an insert that finds the load too high splits the bucket whose turn it is: latches
-//!   it, fills the new one, which nobody can reach yet, raises `buckets`, releases.
+//! - *Growth*: an insert that finds the load too high splits the bucket whose turn it is: latches it, fills
+//!   the new one, which is not reachable yet, raises `buckets`, releases.
 //! - *Load* is estimated from striped counts, so that inserts do not meet at one counter.
 //! - *Segments*: bucket `i` lies in segment 0 below `2^base`, and in segment `k` from
 //!   `2^(base+k-1)` up; segments never move. Large ones are mapped lazily, as zero bytes.
 //!
 //! **Invariants.**
-//! 1. `buckets` only grows, and only under the latch of the bucket that is split for it, before
-//!    that latch is released. Who takes a head's version and finds `buckets` as before, or its
-//!    key still of this head, has the head of its key as of that version; a later split changes
-//!    the version.
+//! 1. `buckets` only grows, and only under the latch of the bucket that is split for it, before that latch is
+//!    released. A reader that takes a head's version and finds `buckets` unchanged, or its key still in this
+//!    head, has the head of its key as of that version; a later split changes the version.
 //! 2. An entry is in the chain of its key's bucket, for the `buckets` of the moment.
-//! 3. A bucket that was split passed its stamp on under the latch: a stamp raised before is in both
-//!    halves, and who raises it later finds the version changed (see [`Gap`]).
+//! 3. A bucket that was split passed its stamp on under the latch: a stamp raised before is in both halves,
+//!    and a scanner that raises it later finds the version changed (see [`Gap`]).
 //! 4. Overflow buckets are type-stable: a late reader reads entries of some chain, and finds the
 //!    version of its own head changed. It asks before it follows any link.
 
@@ -149,7 +148,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
                 Some(Search::End(end)) => end,
                 _ => continue,
             };
-            // From the version of the search, so that its end is still the end.
+            // From the version of the search, so that the end found is still the end.
             let Some(latch) = head.gap.try_latch(version) else {
                 wait.pause();
                 continue;
@@ -169,9 +168,9 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
                 if rows.saturating_mul(8) <= buckets.saturating_mul(SLOT * LOAD_EIGHTHS) {
                     break;
                 }
-                // The split may be of the very bucket of this insert. If nobody changed it in
-                // between, both are one change; else the change stays as it is, and whoever saw
-                // the bucket, this transaction too, will find it moved on.
+                // The split may be of the very bucket of this insert. If no other changed it in between, both
+                // count as one change; else the change is left as it is, and transactions that saw the
+                // bucket, this one too, find its version changed.
                 match self.grow() {
                     Some(split)
                         if split.gap == change.gap
@@ -187,7 +186,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         }
     }
 
-    /// Asks the processor for the bucket of `key`.
+    /// Prefetches the bucket of `key`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, key: &[u64; N]) {
         // Relaxed: a hint; after a split it may fetch the wrong bucket.
@@ -374,14 +373,14 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         let source = self.bucket(buckets - (1 << buckets.ilog2()));
         let version = source.gap.settled_now()?;
         let latch = source.gap.try_latch(version)?;
-        // Relaxed: with the latch on the bucket that `buckets` names, nobody can raise it; if it
-        // was raised before, that split's release came before this latch.
+        // Relaxed: with the latch on the bucket that `buckets` names, no other can raise it; if it was raised
+        // before, that split's release came before this latch.
         if self.buckets.load(Ordering::Relaxed) != buckets {
             return None;
         }
         let target = self.bucket(buckets);
-        // SeqCst: after the latch, so that a stamp raised by a scanner who will find the version
-        // unchanged is seen here. Relaxed store: the new head cannot be reached yet.
+        // SeqCst: after the latch, so that a stamp raised by a scanner that will find the version unchanged
+        // is seen here. Relaxed store: the new head cannot be reached yet.
         target.gap.stamp().store(source.gap.stamp().load(Ordering::SeqCst), Ordering::Relaxed);
 
         let mut from = Cursor { bucket: source, slot: 0 };

@@ -141,7 +141,7 @@ impl<T> Pool<T> {
         Self { make, shelf: Mutex::new(Shelf { chunks: Vec::new(), free: Vec::new(), taken: 0 }) }
     }
 
-    /// A node that nobody else has: a new one, or one given back, as it was then.
+    /// A node without other owners: a new one, or one given back, as it was then.
     pub(super) fn take(&self) -> NonNull<T> {
         let mut shelf = lock(&self.shelf);
         shelf.taken += 1;
@@ -150,9 +150,9 @@ impl<T> Pool<T> {
             None => shelf.first_use(self.make),
         };
         drop(shelf);
-        // Pairs with the acquire fence in `Gap::stands`: a late reader of the node's former
-        // life, who reads a word of the new one, also sees what ended the former (which came
-        // before `give`, and so before this).
+        // Pairs with the acquire fence in `Gap::stands`: a late reader of the node's former life, which reads
+        // a word of the new one, also sees what ended the former (which came before `give`, and so before
+        // this).
         fence(Ordering::Release);
         node
     }
@@ -179,8 +179,8 @@ impl<T> Shelf<T> {
             self.chunks.push(Chunk { base: region.base(), length, used: 0, _region: region });
         }
         let chunk = self.chunks.last_mut().expect("pushed above");
-        // SAFETY: `used < length`, so the slot lies in the chunk's region, which was laid out
-        // for `length` values; no one has it yet.
+        // SAFETY: `used < length`, so the slot lies in the chunk's region, which was laid out for `length`
+        // values; it has no owner yet.
         let node = unsafe { chunk.base.add(chunk.used) };
         // SAFETY: as above.
         unsafe { node.write(make()) };

@@ -5,31 +5,30 @@
 //! key *would* be. A B+tree leaf is the gap of every key in its range, a hash bucket of every key
 //! that hashes to it.
 //!
-//! - A reader who finds a key missing, and a scanner, gets each gap that it looked at with the
-//!   version at which it looked ([`Seen`]). As long as the version stands, no key has appeared in
-//!   or left the gap.
-//! - Whoever adds or removes an entry changes the gap's version, and learns the version before and
+//! - A reader that finds a key missing, and a scanner, gets each gap that it looked at with the version at
+//!   which it looked ([`Seen`]). As long as the version stands, no key has appeared in or left the gap.
+//! - A writer that adds or removes an entry changes the gap's version, and learns the version before and
 //!   after ([`Change`]), so that a transaction's own inserts do not invalidate its own scans.
 //! - Each gap carries one more word, its *stamp*, which belongs to the protocol (TicToc keeps a
 //!   read timestamp there, IC3 a set of scanners). Splits copy it, merges and removals [`Fold`] it.
 //!
-//! An entry may lead to a record that is absent (a placeholder of an insert that has not
-//! committed, or a deleted record not yet reclaimed): whether a row exists is the record's word.
+//! An entry may lead to a record that is absent (a placeholder of an insert that has not committed, or a
+//! deleted record not yet reclaimed): the record's words say whether a row exists.
 
+mod any;
 mod btree;
 mod hash;
 mod memory;
 
-pub use btree::{BTree, Near, Retired};
-pub use hash::Hash;
+pub(crate) use any::{AnyIndex, Finger, Leaf, Walk, new_index};
+pub use btree::Retired;
 
 use crate::record::RecordRef;
 use crate::sync::{AtomicU64, Ordering, Wait, fence, model_fence};
 pub use crate::table::Direction;
-use crate::table::{Definition, Structure};
 use std::ptr::NonNull;
 
-/// What becomes of the stamps of two gaps that are made one.
+/// How the stamps of two gaps become one when the gaps do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
     /// The greater one: stamps are times.
@@ -75,7 +74,7 @@ const OBSOLETE: u64 = 2;
 const CHANGE: u64 = 4;
 
 impl Gap {
-    /// A gap that nobody has looked at.
+    /// A gap that no reader has looked at.
     pub(crate) fn new() -> Self {
         Self { version: AtomicU64::new(0), stamp: AtomicU64::new(0) }
     }
@@ -89,8 +88,8 @@ impl Gap {
 
     /// Takes over the stamp of a gap whose place becomes part of this one; both are latched.
     pub(crate) fn inherit(&self, other: &Self, fold: Fold) {
-        // SeqCst, after the latches: a stamp that was raised by a scanner who will find the version unchanged
-        // is seen here.
+        // SeqCst, after the latches: a stamp that was raised by a scanner that will find the version
+        // unchanged is seen here.
         let stamp = other.stamp.load(Ordering::SeqCst);
         match fold {
             Fold::Max => self.stamp.fetch_max(stamp, Ordering::SeqCst),
@@ -104,8 +103,8 @@ impl Gap {
         &self.stamp
     }
 
-    /// The settled version from which an optimistic look starts; waits for a latch's holder, who
-    /// waits for nobody while holding. `None` if the node is obsolete.
+    /// The settled version from which an optimistic look starts; waits for a latch's holder, which waits for
+    /// nothing while it holds the latch. `None` if the node is obsolete.
     #[inline(always)]
     pub(crate) fn settled(&self) -> Option<u64> {
         // Acquire: pairs with the release of the last writer, whose words the look reads.
@@ -113,8 +112,8 @@ impl Gap {
         if version & (LATCHED | OBSOLETE) == 0 { Some(version) } else { self.settle() }
     }
 
-    /// As `settled`, but `None` also while the node is latched: for who holds another latch, and
-    /// so may not wait.
+    /// As `settled`, but `None` also while the node is latched: for a caller that holds another latch, and so
+    /// may not wait.
     pub(crate) fn settled_now(&self) -> Option<u64> {
         // Acquire: as in `settled`.
         let version = self.version.load(Ordering::Acquire);
@@ -137,8 +136,8 @@ impl Gap {
     /// Whether every word read since `settled` returned `version` belongs to that version.
     #[inline(always)]
     pub(crate) fn stands(&self, version: u64) -> bool {
-        // Pairs with the release fence in `try_latch`: who has read a word stored after it also
-        // sees, below, the latch taken before it.
+        // Pairs with the release fence in `try_latch`: a reader of a word stored after that fence also sees,
+        // below, the latch taken before it.
         fence(Ordering::Acquire);
         // Relaxed: ordered by the fence.
         self.version.load(Ordering::Relaxed) == version
@@ -179,7 +178,7 @@ impl Gap {
     }
 }
 
-/// A held latch. Dropped, it restores the version: only right where no word was changed.
+/// A held latch. Dropped, it restores the version, which is right only where no word was changed.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Latch<'a> {
@@ -279,8 +278,8 @@ pub struct Change {
     pub before: u64,
     /// Its version after the insert.
     pub after: u64,
-    /// Where the gap was split: the gap that took over a part of it, and its version. Who had seen
-    /// `gap` at `before` has now seen both.
+    /// Where the gap was split: the gap that took over a part of it, and its version. A transaction that had
+    /// seen `gap` at `before` has now seen both.
     pub split: Option<Seen>,
 }
 
@@ -296,329 +295,4 @@ pub enum Inserted {
         /// What happened to the gap.
         change: Change,
     },
-}
-
-/// What both indexes can do, in words; the relation's definition chooses one. Keys have as many words as
-/// the relation says.
-pub(crate) trait AnyIndex: Send + Sync {
-    /// The record of a key, or the gap where the key would be.
-    fn get(&self, key: &[u64]) -> Lookup;
-    /// Asks the processor for the memory in which `get` will look first.
-    fn prefetch(&self, key: &[u64]);
-    /// Adds an entry unless the key has one; `make` runs once at most, under the latch of the key's gap.
-    fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
-    /// For a run of visits of which many are neighbours.
-    fn finger(&self) -> Box<dyn Finger + '_>;
-    /// Removes the key's entry if it leads to `record` and `seal`, run under the gap's latch, agrees.
-    fn remove(
-        &self,
-        key: &[u64],
-        record: RecordRef,
-        seal: &mut dyn FnMut(&Gap) -> bool,
-        retired: &mut Vec<Retired>,
-    ) -> bool;
-    /// Takes back a node that no reader can know any more.
-    fn recycle(&self, node: Retired);
-    /// Appends the entries of one leaf within the bounds, of many the first `most`, and says in `leaf` where
-    /// those after them start.
-    ///
-    /// # Panics
-    /// On a hash index, which has no order; the caller asks the relation first.
-    fn read_leaf(
-        &self,
-        direction: Direction,
-        low: &[u64],
-        high: &[u64],
-        most: usize,
-        leaf: &mut Leaf,
-    ) -> Seen;
-    /// Appends the entries of one leaf or bucket, for a walk over the whole index: none that stays is
-    /// missed, some may come twice.
-    fn walk(&self, from: &mut Walk, leaf: &mut Leaf);
-    /// Nodes or overflow buckets in use.
-    fn nodes(&self) -> usize;
-}
-
-/// An index, with the place of the last visit.
-pub(crate) trait Finger {
-    /// As [`AnyIndex::get`].
-    fn get(&mut self, key: &[u64]) -> Lookup;
-    /// As [`AnyIndex::insert`].
-    fn insert(&mut self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
-}
-
-/// Entries of a leaf or bucket, in the order of a scan; reused from leaf to leaf.
-#[derive(Debug, Default)]
-pub(crate) struct Leaf {
-    /// Of each entry, and what is left of entries that were there before.
-    keys: Vec<[u64; Definition::KEY_WORDS_MAX]>,
-    records: Vec<RecordRef>,
-    /// Where the entries after these start: the new low end of the range, or the new high end.
-    next: Option<[u64; Definition::KEY_WORDS_MAX]>,
-}
-
-impl Leaf {
-    /// Forgets the entries.
-    #[inline]
-    pub fn clear(&mut self) {
-        self.records.clear();
-        self.next = None;
-    }
-
-    /// Entries.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    /// The records.
-    #[inline(always)]
-    pub fn records(&self) -> &[RecordRef] {
-        &self.records
-    }
-
-    /// The key of an entry, of which each has `width` words.
-    #[inline(always)]
-    pub fn key(&self, at: usize, width: usize) -> &[u64] {
-        &self.keys[at][..width]
-    }
-
-    /// Where those after these entries start; `None` when the range is exhausted.
-    #[inline(always)]
-    pub fn next(&self, width: usize) -> Option<&[u64]> {
-        self.next.as_ref().map(|key| &key[..width])
-    }
-
-    /// The record of a key among the entries, which are in the order of `direction`.
-    pub fn find(&self, key: &[u64], direction: Direction) -> Option<RecordRef> {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            let other = self.key(middle, key.len());
-            let order = match direction {
-                Direction::Forward => other.cmp(key),
-                Direction::Reverse => key.cmp(other),
-            };
-            match order {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return Some(self.records[middle]),
-                std::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
-    }
-
-    /// Makes room for so many entries after those that are there.
-    #[inline]
-    pub fn reserve(&mut self, entries: usize) {
-        self.records.reserve(entries);
-        let all = self.records.len() + entries;
-        if self.keys.len() < all {
-            self.keys.resize(all, [0; _]);
-        }
-    }
-
-    /// Appends entries, for which there is room.
-    #[inline(always)]
-    pub fn extend<const N: usize>(&mut self, entries: impl Iterator<Item = ([u64; N], RecordRef)>) {
-        for (key, record) in entries {
-            self.keys[self.records.len()][..N].copy_from_slice(&key);
-            self.records.push(record);
-        }
-    }
-
-    /// Forgets all but the first entries.
-    pub fn truncate(&mut self, entries: usize) {
-        self.records.truncate(entries);
-    }
-}
-
-/// How far a walk over an index has come.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Walk {
-    /// Nowhere.
-    #[default]
-    Start,
-    /// The next key of an ordered index.
-    Key(Vec<u64>),
-    /// The next bucket of a hash index.
-    Bucket(usize),
-    /// To the end.
-    End,
-}
-
-/// A new index for keys of so many words, sized for `rows` rows where that matters.
-///
-/// # Panics
-/// For a width that no key has: definitions have one to eight words.
-pub(crate) fn new_index(
-    structure: Structure,
-    key_words: usize,
-    rows: usize,
-    fold: Fold,
-) -> Box<dyn AnyIndex> {
-    fn of_width<const N: usize>(structure: Structure, rows: usize, fold: Fold) -> Box<dyn AnyIndex> {
-        match structure {
-            Structure::Ordered => Box::new(BTree::<N>::new(fold)),
-            Structure::Hash => Box::new(Hash::<N>::new(rows)),
-        }
-    }
-    match key_words {
-        1 => of_width::<1>(structure, rows, fold),
-        2 => of_width::<2>(structure, rows, fold),
-        3 => of_width::<3>(structure, rows, fold),
-        4 => of_width::<4>(structure, rows, fold),
-        5 => of_width::<5>(structure, rows, fold),
-        6 => of_width::<6>(structure, rows, fold),
-        7 => of_width::<7>(structure, rows, fold),
-        8 => of_width::<8>(structure, rows, fold),
-        width => panic!("keys have 1 to 8 words, not {width}"),
-    }
-}
-
-/// A key as an array.
-#[inline(always)]
-fn array<const N: usize>(key: &[u64]) -> &[u64; N] {
-    key.try_into().expect("a key has as many words as its relation says")
-}
-
-impl<const N: usize> AnyIndex for BTree<N> {
-    #[inline]
-    fn get(&self, key: &[u64]) -> Lookup {
-        self.get(array(key))
-    }
-
-    fn prefetch(&self, _: &[u64]) {
-        // The upper levels of a tree are mostly cached, and the lower ones depend on them.
-    }
-
-    fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
-        self.insert(array(key), make)
-    }
-
-    fn finger(&self) -> Box<dyn Finger + '_> {
-        Box::new(Beside { tree: self, near: Near::default() })
-    }
-
-    fn remove(
-        &self,
-        key: &[u64],
-        record: RecordRef,
-        seal: &mut dyn FnMut(&Gap) -> bool,
-        retired: &mut Vec<Retired>,
-    ) -> bool {
-        self.remove(array(key), record, seal, retired)
-    }
-
-    fn recycle(&self, node: Retired) {
-        self.recycle(node);
-    }
-
-    fn read_leaf(
-        &self,
-        direction: Direction,
-        low: &[u64],
-        high: &[u64],
-        most: usize,
-        leaf: &mut Leaf,
-    ) -> Seen {
-        let (seen, next) = self.read_leaf(direction, array(low), array(high), most, leaf);
-        leaf.next = next.map(|key| {
-            let mut words = [0; Definition::KEY_WORDS_MAX];
-            words[..N].copy_from_slice(&key);
-            words
-        });
-        seen
-    }
-
-    fn walk(&self, from: &mut Walk, leaf: &mut Leaf) {
-        let mut low = [0; N];
-        match from {
-            Walk::End => return,
-            Walk::Key(key) => low.copy_from_slice(key),
-            Walk::Start | Walk::Bucket(_) => {}
-        }
-        let (_, next) = self.read_leaf(Direction::Forward, &low, &[u64::MAX; N], usize::MAX, leaf);
-        *from = next.map_or(Walk::End, |next| Walk::Key(next.to_vec()));
-    }
-
-    fn nodes(&self) -> usize {
-        self.nodes()
-    }
-}
-
-/// A tree and the leaf of the last visit.
-struct Beside<'a, const N: usize> {
-    tree: &'a BTree<N>,
-    near: Near<'a, N>,
-}
-
-impl<const N: usize> Finger for Beside<'_, N> {
-    fn get(&mut self, key: &[u64]) -> Lookup {
-        self.tree.get_near(array(key), &mut self.near)
-    }
-
-    fn insert(&mut self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
-        self.tree.insert_near(array(key), &mut self.near, make)
-    }
-}
-
-impl<const N: usize> AnyIndex for Hash<N> {
-    fn get(&self, key: &[u64]) -> Lookup {
-        self.get(array(key))
-    }
-
-    fn prefetch(&self, key: &[u64]) {
-        self.prefetch(array(key));
-    }
-
-    fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
-        self.insert(array(key), make)
-    }
-
-    fn finger(&self) -> Box<dyn Finger + '_> {
-        Box::new(self)
-    }
-
-    fn remove(
-        &self,
-        key: &[u64],
-        record: RecordRef,
-        seal: &mut dyn FnMut(&Gap) -> bool,
-        retired: &mut Vec<Retired>,
-    ) -> bool {
-        self.remove(array(key), record, seal, retired)
-    }
-
-    fn recycle(&self, node: Retired) {
-        self.recycle(node);
-    }
-
-    fn read_leaf(&self, _: Direction, _: &[u64], _: &[u64], _: usize, _: &mut Leaf) -> Seen {
-        unreachable!("a hash index is not scanned")
-    }
-
-    fn walk(&self, from: &mut Walk, leaf: &mut Leaf) {
-        let bucket = match from {
-            Walk::End => return,
-            Walk::Bucket(bucket) => *bucket,
-            Walk::Start | Walk::Key(_) => 0,
-        };
-        *from = if self.read_bucket(bucket, leaf) { Walk::Bucket(bucket + 1) } else { Walk::End };
-    }
-
-    fn nodes(&self) -> usize {
-        self.nodes()
-    }
-}
-
-/// A hash index has no neighbours.
-impl<const N: usize> Finger for &Hash<N> {
-    fn get(&mut self, key: &[u64]) -> Lookup {
-        Hash::get(self, array(key))
-    }
-
-    fn insert(&mut self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
-        Hash::insert(self, array(key), make)
-    }
 }

@@ -23,6 +23,7 @@
 
 mod entry;
 mod frame;
+mod frames;
 #[doc(hidden)]
 pub mod fuzz;
 mod manifest;
@@ -35,8 +36,8 @@ pub use entry::{Entries, Entry, Malformed, Write, Writes, Writing};
 pub use frame::{
     Compression, Decoder, Encoder, FRAME_HEADER_BYTES, Flaw, Header, Kind, Label, PAYLOAD_WORDS_MAX, Place,
 };
+pub use frames::Frames;
 pub use manifest::{Checkpoint, End, Generation, Manifest, Part, RelationEntry};
-pub use read::Frames;
 pub use rows::{Rows, WritingRows};
 pub use segment::{Name, SEGMENT_HEADER_BYTES, SegmentHeader};
 pub use survey::{Lost, Survey, Surveyed, Torn, survey};

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 ///
 /// ```
 /// use heddledb::procedure::{Checked, Procedure};
-/// use heddledb::{Database, Result, Table, Transaction, procedure, protocol::Silo};
+/// use heddledb::{Database, Result, Table, Transaction, procedure};
 ///
 /// #[derive(Table, Clone, Copy)]
 /// struct Counter {
@@ -26,7 +26,7 @@ use std::ops::ControlFlow;
 ///     tx.add(Counter::value, id, 1)
 /// }
 ///
-/// let db = Database::<Silo>::builder().table::<Counter>(1).open()?;
+/// let db = Database::builder().table::<Counter>(1).open()?;
 /// let mut session = db.session()?;
 /// session.run(|tx| tx.insert(Counter { id: 1, value: 0 }))?;
 /// session.run(|tx| count(&mut Checked::of::<Count>(tx), 1))?;

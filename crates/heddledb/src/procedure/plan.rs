@@ -14,7 +14,7 @@
 //! **From plan to plan.** Transactions under two plans may run beside each other only if one of the two knows the
 //! other's pieces. Either nobody runs while plans change, or there is a plan in between, whose procedures keep to
 //! both: *transitional* ([`Plan::between`], IC3 §4.5). Its pieces end where pieces of both plans end; each has its rank in both. Plans in
-//! turn give their ranks in another *lane*, so that who meets a rank knows in which plan's order it stands; the
+//! turn give their ranks in another *parity*, so that who meets a rank knows in which plan's order it stands; the
 //! [`Bridge`] says what a rank of the plan before means in the new one.
 //!
 //! Conflicts are those of column groups ([`Granularity::Group`]), because groups are what has versions and
@@ -37,8 +37,8 @@ pub struct Plan {
     later: Vec<Option<u16>>,
     /// By vertex of the analysis.
     vertices: Vec<Vertex>,
-    /// Of which lane its ranks are: 0 or 1.
-    pub(crate) lane: u16,
+    /// Of which parity its ranks are: 0 or 1.
+    pub(crate) parity: u16,
     /// It stands between two others.
     pub(crate) is_transitional: bool,
     /// How ranks of the plan before compare with the new one's. In a transitional plan, and in the one after it.
@@ -188,14 +188,14 @@ impl Plan {
         if let Some(of_vertex) = all.get_mut(usize::from(vertex)) {
             *of_vertex = hot;
         }
-        let (lane, bridge) = (self.lane, self.bridge.clone());
-        Self { lane, bridge, ..Self::of_analysis(Arc::clone(analysis), &registered, &all, false) }
+        let (parity, bridge) = (self.parity, self.bridge.clone());
+        Self { parity, bridge, ..Self::of_analysis(Arc::clone(analysis), &registered, &all, false) }
     }
 
     /// The plan for those who run while this one is replaced by `new`, which learns of it: the types that both know,
     /// cut where both cut them. `None` if they have none in common.
     pub(crate) fn between(&self, new: &mut Self) -> Option<Self> {
-        new.lane = 1 - self.lane;
+        new.parity = 1 - self.parity;
         let (before, after) = (self.analysis.as_ref()?, Arc::clone(new.analysis.as_ref()?));
         let transition = Transition::between(before, &after);
         let numbers = (0..new.types.len()).filter(|&number| new.types[number].is_some());
@@ -225,7 +225,7 @@ impl Plan {
             types,
             analysis: Some(after),
             vertices,
-            lane: self.lane,
+            parity: self.parity,
             is_transitional: true,
             bridge,
             ..Self::default()
@@ -470,9 +470,9 @@ mod tests {
         let mut one = of(&format!("workload w\n{forth}"), &[true]);
         let mut both = of(&format!("workload w\n{forth}{back}"), &[true, true]);
         assert!(Plan::default().between(&mut one).is_none(), "there was nothing before");
-        assert_eq!(one.lane, 1);
+        assert_eq!(one.parity, 1);
         let between = one.between(&mut both).unwrap();
-        assert_eq!((one.lane, between.lane, both.lane), (1, 1, 0));
+        assert_eq!((one.parity, between.parity, both.parity), (1, 1, 0));
         assert!(between.is_transitional && !both.is_transitional && between.of_type(1).is_none());
         let ranks =
             |plan: &Plan| plan.of_type(0).unwrap().sites.iter().map(|site| site.rank).collect::<Vec<_>>();

@@ -1,8 +1,9 @@
-//! DTA: optimistic concurrency control that adjusts the place of a transaction in the serial order until it commits.
+//! DTA: optimistic concurrency control that adjusts the place of a transaction in the serial order until it
+//! commits.
 //!
-//! **Mechanism** (Boksenbaum et al., 1987; Lee and Son, Lam et al. for real-time systems; TicToc §2.2 and appendix). A
-//! timestamp belongs to a transaction and is the last thing that it gets. Until then it has an *interval* of them,
-//! which each conflict with one that has committed since it began makes smaller:
+//! **Mechanism** (Boksenbaum et al., 1987; Lee and Son, Lam et al. for real-time systems; TicToc §2.2 and
+//! appendix). A timestamp belongs to a transaction and is the last thing that it gets. Until then it has an
+//! *interval* of them, which each conflict with one that has committed since it began narrows:
 //!
 //! | the other has | so this one comes | bound |
 //! |---|---|---|
@@ -12,35 +13,38 @@
 //! | read or written what this one writes | after it | low |
 //! | looked for what this one inserts, maybe | after it: after all so far | low |
 //!
-//! If the interval is not empty, a time in it is chosen, and the transaction commits, though what it has read may have
-//! been overwritten long since. Otherwise it aborts. Times are chosen with room between them (`ROOM`): above all so
-//! far where nothing bounds it from above, in the middle where something does. Else a transaction that has to come
-//! before another would find no time free.
+//! If the interval is not empty, a time in it is chosen, and the transaction commits, though what it has read
+//! may have been overwritten long since. Otherwise it aborts. Times are chosen with room between them
+//! (`ROOM`): above all so far where nothing bounds it from above, in the middle where something does. Else a
+//! transaction that has to come before another would find no time free.
 //!
-//! **The critical section.** To know all conflicts, one has to know what those who committed since have read and
-//! written. That is no property of the records: they have the stamp of their last writer and know no readers. So a
-//! *history* of the last commits is kept, and whoever commits takes its lock, computes the interval, installs, and
-//! enters itself. All commits go one by one. That is the original's design and its limit (TicToc's appendix: not
-//! beyond twenty cores), built here to be measured, not to be fast.
+//! **The critical section.** To know all conflicts, a transaction must know what those that committed since
+//! its begin have read and written. The records do not tell: they have the stamp of their last writer and
+//! know no readers. So a *history* of the last commits is kept. A committing transaction takes the history's
+//! lock, computes its interval, installs, and enters itself. All commits go one by one. That is the
+//! original's design and its limit (TicToc's appendix: not beyond twenty cores), built here to be measured,
+//! not to be fast.
 //!
-//! **Where we leave the originals.** There a validating transaction shrinks the intervals of those that run, for which
-//! these must tell what they read as they read it. Here each shrinks its own, at its commit, from the history: the
-//! same intervals, at the price that a hopeless one learns it late, and that reads share nothing. The history has a
-//! fixed length. Who has been running for longer than it reaches back, comes after all so far, and commits if its
-//! reads still stand.
+//! **Where we leave the originals.** There a validating transaction shrinks the intervals of those that run,
+//! for which these must tell what they read as they read it. Here each transaction shrinks its own interval,
+//! at its commit, from the history. The intervals are equal; the price is that a hopeless transaction learns
+//! late that it is, the gain that reads share nothing. The history has a fixed length. A transaction that has
+//! been running for longer than the history reaches back comes after all so far, and commits if its reads
+//! still stand.
 //!
-//! **Phantoms.** Gaps that were seen must have their versions at the commit, and whoever fills an absent record comes after
-//! all so far, so after everybody who has seen the absence.
+//! **Phantoms.** Gaps that were seen must have their versions at the commit, and a transaction that fills an
+//! absent record comes after all so far, so after every one that has seen the absence.
 //!
-//! A record's word is a stamp as under Silo (`crate::stamp`), locked while its data are installed. Only the lock's
-//! holder locks, and reclamation, which lets go at once or for ever.
+//! A record's word is a stamp as under Silo (`crate::stamp`), locked while its data are installed. Only two
+//! lock it: the holder of the history's lock, and reclamation, which either unlocks at once or never.
 //!
-//! Strictly serializable: everything committed before the beginning is below the interval. A reader waits for an
-//! install, boundedly; a committer for the critical section, in which nobody waits for a transaction.
+//! Strictly serializable: everything committed before the beginning is below the interval. A reader waits for
+//! an install, for a bounded time; a committer waits for the critical section, in which nobody waits for a
+//! transaction.
 
 use super::reads::{GapSet, ReadSet};
 use super::stamps::seal_stamps;
-use super::{Env, Intent, Protocol, Seal, Shared, Sighted};
+use super::{Env, Intent, Pieces, Protocol, Seal, Shared, Sighted, State};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -81,9 +85,9 @@ struct Committed {
 /// The last commits, in the order in which they were made.
 #[derive(Debug, Default)]
 struct History {
-    /// How many there were.
+    /// How many commits there were.
     commits: u64,
-    /// Commit number n is at n modulo its length.
+    /// A ring: commit number n is at n modulo its length.
     ring: Vec<Committed>,
     /// The greatest time.
     last: u64,
@@ -94,7 +98,7 @@ struct History {
 pub struct Validation {
     /// Held while a transaction validates and installs.
     history: Mutex<History>,
-    /// Copies for those who begin, written under the lock. `last` before `commits`.
+    /// Copies for transactions that begin, written under the lock. `last` before `commits`.
     begun: CachePadded<Beginning>,
 }
 
@@ -166,7 +170,8 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// Locks a group that is to be written. Only reclamation may hold it, and lets go without the critical section.
+    /// Locks a group that is to be written. Only reclamation may hold it, and it lets go without the critical
+    /// section.
     fn lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<(), Conflict> {
         let word = record.word(group);
         let mut wait = Wait::new();
@@ -198,7 +203,7 @@ impl Attempt {
         }
     }
 
-    /// The times that the conflicts with all who have committed leave, from `floor` on.
+    /// The times from `floor` on that the conflicts with committed transactions leave.
     fn interval(&self, history: &History, writes: &WriteSet, floor: u64) -> Result<Interval, Conflict> {
         let mut interval = Interval { low: floor.max(self.low), high: u64::MAX };
         let since = history.since(self.since);
@@ -215,12 +220,12 @@ impl Attempt {
             if !planted(Mutant::DtaReadVersionIgnored) {
                 interval.low = interval.low.max(stamp::time(read));
             }
-            // Relaxed: writers hold the lock that we hold; reclamation seals for ever what nobody brings back.
+            // Relaxed: writers hold the lock that we hold; what reclamation seals stays sealed.
             let now = record.word(group).load(Ordering::Relaxed);
             if now & !stamp::LOCK == read && (now == read || writes.covers(record, group)) {
                 continue;
             }
-            // Who replaced the version that was read: the first after it.
+            // The commit that replaced the version that was read: the first one after it.
             let is_it = |by: &&Committed| {
                 by.time > stamp::time(read)
                     && by.writes.iter().any(|w| w.record == record && usize::from(w.group) == group)
@@ -243,7 +248,7 @@ impl Attempt {
         Ok(interval)
     }
 
-    /// Validates and installs, while nobody else does.
+    /// Validates and installs, while no other transaction does.
     fn commit_alone(
         &mut self,
         env: Env<'_>,
@@ -257,7 +262,7 @@ impl Attempt {
             }
         }
         point("locked");
-        // Whoever changes a gap that we have seen reads no earlier epoch: as under Silo.
+        // A transaction that changes a gap that we have seen reads no earlier epoch, as under Silo.
         let epoch = env.commit_epoch();
         let floor = if writes.is_empty() { 0 } else { stamp::floor(epoch) };
         if !planted(Mutant::DtaGapsNotValidated) {
@@ -274,7 +279,7 @@ impl Attempt {
             point("install");
             commit.install::<Dta>(write, time);
             for group in write.group_numbers() {
-                // Release: publishes the data to whoever reads this stamp (Acquire).
+                // Release: publishes the data to readers of this stamp (Acquire).
                 write.record.word(group).store(stamp::of(time, write.present), Ordering::Release);
             }
         }
@@ -282,7 +287,7 @@ impl Attempt {
         Ok(time)
     }
 
-    /// Enters a commit into the history, and tells those who begin.
+    /// Enters a commit into the history, and publishes it to transactions that begin.
     fn remember(&self, history: &mut History, begun: &Beginning, writes: &WriteSet, time: u64) {
         history.last = history.last.max(time);
         let entry = history.next();
@@ -324,13 +329,17 @@ impl ConcurrencyWords for Dta {
     }
 }
 
-impl Protocol for Dta {
+impl State for Dta {
     const NAME: &'static str = "dta";
     const SESSIONS_MAX: usize = 1024;
     type Options = ();
     type Local = Local;
     type Shared = Validation;
+}
 
+impl Pieces for Dta {}
+
+impl Protocol for Dta {
     fn strict((): &()) -> bool {
         true
     }
@@ -380,20 +389,20 @@ impl Protocol for Dta {
     }
 
     #[inline]
-    fn peek(_: &mut Local, record: RecordRef) -> bool {
+    fn exists(_: &mut Local, record: RecordRef) -> bool {
         !stamp::is_absent(record.word(0).load(Ordering::Relaxed))
     }
 
     #[inline]
-    fn seen(local: &mut Local, seen: Seen) {
+    fn observe_gap(local: &mut Local, seen: Seen) {
         local.attempt.gaps.push(seen);
     }
 
-    fn changed(local: &mut Local, change: Change) {
+    fn own_gap_changed(local: &mut Local, change: Change) {
         local.attempt.gaps.follow(change);
     }
 
-    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         for group in 0..layout.groups.len() {
             // Relaxed: published by the index's release.
             record.word(group).store(stamp::ABSENT, Ordering::Relaxed);
@@ -407,20 +416,21 @@ impl Protocol for Dta {
         let outcome = attempt.commit_alone(env, commit, &history);
         match outcome {
             Ok(time) => attempt.remember(&mut history, &validation.begun, writes, time),
-            // Here, so that who comes next finds nothing locked.
+            // Unlocked here, so that the next committer finds nothing locked.
             Err(_) => attempt.unlock_all(),
         }
         drop(history);
         let time = outcome?;
         match writes.is_empty() && !attempt.gaps.is_empty() {
-            // For who waits until all that was read is durable: absence may be as young as this epoch.
+            // For a caller that waits until all that was read is durable: absence may be as young as this
+            // epoch.
             true => Ok(time.max(stamp::floor(env.clock.now()))),
             false => Ok(time),
         }
     }
 
     fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
-        // More than has to be: all reads are current. A decision may have its conflict too often.
+        // Stricter than need be: all reads must be current, so a decision may conflict too often.
         fence(Ordering::SeqCst);
         local.attempt.reads.validate(|_, _| false)?;
         local.attempt.gaps.validate()
@@ -435,16 +445,16 @@ impl Protocol for Dta {
         layout: &'static Layout,
         clock: &EpochClock,
         _: &Gap,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
-        // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a
-        // past, has a greater stamp.
+        // Of an epoch gone by, so that the next writer of the row, from a placeholder without a past, has a
+        // greater stamp.
         let from = clock.commits_from();
-        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < from, spare)
+        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < from, has_no_versions)
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {
-        // Relaxed: whoever looks later was told of the record by a release.
+        // Relaxed: later readers learn of the record by a release.
         record.word(group).store(stamp, Ordering::Relaxed);
     }
 }

@@ -1,9 +1,9 @@
-//! Memory for what a transaction shows of its writes before they are in the records, and for what belongs to it
-//! (IC3's accessors).
+//! Memory for what a transaction shows of its writes before they are in the records, and for what belongs to
+//! it (IC3's accessors).
 //!
-//! Each worker has its own, and uses all of it anew in each transaction. Nobody waits for readers who still
-//! look at it: they read atomic words of memory that stays mapped until the database is dropped, and find by
-//! the protocol's words that what they read means nothing any more.
+//! Each worker has its own memory, and reuses all of it in each transaction. It does not wait for readers
+//! that still look there: they read atomic words of memory that stays mapped until the database is dropped,
+//! and the protocol's words tell them that what they read is void.
 
 use crate::record::RecordRef;
 use crate::sync::{AtomicU64, MODEL, Mutex, lock, shared_memory};
@@ -55,13 +55,13 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Everything may be used anew.
+    /// All chunks may be reused.
     #[inline]
     pub fn clear(&mut self) {
         (self.chunk, self.next, self.left) = (0, None, 0);
     }
 
-    /// So many words, with whatever they held.
+    /// Takes `words` words, with whatever they held.
     #[inline(always)]
     pub fn take(&mut self, words: usize, chunks: &Chunks) -> RecordRef {
         match self.next {

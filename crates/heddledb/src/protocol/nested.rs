@@ -1,9 +1,10 @@
-//! Nested OCC: a call's pieces are validated one by one, and again when it commits (the comparator of IC3 §6.4).
+//! Nested OCC: a call's pieces are validated one by one, and again when it commits (the comparator of IC3
+//! §6.4).
 //!
-//! **Mechanism.** A piece is a transaction within the transaction: at its end what it has read is validated. If
-//! something of that has changed, it alone is executed again, with the answers that the pieces before it got
-//! (`db::recall`). Nothing is shown and nothing waits. The commit validates everything once more, as for a
-//! closure, so the outcome is that of Silo; only what fails late may have cost less.
+//! **Mechanism.** A piece is a transaction within the transaction: at its end what it has read is validated.
+//! If something of that has changed, it alone is executed again, with the answers that the pieces before it
+//! got (`db::recall`). Nothing is shown and nothing waits. The commit validates everything once more, as for
+//! a closure, so the outcome is that of Silo; only what fails late may have cost less.
 //!
 //! **Where we leave the paper.** Its pieces are cut by hand; here they are those of IC3's analysis. Additions
 //! that commute are no part of it, as there.
@@ -24,7 +25,7 @@ pub(super) struct Nested {
     /// How much was read before the piece that runs.
     reads: usize,
     gaps: usize,
-    /// What an earlier piece has read does not stand: no piece can mend that.
+    /// What an earlier piece has read does not stand: executing the last piece again cannot mend that.
     doomed: bool,
 }
 
@@ -35,13 +36,13 @@ impl Nested {
         *self = Self::default();
     }
 
-    /// It is a call.
+    /// The attempt is a call.
     pub fn call(&mut self, planned: Option<&Arc<PlannedType>>) {
         self.planned = planned.map(Arc::clone);
     }
 
     /// The next access is at that site; true if it is of another piece than before.
-    pub fn arrive<C: ConcurrencyWords>(
+    pub fn enter_piece<C: ConcurrencyWords>(
         &mut self,
         site: u16,
         reads: &ReadSet<C>,
@@ -73,7 +74,7 @@ impl Nested {
     }
 
     /// Whether it is enough to execute the last piece again. If so, forgets what it has read.
-    pub fn again<C: ConcurrencyWords>(&mut self, reads: &mut ReadSet<C>, gaps: &mut GapSet) -> bool {
+    pub fn retry_piece<C: ConcurrencyWords>(&mut self, reads: &mut ReadSet<C>, gaps: &mut GapSet) -> bool {
         if self.doomed || self.planned.is_none() {
             return false;
         }

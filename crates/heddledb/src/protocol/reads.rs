@@ -19,11 +19,11 @@ struct Read {
     record: RecordRef,
     stamp: u64,
     group: u8,
-    /// The protocol's, to know it by.
+    /// The tag that the protocol gave the read.
     tag: u16,
 }
 
-/// The groups that an attempt has read, where `C` says that the stamps are.
+/// The groups that an attempt has read; `C` says where their stamps are.
 pub(crate) struct ReadSet<C> {
     reads: Vec<Read>,
     words: PhantomData<fn() -> C>,
@@ -128,14 +128,14 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         stands
     }
 
-    /// A conflict, unless every group still has its stamp and nobody has locked it. `own` says whether this
-    /// transaction holds the lock of a group.
+    /// A conflict, unless every group still has its stamp and no other transaction has locked it. `own` says
+    /// whether this transaction holds the lock of a group.
     #[inline]
     pub fn validate(&self, own: impl Fn(RecordRef, usize) -> bool) -> Result<(), Conflict> {
         self.validate_from(0, own)
     }
 
-    /// The same of the reads from number `first` on.
+    /// As [`Self::validate`], for the reads from number `first` on.
     #[inline]
     pub fn validate_from(
         &self,
@@ -147,8 +147,8 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         }
         for read in &self.reads[first..] {
             let group = read.group as usize;
-            // SeqCst, after the epoch: whoever locks it later reads no earlier epoch (X5), so epochs
-            // do not fall from a reader to the writer that overwrites what it read.
+            // SeqCst, after the epoch: a transaction that locks it later reads no earlier epoch (X5), so
+            // epochs do not fall from a reader to the writer that overwrites what it read.
             let word = read.record.word(C::stamp_word(group)).load(Ordering::SeqCst);
             if word == read.stamp {
                 continue;
@@ -168,8 +168,8 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         self.reads.iter().map(|read| (read.record, read.group as usize, read.stamp))
     }
 
-    /// What repeatable read promises: what is written was not written by another since it was read, and what was
-    /// read twice was the same. `own` as for [`Self::validate`].
+    /// What repeatable read promises: what is written was not written by another since it was read, and what
+    /// was read twice was equal both times. `own` as for [`Self::validate`].
     pub fn validate_repeats(
         &self,
         own: impl Fn(RecordRef, usize) -> bool,
@@ -322,7 +322,7 @@ impl GapSet {
         self.validate_from(0)
     }
 
-    /// The same of the looks from number `first` on.
+    /// As [`Self::validate`], for the looks from number `first` on.
     #[inline]
     pub fn validate_from(&self, first: usize) -> Result<(), Conflict> {
         match self.0[first..].iter().all(|seen| seen.gap.version() == seen.version) {

@@ -24,11 +24,12 @@
 //!
 //! **Calls of procedures** are executed like closures, or as [`Calls`] says.
 //!
-//! **Times** are computed as in step 4, or drawn from a counter that all share ([`Allocation::Counter`]): TS_ALLOC,
-//! the way of conventional timestamp ordering, which TicToc §6.5 is measured against. A time is drawn between
-//! steps 2 and 3. So times rise along all dependencies, anti-dependencies included: who overwrites what was validated
-//! here has locked it after that, and draws later. The time's epoch may then be later than that of step 2, where
-//! another has moved the counter on; that is as if step 2 had come later.
+//! **Times** are computed as in step 4, or drawn from a counter that all share ([`Allocation::Counter`]):
+//! TS_ALLOC, the way of conventional timestamp ordering, against which TicToc §6.5 measures. A time is drawn
+//! between steps 2 and 3. So times rise along all dependencies, anti-dependencies included: a transaction
+//! that overwrites what was validated here has locked it after that, and draws later. The time's epoch may
+//! then be later than that of step 2, where another has moved the counter on; that is as if step 2 had come
+//! later.
 //!
 //! Strictly serializable: the serialisation point lies between begin and end of the transaction,
 //! and all reads are current there.
@@ -36,7 +37,7 @@
 use super::nested::Nested;
 use super::reads::{GapSet, PAUSES, ReadSet, Repeats};
 use super::stamps::seal_stamps;
-use super::{Arrived, Env, Execution, Intent, Isolation, Protocol, Seal, Shared, Sighted};
+use super::{Arrived, Env, Execution, Intent, Isolation, Pieces, Protocol, Seal, Shared, Sighted, State};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -114,7 +115,7 @@ impl Shared for Counter {
 }
 
 impl Counter {
-    /// A time that nobody else gets, greater than all before, of no earlier epoch.
+    /// Draws a time that no other commit gets, greater than all before, of no earlier epoch than `epoch`.
     #[inline]
     fn draw(&self, epoch: u64) -> u64 {
         let floor = if planted(Mutant::AllocationBelowFloor) { 0 } else { stamp::floor(epoch) };
@@ -141,6 +142,11 @@ pub struct Local {
     reads: ReadSet<Silo>,
     gaps: GapSet,
     repeats: Repeats,
+    /// Absent records that this attempt has added. They are not read, since the commit finds them absent under its
+    /// locks, or gives up; but a decision rests on their absence too.
+    own: Vec<RecordRef>,
+    /// Calls are executed like closures.
+    whole: bool,
     nested: Option<Nested>,
     /// In the order of the write set, groups ascending.
     locks: Vec<Lock>,
@@ -202,7 +208,8 @@ impl Local {
         self.counter.as_ref().map(|counter| counter.draw(epoch))
     }
 
-    /// Step 3, as far as the level asks for it. `own` says whether this transaction holds the lock of a group.
+    /// Step 3, as far as the level asks for it. `own` says whether this transaction holds the lock of a
+    /// group.
     #[inline(always)]
     fn validate_for(
         &mut self,
@@ -214,6 +221,15 @@ impl Local {
         }
         self.reads.validate(own)?;
         self.validate_gaps()
+    }
+
+    /// That no other transaction has filled what this one has added.
+    fn validate_own(&self) -> Result<(), Conflict> {
+        let is_free = |record: &RecordRef| {
+            let stamp = record.word(0).load(Ordering::SeqCst);
+            stamp::is_absent(stamp) && !stamp::is_locked(stamp)
+        };
+        if self.own.iter().all(is_free) { Ok(()) } else { Err(Conflict::ReadChanged) }
     }
 
     fn validate_gaps(&self) -> Result<(), Conflict> {
@@ -231,14 +247,51 @@ impl ConcurrencyWords for Silo {
     }
 }
 
-impl Protocol for Silo {
+impl State for Silo {
     const NAME: &'static str = "silo";
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
     type Shared = Counter;
+}
+
+impl Pieces for Silo {
     const PIECES: bool = true;
 
+    fn execution(options: &Options) -> Execution {
+        match options.calls {
+            Calls::Whole => Execution::Whole,
+            Calls::Nested => Execution::Pieces,
+            Calls::Chopped => Execution::Chopped,
+            Calls::Sequenced => Execution::Sequenced,
+        }
+    }
+
+    fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) -> bool {
+        if let Some(nested) = &mut local.nested {
+            nested.call(plan.of_type(of_type));
+        }
+        local.nested.is_some()
+    }
+
+    fn enter_piece(local: &mut Local, _: &mut WriteSet, site: u16) -> Result<Arrived, Conflict> {
+        let another_piece = match &mut local.nested {
+            Some(nested) => nested.enter_piece(site, &local.reads, &local.gaps)?,
+            None => false,
+        };
+        Ok(Arrived { another_piece, remembered: true })
+    }
+
+    fn finish(local: &mut Local, _: &mut WriteSet) -> Result<(), Conflict> {
+        local.nested.as_ref().map_or(Ok(()), |nested| nested.end_piece(&local.reads, &local.gaps))
+    }
+
+    fn retry_piece(local: &mut Local, _: Conflict) -> bool {
+        local.nested.as_mut().is_some_and(|nested| nested.retry_piece(&mut local.reads, &mut local.gaps))
+    }
+}
+
+impl Protocol for Silo {
     fn strict(_: &Options) -> bool {
         true
     }
@@ -253,16 +306,7 @@ impl Protocol for Silo {
     fn local(options: &Options, counter: &Arc<Counter>, _: usize) -> Local {
         let nested = (options.calls == Calls::Nested).then(Nested::default);
         let counter = (options.allocation == Allocation::Counter).then(|| Arc::clone(counter));
-        Local { nested, counter, ..Local::default() }
-    }
-
-    fn execution(options: &Options) -> Execution {
-        match options.calls {
-            Calls::Whole => Execution::Whole,
-            Calls::Nested => Execution::Pieces,
-            Calls::Chopped => Execution::Chopped,
-            Calls::Sequenced => Execution::Sequenced,
-        }
+        Local { nested, counter, whole: options.calls == Calls::Whole, ..Local::default() }
     }
 
     #[inline]
@@ -272,33 +316,11 @@ impl Protocol for Silo {
         }
         local.reads.clear();
         local.gaps.clear();
+        local.own.clear();
         local.locks.clear();
         if let Some(nested) = &mut local.nested {
             nested.begin();
         }
-    }
-
-    fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) -> bool {
-        if let Some(nested) = &mut local.nested {
-            nested.call(plan.of_type(of_type));
-        }
-        local.nested.is_some()
-    }
-
-    fn arrive(local: &mut Local, _: &mut WriteSet, site: u16) -> Result<Arrived, Conflict> {
-        let another_piece = match &mut local.nested {
-            Some(nested) => nested.arrive(site, &local.reads, &local.gaps)?,
-            None => false,
-        };
-        Ok(Arrived { another_piece, remembered: true })
-    }
-
-    fn finish(local: &mut Local, _: &mut WriteSet) -> Result<(), Conflict> {
-        local.nested.as_ref().map_or(Ok(()), |nested| nested.end_piece(&local.reads, &local.gaps))
-    }
-
-    fn again(local: &mut Local, _: Conflict) -> bool {
-        local.nested.as_mut().is_some_and(|nested| nested.again(&mut local.reads, &mut local.gaps))
     }
 
     #[inline(always)]
@@ -331,20 +353,29 @@ impl Protocol for Silo {
     }
 
     #[inline]
-    fn peek(_: &mut Local, record: RecordRef) -> bool {
+    fn exists(_: &mut Local, record: RecordRef) -> bool {
         !stamp::is_absent(record.word(0).load(Ordering::Relaxed))
     }
 
     #[inline]
-    fn seen(local: &mut Local, seen: Seen) {
+    fn observe_gap(local: &mut Local, seen: Seen) {
         local.gaps.push(seen);
     }
 
-    fn changed(local: &mut Local, change: Change) {
+    #[inline]
+    fn own_insert(local: &mut Local, record: RecordRef, _: &'static Layout, _: usize) -> bool {
+        // What commits in parts, or is executed again in parts, reads what it has added.
+        if local.whole {
+            local.own.push(record);
+        }
+        local.whole
+    }
+
+    fn own_gap_changed(local: &mut Local, change: Change) {
         local.gaps.follow(change);
     }
 
-    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         for group in 0..layout.groups.len() {
             // Relaxed: published by the index's release.
             record.word(group).store(stamp::ABSENT, Ordering::Relaxed);
@@ -366,7 +397,7 @@ impl Protocol for Silo {
         }
         if writes.is_empty() {
             let drawn = local.draw(env.clock.now());
-            // No lock of ours to order before the validation: the reads alone come first.
+            // There is no lock of ours to order before the validation; only the reads come first.
             fence(Ordering::Acquire);
             local.validate_for(env.isolation, |_, _| false)?;
             return Ok(drawn.unwrap_or_else(|| local.newest_read(env.clock)));
@@ -389,6 +420,7 @@ impl Protocol for Silo {
         if stamp::epoch(time) > latest {
             return Err(Conflict::EpochFull);
         }
+        debug_assert!(cfg!(feature = "mutants") || time > local.last, "a worker's times fall");
         local.last = time;
         decided(time);
 
@@ -404,7 +436,7 @@ impl Protocol for Silo {
             point("install");
             commit.install::<Self>(write, time);
             for group in write.group_numbers() {
-                // Release: publishes the data to whoever reads this stamp (Acquire).
+                // Release: publishes the data to readers of this stamp (Acquire).
                 write.record.word(group).store(word, Ordering::Release);
             }
         }
@@ -414,7 +446,7 @@ impl Protocol for Silo {
 
     fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
         fence(Ordering::SeqCst);
-        let outcome = local.validate_for(env.isolation, |_, _| false);
+        let outcome = local.validate_for(env.isolation, |_, _| false).and_then(|()| local.validate_own());
         if let (Err(_), Some(nested)) = (&outcome, &mut local.nested) {
             nested.failed(&local.reads, &local.gaps);
         }
@@ -430,16 +462,16 @@ impl Protocol for Silo {
         layout: &'static Layout,
         clock: &EpochClock,
         _: &Gap,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
-        // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a
-        // past, has a greater stamp.
+        // Of an epoch gone by, so that the next writer of the row, from a placeholder without a past, has a
+        // greater stamp.
         let from = clock.commits_from();
-        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < from, spare)
+        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < from, has_no_versions)
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {
-        // Relaxed: whoever looks later was told of the record by a release.
+        // Relaxed: later readers learn of the record by a release.
         record.word(group).store(stamp, Ordering::Relaxed);
     }
 }

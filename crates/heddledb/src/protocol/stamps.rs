@@ -1,4 +1,4 @@
-//! What protocols share whose locks are the lock bits of stamps (`crate::stamp`): sealing a record for reclamation.
+//! Sealing a record for reclamation, for protocols whose locks are the lock bits of stamps (`crate::stamp`).
 
 use super::Seal;
 use crate::record::RecordRef;
@@ -6,14 +6,15 @@ use crate::stamp;
 use crate::sync::Ordering;
 use crate::table::Layout;
 
-/// Seals a record whose groups' stamps are `stride` words apart, if it is absent, unlocked, and `old_enough` says so
-/// of each stamp, and then `spare` of the record. Locks all groups first, by trying, so it waits for nothing.
+/// Seals a record whose groups' stamps are `stride` words apart, if it is absent and unlocked, `old_enough`
+/// holds for each stamp, and then `has_no_versions` for the record. Locks all groups first, by trying, so it
+/// waits for nothing.
 pub(super) fn seal_stamps(
     record: RecordRef,
     layout: &'static Layout,
     stride: usize,
     old_enough: impl Fn(u64) -> bool,
-    spare: impl FnOnce() -> bool,
+    has_no_versions: impl FnOnce() -> bool,
 ) -> Seal {
     let word = |group: usize| record.word(group * stride);
     let unlock = |groups: usize| {
@@ -32,7 +33,7 @@ pub(super) fn seal_stamps(
         unlock(group);
         return if stamp::is_absent(stamp) { Seal::Busy } else { Seal::Live };
     }
-    if !spare() {
+    if !has_no_versions() {
         unlock(layout.groups.len());
         return Seal::Busy;
     }

@@ -1,9 +1,10 @@
 //! No concurrency control: the limit that all others are measured against.
 //!
-//! One session only, so nothing races but snapshots and checkpoints, for which stamps are kept. Tables, indexes, the write set and aborts work as under any
-//! other protocol; what is missing is exactly what a concurrency control adds.
+//! There is one session only, so nothing races but snapshots and checkpoints, for which stamps are kept.
+//! Tables, indexes, the write set and aborts work as under any other protocol; what is missing is exactly
+//! what a concurrency control adds.
 
-use super::{Env, Intent, Protocol, Seal, Sighted};
+use super::{Env, Intent, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -46,13 +47,17 @@ impl ConcurrencyWords for Unprotected {
     }
 }
 
-impl Protocol for Unprotected {
+impl State for Unprotected {
     const NAME: &'static str = "unprotected";
     const SESSIONS_MAX: usize = 1;
     type Options = ();
     type Local = Local;
     type Shared = ();
+}
 
+impl Pieces for Unprotected {}
+
+impl Protocol for Unprotected {
     fn opaque(_: &()) -> bool {
         true
     }
@@ -98,15 +103,14 @@ impl Protocol for Unprotected {
         unreachable!("there is one session")
     }
 
-    fn peek(_: &mut Local, record: RecordRef) -> bool {
+    fn exists(_: &mut Local, record: RecordRef) -> bool {
         !stamp::is_absent(state(record, 0))
     }
 
-    fn seen(_: &mut Local, _: Seen) {}
+    fn observe_gap(_: &mut Local, _: Seen) {}
+    fn own_gap_changed(_: &mut Local, _: Change) {}
 
-    fn changed(_: &mut Local, _: Change) {}
-
-    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         set_all(record, layout, stamp::ABSENT);
     }
 
@@ -148,12 +152,12 @@ impl Protocol for Unprotected {
         layout: &'static Layout,
         _: &EpochClock,
         _: &Gap,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
         if !stamp::is_absent(state(record, 0)) {
             return Seal::Live;
         }
-        if !spare() {
+        if !has_no_versions() {
             return Seal::Busy;
         }
         set_all(record, layout, stamp::SEALED);

@@ -1,4 +1,4 @@
-//! What the code tells a simulation and nobody else: work that is no access, places, names.
+//! What the code tells a simulation only: work that is no access, places, names.
 //!
 //! In all other builds these are nothing.
 
@@ -19,7 +19,7 @@ pub enum Work {
     Words(usize),
     /// Words of memory that was never used: the system clears its pages.
     Fresh(usize),
-    /// Cycles, of whoever knows them.
+    /// Cycles, where the caller knows them.
     Cycles(u64),
 }
 
@@ -68,11 +68,12 @@ mod silent {
     #[inline(always)]
     pub fn point(_: &'static str) {}
 
-    /// Tells whoever drives the simulation that this core's transaction cannot fail any more.
+    /// Tells the driver of the simulation that this core's transaction cannot fail any more.
     #[inline(always)]
     pub fn decided(_: u64) {}
 
-    /// Tells whoever drives the simulation of a transaction's place among others; both by numbers that no other has.
+    /// Tells the driver of the simulation of a transaction's place among others; both by numbers that no
+    /// other has.
     #[inline(always)]
     pub fn course(_: u64, _: Course) {}
 

@@ -9,7 +9,7 @@
 //! - under [shuttle](https://docs.rs/shuttle), which explores whole transactions by seeded random
 //!   schedules (feature `shuttle`),
 //! - and on virtual cores (`simulation`, feature `simulation`), where a model of the caches charges each
-//!   access and a schedule decides who is next, so that a thousand cores run on one, from a seed.
+//!   access and a schedule decides which core is next, so that a thousand cores run on one, from a seed.
 //!
 //! To keep the door fit for these, the engine has no `thread_local!`, starts no thread elsewhere, and lets no
 //! decision or iteration order depend on an address.
@@ -68,8 +68,8 @@ pub use suspend::Suspender;
 pub use suspend::interleave;
 pub use wait::Wait;
 
-/// Waits until `condition` holds, whose only reason to change is a write by another task or thread: spins, unless there
-/// is somebody to suspend the task.
+/// Waits until `condition` holds, whose only reason to change is a write by another task or thread: spins,
+/// unless a suspender can suspend the task.
 #[inline]
 pub fn wait_until(suspender: Option<&Suspender>, condition: impl FnMut() -> bool) {
     match suspender {
@@ -81,9 +81,13 @@ pub fn wait_until(suspender: Option<&Suspender>, condition: impl FnMut() -> bool
 /// True where a model checker schedules the threads: spins must then be few, chunks small.
 pub const MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
 
-/// True where the atomics are the standard library's, so that words in a record can be read from outside of the
-/// engine. Elsewhere each access is scheduled or charged, so rows are copied by the engine.
+/// True where the atomics are the standard library's, so that words in a record can be read from outside of
+/// the engine. Elsewhere each access is scheduled or charged, so rows are copied by the engine.
 pub const IN_PLACE: bool = cfg!(not(any(feature = "loom", feature = "shuttle", feature = "simulation")));
+
+/// True where assertions may load shared words: in debug builds, but not where each access is scheduled or
+/// charged, nor where a bug may be planted, which is to be found by its effects.
+pub const ASSERTS_LOAD: bool = cfg!(all(debug_assertions, not(feature = "mutants"))) && IN_PLACE;
 
 /// Locks a mutex; a panic of another holder does not poison data that is always left consistent.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

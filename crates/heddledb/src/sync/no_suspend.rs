@@ -2,7 +2,7 @@
 
 use super::Wait;
 
-/// Suspends a task: there is none of these, so whoever waits spins.
+/// Suspends a task: this build has no suspender, so a waiting task spins.
 #[derive(Clone, Debug)]
 pub enum Suspender {}
 

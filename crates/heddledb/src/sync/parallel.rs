@@ -1,5 +1,5 @@
-/// Runs `work` on all items at once, each on a thread of its own; a single one on the caller's. Returns
-/// what came of each, in their order, or the first error; a panic goes on in the caller.
+/// Runs `work` on all items at once, each on a thread of its own; a single one on the caller's. Returns their
+/// results, in order, or the first error; a panic goes on in the caller.
 pub fn in_parallel<T: Send, R: Send, E: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(usize, T) -> Result<R, E> + Sync,

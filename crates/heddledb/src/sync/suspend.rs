@@ -1,9 +1,9 @@
 //! Several tasks on one thread, of which each goes on where another waits (IC3 §5.2, suspend-wait).
 //!
 //! A task is a coroutine with a stack of its own. While it waits for another transaction it lets the next one
-//! run ([`Suspender::wait_until`]), and looks again when it is its turn. Who waits for a structure (a latch)
-//! spins: such a wait ends within some instructions of another thread, and no task is suspended while it has one
-//! in hand.
+//! run ([`Suspender::wait_until`]), and looks again when it is its turn. A wait for a structure (a latch)
+//! spins: it ends within some instructions of another thread, and no task is suspended while it has one in
+//! hand.
 
 use super::{Wait, spin_until};
 use corosensei::stack::{DefaultStack, Stack};
@@ -22,7 +22,7 @@ const STACK_BYTES: usize = 1 << 20;
 #[derive(Clone)]
 pub struct Suspender(Arc<Task>);
 
-/// What is known of a task.
+/// The state of a task.
 struct Task {
     /// Null unless the task's body runs.
     yielder: AtomicPtr<Yielder<bool, bool>>,
@@ -31,8 +31,8 @@ struct Task {
 }
 
 impl Suspender {
-    /// Waits until `condition` holds, whose only reason to change is a write by another task or thread; the thread's
-    /// other tasks run meanwhile. Where it is called by somebody else than its task, it spins.
+    /// Waits until `condition` holds, whose only reason to change is a write by another task or thread; the
+    /// thread's other tasks run meanwhile. Called outside its task, it spins.
     pub fn wait_until(&self, mut condition: impl FnMut() -> bool) {
         let mut in_vain = false;
         while !condition() {
@@ -43,15 +43,15 @@ impl Suspender {
         }
     }
 
-    /// Lets the thread's other tasks run for a turn, or pauses where there is nobody to be suspended.
+    /// Lets the thread's other tasks run for a turn, or pauses where no task can be suspended.
     pub fn let_others_run(&self, wait: &mut Wait) {
         if !self.suspend(false) {
             wait.pause();
         }
     }
 
-    /// Lets the others run; `in_vain` if it has looked again since and still waits. False if that cannot be,
-    /// because this is not the stack of its task.
+    /// Lets the others run; `in_vain` if the task has looked again since and still waits. Returns false if
+    /// that is impossible, because this is not the stack of its task.
     fn suspend(&self, in_vain: bool) -> bool {
         let here = Cell::new(0u8);
         let address = here.as_ptr().addr();
@@ -60,9 +60,9 @@ impl Suspender {
         if yielder.is_null() || !self.0.stack.contains(&address) {
             return false;
         }
-        // SAFETY: it is not null, so the task's body has begun and has not returned; the body's frame, in which
-        // the yielder lives, is on the stack that we are on. Nobody else runs on that stack, so we are the
-        // coroutine that it suspends.
+        // SAFETY: it is not null, so the task's body has begun and has not returned; the body's frame, in
+        // which the yielder lives, is on the stack that we are on. No other code runs on that stack, so we
+        // are the coroutine that it suspends.
         unsafe { (*yielder).suspend(in_vain) };
         true
     }
@@ -74,11 +74,11 @@ impl std::fmt::Debug for Suspender {
     }
 }
 
-/// Runs tasks on this thread, in turns, until all have ended. Returns what each came to, in their order; the
-/// first panic goes on in the caller when the others have ended.
+/// Runs tasks on this thread, in turns, until all have ended. Returns their results, in order; the first
+/// panic goes on in the caller when the others have ended.
 ///
 /// # Errors
-/// Those of the system, when it has no memory for a stack.
+/// The system's errors, when it has no memory for a stack.
 pub fn interleave<R>(tasks: Vec<impl FnOnce(Suspender) -> R>) -> std::io::Result<Vec<R>> {
     let stacks = tasks.iter().map(|_| DefaultStack::new(STACK_BYTES)).collect::<Result<Vec<_>, _>>()?;
     let mut outcomes: Vec<Option<thread::Result<R>>> = tasks.iter().map(|_| None).collect();
@@ -114,7 +114,7 @@ pub fn interleave<R>(tasks: Vec<impl FnOnce(Suspender) -> R>) -> std::io::Result
                 false
             }
         });
-        // Nobody here can go on: the processor is for those that they wait for.
+        // No task here can go on: the processor is left to those that they wait for.
         match all_in_vain {
             true => wait.pause(),
             false => wait = Wait::new(),
@@ -172,7 +172,7 @@ mod tests {
         assert!(outcome.is_err() && ended.get() == 2);
     }
 
-    /// One that is kept too long, used on another thread or on another's stack suspends nobody.
+    /// A suspender that is kept too long, or used on another thread or on another's stack, suspends no task.
     #[test]
     fn only_the_own_task_is_suspended() {
         let kept: RefCell<Vec<Suspender>> = RefCell::new(Vec::new());

@@ -1,7 +1,7 @@
 //! Waiting without a queue: spin briefly, then yield, then sleep.
 //!
-//! An application has more threads than cores, so a wait must give the processor to the one that
-//! it waits for. What is waited for, and why the wait ends, is said at each use.
+//! An application has more threads than cores, so a wait must give the processor to the thread that it waits
+//! for. Each use says what it waits for, and why the wait ends.
 
 use super::{MODEL, sleep, spin, yield_now};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::Table;
 use super::text::Text;
-use crate::record::{Words, WordsMut};
+use crate::words::{Words, WordsMut};
 use std::cmp::Reverse;
 use std::fmt;
 use std::marker::PhantomData;

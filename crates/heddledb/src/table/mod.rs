@@ -21,7 +21,7 @@ pub use scan::{Direction, Scan};
 pub use text::{Text, TextError};
 
 use crate::error::Result;
-use crate::record::{Words, WordsMut};
+pub use crate::words::{Words, WordsCopy, WordsMut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -65,7 +65,7 @@ pub enum Structure {
 /// A relation as data: what the engine knows of a table, or of a secondary index.
 ///
 /// A typed relation has one as a `static`; tables that are defined at run time make theirs
-/// ([`dynamic`](crate::table::dynamic)). The engine knows no other kind of relation.
+/// ([`dynamic`]). The engine knows no other kind of relation.
 #[derive(Debug)]
 pub struct Definition {
     /// The shape of the rows.

@@ -1,7 +1,7 @@
 //! The tables of a simulation: what a transaction cost on so many virtual cores, and by which table of costs.
 
 use super::super::model::{Measurement, Report, Simulation};
-use super::{align, empty, join, lines, paint, percent, rate, reasons, verdict};
+use super::{align, empty, ending, join, lines, paint, percent, rate, reasons};
 use crate::report::microseconds;
 use comfy_table::{Attribute, Cell, Color, Table};
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub fn render(report: &Report, colours: bool) -> String {
         let _ = writeln!(text, "{}", simulation.calibration);
     }
     text.push('\n');
-    text + &verdict(report, colours)
+    text + &ending(report, colours)
 }
 
 /// Words with commas between them, in lines of a width.

@@ -1,4 +1,4 @@
-//! Calls in pieces: where the body stands, and what it was told before.
+//! Calls in pieces: the site of the body, and the answers that it was given before.
 
 use super::Attempt;
 use crate::error::{Conflict, Error, Misuse, Result};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::db) enum Answer {
     /// From the database.
-    New,
+    Live,
     /// From the database, to be remembered.
-    Remembered,
+    Recorded,
     /// It was given before.
-    Old,
+    Replayed,
 }
 
 impl<P: Protocol> Attempt<P> {
@@ -26,9 +26,9 @@ impl<P: Protocol> Attempt<P> {
         match callee {
             Callee::Number(number) => Some(number.0),
             Callee::Type(id) => {
-                let known = &mut self.worker.known;
-                self.db.procedures.update(known);
-                known.number_of(id)
+                let cache = &mut self.worker.plan_cache;
+                self.db.procedures.update(cache);
+                cache.number_of(id)
             }
         }
     }
@@ -37,16 +37,16 @@ impl<P: Protocol> Attempt<P> {
     /// under that number.
     pub(super) fn call(&mut self, number: u16) -> bool {
         let worker = &mut *self.worker;
-        self.db.procedures.update(&mut worker.known);
-        if worker.known.plan.of_type(number.into()).is_none() {
+        self.db.procedures.update(&mut worker.plan_cache);
+        if worker.plan_cache.plan.of_type(number.into()).is_none() {
             return false;
         }
         if P::PIECES && self.db.procedures.execution != Execution::Whole {
             self.site = 0;
-            worker.recall.clear();
+            worker.replay_log.clear();
             worker.placeholders_before = 0;
             if self.epoch.is_some() {
-                let plan = &worker.known.plan;
+                let plan = &worker.plan_cache.plan;
                 let (planned, later) =
                     (plan.of_type(number.into()).map(Arc::clone), plan.later_of(number.into()));
                 self.executed = self.db.procedures.execution;
@@ -54,27 +54,27 @@ impl<P: Protocol> Attempt<P> {
                 if self.executed == Execution::Sequenced {
                     self.call_sequenced(later);
                 }
-            } else if P::call(&mut worker.local, &worker.known.plan, number.into()) {
+            } else if P::call(&mut worker.local, &worker.plan_cache.plan, number.into()) {
                 self.executed = Execution::Pieces;
             }
         }
         true
     }
 
-    /// After an attempt of a call: lets the plan follow what was met.
+    /// After an attempt of a call: adapts the plan to the conflicts that it met.
     #[inline(always)]
     pub(super) fn adapt(&mut self) {
         if P::PIECES
-            && let Some((vertex, hot)) = P::wish(&mut self.worker.local)
+            && let Some((vertex, hot)) = P::hotness_hint(&mut self.worker.local)
         {
-            self.db.procedures.adapt(&self.worker.known.plan, vertex, hot);
+            self.db.procedures.adapt(&self.worker.plan_cache.plan, vertex, hot);
         }
     }
 
-    /// Ends an execution of a call's body. Where a piece has failed, only that is executed again, as long as that is
-    /// enough.
+    /// Ends an execution of a call's body. Where a piece has failed, only that is executed again, as long as
+    /// that is enough.
     pub(super) fn end_call(&mut self, body: Body) -> Result<Ended> {
-        /// Failures of one attempt's pieces after which nobody else may begin.
+        /// Failures of one attempt's pieces after which no other transaction may begin.
         const OFTEN: u32 = 32;
         if P::PIECES && self.announces() {
             self.announce(matches!(body, Body::Done { .. }));
@@ -100,7 +100,7 @@ impl<P: Protocol> Attempt<P> {
                 Err(conflict) => conflict,
             },
         };
-        if !self.again(conflict) {
+        if !self.retry_piece(conflict) {
             return Err(self.give_up(Error::Conflict(conflict)));
         }
         self.failures += 1;
@@ -113,11 +113,11 @@ impl<P: Protocol> Attempt<P> {
 
     /// After a conflict in a call: true if its body is to be executed again, with the pieces that stand.
     #[cold]
-    fn again(&mut self, conflict: Conflict) -> bool {
+    fn retry_piece(&mut self, conflict: Conflict) -> bool {
         let worker = &mut *self.worker;
         match self.executed {
             Execution::Whole => return false,
-            Execution::Pieces if !P::again(&mut worker.local, conflict) => return false,
+            Execution::Pieces if !P::retry_piece(&mut worker.local, conflict) => return false,
             Execution::Pieces => {
                 let now = self.db.clock.now();
                 for at in worker.placeholders_before..worker.placeholders.len() {
@@ -125,10 +125,11 @@ impl<P: Protocol> Attempt<P> {
                 }
                 worker.placeholders.truncate(worker.placeholders_before);
                 worker.scanned = None;
-                worker.writes.go_back();
-                worker.recall.go_back();
+                worker.ahead.clear();
+                worker.writes.rollback_to_savepoint();
+                worker.replay_log.rollback_to_savepoint();
             }
-            Execution::Chopped | Execution::Sequenced => self.again_chopped(),
+            Execution::Chopped | Execution::Sequenced => self.retry_piece_chopped(),
         }
         note(|| format!("{conflict}; executes its piece again"));
         self.failed = false;
@@ -151,77 +152,78 @@ impl<P: Protocol> Attempt<P> {
 
     /// Before each operation.
     #[inline(always)]
-    pub(super) fn arrive(&mut self, site: u16) -> Result<Answer> {
+    pub(super) fn enter_site(&mut self, site: u16) -> Result<Answer> {
         if P::PIECES && self.called {
-            P::at(&mut self.worker.local, site);
+            P::site(&mut self.worker.local, site);
             if self.executed != Execution::Whole {
-                return self.arrive_at(site);
+                return self.enter_site_in_call(site);
             }
         }
-        Ok(Answer::New)
+        Ok(Answer::Live)
     }
 
-    /// As [`Self::arrive`], for an access, which may be a part of the operation before.
+    /// As [`Self::enter_site`], for an access, which may be a part of the operation before.
     #[inline(always)]
-    pub(super) fn arrive_for(&mut self, access: &Access<'_>) -> Result<Answer> {
-        if access.part { Ok(Answer::New) } else { self.arrive(access.site) }
+    pub(super) fn enter_access(&mut self, access: &Access<'_>) -> Result<Answer> {
+        if access.part { Ok(Answer::Live) } else { self.enter_site(access.site) }
     }
 
-    /// The same where the body was told an answer before.
+    /// As [`Self::enter_site`], where the body was told an answer before.
     #[cold]
-    fn arrive_again(&mut self) -> Result<Answer> {
+    fn replay_site(&mut self) -> Result<Answer> {
         let worker = &mut *self.worker;
-        if !P::arrive_again(&mut worker.local, self.site) {
-            return Ok(Answer::New);
+        if !P::replay_site(&mut worker.local, self.site) {
+            return Ok(Answer::Live);
         }
-        match worker.recall.expect(self.site.into()) {
-            Ok(()) => Ok(Answer::Old),
+        match worker.replay_log.expect(self.site.into()) {
+            Ok(()) => Ok(Answer::Replayed),
             Err(error) => Err(self.diverged(error)),
         }
     }
 
-    fn arrive_at(&mut self, site: u16) -> Result<Answer> {
+    fn enter_site_in_call(&mut self, site: u16) -> Result<Answer> {
         self.site = site;
-        if self.executed != Execution::Pieces || self.worker.recall.repeats() {
-            return self.arrive_elsewhere();
+        if self.executed != Execution::Pieces || self.worker.replay_log.repeats() {
+            return self.enter_piece();
         }
         let worker = &mut *self.worker;
-        match P::stays(&mut worker.local, self.site) {
+        match P::stays_in_piece(&mut worker.local, self.site) {
             Some(true) => {
-                worker.recall.push(self.site.into());
-                Ok(Answer::Remembered)
+                worker.replay_log.push(self.site.into());
+                Ok(Answer::Recorded)
             }
-            Some(false) => Ok(Answer::New),
-            None => self.arrive_elsewhere(),
+            Some(false) => Ok(Answer::Live),
+            None => self.enter_piece(),
         }
     }
 
-    /// The same where it may be another piece. Apart, so that most accesses do without its stack.
+    /// As [`Self::enter_site`], where it may be another piece. A function of its own, so that most accesses
+    /// do without its stack.
     #[inline(never)]
-    fn arrive_elsewhere(&mut self) -> Result<Answer> {
+    fn enter_piece(&mut self) -> Result<Answer> {
         match self.executed {
-            Execution::Chopped => return self.arrive_chopped(),
-            Execution::Sequenced => return self.arrive_sequenced(),
+            Execution::Chopped => return self.enter_piece_chopped(),
+            Execution::Sequenced => return self.enter_piece_sequenced(),
             Execution::Whole | Execution::Pieces => {}
         }
-        if self.worker.recall.repeats() {
-            return self.arrive_again();
+        if self.worker.replay_log.repeats() {
+            return self.replay_site();
         }
         let worker = &mut *self.worker;
-        let arrived = P::arrive(&mut worker.local, &mut worker.writes, self.site)?;
+        let arrived = P::enter_piece(&mut worker.local, &mut worker.writes, self.site)?;
         if arrived.another_piece {
             worker.writes.save();
-            worker.recall.save();
+            worker.replay_log.save();
             worker.placeholders_before = worker.placeholders.len();
         }
         if !arrived.remembered {
-            return Ok(Answer::New);
+            return Ok(Answer::Live);
         }
-        worker.recall.push(self.site.into());
-        Ok(Answer::Remembered)
+        worker.replay_log.push(self.site.into());
+        Ok(Answer::Recorded)
     }
 
-    /// The body did something else than before: because something has changed that it read anew, or because
+    /// The body did something else than before: because something that it read anew has changed, or because
     /// it is not a procedure.
     #[cold]
     fn diverged(&mut self, error: Error) -> Error {
@@ -231,25 +233,25 @@ impl<P: Protocol> Attempt<P> {
     /// Keeps the words of a row that were copied to `at` of the scratch buffer, or that there is none.
     #[inline]
     pub(super) fn remember(&mut self, answer: Answer, span: Span, at: Option<usize>) {
-        if answer == Answer::Remembered {
+        if answer == Answer::Recorded {
             let worker = &mut *self.worker;
-            worker.recall.push(at.is_some().into());
+            worker.replay_log.push(at.is_some().into());
             if let Some(at) = at {
-                worker.recall.extend(worker.writes.scratch(at + span.start, span.len()));
+                worker.replay_log.extend(worker.writes.scratch(at + span.start, span.len()));
             }
         }
     }
 
-    /// Copies the row that was told before to the end of the scratch buffer. Returns where; `None` if there was no
-    /// row.
+    /// Copies the row that was told before to the end of the scratch buffer. Returns where; `None` if there
+    /// was no row.
     #[cold]
-    pub(super) fn recall(&mut self, span: Span) -> Result<Option<usize>> {
+    pub(super) fn replay_row(&mut self, span: Span) -> Result<Option<usize>> {
         let worker = &mut *self.worker;
-        if worker.recall.next()? == 0 {
+        if worker.replay_log.next()? == 0 {
             return Ok(None);
         }
         let at = worker.writes.reserve(span.end);
-        let words = worker.recall.next_words(span.len())?;
+        let words = worker.replay_log.next_words(span.len())?;
         worker.writes.scratch(at + span.start, span.len()).copy_from_slice(words);
         Ok(Some(at))
     }

@@ -5,7 +5,7 @@ use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::db::Inner;
 use crate::db::counters::Memory;
-use crate::db::garbage::Means;
+use crate::db::garbage::ReclaimContext;
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
@@ -15,8 +15,8 @@ use crate::seam::{Body, Callee, Ended};
 use crate::sync::{Phase, Wait, Work, attempt_ended, note, phase, point, wait_until, work};
 
 impl<P: Protocol> Attempt<P> {
-    /// Starts an attempt, of a call or of a closure; `retry` counts the earlier ones of the same transaction. False
-    /// where there is no such procedure: then nothing has begun.
+    /// Starts an attempt, of a call or of a closure; `retry` counts the earlier ones of the same transaction.
+    /// False where there is no such procedure: then nothing has begun.
     #[inline]
     pub(super) fn begin_attempt(&mut self, retry: u32, call: Option<Callee>) -> bool {
         work(Work::Attempt);
@@ -53,13 +53,14 @@ impl<P: Protocol> Attempt<P> {
         let worker = &mut *self.worker;
         if !planted(Mutant::ScanOutlivesAttempt) {
             worker.scanned = None;
+            worker.ahead.clear();
         }
         let env = self.db.env(worker.number, self.isolation);
         P::begin(&mut worker.local, env, retry);
     }
 
-    /// Begins, if the gate is open. One that has failed often closes it and waits until no call is under way, so
-    /// that it gets through.
+    /// Begins, if the gate is open. A transaction that has failed often closes the gate and waits until no
+    /// call is under way, so that it gets through.
     #[inline]
     fn pass_gate(&mut self, retry: u32) {
         const OFTEN: u32 = 64;
@@ -82,11 +83,11 @@ impl<P: Protocol> Attempt<P> {
         procedures.take_turn(suspender);
         procedures.close();
         (self.turn, self.gate) = (true, true);
-        wait_until(suspender, || P::alone(&self.worker.local));
+        wait_until(suspender, || P::quiescent(&self.worker.local));
         clock.pin(self.worker.number);
     }
 
-    /// Lets nobody begin until this attempt ends.
+    /// Keeps other transactions from beginning until this attempt ends.
     #[cold]
     pub(super) fn hold_gate(&mut self) {
         if !self.gate {
@@ -105,7 +106,7 @@ impl<P: Protocol> Attempt<P> {
         self.end_otherwise(body)
     }
 
-    /// The same of a call, or of a body that gave up.
+    /// Ends an execution of a call's body, or of a closure's body that gave up.
     fn end_otherwise(&mut self, body: Body) -> Result<Ended> {
         if let Body::Done { failed: true } = body {
             self.failed = true;
@@ -117,13 +118,19 @@ impl<P: Protocol> Attempt<P> {
         outcome
     }
 
-    /// After a commit: a thread with several sessions goes on with another.
+    /// After a commit: a thread with several sessions switches to another.
     #[inline(always)]
     pub(super) fn committed(&mut self) -> Ended {
+        self.let_others_run();
+        Ended::Committed
+    }
+
+    /// Between attempts, when nothing is held: lets the other sessions of this thread run, if it has a crew.
+    #[inline(always)]
+    pub(super) fn let_others_run(&self) {
         if let Some(suspender) = &self.worker.suspender {
             suspender.let_others_run(&mut Wait::new());
         }
-        Ended::Committed
     }
 
     fn end_closure(&mut self, body: Body) -> Result<Ended> {
@@ -169,7 +176,7 @@ impl<P: Protocol> Attempt<P> {
             self.abort_attempt();
             return Err(Misuse::Failed.into());
         }
-        // Its last piece has committed.
+        // The last piece has committed.
         let committed =
             if self.executed.commits_pieces() { Ok(self.chopped.log_is_long) } else { self.commit_writes() };
         match committed {
@@ -250,7 +257,7 @@ impl<P: Protocol> Attempt<P> {
         let now = self.db.clock.now();
         let writes = &mut worker.writes;
         if committed {
-            // In front of the absent records, which cannot go before them.
+            // Before the absent records, which cannot go before their versions.
             for version in worker.superseded.drain(..) {
                 worker.garbage.superseded(now, version);
             }
@@ -271,7 +278,7 @@ impl<P: Protocol> Attempt<P> {
     fn end_attempt(&mut self) {
         let worker = &mut *self.worker;
         let Inner { clock, boundaries, stores, .. } = &*self.db;
-        worker.garbage.collect(Means { clock, boundaries, stores, arena: &mut worker.arena });
+        worker.garbage.collect(ReclaimContext { clock, boundaries, stores, arena: &mut worker.arena });
         let memory = Memory {
             record_bytes: worker.arena.bytes(),
             version_bytes: worker.arena.version_bytes(),
@@ -295,8 +302,8 @@ impl<P: Protocol> Attempt<P> {
     }
 }
 
-/// Refuses a transaction that no frame of the log could take. Few have so many writes that they must be
-/// added up.
+/// Refuses a transaction that fits in no frame of the log. Few have so many writes that the sum must be
+/// computed.
 #[inline(always)]
 fn fits(writes: &WriteSet) -> Result<()> {
     const SMALL: usize = 1 << 12;

@@ -1,35 +1,37 @@
 //! A running transaction: operations in words above, records and a protocol below.
 //!
-//! An [`Attempt`] is a worker's place in the database with everything that an execution of a transaction needs, reused
-//! from attempt to attempt. Its operations find the record of a key, let the protocol read or announce, and keep
-//! writes in the write set. Entries of secondary indexes are records of relations like any other and come here as
-//! operations of their own, so they are as safe as any other under every protocol.
+//! An [`Attempt`] is a worker's place in the database with everything that an execution of a transaction
+//! needs, reused from attempt to attempt. Its operations find the record of a key, let the protocol read or
+//! announce, and keep writes in the write set. Entries of secondary indexes are records of relations like any
+//! other and come here as operations of their own, so they are as safe as any other under every protocol.
 //!
 //! | room | what is there |
 //! |---|---|
 //! | `life` | beginning and ending: gate, commit, abort, what is left behind |
 //! | `call` | calls in pieces: sites, answers that are told again, executing a piece again |
+//! | `ahead` | records that a prefetch has found |
 //! | `read` | finding a record; reading it in place, or by a copy |
 //! | `write` | staging and storing, inserts, patches, deletions |
 //! | `scan` | going through leaves |
 //! | `worker` | all this as a [`Worker`](crate::seam::Worker) |
 
+mod ahead;
 mod call;
+mod chopping;
 mod life;
 mod read;
 mod scan;
+mod sequencing;
+mod snapshot;
 mod worker;
 mod write;
 
 pub(super) use call::Answer;
-pub(super) use scan::Bounds;
 
 use super::Inner;
-use super::chopping::Chopped;
 use super::garbage::Garbage;
-use super::procedures::Known;
-use super::recall::Recall;
-use super::sequencing::Sequenced;
+use super::procedures::PlanCache;
+use super::recall::ReplayLog;
 use crate::access::WriteSet;
 use crate::arena::{Arena, Exchange};
 use crate::commit::Superseded;
@@ -38,6 +40,9 @@ use crate::protocol::{Execution, Isolation, Protocol};
 use crate::record::{RecordRef, heads_base};
 use crate::sync::{Random, Suspender};
 use crate::table::{Layout, Span};
+use ahead::Ahead;
+use chopping::Chopped;
+use sequencing::Sequenced;
 use std::sync::Arc;
 
 /// What belongs to a worker's place and outlives its session: its memory and its local state.
@@ -53,14 +58,16 @@ pub(crate) struct WorkerState<P: Protocol> {
     superseded: Vec<Superseded>,
     /// The leaf that a scan is in.
     pub leaf: Leaf,
+    /// What the attempt has asked for ahead.
+    ahead: Ahead,
     /// The relation and direction of the attempt's last scan, whose last leaf is in `leaf` still.
     scanned: Option<(usize, Direction)>,
     pub random: Random,
     pub last_commit: u64,
     /// The plan of the registered procedures.
-    pub known: Known,
-    /// What the call that runs was told.
-    pub(super) recall: Recall,
+    pub plan_cache: PlanCache,
+    /// The answers that the running call was given.
+    pub(super) replay_log: ReplayLog,
     /// Placeholders from before the piece that runs.
     placeholders_before: usize,
     /// Lets the thread's other sessions run while this one waits.
@@ -93,17 +100,18 @@ impl<P: Protocol> WorkerState<P> {
             placeholders: Vec::new(),
             superseded: Vec::new(),
             leaf: Leaf::default(),
+            ahead: Ahead::default(),
             scanned: None,
             random: Random::new(number as u64),
             last_commit: 0,
-            known: Known::default(),
-            recall: Recall::default(),
+            plan_cache: PlanCache::default(),
+            replay_log: ReplayLog::default(),
             placeholders_before: 0,
             suspender: None,
         }
     }
 
-    /// A worker that takes over memory that recovery filled.
+    /// A worker that takes over memory which recovery filled.
     pub fn with_memory(self, arena: Arena, garbage: Garbage) -> Self {
         let arena = arena.with_exchange_of(&self.arena);
         Self { arena, garbage, ..self }
@@ -121,9 +129,9 @@ impl<P: Protocol> WorkerState<P> {
 pub(crate) struct Attempt<P: Protocol> {
     pub(super) db: Arc<Inner<P>>,
     pub(super) worker: Box<WorkerState<P>>,
-    /// An operation has failed: the attempt can only be aborted.
+    /// An operation has failed, so the attempt can only be aborted.
     pub(super) failed: bool,
-    /// It is a call of a registered procedure.
+    /// The attempt is a call of a registered procedure.
     called: bool,
     /// How it is executed: as a closure is, or as a call in pieces.
     pub(super) executed: Execution,
@@ -133,22 +141,22 @@ pub(crate) struct Attempt<P: Protocol> {
     pub(super) isolation: Isolation,
     /// The epoch of its commit, where that is fixed.
     pub(super) epoch: Option<u64>,
-    pub(super) chopped: Chopped,
-    pub(super) sequenced: Sequenced,
+    chopped: Chopped,
+    sequenced: Sequenced,
     /// The site of the next access.
     pub(super) site: u16,
-    /// It holds the gate closed.
+    /// The attempt keeps the gate closed.
     pub(super) gate: bool,
-    /// It has the turn of those who run alone.
+    /// The attempt has the turn, to run alone.
     turn: bool,
     /// The row that was staged last: its record, and where its words are in the scratch buffer.
     staged: Option<(RecordRef, usize)>,
 }
 
-/// What a scan asks for of each record in a leaf: its concurrency words and first columns.
+/// What a scan prefetches of each record in a leaf: its concurrency words and first columns.
 pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
 
-/// How many rows that do not exist a scan with a limit expects to come to.
+/// How many absent rows a scan with a limit expects to pass.
 pub(super) const SCAN_PASSES: usize = 8;
 
 impl<P: Protocol> Attempt<P> {

@@ -1,17 +1,18 @@
 //! Finding the record of a key, and reading it.
 
+use super::sequencing::AccessMode;
 use super::{Answer, Attempt};
 use crate::access::{Groups, Write};
-use crate::db::sequencing::Meets;
 use crate::error::{Conflict, Result};
 use crate::index::Lookup;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Execution, Intent, Protocol, Sighted};
-use crate::record::{RecordData, RecordRef, Words, data_base};
+use crate::record::{RecordData, RecordRef, data_base};
 use crate::seam::{Access, within};
 use crate::sight::Sight;
 use crate::sync::{IN_PLACE, Phase, Work, note, phase, work};
 use crate::table::{Definition, GroupSet, Span};
+use crate::words::Words;
 
 /// Which words of a record are read, of which groups.
 #[derive(Clone, Copy)]
@@ -23,14 +24,14 @@ pub(super) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// What an access is about.
+    /// What an access reads.
     #[inline(always)]
     pub fn of(access: &Access<'a>) -> Self {
         let Access { relation, groups, span, spans, .. } = *access;
         Self { relation, groups, span, spans }
     }
 
-    /// Whether there is a row, and nothing of it.
+    /// Whether the row exists, without any of its words.
     #[inline(always)]
     pub fn existence(relation: &'static Definition, groups: GroupSet) -> Self {
         Self { relation, groups, span: Span { start: 0, end: 0 }, spans: &[] }
@@ -47,22 +48,22 @@ impl<P: Protocol> Attempt<P> {
     /// Reads a row by its key.
     #[inline(always)]
     pub(super) fn get_row(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
-        match self.arrive_for(access)? {
-            Answer::New => {}
+        match self.enter_access(access)? {
+            Answer::Live => {}
             answer => return self.get_in_piece(access, answer),
         }
-        match self.find(access, Meets::Reads)? {
+        match self.find(access, AccessMode::Reads)? {
             Some(record) => self.look(record, Part::of(access), Intent::Read),
             None => Ok(None),
         }
     }
 
-    /// The same where the answer is, or will be, told again.
+    /// As [`Self::get_row`], where the answer is replayed, or recorded.
     fn get_in_piece(&mut self, access: &Access<'_>, answer: Answer) -> Result<Option<Sight<'_>>> {
         let at = match answer {
-            Answer::Old => self.recall(access.span)?,
+            Answer::Replayed => self.replay_row(access.span)?,
             _ => {
-                let at = self.copy_of(access, Meets::Reads, Intent::Read)?;
+                let at = self.copy_of(access, AccessMode::Reads, Intent::Read)?;
                 self.remember(answer, access.span, at);
                 at
             }
@@ -70,11 +71,11 @@ impl<P: Protocol> Attempt<P> {
         Ok(at.map(|at| self.released(at, access.span)))
     }
 
-    /// Reads it again by a copy, where what was read in place did not stand.
+    /// Reads the row again by a copy, where what was read in place did not stand.
     #[cold]
     pub(super) fn get_row_again(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
         P::unsight(&mut self.worker.local);
-        let at = self.copy_of(access, Meets::Reads, Intent::Read)?;
+        let at = self.copy_of(access, AccessMode::Reads, Intent::Read)?;
         Ok(at.map(|at| self.released(at, access.span)))
     }
 
@@ -82,10 +83,10 @@ impl<P: Protocol> Attempt<P> {
     pub(super) fn copy_of(
         &mut self,
         access: &Access<'_>,
-        meets: Meets,
+        mode: AccessMode,
         intent: Intent,
     ) -> Result<Option<usize>> {
-        match self.find(access, meets)? {
+        match self.find(access, mode)? {
             Some(record) => self.read(record, Part::of(access), intent),
             None => Ok(None),
         }
@@ -97,7 +98,7 @@ impl<P: Protocol> Attempt<P> {
         Sight::copied(self.worker.writes.last(at, span.end))
     }
 
-    /// A row as this transaction sees it, in place if that can be.
+    /// A row as this transaction sees it, in place if possible.
     #[inline(always)]
     pub(super) fn look(
         &mut self,
@@ -122,8 +123,8 @@ impl<P: Protocol> Attempt<P> {
         Ok(at.map(|at| self.released(at, part.span)))
     }
 
-    /// Copies a row as this transaction sees it to the end of the scratch buffer: the word `i` of its data comes to
-    /// the `i`-th word there. Returns where.
+    /// Copies a row as this transaction sees it to the end of the scratch buffer: the word `i` of its data
+    /// comes to the `i`-th word there. Returns where.
     pub(super) fn read(
         &mut self,
         record: RecordRef,
@@ -143,7 +144,7 @@ impl<P: Protocol> Attempt<P> {
         Ok(present.then_some(at))
     }
 
-    /// The same of a record that this transaction has written.
+    /// Copies a row that this transaction has written to the end of the scratch buffer.
     fn read_own(&mut self, write: usize, part: Part<'_>, intent: Intent) -> Result<Option<usize>> {
         if !self.worker.writes.writes()[write].present {
             return Ok(None);
@@ -164,9 +165,8 @@ impl<P: Protocol> Attempt<P> {
             let copy = |data: RecordData| {
                 for group in Groups(part.groups) {
                     let words = layout.groups[group].span;
-                    for word in words.start.max(start)..words.end.min(end) {
-                        target[word] = data.word(word);
-                    }
+                    let (start, end) = (words.start.max(start), words.end.min(end));
+                    copy_words(data, start, target.get_mut(start..end).unwrap_or_default());
                 }
             };
             P::read(&mut worker.local, env, record, layout, part.groups, intent, copy)?
@@ -191,8 +191,7 @@ impl<P: Protocol> Attempt<P> {
         let copy = |data: RecordData| {
             for group in Groups(part.groups) {
                 let Span { start, end } = part.span_of(group);
-                let target = if start < end { &mut target[start..end] } else { &mut [] };
-                target.iter_mut().enumerate().for_each(|(at, word)| *word = data.word(start + at));
+                copy_words(data, start, target.get_mut(start..end).unwrap_or_default());
             }
         };
         let layout = part.relation.layout;
@@ -213,8 +212,8 @@ impl<P: Protocol> Attempt<P> {
 
     /// The record of a key, or the absence of one, which is then remembered.
     #[inline(always)]
-    pub(super) fn find(&mut self, access: &Access<'_>, meets: Meets) -> Result<Option<RecordRef>> {
-        self.meets(access, meets)?;
+    pub(super) fn find(&mut self, access: &Access<'_>, mode: AccessMode) -> Result<Option<RecordRef>> {
+        self.sequence_access(access, mode)?;
         work(Work::Operation);
         let Access { relation, key, .. } = *access;
         note(|| format!("looks for {}{key:?}", relation.name()));
@@ -224,9 +223,13 @@ impl<P: Protocol> Attempt<P> {
             && scanned == number
             && let Some(record) = worker.leaf.find(key, direction)
         {
-            // Often what a scan has found is written next. Should the record have left the index since, it is sealed,
-            // and the attempt finds that like any other that a key led to.
-            P::comes_to(&mut worker.local, number, key);
+            // Often what a scan has found is written next. Should the record have left the index since, it is
+            // sealed, and the attempt finds that out as for any other record.
+            P::visit_key(&mut worker.local, number, key);
+            return Ok(Some(record));
+        }
+        if let Some(record) = worker.ahead.get(number, key) {
+            P::visit_key(&mut worker.local, number, key);
             return Ok(Some(record));
         }
         phase(Phase::Index);
@@ -234,12 +237,12 @@ impl<P: Protocol> Attempt<P> {
         phase(Phase::Body);
         match found {
             Lookup::Found(record) => {
-                P::comes_to(&mut worker.local, number, key);
+                P::visit_key(&mut worker.local, number, key);
                 Ok(Some(record))
             }
             Lookup::Missing(seen) => {
                 note(|| "finds no entry".to_owned());
-                P::seen(&mut worker.local, seen);
+                P::observe_gap(&mut worker.local, seen);
                 Ok(None)
             }
         }
@@ -247,11 +250,17 @@ impl<P: Protocol> Attempt<P> {
 
     /// Before the record of a key is looked for.
     #[inline(always)]
-    pub(super) fn meets(&mut self, access: &Access<'_>, meets: Meets) -> Result<()> {
+    pub(super) fn sequence_access(&mut self, access: &Access<'_>, mode: AccessMode) -> Result<()> {
         if P::PIECES && self.executed == Execution::Sequenced {
             let Access { relation, key, groups, .. } = *access;
-            self.meets_row(relation.layout, relation.number(), key, groups, meets)?;
+            self.sequence_row(relation.layout, relation.number(), key, groups, mode)?;
         }
         Ok(())
     }
+}
+
+/// Copies the words from `start` on.
+#[inline(always)]
+fn copy_words(data: RecordData, start: usize, target: &mut [u64]) {
+    target.iter_mut().enumerate().for_each(|(at, word)| *word = data.word(start + at));
 }

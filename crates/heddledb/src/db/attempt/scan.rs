@@ -1,8 +1,8 @@
 //! Going through the leaves of an ordered relation.
 
 use super::read::Part;
+use super::sequencing::await_range;
 use super::{Answer, Attempt, SCAN_AHEAD, SCAN_PASSES};
-use crate::db::sequencing::awaits_keys;
 use crate::db::store::is_ordered;
 use crate::error::{Misuse, Result};
 use crate::index::{Direction, Leaf};
@@ -14,7 +14,7 @@ use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::Definition;
 use std::ops::ControlFlow;
 
-/// Is shown rows.
+/// A callback that is shown rows.
 pub(super) type Visitor<'a> = dyn FnMut(&[u64], Sight<'_>) -> Visit + 'a;
 
 /// The ends of what is left of a range; keys of as many words as the relation says.
@@ -56,14 +56,14 @@ impl Bounds {
 }
 
 impl<P: Protocol> Attempt<P> {
-    /// Scans, or tells again what a scan found.
+    /// Scans, or replays what a scan found.
     pub(super) fn scan_rows(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        match self.arrive(range.site)? {
-            Answer::New => self.scan_leaves(range, false, visit),
-            Answer::Old => self.tell_again(range, visit),
-            Answer::Remembered => {
+        match self.enter_site(range.site)? {
+            Answer::Live => self.scan_leaves(range, false, visit),
+            Answer::Replayed => self.tell_again(range, visit),
+            Answer::Recorded => {
                 self.scan_leaves(range, true, visit)?;
-                self.worker.recall.push(0);
+                self.worker.replay_log.push(0);
                 Ok(())
             }
         }
@@ -73,15 +73,15 @@ impl<P: Protocol> Attempt<P> {
     fn tell_again(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
         let (width, span) = (range.relation.key_words, range.span);
         let mut key = [0; Definition::KEY_WORDS_MAX];
-        while self.worker.recall.next()? != 0 {
+        while self.worker.replay_log.next()? != 0 {
             let worker = &mut *self.worker;
             for word in &mut key[..width] {
-                *word = worker.recall.next()?;
+                *word = worker.replay_log.next()?;
             }
             let at = worker.writes.reserve(span.end);
-            let words = worker.recall.next_words(span.len())?;
+            let words = worker.replay_log.next_words(span.len())?;
             worker.writes.scratch(at + span.start, span.len()).copy_from_slice(words);
-            // Where it broke off, nothing more was kept.
+            // Where the visitor broke off, nothing more was recorded.
             let _ = visit(&key[..width], self.released(at, span));
         }
         Ok(())
@@ -97,7 +97,7 @@ impl<P: Protocol> Attempt<P> {
         note(|| format!("scans {} from {low:?} to {high:?}", relation.name()));
         let number = relation.number();
         if P::PIECES && self.executed == Execution::Sequenced {
-            self.meets_keys(relation.layout, number, low, high)?;
+            self.sequence_range(relation.layout, number, low, high)?;
         }
         let mut bounds = Bounds::new(low, high);
         let mut left = range.limit;
@@ -124,11 +124,11 @@ impl<P: Protocol> Attempt<P> {
                     Direction::Reverse => (next.unwrap_or(bounds.low()), bounds.high()),
                 };
                 let suspender = self.worker.suspender.as_ref();
-                if awaits_keys(&self.db, &mut self.sequenced, suspender, number, from, to) {
+                if await_range(&self.db, &mut self.sequenced, suspender, number, from, to) {
                     continue;
                 }
             }
-            P::seen(&mut self.worker.local, seen);
+            P::observe_gap(&mut self.worker.local, seen);
             leaf.records().iter().take(left).for_each(|record| record.prefetch(SCAN_AHEAD));
             match self.visit_leaf(&leaf, range, remembered, &mut left, visit) {
                 Ok(ControlFlow::Continue(())) if bounds.advance(&leaf, direction) => {}
@@ -158,14 +158,14 @@ impl<P: Protocol> Attempt<P> {
             }
             work(Work::Row);
             let key = leaf.key(at, relation.key_words);
-            P::comes_to(&mut self.worker.local, number, key);
+            P::visit_key(&mut self.worker.local, number, key);
             let visited = if remembered {
                 match self.read(*record, part, Intent::Scan)? {
                     Some(at) => {
                         let worker = &mut *self.worker;
-                        worker.recall.push(1);
-                        worker.recall.extend(key);
-                        worker.recall.extend(worker.writes.scratch(at + span.start, span.len()));
+                        worker.replay_log.push(1);
+                        worker.replay_log.extend(key);
+                        worker.replay_log.extend(worker.writes.scratch(at + span.start, span.len()));
                         Some(visit(key, self.released(at, span)))
                     }
                     None => None,

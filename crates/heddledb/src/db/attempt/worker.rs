@@ -53,6 +53,9 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn back_off(&mut self, retry: u32) {
+        // What the attempt conflicts with may be held by a suspended session of this thread, which only goes on
+        // if it is let run.
+        self.let_others_run();
         self.pause_before(retry);
     }
 
@@ -114,6 +117,7 @@ impl<P: Protocol> Worker for Attempt<P> {
     fn prefetch_at(&mut self, ahead: &Ahead<'_>) {
         self.db.clock.pin(self.worker.number);
         self.ask_for(ahead);
+        self.forget_ahead();
         self.db.clock.unpin(self.worker.number);
     }
 
@@ -143,9 +147,9 @@ impl<P: Protocol> Worker for Attempt<P> {
 
     #[cfg(feature = "postcard")]
     fn by_name(&mut self, name: &str) -> Result<CallByName> {
-        let known = &mut self.worker.known;
-        self.db.procedures.update(known);
-        known.by_name(name)
+        let cache = &mut self.worker.plan_cache;
+        self.db.procedures.update(cache);
+        cache.by_name(name)
     }
 
     #[cfg(feature = "suspend")]
@@ -173,23 +177,32 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Asks for the memory of rows that will be used.
-    fn ask_for(&self, ahead: &Ahead<'_>) {
-        // Without a store there are no rows; the access itself will say what is wrong.
+    /// Forgets where the records are, since nothing keeps them there.
+    fn forget_ahead(&mut self) {
+        self.worker.ahead.clear();
+    }
+
+    /// Prefetches the memory of rows that will be used, and remembers where they are.
+    fn ask_for(&mut self, ahead: &Ahead<'_>) {
+        // Without a store there are no rows; the access itself will report what is wrong.
         let Ok(store) = self.db.stores.get(ahead.relation) else { return };
+        let known = &mut self.worker.ahead;
         let width = ahead.relation.key_words;
         let rows = || ahead.rows.chunks_exact(width + 2);
         rows().for_each(|row| store.index.prefetch(&row[..width]));
         let base = data_base::<P>(ahead.relation.layout);
         for row in rows() {
-            if let Lookup::Found(record) = store.index.get(&row[..width]) {
-                // The concurrency words are in the first line, if there are no more column groups than most tables have.
-                record.prefetch(Span { start: 0, end: base });
-                record.prefetch(Span {
-                    start: base + row[width] as usize,
-                    end: base + row[width + 1] as usize,
-                });
-            }
+            let (key, span) = row.split_at(width);
+            let record = match known.get(store.number, key) {
+                Some(record) => record,
+                None => {
+                    let Lookup::Found(record) = store.index.get(key) else { continue };
+                    known.put(store.number, key, record);
+                    record
+                }
+            };
+            record.prefetch(Span { start: 0, end: base });
+            record.prefetch(Span { start: base + span[0] as usize, end: base + span[1] as usize });
         }
     }
 }

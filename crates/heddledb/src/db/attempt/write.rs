@@ -1,10 +1,10 @@
 //! Staging and storing, inserts, patches, deletions.
 
 use super::read::Part;
+use super::sequencing::AccessMode;
 use super::{Answer, Attempt, Placeholder};
-use crate::access::Groups;
-use crate::db::sequencing::Meets;
-use crate::db::store::place;
+use crate::access::{Groups, copy_key};
+use crate::db::store::init_record;
 use crate::error::{Conflict, Result};
 use crate::index;
 use crate::mutant::{Mutant, planted};
@@ -42,15 +42,15 @@ impl<P: Protocol> Attempt<P> {
     /// Copies a row that is about to be changed to the scratch buffer.
     #[inline(always)]
     pub(super) fn stage_row(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
-        let answer = self.arrive_for(access)?;
-        if answer == Answer::Old {
+        let answer = self.enter_access(access)?;
+        if answer == Answer::Replayed {
             return self.staged_before(access, purpose);
         }
-        let meets = if purpose == Purpose::Update { Meets::Writes } else { Meets::WritesEntries };
+        let mode = if purpose == Purpose::Update { AccessMode::Writes } else { AccessMode::WritesEntries };
         if purpose == Purpose::DeleteWithEntries {
             return self.stage_for_delete(access, answer);
         }
-        let at = match self.find(access, meets)? {
+        let at = match self.find(access, mode)? {
             Some(record) => self.stage_record(record, access)?.map(|at| (record, at)),
             None => None,
         };
@@ -79,10 +79,10 @@ impl<P: Protocol> Attempt<P> {
 
     /// A row that will be deleted with its index entries.
     fn stage_for_delete(&mut self, access: &Access<'_>, answer: Answer) -> Result<Staged<'_>> {
-        self.meets(access, Meets::WritesEntries)?;
-        let at = self.copy_of(access, Meets::Reads, Intent::Update)?;
-        if answer == Answer::Remembered {
-            self.worker.recall.push(at.is_some().into());
+        self.sequence_access(access, AccessMode::WritesEntries)?;
+        let at = self.copy_of(access, AccessMode::Reads, Intent::Update)?;
+        if answer == Answer::Recorded {
+            self.worker.replay_log.push(at.is_some().into());
         }
         Ok(match at {
             Some(at) => Staged::New(self.worker.writes.last(at, access.span.end)),
@@ -93,10 +93,10 @@ impl<P: Protocol> Attempt<P> {
     #[cold]
     fn staged_before(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
         if purpose == Purpose::DeleteWithEntries {
-            let deleted = self.worker.recall.next()? != 0;
+            let deleted = self.worker.replay_log.next()? != 0;
             return Ok(if deleted { Staged::Old(&mut []) } else { Staged::Missing });
         }
-        Ok(match self.recall(access.span)? {
+        Ok(match self.replay_row(access.span)? {
             Some(at) => Staged::Old(self.worker.writes.last(at, access.span.end)),
             None => Staged::Missing,
         })
@@ -117,9 +117,9 @@ impl<P: Protocol> Attempt<P> {
         Ok(())
     }
 
-    /// Makes a row exist, whose words are to be filled.
+    /// Makes a row exist, whose words the caller fills in.
     pub(super) fn insert_row(&mut self, access: &Access<'_>) -> Result<Inserted<'_>> {
-        if self.arrive_for(access)? == Answer::Old {
+        if self.enter_access(access)? == Answer::Replayed {
             return Ok(Inserted::Old);
         }
         match self.insert_record(access)? {
@@ -128,11 +128,11 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Adds a row, whose words are to be written where it says in the scratch buffer. `None` if it exists.
+    /// Adds a row. Returns where in the scratch buffer to write its words; `None` if the row exists.
     fn insert_record(&mut self, access: &Access<'_>) -> Result<Option<usize>> {
         let Access { relation, key, .. } = *access;
         let layout = relation.layout;
-        self.meets(access, Meets::Writes)?;
+        self.sequence_access(access, AccessMode::Writes)?;
         if P::PIECES && self.announces() {
             return Ok(Some(self.worker.writes.reserve(layout.words)));
         }
@@ -143,17 +143,17 @@ impl<P: Protocol> Attempt<P> {
         work(Work::Operation);
         work(Work::Words(layout.words));
         note(|| format!("inserts {}{key:?}", layout.name));
-        P::comes_to(&mut worker.local, number, key);
+        P::visit_key(&mut worker.local, number, key);
         // Before the latch: see `Arena::allocate`.
         let block = arena.allocate(number, store.block_words);
         let local = &mut worker.local;
         phase(Phase::Index);
         let inserted = store.index.insert(key, &mut |gap| {
-            P::joins(local, gap);
-            place::<P>(block, layout, gap)
+            P::before_insert(local, gap);
+            init_record::<P>(block, layout, gap)
         });
         phase(Phase::Body);
-        // The gap of a placeholder or a deleted record that another put there.
+        // The gap of a placeholder or a deleted record that another transaction put there.
         let (record, found_in) = match inserted {
             index::Inserted::Exists(record, seen) => {
                 arena.release(number, block);
@@ -161,9 +161,9 @@ impl<P: Protocol> Attempt<P> {
             }
             index::Inserted::Added { record, change } => {
                 name_words::<P>(record, layout, key);
-                P::changed(&mut worker.local, change);
+                P::own_gap_changed(&mut worker.local, change);
                 let key_at = worker.writes.reserve(key.len());
-                worker.writes.scratch(key_at, key.len()).copy_from_slice(key);
+                copy_key(worker.writes.scratch(key_at, key.len()), key);
                 worker.placeholders.push(Placeholder {
                     relation: number as u32,
                     layout,
@@ -176,17 +176,17 @@ impl<P: Protocol> Attempt<P> {
         };
         let all = layout.all_groups();
         let write = if found_in.is_none()
-            && P::fresh(&mut worker.local, record, layout, worker.writes.writes().len())
+            && P::own_insert(&mut worker.local, record, layout, worker.writes.writes().len())
         {
             worker.writes.start(record, layout, number, key, false)
         } else {
             if self.exists(record, relation, all, Intent::Update)? {
-                // Where another filled our own placeholder before we read it, "there is a row" would
-                // contradict the absence that we may have seen in the gap before we changed it.
+                // Where another transaction filled our own placeholder before we read it, "there is a row"
+                // would contradict the absence that we may have seen in the gap before we changed it.
                 return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(None) };
             }
             if let Some(seen) = found_in {
-                P::fills(&mut self.worker.local, record, seen);
+                P::reuse_absent(&mut self.worker.local, record, seen);
             }
             self.start_write(record, access, all, false)?
         };
@@ -198,18 +198,18 @@ impl<P: Protocol> Attempt<P> {
         Ok(Some(at))
     }
 
-    /// Makes a row not exist; false if there was none.
+    /// Deletes a row; false if there was none.
     pub(super) fn delete_row(&mut self, access: &Access<'_>) -> Result<bool> {
-        let answer = self.arrive_for(access)?;
-        if answer == Answer::Old {
-            return Ok(self.worker.recall.next()? != 0);
+        let answer = self.enter_access(access)?;
+        if answer == Answer::Replayed {
+            return Ok(self.worker.replay_log.next()? != 0);
         }
-        let deleted = match self.find(access, Meets::Writes)? {
+        let deleted = match self.find(access, AccessMode::Writes)? {
             Some(record) => self.delete_record(record, access)?,
             None => false,
         };
-        if answer == Answer::Remembered {
-            self.worker.recall.push(deleted.into());
+        if answer == Answer::Recorded {
+            self.worker.replay_log.push(deleted.into());
         }
         Ok(deleted)
     }
@@ -232,18 +232,18 @@ impl<P: Protocol> Attempt<P> {
     /// Writes to a row whose present value does not matter; false if there is none.
     #[inline(always)]
     pub(super) fn patch_row(&mut self, access: &Access<'_>, patch: Patch<'_>) -> Result<bool> {
-        if self.arrive_for(access)? == Answer::Old {
+        if self.enter_access(access)? == Answer::Replayed {
             return Ok(true);
         }
         let groups = access.groups;
         if P::PIECES && self.announces() {
-            self.meets(access, Meets::Writes)?;
+            self.sequence_access(access, AccessMode::Writes)?;
             return Ok(true);
         }
-        let Some(record) = self.find(access, Meets::Writes)? else { return Ok(false) };
+        let Some(record) = self.find(access, AccessMode::Writes)? else { return Ok(false) };
         let writes = &self.worker.writes;
         let own = writes.find(record).map(|write| writes.writes()[write].present);
-        if !own.unwrap_or_else(|| P::peek(&mut self.worker.local, record)) {
+        if !own.unwrap_or_else(|| P::exists(&mut self.worker.local, record)) {
             // The answer depends on the absence, so it is read like anything else.
             if own.is_some() || !self.exists(record, access.relation, groups, Intent::Read)? {
                 return Ok(false);

@@ -1,4 +1,4 @@
-//! The way from the root to a leaf, or from the leaf of the last visit, and the reading of a leaf.
+//! Descents from the root to a leaf, or from the leaf of the last visit, and the reading of a leaf.
 
 use super::BTree;
 use super::node::{CAPACITY, Node, less};
@@ -8,20 +8,20 @@ use crate::mutant::{Mutant, planted};
 use crate::sync::{Ordering, Work, point, prefetch, work};
 
 /// The leaf that was visited last, so that a visit of one of its neighbours need not begin at the root.
-pub struct Near<'a, const N: usize, const CAP: usize = CAPACITY> {
+pub struct TreeFinger<'a, const N: usize, const CAP: usize = CAPACITY> {
     pub(super) leaf: Option<(&'a Node<N, CAP>, u64)>,
     /// Its range at that version, and so also later while the version stands (invariant 1).
     low: Option<[u64; N]>,
     high: Option<[u64; N]>,
 }
 
-impl<const N: usize, const CAP: usize> Default for Near<'_, N, CAP> {
+impl<const N: usize, const CAP: usize> Default for TreeFinger<'_, N, CAP> {
     fn default() -> Self {
         Self { leaf: None, low: None, high: None }
     }
 }
 
-impl<'a, const N: usize, const CAP: usize> Near<'a, N, CAP> {
+impl<'a, const N: usize, const CAP: usize> TreeFinger<'a, N, CAP> {
     /// The leaf and its version, if the key's place is in its range.
     #[inline(always)]
     fn leaf_of(&self, key: &[u64; N]) -> Option<(&'a Node<N, CAP>, u64)> {
@@ -115,27 +115,27 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         Ok((node, version, low, high))
     }
 
-    /// The leaf that holds the place of `key`, and its version: the leaf of `near`, or else one that
-    /// `near` then has.
+    /// The leaf that holds the place of `key`, and its version: the leaf of `near`, or else one that `near`
+    /// then points to.
     #[inline(always)]
     pub(super) fn approach<'a>(
         &'a self,
         key: &[u64; N],
-        near: &mut Near<'a, N, CAP>,
+        near: &mut TreeFinger<'a, N, CAP>,
     ) -> Result<(&'a Node<N, CAP>, u64), Interrupted> {
         if let Some(found) = near.leaf_of(key) {
             return Ok(found);
         }
         let (leaf, version, low, high) = self.descend_fenced(key)?;
-        *near = Near { leaf: Some((leaf, version)), low, high };
+        *near = TreeFinger { leaf: Some((leaf, version)), low, high };
         Ok((leaf, version))
     }
 
-    /// Appends to `out` the entries of one leaf that lie in `low..=high`, in the scan's direction,
-    /// starting from `low` (forward) or `high` (reverse); of many, the first `most`.
+    /// Appends to `out` the entries of one leaf that lie in `low..=high`, in the scan's direction, starting
+    /// from `low` (forward) or `high` (reverse); at most the first `most`.
     ///
-    /// Returns what was seen, of the version to which the entries belong, and where those after them
-    /// start (the new `low`, or the new `high`); `None` when the range is exhausted.
+    /// Returns the gap at the version to which the entries belong, and where those after them start (the new
+    /// `low`, or the new `high`); `None` when the range is exhausted.
     pub(crate) fn read_leaf(
         &self,
         direction: Direction,

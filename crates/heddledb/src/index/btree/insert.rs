@@ -1,7 +1,7 @@
 //! Inserts: the search for the place, latches on what will change, and splits.
 
 use super::BTree;
-use super::descent::{Interrupted, Near};
+use super::descent::{Interrupted, TreeFinger};
 use super::node::{NOWHERE, Node};
 use crate::index::memory::Pool;
 use crate::index::{Change, Gap, GapRef, Inserted, Latch, Seen};
@@ -52,11 +52,11 @@ enum Prepared<'a, const N: usize, const CAP: usize> {
 }
 
 impl<const N: usize, const CAP: usize> BTree<N, CAP> {
-    /// As `insert`, from where the last visit was.
+    /// As `insert`, from the leaf of the last visit.
     pub(crate) fn insert_near<'a>(
         &'a self,
         key: &[u64; N],
-        near: &mut Near<'a, N, CAP>,
+        near: &mut TreeFinger<'a, N, CAP>,
         make: &mut dyn FnMut(&Gap) -> RecordRef,
     ) -> Inserted {
         let spot = loop {
@@ -106,8 +106,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
     }
 
-    /// Finds the key, or latches what an insert of it will change. For a full leaf it takes the new leaf from `kept`,
-    /// if there is one, and leaves it there if it fails.
+    /// Finds the key, or latches what an insert of it will change. For a full leaf it takes the new leaf from
+    /// `kept`, if there is one, and leaves it there if it fails.
     fn prepare<'a>(
         &'a self,
         key: &[u64; N],
@@ -171,8 +171,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         point("split");
         let streaming = leaf.next.load(Ordering::Relaxed) as usize == position;
         let at = if position == CAP || streaming { position.max(1) } else { CAP / 2 };
-        // SeqCst: after the latch, so that a stamp raised by a scanner who will find the version
-        // unchanged is seen here. Relaxed store: the leaf is not linked yet.
+        // SeqCst: after the latch, so that a stamp raised by a scanner that will find the version unchanged
+        // is seen here. Relaxed store: the leaf is not linked yet.
         right.gap.stamp().store(leaf.gap.stamp().load(Ordering::SeqCst), Ordering::Relaxed);
         // Relaxed: not linked yet.
         right.next.store(NOWHERE, Ordering::Relaxed);
@@ -237,8 +237,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         Ok(())
     }
 
-    /// Makes `right` the child after `left`, in the parent given with the place of `left`, or
-    /// under a new root. Both are latched by the caller, who will release them.
+    /// Makes `right` the child after `left`, in the parent given with the place of `left`, or under a new
+    /// root. The caller has latched both, and will release them.
     fn link(
         &self,
         parent: Option<(&Node<N, CAP>, usize)>,

@@ -3,43 +3,43 @@
 //! **Problem.** Most visits read: a descent must write no shared line, and a leaf must be copied
 //! as of one version, which the caller can check again at commit.
 //!
-//! **Mechanism** (Leis et al., "The ART of Practical Synchronization", DaMoN 2016, for a B+tree).
-//! A reader takes a node's version, reads its words, takes the child's version, and checks that
-//! the parent's still stands; after any change it starts again at the root. A writer descends like
-//! a reader and then *upgrades*: it latches by compare-exchange from the version that it read, so
-//! that a latch never needs a second look at the node. A latch is never waited for by who holds
-//! one: a failed upgrade drops all and starts again, hence no cycle of waits.
+//! **Mechanism** (Leis et al., "The ART of Practical Synchronization", DaMoN 2016, for a B+tree). A reader
+//! takes a node's version, reads its words, takes the child's version, and checks that the parent's still
+//! stands; after any change it starts again at the root. A writer descends like a reader and then *upgrades*:
+//! it latches by compare-exchange from the version that it read, so that a latch never needs a second look at
+//! the node. A holder of a latch never waits for another: a failed upgrade drops all and starts again, hence
+//! no cycle of waits.
 //!
 //! - *Leaf*: `count` entries, keys ascending. *Inner*: `count` children and `count - 1`
 //!   separators; child `i` holds the keys `separator[i-1] <= key < separator[i]`. An inner may have
 //!   a single child.
 //! - *Range of a leaf*: between the tightest separators met on the way down. There are no sibling
 //!   links: a scan descends again from the end of the range that it has read.
-//! - *Split*: a full inner is split by whoever passes it to insert, so that a parent always has
-//!   room. Parent and node are latched, after the new node was taken from its pool: its memory may
-//!   have to come from the system first. The new node takes the upper part, and a leaf's stamp.
-//!   An insert where the one before it stopped (an ascending stream) splits at that place, so that
-//!   streams leave full leaves behind; others split in the middle.
+//! - *Split*: an insert that passes a full inner splits it, so that a parent always has room. Parent and node
+//!   are latched, after the new node was taken from its pool: its memory may have to come from the system
+//!   first. The new node takes the upper part, and a leaf's stamp. An insert where the one before it stopped
+//!   (an ascending stream) splits at that place, so that streams leave full leaves behind; other inserts
+//!   split in the middle.
 //! - *Unlink*: the remove that empties a leaf finds its *anchor*, the lowest inner above with two
 //!   or more children, latches it and all below down to the leaf, takes that branch out of the
 //!   anchor, and marks its nodes obsolete. The neighbouring leaf, latched for that moment, takes
 //!   over the range and the stamp (by maximum). It repeats until the leaf is gone or has entries
 //!   again, so that no empty leaf is left behind, save a tree's only one.
-//! - *Merge*: the remove that leaves few entries in a leaf tries to put them into a neighbour below the
-//!   same parent, so that random removes do not leave ever more leaves behind. Parent and both leaves
-//!   are latched; range and stamp go over as above.
-//! - *Root*: `root` changes only under the latch of the node that is the root, before that latch
-//!   is released; who finds it unchanged after taking a node's version has the root.
+//! - *Merge*: the remove that leaves few entries in a leaf tries to put them into a neighbour below the same
+//!   parent, so that random removes do not leave more and more leaves behind. Parent and both leaves are
+//!   latched; range and stamp go over as above.
+//! - *Root*: `root` changes only under the latch of the node that is the root, before that latch is released;
+//!   a reader that finds it unchanged after taking a node's version has the root.
 //!
 //! **Invariants.**
-//! 1. A leaf's range shrinks only by a split of that leaf, which changes its version. It grows by
-//!    the unlinking of an empty neighbour, without a change: a reader's older range is then a part of
-//!    it. It grows by a merge too, under the latch of the parent: who has the leaf's version after it has
-//!    come through the parent after it, and so knows the new range.
-//! 2. An entry moves between leaves only under both latches. Whoever held `Seen` of the old leaf
-//!    is told by its version, and the one who caused it by [`Change::split`].
-//! 3. A stamp raised before a leaf was latched for split or unlink reaches the leaf that takes over
-//!    (the story of [`Gap`]; a scanner who raises it later finds the version changed).
+//! 1. A leaf's range shrinks only by a split of that leaf, which changes its version. It grows by the
+//!    unlinking of an empty neighbour, without a change: a reader's older range is then a part of it. It
+//!    grows by a merge too, under the latch of the parent: a reader that has the leaf's version after the
+//!    merge has come through the parent after it, and so knows the new range.
+//! 2. An entry moves between leaves only under both latches. The version of the old leaf tells holders of a
+//!    `Seen` of it, and [`Change::split`] tells the transaction that caused the move.
+//! 3. A stamp raised before a leaf was latched for split or unlink reaches the leaf that takes over (see
+//!    [`Gap`]; a scanner that raises it later finds the version changed).
 //! 4. Nodes live in pools which are freed with the tree. Leaves stay leaves and inners stay inners
 //!    for all their lives, so that a late reader reads words of the kind that it expects.
 
@@ -50,7 +50,7 @@ mod remove;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
 
-pub use self::descent::Near;
+pub use self::descent::TreeFinger;
 
 use self::node::{CAPACITY, Node};
 use super::memory::Pool;
@@ -58,7 +58,7 @@ use super::{Fold, Lookup};
 use crate::sync::AtomicPtr;
 use std::ptr::NonNull;
 
-/// A node that left its tree, to be given back by `recycle` once no reader can know it any more.
+/// A node that left its tree, to be given back by `recycle` once no reader can still reach it.
 #[derive(Debug)]
 #[must_use]
 pub struct Retired {
@@ -78,7 +78,7 @@ pub struct BTree<const N: usize, const CAP: usize = CAPACITY> {
     root: AtomicPtr<Node<N, CAP>>,
     /// Immutable after `new`; boxed, so that their addresses identify the tree.
     pools: Box<Pools<N, CAP>>,
-    /// What becomes of the stamps of leaves that are merged.
+    /// How the stamps of merged leaves become one.
     fold: Fold,
 }
 
@@ -107,9 +107,9 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
     }
 
-    /// As `get`, from where the last visit was.
+    /// As `get`, from the leaf of the last visit.
     #[inline]
-    pub(crate) fn get_near<'a>(&'a self, key: &[u64; N], near: &mut Near<'a, N, CAP>) -> Lookup {
+    pub(crate) fn get_near<'a>(&'a self, key: &[u64; N], near: &mut TreeFinger<'a, N, CAP>) -> Lookup {
         loop {
             let Ok((leaf, version)) = self.approach(key, near) else { continue };
             if let Some(lookup) = leaf.look(key, version) {
@@ -118,7 +118,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
     }
 
-    /// Takes back a node that no reader can know any more.
+    /// Takes back a node that no reader can still reach.
     ///
     /// # Panics
     /// If the node is of another index.

@@ -11,7 +11,7 @@ pub(super) const CAPACITY: usize = if crate::sync::MODEL || cfg!(miri) { 4 } els
 /// A leaf or an inner. The words behind `leaf` are stored under the latch and read by all.
 #[repr(C, align(64))]
 pub(super) struct Node<const N: usize, const CAP: usize> {
-    /// Must come first: the line of the version is the first that a visitor touches.
+    /// Must come first: the line of the version is the first that a visit touches.
     pub(super) gap: Gap,
     /// Immutable.
     pub(super) leaf: bool,
@@ -141,11 +141,10 @@ impl<const N: usize, const CAP: usize> Node<N, CAP> {
         })
     }
 
-    /// The number of leading slots among `count` of which `below` is true: counted among the last
-    /// slots of blocks, then in one block. Without a branch on a comparison, of which every second
-    /// would be guessed wrong, and with loads that wait for nothing but their block. On a
-    /// million keys it was ahead of halving and of a full count, in interleaved runs on a machine
-    /// too busy to trust the factor.
+    /// The number of leading slots among `count` for which `below` holds: counted among the last slots of
+    /// blocks, then in one block. Without a branch on a comparison, of which every second would be guessed
+    /// wrong, and with loads that wait for nothing but their block. On a million keys it was ahead of halving
+    /// and of a full count, in interleaved runs on a machine too busy to trust the factor.
     #[inline(always)]
     pub(super) fn partition(&self, count: usize, below: impl Fn(usize) -> bool) -> usize {
         const BLOCK: usize = 8;

@@ -61,8 +61,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     /// A leaf with no more entries may be put into its neighbour, if both together are half full at most.
     const SPARSE: usize = CAP / 4;
 
-    /// Takes the leaf at the place of `key` out of the tree if it is empty. Ends because the
-    /// latches in its way are held by threads that wait for none.
+    /// Takes the leaf at the place of `key` out of the tree if it is empty. Ends because the latches in its
+    /// way are held by threads that wait for no latch.
     #[cold]
     fn unlink(&self, key: &[u64; N], retired: &mut Vec<Retired>) {
         let mut wait = Wait::new();
@@ -154,7 +154,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let parent_latch = parent.gap.try_latch(parent_version).ok_or(Interrupted)?;
         let latch = node.gap.try_latch(version).ok_or(Interrupted)?;
         let heir_latch = heir.gap.try_latch(heir_version).ok_or(Interrupted)?;
-        // All that was read is of these versions.
+        // Everything read belongs to these versions.
         point("merge");
         if after {
             for i in (0..there).rev() {

@@ -1,5 +1,6 @@
 use super::descent::predecessor;
 use super::*;
+use crate::index::Leaf;
 use crate::index::{Direction, Direction::*, Gap, Inserted::*, Lookup::*, Seen};
 use crate::record::RecordRef;
 use crate::sync::{AtomicU64, Ordering, Random};
@@ -26,7 +27,7 @@ fn entries<const N: usize>(leaf: &Leaf) -> Vec<([u64; N], RecordRef)> {
     leaf.records().iter().enumerate().map(|(at, record)| (key(at), *record)).collect()
 }
 
-/// All entries in `low..=high`, at most so many at a time.
+/// All entries in `low..=high`, at most `most` at a time.
 fn scan_by<const N: usize, const CAP: usize>(
     tree: &BTree<N, CAP>,
     direction: Direction,
@@ -286,7 +287,7 @@ fn ascending_streams_leave_full_leaves() {
 fn visits_from_near_match_the_model() {
     let tree = BTree::<2, 6>::new(Fold::Max);
     let (mut model, mut random) = (BTreeMap::new(), Random::new(5));
-    let mut nears = [(Near::default(), 0), (Near::default(), 500)];
+    let mut nears = [(TreeFinger::default(), 0), (TreeFinger::default(), 500)];
     for step in 0..if cfg!(miri) { 300 } else { 50_000 } {
         let (near, at) = &mut nears[step % 2];
         *at = if random.below(10) == 0 { random.below(1000) } else { *at + random.below(4) };
@@ -336,7 +337,7 @@ fn churn_at_random_keys_takes_bounded_memory() {
     assert!(all.iter().map(|(key, _)| key[1]).eq(keys));
 }
 
-/// Whoever has seen a leaf that was merged, or the one that it was merged into, is told.
+/// A transaction that has seen a merged leaf, or the one that it was merged into, is told.
 #[test]
 fn a_merge_is_seen_and_keeps_the_stamp() {
     let tree = BTree::<1, 8>::new(Fold::Max);

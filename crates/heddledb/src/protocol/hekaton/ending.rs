@@ -16,8 +16,8 @@ use crate::stamp;
 use crate::sync::{Ordering, Work, decided, fence, point, wait_until, work};
 use crate::table::Layout;
 
-/// One commit in so many, chosen by its time, cuts the chains that it adds to: a look at all slots costs as
-/// much as many versions.
+/// One commit in this many, chosen by its time, cuts the chains to which it adds: a look at all slots costs
+/// as much as many versions.
 const CUTS_ONE_IN: u64 = 8;
 
 impl Local {
@@ -50,7 +50,7 @@ impl Local {
         point("validated");
         decided(time);
         self.shared.times.commit(self.id);
-        // Scattered, so that no row is only ever written by commits that do not cut.
+        // Scattered, so that every row is sometimes written by a commit that cuts.
         let cut = (time.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32).is_multiple_of(CUTS_ONE_IN);
         let cut = cut.then(|| {
             self.shared.times.readers(self.id, &mut self.readers);
@@ -64,8 +64,8 @@ impl Local {
         Ok(time)
     }
 
-    /// Waits until all that this transaction depends on are known to have committed; one that aborts ends the
-    /// wait.
+    /// Waits until all transactions that this one depends on are known to have committed; one that aborts
+    /// ends the wait.
     pub(super) fn await_dependencies(&self) -> Result<(), Conflict> {
         if planted(Mutant::HekatonDependencyIgnored) {
             return Ok(());
@@ -82,7 +82,7 @@ impl Local {
     /// Shows what the writes will make of their groups, before the end time is drawn.
     pub(super) fn show(&mut self, writes: &WriteSet) {
         // Release: a reader of a word of an image, or of a link, that is stored here sees that the generation
-        // before is over, and which transaction is the writer.
+        // before is over, and which transaction is the writer now.
         fence(Ordering::Release);
         for write in writes.writes() {
             let (record, layout) = (write.record, write.layout);
@@ -108,15 +108,15 @@ impl Local {
         }
     }
 
-    /// Whether it may still abort when it holds its locks: it depends on another, or has read what others may
-    /// write.
+    /// Whether the transaction may still abort when it holds its locks: it depends on another, or has read
+    /// what others may write.
     fn may_fail(&self, env: Env<'_>, writes: &WriteSet) -> bool {
         let own = |read: &Read| writes.covers(read.record, read.group.into());
         let validates = || !self.gaps.is_empty() || !self.reads.iter().all(own);
         !self.dependencies.is_empty() || (env.isolation == Isolation::Serializable && validates())
     }
 
-    /// Checks, for writes without a read, that the row exists, or does not, as they took it to be.
+    /// Checks, for writes without a read, that the row exists or not, as each write assumed.
     fn check_presence(writes: &WriteSet) -> Result<(), Conflict> {
         for write in writes.writes() {
             for group in write.group_numbers() {
@@ -163,15 +163,14 @@ impl Local {
     }
 }
 
-/// Seals an absent record that has no writer: becomes the writer of all its groups, then says so for ever.
+/// Seals an absent record that has no writer: becomes the writer of all its groups, for ever.
 pub(super) fn seal(
     record: RecordRef,
     layout: &'static Layout,
     clock: &EpochClock,
-    spare: impl FnOnce() -> bool,
+    has_no_versions: impl FnOnce() -> bool,
 ) -> Seal {
-    // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a past, ends
-    // later.
+    // Of an epoch gone by, so that the next writer of the row, from a placeholder without a past, ends later.
     let from = clock.commits_from();
     let release = |groups: usize| {
         // Release: as when a writer goes.
@@ -188,7 +187,7 @@ pub(super) fn seal(
         release(group + usize::from(taken));
         return if stamp::is_absent(stamp) { Seal::Busy } else { Seal::Live };
     }
-    if !spare() {
+    if !has_no_versions() {
         release(layout.groups.len());
         return Seal::Busy;
     }

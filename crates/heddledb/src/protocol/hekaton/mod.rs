@@ -1,20 +1,22 @@
 //! Hekaton's optimistic scheme: several versions, read as of the begin and checked again at the end.
 //!
-//! **Mechanism** (Larson et al., "High-performance concurrency control mechanisms for main-memory databases", VLDB
-//! 2011, §2 and §3). A transaction draws a begin time and, when its body is done, an end time (`times`). It reads
-//! of each column group the version that was current at its begin, an old one if need be, and waits for no
-//! transaction that runs. A write locks the group at once; if another has it, or has committed a newer version than
-//! the begin, the attempt is over: the first writer wins. The end:
+//! **Mechanism** (Larson et al., "High-performance concurrency control mechanisms for main-memory databases",
+//! VLDB 2011, §2 and §3). A transaction draws a begin time and, when its body is done, an end time (`times`).
+//! It reads of each column group the version that was current at its begin, an old one if need be, and waits
+//! for no transaction that runs. A write locks the group at once; if another has it, or has committed a newer
+//! version than the begin, the attempt is over: the first writer wins. The end:
 //!
 //! 1. *prepare*: show the new values, announce it, draw the end time;
-//! 2. *validate*: what was read is what is visible at the end time, and no gap that was looked at has changed;
-//! 3. wait for the transactions that it depends on to commit; if one aborts, so does this;
+//! 2. *validate*: what was read is what is visible at the end time, and no gap that was looked at has
+//!    changed;
+//! 3. wait for the transactions that it depends on to commit; if one aborts, this one does;
 //! 4. *commit*: put the values into the records under the end time, keep what they replace, let the locks go.
 //!
-//! Who has written nothing needs neither end nor validation: it is as if executed at its begin.
+//! A transaction that has written nothing needs neither end nor validation: it is as if executed at its
+//! begin.
 //!
-//! **A group's words**: its stamp (`crate::stamp`), its writer (an id, 0, or all ones once sealed), and the image
-//! of what the writer is about to install (a link; bit 0: the row will not exist; 0: not shown).
+//! **A group's words**: its stamp (`crate::stamp`), its writer (an id, 0, or all ones once sealed), and the
+//! image of what the writer is about to install (a link; bit 0: the row will not exist; 0: not shown).
 //!
 //! ```text
 //!   stamp  t        t             t              t|lock       e         e
@@ -24,57 +26,59 @@
 //!                     '---- abort ----'-------> writer 0, image 0
 //! ```
 //!
-//! **What is visible at time `t`** (`Local::visible`). The stamp is younger: an old version, from the chain. No
-//! writer, or one that runs: the record's own words, since it will end later. A writer that ends after `t`: the
-//! same. One that ends before `t` and has committed: its image. One that prepares to end before `t`: its image too,
-//! *speculatively*. The reader then depends on it (a *commit dependency*). That covers both of the paper's cases,
-//! the version that a preparing transaction creates and the one that it ends, because here they are of the same
-//! group.
+//! **What is visible at time `t`** (`Local::visible`). The stamp is younger: an old version, from the chain.
+//! No writer, or one that runs: the record's own words, since it will end later. A writer that ends after
+//! `t`: the record's own words, too. One that ends before `t` and has committed: its image. One that prepares
+//! to end before `t`: its image too, *speculatively*. The reader then depends on it (a *commit dependency*).
+//! That covers both of the paper's cases, the version that a preparing transaction creates and the one that
+//! it ends, because here they are of the same group.
 //!
-//! **Why waits end.** Dependencies lead from a transaction that reads at some time to one that ends before it: end
-//! times fall along them. A transaction waits for others only at its end, or before it gives up, and only for
-//! dependencies. Who finds a group while its words change, or a writer between announcing and knowing its end,
-//! waits for some instructions of another, who waits for nobody then.
+//! **Why waits end.** Dependencies lead from a transaction that reads at some time to one that ends before
+//! it: end times fall along them. A transaction waits for others only at its end, or before it gives up, and
+//! only for dependencies. A transaction that finds a group while its words change, or a writer between
+//! announcing and knowing its end, waits for a few instructions of another, which waits for nothing
+//! meanwhile.
 //!
 //! **Absence.** A placeholder is absent since time 0 and read like any record; a row that was deleted has old
-//! versions for whoever reads earlier. A key without an entry was absent at every time that a running transaction
-//! may read at: who commits an insert had entered its record before it drew its end, and a deleted record leaves
-//! the index only three epochs later. At the end, gaps must have the versions at which they were looked at: who
-//! inserts before that end has changed the version before.
+//! versions for transactions that read earlier. A key without an entry was absent at every time that a
+//! running transaction may read at: a transaction that commits an insert had entered the record before it
+//! drew its end, and a deleted record leaves the index only three epochs later. At the end, gaps must have
+//! the versions at which they were looked at: an insert before that end has changed the version before.
 //!
 //! **Lower levels** ([`Isolation`]). *Snapshot*: nothing is validated. *Repeatable read*: nor is it, and each
-//! record is read at the time of its first read, as it is then; the lock on one that was read before is refused if
-//! it has changed since. So the transaction's slot says *and later* from the begin on. The paper reads at the begin
-//! there, too, and validates.
+//! record is read at the time of its first read, as it is then; the lock on one that was read before is
+//! refused if it has changed since. So the transaction's slot says *and later* from the begin on. The paper
+//! reads at the begin there, too, and validates.
 //!
-//! **Epochs.** Times are of the epoch in which they are drawn, and order all conflicts: so epochs of commits do not
-//! fall along any dependency (PITFALLS TT7).
+//! **Epochs.** Times are of the epoch in which they are drawn, and order all conflicts: so epochs of commits
+//! do not fall along any dependency (PITFALLS TT7).
 //!
-//! **Old versions.** Every version that is overwritten is kept. It is no longer needed when no transaction reads at
-//! a time at which it was current, nor a snapshot at an epoch. Who overwrites looks for such now and then and takes
-//! them out (`CUTS_ONE_IN`), so that a chain is as long as there are readers, and a few more; what writers of other
-//! rows left goes when the epochs have passed, as after snapshots. Blocks are used again when nobody pinned can
-//! stand on them. So memory is bounded by what is overwritten within some epochs, or, if it is longer, during the
-//! life of the longest transaction; chains are short even then. (Test: `tests/memory.rs`.)
+//! **Old versions.** Every version that is overwritten is kept. It is no longer needed when no transaction
+//! reads at a time at which it was current, nor a snapshot at an epoch. Writers look for such versions now
+//! and then and take them out (`CUTS_ONE_IN`), so that a chain is as long as there are readers, and a few
+//! more. Versions of rows that are not overwritten again go when the epochs have passed, as after snapshots.
+//! Blocks are reused when no pinned worker can stand on them. So memory is bounded by what is overwritten
+//! within some epochs, or, if it is longer, during the life of the longest transaction; chains are short even
+//! then. (Test: `tests/memory.rs`.)
 //!
 //! **Where we leave the paper:**
 //!
-//! - *Values are in place.* Its versions are linked into the index, and are whole rows; here a group has its newest
-//!   committed version in the record and older ones behind it, as snapshots and the log want them. So a new version
-//!   must be shown apart while its writer prepares. Tests: `heddle sim hunt --protocol hekaton`, and the planted
-//!   bugs `HekatonPreparingIgnored` and `HekatonDependencyIgnored`.
-//! - *Who may be overwritten.* The paper lets a transaction write on top of one that prepares; here the lock is
-//!   held until the values are in place. That costs aborts, none of a reader's.
-//! - *Dependencies are waited for by the one who has them*, who looks at the other's slot; there is no list at the
-//!   other. So there is nobody to tell, and no limit on how many.
-//! - *Phantoms.* The paper scans again at the end; here the gap's version is compared, as by all protocols here. An
-//!   insert that is aborted, or ends later, may so abort a scanner. Conformance: `phantom_*`.
-//! - *Reads at the end* compare stamps instead of pointers; a version that is read again at another place is the
-//!   same.
+//! - *Values are in place.* Its versions are linked into the index, and are whole rows; here a group has its
+//!   newest committed version in the record and older ones behind it, as snapshots and the log want them. So
+//!   a new version must be shown apart while its writer prepares. Tests: `heddle sim hunt --protocol
+//!   hekaton`, and the planted bugs `HekatonPreparingIgnored` and `HekatonDependencyIgnored`.
+//! - *What may be overwritten.* The paper lets a transaction write on top of one that prepares; here the lock
+//!   is held until the values are in place. That costs aborts, but none of a reader.
+//! - *The dependent transaction waits*: it looks at the other's slot; the other has no list of its
+//!   dependents. So it notifies nobody, and the number of dependents has no limit.
+//! - *Phantoms.* The paper scans again at the end; here the gap's version is compared, as by all protocols
+//!   here. An insert that is aborted, or ends later, may so abort a scanner. Conformance: `phantom_*`.
+//! - *Reads at the end* compare stamps instead of pointers; a version that is read again at another place has
+//!   an equal stamp.
 //!
-//! Strictly serializable: the end, or the begin of who writes nothing, lies within the transaction's life, and
-//! everything is as if executed there. Not opaque, though all reads are of one moment: whoever shows it may yet
-//! abort. The price is the one counter (TicToc §6.3).
+//! Strictly serializable: the end, or the begin of one that writes nothing, lies within the transaction's
+//! life, and everything is as if executed there. Not opaque, though all reads are of one moment: a writer
+//! whose image was read may yet abort. The price is the one counter (TicToc §6.3).
 
 mod ending;
 mod times;
@@ -86,7 +90,7 @@ mod tests;
 
 use super::images::{Chunks, Images};
 use super::reads::GapSet;
-use super::{Env, Intent, Isolation, Protocol, Seal, Sighted};
+use super::{Env, Intent, Isolation, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -129,13 +133,13 @@ pub struct Local {
     /// Under repeatable read, the records that were read, and at which times; else none.
     records: RecordMap,
     times: Vec<u64>,
-    /// It has neither ended nor aborted.
+    /// The attempt has neither ended nor aborted.
     open: bool,
     reads: Vec<Read>,
     gaps: GapSet,
-    /// The groups whose writer it is.
+    /// The groups whose writer this attempt is.
     locks: Vec<(RecordRef, u8)>,
-    /// Those without whom it cannot commit.
+    /// The transactions without which it cannot commit.
     dependencies: Vec<Id>,
     /// What it is about to install.
     images: Images,
@@ -156,13 +160,17 @@ impl ConcurrencyWords for Hekaton {
     }
 }
 
-impl Protocol for Hekaton {
+impl State for Hekaton {
     const NAME: &'static str = "hekaton";
     const SESSIONS_MAX: usize = SLOTS_MAX;
     type Options = ();
     type Local = Local;
     type Shared = Shared;
+}
 
+impl Pieces for Hekaton {}
+
+impl Protocol for Hekaton {
     fn strict((): &()) -> bool {
         true
     }
@@ -271,7 +279,7 @@ impl Protocol for Hekaton {
     }
 
     #[inline]
-    fn peek(_: &mut Local, record: RecordRef) -> bool {
+    fn exists(_: &mut Local, record: RecordRef) -> bool {
         !stamp::is_absent(stamp!(record, 0).load(Ordering::Relaxed))
     }
 
@@ -294,7 +302,8 @@ impl Protocol for Hekaton {
             if writer == SEALED {
                 return Err(Conflict::Reclaimed);
             }
-            // Acquire: the last writer's stamp is seen below. Release: our status is, by whoever finds us here.
+            // Acquire: the last writer's stamp is seen below. Release: a transaction that finds us here sees
+            // our status.
             if writer != NONE
                 || word.compare_exchange(NONE, own, Ordering::AcqRel, Ordering::Relaxed).is_err()
             {
@@ -311,15 +320,15 @@ impl Protocol for Hekaton {
     }
 
     #[inline]
-    fn seen(local: &mut Local, seen: Seen) {
+    fn observe_gap(local: &mut Local, seen: Seen) {
         local.gaps.push(seen);
     }
 
-    fn changed(local: &mut Local, change: Change) {
+    fn own_gap_changed(local: &mut Local, change: Change) {
         local.gaps.follow(change);
     }
 
-    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         for group in 0..layout.groups.len() {
             Self::restore(record, group, stamp::ABSENT);
         }
@@ -330,13 +339,15 @@ impl Protocol for Hekaton {
         local.commit(env, commit)
     }
 
-    /// What was read is of one moment, the begin; only those that it depends on must have committed.
+    /// What was read is of one moment, the begin; only the transactions that it depends on must have
+    /// committed.
     fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
         local.await_dependencies()
     }
 
     fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
-        // Before the locks go: who finds one without its writer must not have been told a value of it.
+        // Before the locks go: a transaction that finds a group without a writer must not have been told a
+        // value of it.
         if std::mem::take(&mut local.open) {
             local.shared.times.end(local.id, false);
         }
@@ -350,13 +361,13 @@ impl Protocol for Hekaton {
         layout: &'static Layout,
         clock: &EpochClock,
         _: &Gap,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
-        ending::seal(record, layout, clock, spare)
+        ending::seal(record, layout, clock, has_no_versions)
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {
-        // Relaxed: whoever looks later was told of the record by a release.
+        // Relaxed: later readers learn of the record by a release.
         image!(record, group).store(NONE, Ordering::Relaxed);
         writer!(record, group).store(NONE, Ordering::Relaxed);
         stamp!(record, group).store(stamp, Ordering::Relaxed);

@@ -5,10 +5,10 @@ use super::*;
 use crate::arena::Arena;
 use crate::commit::Superseded;
 use crate::protocol::Shared as _;
-use crate::record::Words;
 use crate::snapshot::{Boundaries, LiveView};
 use crate::table::{Group, Span};
 use crate::version;
+use crate::words::Words;
 use std::time::Duration;
 
 static LAYOUT: Layout =
@@ -40,7 +40,7 @@ impl World {
         let gap = Gap::new();
         let records = [(); 2].map(|()| {
             let record = arena.allocate(0, data_base::<Hekaton>(&LAYOUT) + LAYOUT.words);
-            Hekaton::place(record, &LAYOUT, &gap);
+            Hekaton::init_record(record, &LAYOUT, &gap);
             record.word(heads_base::<Hekaton>(&LAYOUT)).store(0, Ordering::Relaxed);
             record
         });
@@ -182,7 +182,7 @@ fn an_image_is_taken_from_nobody_else() {
     assert_eq!(shown_by(record, 0, writer(&first)), None);
     first.prepare();
     assert!(shown_by(record, 0, writer(&first)).is_some());
-    // It lets the group go, but has not ended.
+    // The writer lets the group go, but has not ended.
     release(record, 0);
     assert_eq!(shown_by(record, 0, writer(&first)), None);
     second.begin();

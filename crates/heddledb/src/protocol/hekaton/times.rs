@@ -1,12 +1,12 @@
 //! Times, and how far each transaction is.
 //!
-//! **Times** are drawn from one counter, which is never below the floor of the epoch: each is drawn once, and of
-//! two the later is the greater. That is what makes one order of all begins and ends, and what all cores contend
-//! for (TicToc §6.3). A stamp's epoch is thus that of the draw.
+//! **Times** are drawn from one counter, which is never below the floor of the epoch: each is drawn once, and
+//! of two the later is the greater. So all begins and ends are in one order, and all cores contend for the
+//! counter (TicToc §6.3). A stamp's epoch is thus that of the draw.
 //!
 //! A worker's *slot* has its transactions one after the other, each with a *generation*; a reference to a
-//! transaction is both ([`Id`]), so that whoever meets a newer generation knows that the one he means has ended
-//! (PITFALLS X3). The paper finds a transaction's object in a table by its number.
+//! transaction is both ([`Id`]), so that a transaction that meets a newer generation knows that the one it
+//! looks for has ended (PITFALLS X3). The paper finds a transaction's object in a table by its number.
 //!
 //! ```text
 //!   status   63 ........ 2   1 .. 0
@@ -16,20 +16,21 @@
 //!   aborted  bit g modulo 64: generation g has aborted
 //! ```
 //!
-//! All four words are written by the slot's worker alone.
+//! Only the slot's worker writes these four words.
 //!
-//! **Preparing is announced before the end time is drawn.** Whoever draws a later time (acquire, in the counter's
-//! chain of exchanges) then sees the announcement, and every lock taken before it (release). So from *running* he
-//! may conclude that the end will be later than his own time; for the few instructions in between he waits. The
-//! paper sets both at once.
+//! **Preparing is announced before the end time is drawn.** A transaction that draws a later time (acquire,
+//! in the counter's chain of exchanges) then sees the announcement, and every lock taken before it (release).
+//! So from *running* it may conclude that the end will be later than its own time; for the few instructions
+//! in between it waits. The paper sets both at once.
 //!
-//! **Who reads at which time.** `since` is told before the begin time is drawn, as a lower bound, and made exact
-//! afterwards. From when it prepares a transaction also looks at what is visible at its end: then *and later* is
-//! set, before the end is drawn. So whoever has drawn a time finds in the slots everybody who reads at an earlier
-//! one; and who comes later reads later. That is what decides which old versions are needed ([`Times::readers`]).
+//! **At which time a transaction reads.** `since` is published before the begin time is drawn, as a lower
+//! bound, and made exact afterwards. Once it prepares, a transaction also looks at what is visible at its
+//! end: then *and later* is set, before the end is drawn. So a transaction that has drawn a time finds in the
+//! slots all that read at an earlier one; those that come later read later. That decides which old versions
+//! are needed ([`Times::readers`]).
 //!
-//! **Aborted or committed.** Of its last 64 generations a slot keeps which have aborted. Who waits for an older one
-//! cannot know any more and takes it for aborted, which costs an abort at most.
+//! **Aborted or committed.** Of its last 64 generations a slot keeps which have aborted. A transaction that
+//! waits for an older one can no longer know and takes it for aborted, which costs an abort at most.
 
 use crate::epoch::EpochClock;
 use crate::mutant::{Mutant, planted};
@@ -71,7 +72,7 @@ impl Id {
 /// How far a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It runs: whoever asks has drawn his time before it draws its end.
+    /// It runs: the asking transaction has drawn its time before this one draws its end.
     Running,
     /// It is about to know its end, in a few instructions.
     Ending,
@@ -86,10 +87,10 @@ pub(super) enum Progress {
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It has not, yet.
+    /// It has not ended yet.
     Open,
     Committed,
-    /// Or nobody knows any more.
+    /// Aborted, or no longer known.
     Aborted,
 }
 
@@ -151,13 +152,15 @@ impl Times {
         self.last.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The last time that was drawn. Whoever reads at it may conclude the same as one who has drawn it: acquire.
+    /// The last time that was drawn. A transaction that reads at it may conclude what the one that drew it
+    /// may: acquire.
     #[inline]
     pub fn now(&self) -> u64 {
         self.last.load(Ordering::Acquire)
     }
 
-    /// Begins a slot's next transaction, which reads at its begin, or later, too. Returns it, and that time.
+    /// Begins a slot's next transaction, which reads at its begin, and with `and_later` later too. Returns
+    /// the transaction and its begin time.
     #[inline]
     pub fn begin(&self, slot: usize, clock: &EpochClock, and_later: bool) -> (Id, u64) {
         let place = &self.slots[slot];
@@ -172,7 +175,7 @@ impl Times {
         place.end.store(0, Ordering::Relaxed);
         let begin = self.draw(clock.now());
         if !and_later {
-            // Release: until it is seen, more is kept.
+            // Release: until others see it, more versions are kept than need be.
             place.since.store(begin, Ordering::Release);
         }
         (id, begin)
@@ -196,7 +199,7 @@ impl Times {
         self.set(id, PREPARING);
         point("preparing");
         let end = early.unwrap_or_else(|| self.draw(clock.commit_epoch()));
-        // Release: whoever takes a later transaction's end for this one's sees that one's status.
+        // Release: a reader that takes a later transaction's end for this one's sees the later one's status.
         place.end.store(end, Ordering::Release);
         end
     }
@@ -214,7 +217,7 @@ impl Times {
         let (bit, known) = (1 << (id.generation() % KNOWN), place.aborted.load(Ordering::Relaxed));
         let aborted = if committed { known & !bit } else { known | bit };
         if aborted != known {
-            // Release: who sees it sees the status that began this generation.
+            // Release: a reader that sees it sees the status that began this generation.
             place.aborted.store(aborted, Ordering::Release);
         }
         // Release, in there, too: publishes the bit, and what was installed.
@@ -223,7 +226,7 @@ impl Times {
         place.since.store(NOBODY, Ordering::Release);
     }
 
-    /// How far a transaction is, of whoever has drawn a time before.
+    /// How far a transaction is, for a caller that has drawn a time before.
     #[inline]
     pub fn progress(&self, id: Id) -> Progress {
         let place = &self.slots[id.slot()];
@@ -238,7 +241,8 @@ impl Times {
             ENDED => return Progress::Ended,
             _ => {}
         }
-        // Acquire, then the generation again: a later one's end comes after that one's status. A zero is told again.
+        // Acquire, then the generation again: a later transaction's end comes after its status. A zero is
+        // read again.
         let end = place.end.load(Ordering::Acquire);
         if !self.is_current(id) {
             return Progress::Ended;
@@ -250,16 +254,18 @@ impl Times {
         }
     }
 
-    /// Whether no later transaction has taken the slot. After an acquire fence: by whatever was read before.
+    /// Whether no later transaction has taken the slot. After an acquire fence: as far as what was read
+    /// before tells.
     #[inline]
     pub fn is_current(&self, id: Id) -> bool {
         self.slots[id.slot()].status.load(Ordering::Relaxed) >> STATE_BITS == id.generation()
     }
 
-    /// Whether a transaction that showed its writes still shows them, as far as words go that were read before.
+    /// Whether a transaction that showed its writes still shows them, as far as words go that were read
+    /// before.
     #[inline]
     pub fn still_shows(&self, id: Id) -> bool {
-        // Acquire fence: had one of the words been a later transaction's, that one's status would be seen.
+        // Acquire fence: had one of the words been a later transaction's, its status would be seen.
         fence(Ordering::Acquire);
         let status = self.slots[id.slot()].status.load(Ordering::Relaxed);
         status >> STATE_BITS == id.generation() && status & STATE != ENDED
@@ -273,14 +279,14 @@ impl Times {
         if status >> STATE_BITS == id.generation() && status & STATE != ENDED {
             return if status & STATE == COMMITTED { Outcome::Committed } else { Outcome::Open };
         }
-        // Acquire, then the status again: had we read the bit of a generation that has taken this one's place, we
-        // would see that it has begun.
+        // Acquire, then the status again: had we read the bit of a generation that has taken this one's
+        // place, we would see that it has begun.
         let aborted = place.aborted.load(Ordering::Acquire) & 1 << (id.generation() % KNOWN) != 0;
         let now = place.status.load(Ordering::Relaxed) >> STATE_BITS;
         if aborted || now - id.generation() >= KNOWN { Outcome::Aborted } else { Outcome::Committed }
     }
 
-    /// Collects when others read that have drawn a time before the caller drew his last.
+    /// Collects the times at which others read that have drawn a time before the caller drew its last.
     pub fn readers(&self, own: Id, readers: &mut Readers) {
         readers.0.clear();
         // Relaxed, here and in the slots: the caller's draw has acquired them.

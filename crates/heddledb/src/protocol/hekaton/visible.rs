@@ -50,7 +50,7 @@ impl Local {
                 return Err(Conflict::Reclaimed);
             }
             if stamp::is_locked(stamp) {
-                // Its writer puts words into it, and waits for nobody.
+                // Its writer puts words into it, and waits for nothing.
                 wait.pause();
                 continue;
             }
@@ -89,7 +89,7 @@ impl Local {
                 return Ok(here);
             }
             let Some(link) = shown_by(record, group, writer) else {
-                // It had nothing to fear when it prepared, so it installs now; or it has just let go.
+                // It could not abort any more when it prepared, so it installs now; or it has just let go.
                 wait.pause();
                 continue;
             };
@@ -107,7 +107,8 @@ impl Local {
         head: usize,
         time: u64,
     ) -> Result<Option<u64>, Conflict> {
-        // Acquire, both: as in `visible`, whose plainest case this is. The stamp is compared after the copy.
+        // Acquire, both: as in `visible`, of which this is the simplest case. The stamp is compared after the
+        // copy.
         let stamp = stamp!(record, group).load(Ordering::Acquire);
         if !stamp::is_locked(stamp) && stamp::time(stamp) <= time {
             let writer = writer!(record, group).load(Ordering::Acquire);
@@ -120,7 +121,7 @@ impl Local {
     }
 
     /// Copies the visible versions of groups of a record, wherever each of them is, into one row. `None` if
-    /// it is absent.
+    /// the row is absent.
     #[cold]
     pub(super) fn put_together(
         &mut self,

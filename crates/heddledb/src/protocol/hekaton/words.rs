@@ -51,6 +51,6 @@ pub(super) fn shown_by(record: RecordRef, group: usize, writer: u64) -> Option<u
 pub(super) fn release(record: RecordRef, group: usize) {
     // Relaxed: published below.
     image!(record, group).store(NONE, Ordering::Relaxed);
-    // Release: one that finds no writer finds the stamp that this one left.
+    // Release: a transaction that finds no writer finds the stamp that this one left.
     writer!(record, group).store(NONE, Ordering::Release);
 }

@@ -1,7 +1,7 @@
 //! What is not there: gaps that scans have looked at, inserts that come to them, deleted rows that scans
 //! pass.
 //!
-//! The module's header says how a scanner's bit in a gap and an insert find each other (Absence).
+//! The module's header says how a scanner's bit in a gap and an insert find each other (**Absence**).
 
 use super::Local;
 use super::accessors::{Accessed, Source};
@@ -18,28 +18,28 @@ use crate::sync::{Ordering, fence};
 pub(super) struct Absence {
     /// Gaps that the piece has looked at.
     pub(super) scanned: GapSet,
-    /// Gaps in which the piece puts rows in the places of deleted ones, and the sites that do; they are among
-    /// `scanned` too.
+    /// Gaps in which the piece puts rows in the places of deleted ones, and the sites that do so; they are
+    /// among `scanned` too.
     pub(super) fills: Vec<(GapRef, u16)>,
     /// Transactions that inserts which are not tracked have met in gaps.
     pub(super) met: Vec<Id>,
-    /// Gaps in which these put rows in the places of deleted ones; they are among the gaps that are not
-    /// tracked too.
+    /// Gaps in which such inserts put rows in the places of deleted ones; they are among the gaps that are
+    /// not tracked too.
     pub(super) filled: Vec<GapRef>,
 }
 
 /// A group of a deleted row that a scan of the piece has passed.
 #[derive(Clone, Copy)]
-pub(super) struct Passed {
+pub(super) struct SkippedTombstone {
     pub(super) at: Accessed,
     /// The value version.
     pub(super) value: u32,
-    /// Who shows the row as absent, if nobody has committed it so.
+    /// The transaction that shows the row as absent, unless its absence is committed.
     pub(super) by: Option<Id>,
 }
 
 impl Local {
-    /// Tells `found` of every other transaction that runs and may have scanned a gap; returns the bits of
+    /// Calls `found` with every other transaction that runs and may have scanned a gap; returns the bits of
     /// those that run.
     fn scanners(&self, gap: &Gap, mut found: impl FnMut(Id, Executed)) -> u64 {
         // Relaxed: under the latch, or after a fence.
@@ -67,7 +67,8 @@ impl Local {
         running
     }
 
-    /// Orders what a site inserts after those that have scanned the gap. Returns the bits of those that run.
+    /// Orders what a site inserts after the transactions that have scanned the gap. Returns the bits of those
+    /// that run.
     pub(super) fn come_after_scanners(&mut self, gap: &Gap, site: u16) -> u64 {
         let mut before = std::mem::take(&mut self.before);
         let running = self.scanners(gap, |id, executed| {

@@ -1,4 +1,5 @@
-//! The accessors of a column group: who has read or written it and has not ended (IC3 §3.2).
+//! The accessors of a column group: the transactions that have read or written it and have not ended (IC3
+//! §3.2).
 //!
 //! ```text
 //!   word 0  stamp    of the committed version (`crate::stamp`); locked while data words change
@@ -7,35 +8,36 @@
 //!   word 2  newest   leads to the newest accessor, 0 if there is none
 //! ```
 //!
-//! The list is changed under the latch, and each change counts. The *value version* counts those that give the
-//! group another value for the pieces to come: a new writer, a writer that aborts, an install without an
-//! accessor. It does not count a writer that commits: what he showed is then in the record, the same.
+//! The list is changed under the latch, and each change counts. The *value version* counts those that give
+//! the group another value for the pieces to come: a new writer, a writer that aborts, an install without an
+//! accessor. It does not count a writer that commits: what it showed is then in the record, unchanged.
 //!
 //! **Values stand in the accessors** of their writers (PITFALLS I7). The present value is that of the newest
-//! writer, or the committed one. So when a writer aborts, what was there before him is there again. Who shows a
-//! row that he has added himself leaves its words in the record: while its stamp says that there is no row,
-//! they mean nothing to anybody else.
+//! writer, or the committed one. So when a writer aborts, the value before it is the present one again. A
+//! transaction that shows a row which it has added itself leaves the row's words in the record: while its
+//! stamp says that there is no row, they mean nothing to others.
 //!
-//! **Who has committed leaves late.** His values are in the records before he is out of the lists, and who waited
-//! for him need not wait for that. A writer who commits after him takes him out, and all who are older than
-//! himself: they have ended, all of them. Else an older value would be the present one.
+//! **Committed transactions leave late.** A committed writer's values are in the records before it is out of
+//! the lists, and those that waited for it need not wait for that. A writer that commits after it takes it
+//! out, with all accessors older than itself: all of them have ended. Else an older value would be the
+//! present one.
 //!
 //! An accessor, newest first in its list:
 //!
 //! ```text
-//!   word 0  who, whether he writes and the row then exists, whether he has read nothing of the group, whether
-//!           he will abort because another does; 0 once another took him out
+//!   word 0  the transaction, whether it writes and the row then exists, whether it has read nothing of the
+//!           group, whether it will abort because another does; 0 once another took it out
 //!        1  the next newer one      2  the next older one
-//!        3  of a writer, leads to the group's words as he shows them
+//!        3  of a writer, leads to the group's words as it shows them
 //!        4..  those words, if they are not in the record
 //! ```
 //!
 //! A piece reads without the latch: it looks for the newest writer and copies, and what it copied counts only
 //! if the access word did not change meanwhile. What it then did is entered under the latch, if the value
-//! version still is what it was.
+//! version is unchanged.
 //!
-//! Both counts wrap. A copy would be wrongly believed after exactly 2^31 changes to one list while it was made,
-//! a read after 2^32 new values within its piece: hours of nothing else.
+//! Both counts wrap. A copy would be wrongly accepted after exactly 2^31 changes to one list while it was
+//! made, a read after 2^32 new values within its piece: either takes hours of nothing else.
 
 use super::slots::Id;
 use crate::error::Conflict;
@@ -61,11 +63,11 @@ const IMAGE: usize = 3;
 
 const WRITES: u64 = 1;
 const PRESENT: u64 = 2;
-/// He writes without regard to what was there.
+/// It writes without regard to what was there.
 const BLIND: u64 = 4;
-/// One whose value he has seen aborts, so he will.
+/// A transaction whose value it has seen aborts, so it will abort.
 const DOOMED: u64 = 8;
-/// Bits for these.
+/// Bits for these flags.
 const FLAGS: u32 = 4;
 
 /// The value version in an access word.
@@ -86,7 +88,8 @@ pub(super) struct Accessed {
 pub(super) enum Doing {
     /// It reads.
     Reads,
-    /// It writes, and then the row exists or not; without regard to what was there, or after it has read that.
+    /// It writes, and then the row exists or not; without regard to what was there, or after it has read
+    /// that.
     Writes { present: bool, blind: bool },
 }
 
@@ -109,9 +112,9 @@ pub(super) struct Look {
     access: u64,
     pub source: Source,
     pub present: bool,
-    /// Who shows the value is marked as one who will abort.
+    /// The transaction that shows the value is marked: it will abort.
     pub doomed: bool,
-    /// Who shows it.
+    /// The transaction that shows it.
     pub by: Option<Id>,
 }
 
@@ -135,7 +138,8 @@ fn committed(access: u64, stamp: u64) -> Look {
 }
 
 impl Accessor {
-    /// Prepares one that is in no list, in memory of the worker's own. A writer's `image` has the group's words.
+    /// Prepares one that is in no list, in memory of the worker's own. A writer's `image` has the group's
+    /// words.
     #[inline(always)]
     pub fn new(block: RecordRef, id: Id, doing: Doing, image: RecordRef) -> Self {
         let does = match doing {
@@ -208,18 +212,20 @@ impl Accessed {
         self.record.word(GROUP_WORDS * self.group as usize + 2)
     }
 
-    /// Makes the group one of a version with this stamp that nobody accesses, while nobody else has the record.
+    /// Makes the group's words those of a version with this stamp and without accessors, while no other
+    /// transaction has the record.
     pub fn reset(&self, stamp: u64) {
-        // Relaxed: published by whoever publishes the record.
+        // Relaxed: published with the record.
         self.stamp().store(stamp, Ordering::Relaxed);
         self.access().store(0, Ordering::Relaxed);
         self.newest_link().store(0, Ordering::Relaxed);
     }
 
-    /// Looks for the present value. Waits for the latch's holder, who waits for others for a bounded time only.
+    /// Looks for the present value. Waits for the latch's holder, which waits for others for a bounded time
+    /// only.
     #[inline(always)]
     pub fn look(&self) -> Result<Look, Conflict> {
-        // Acquire: as below. Mostly nobody is there.
+        // Acquire: as below. Mostly the latch is free.
         let access = self.access().load(Ordering::Acquire);
         let look = (access & LATCH == 0).then(|| self.look_at_committed(access)).flatten();
         look.map_or_else(|| self.look_with_patience(), Ok)
@@ -241,7 +247,8 @@ impl Accessed {
         }
     }
 
-    /// The same from one access word; `None` if there are accessors, or the record is being written.
+    /// Looks at the committed value under one access word; `None` if there are accessors, or the record is
+    /// being written.
     #[inline(always)]
     fn look_at_committed(&self, access: u64) -> Option<Look> {
         if self.newest_link().load(Ordering::Relaxed) != 0 {
@@ -253,7 +260,8 @@ impl Accessed {
         (!stamp::is_locked(stamp)).then_some(look)
     }
 
-    /// The same; `None` if the list changed under us, or the record is being written.
+    /// Looks for the present value under one access word; `None` if the list changed under us, or the record
+    /// is being written.
     #[inline]
     fn look_at(&self, access: u64) -> Option<Look> {
         let mut at = self.newest();
@@ -265,7 +273,7 @@ impl Accessed {
             let by = accessor.id();
             let (image, older) = (accessor.image(), accessor.older());
             // What was read of the accessor belongs to this list only if the list is what it was: else the
-            // block may have become another's. So no step is taken along a link that is not known to be good.
+            // block may have been reused. So no step is taken along a link that is not known to be valid.
             if !self.unchanged(access) {
                 return None;
             }
@@ -280,12 +288,13 @@ impl Accessed {
         (!stamp::is_locked(stamp)).then_some(look)
     }
 
-    /// Waits until the writer before us has installed what he wrote, which is all that he does any more; the stamp then.
+    /// Waits until the writer before us has installed, which is all that it has left to do. Returns the stamp
+    /// then.
     #[cold]
     pub fn wait_for_install(&self) -> u64 {
         let mut wait = Wait::new();
         loop {
-            // Acquire: pairs with his release, so that our words come after his.
+            // Acquire: pairs with that writer's release, so that our words come after its words.
             let stamp = self.stamp().load(Ordering::Acquire);
             if !stamp::is_locked(stamp) {
                 return stamp;
@@ -294,11 +303,11 @@ impl Accessed {
         }
     }
 
-    /// Whether the access word is what it was, and so everything that was read since.
+    /// Whether the access word is unchanged, and so everything that was read since is consistent.
     #[inline(always)]
     fn unchanged(&self, access: u64) -> bool {
-        // Acquire fence, then relaxed load: had we read a word that a later holder stored, we would see his
-        // latch or his release (pairs with the release fence in `latch`).
+        // Acquire fence, then relaxed load: had we read a word that a later holder stored, we would see its
+        // latch or its release (pairs with the release fence in `latch`).
         fence(Ordering::Acquire);
         self.access().load(Ordering::Relaxed) == access
     }
@@ -315,7 +324,7 @@ impl Accessed {
             Source::Committed(stamp) => {
                 value_of(access) == look.value() && self.stamp().load(Ordering::Relaxed) == stamp
             }
-            // The accessor may be used anew as soon as it has left the list.
+            // The accessor may be reused as soon as it has left the list.
             Source::Shown { .. } => access == look.access,
         }
     }
@@ -327,15 +336,16 @@ impl Accessed {
         access != SEALED && value_of(access) == value
     }
 
-    /// The same of a row that does not exist, and nobody is just writing it who has not shown it; as far as one can tell
-    /// without the latch.
+    /// As [`Self::still`], for a row that does not exist; also false while a transaction writes the row
+    /// without having shown it. As far as one can tell without the latch.
     pub fn still_passes(&self, value: u32) -> bool {
-        // SeqCst: as above. He who has shown it is in the list; another finds nobody there and locks the stamp.
+        // SeqCst: as above. A writer that has shown the row is in the list; another finds the list empty and
+        // locks the stamp.
         let unlocked = !stamp::is_locked(self.stamp().load(Ordering::SeqCst)) || self.newest().is_some();
         unlocked && self.still(value)
     }
 
-    /// Tries to latch the group; what it was before, or `None` if somebody else holds it.
+    /// Tries to latch the group. Returns the access word before, or `None` if another holds the latch.
     #[inline]
     pub fn try_latch(&self) -> Result<Option<u64>, Conflict> {
         let access = self.access().load(Ordering::Relaxed);
@@ -354,7 +364,7 @@ impl Accessed {
         Ok(Some(access))
     }
 
-    /// Latches a group that nobody has ever accessed or latched; false if somebody has.
+    /// Latches a group that was never accessed or latched; false if it was.
     #[inline(always)]
     pub fn latch_untouched(&self) -> bool {
         // As in `try_latch`.
@@ -369,8 +379,8 @@ impl Accessed {
         self.access().load(Ordering::Relaxed) & !LATCH
     }
 
-    /// Latches the group, however long it takes. The holder must be one that waits for nobody who waits
-    /// for us.
+    /// Latches the group, however long it takes. The holder must not wait for a transaction that waits for
+    /// us.
     #[inline(always)]
     pub fn latch(&self) -> Result<u64, Conflict> {
         match self.try_latch() {
@@ -390,7 +400,8 @@ impl Accessed {
         }
     }
 
-    /// Lets the latch go; `access` is what it was before, `new_value` whether the group has another value now.
+    /// Lets the latch go; `access` is the access word before, `new_value` whether the group has another value
+    /// now.
     #[inline]
     pub fn unlatch(&self, access: u64, new_value: bool) {
         let changes = (access + CHANGE) & (u64::from(u32::MAX) & !LATCH);
@@ -405,7 +416,7 @@ impl Accessed {
         self.access().store(access, Ordering::Release);
     }
 
-    /// The newest accessor. Under the latch, or else good only if the access word does not change.
+    /// The newest accessor. Under the latch, or else valid only if the access word does not change.
     #[inline]
     pub fn newest(&self) -> Option<Accessor> {
         RecordRef::from_link(self.newest_link().load(Ordering::Relaxed)).map(Accessor)
@@ -471,8 +482,9 @@ impl Accessed {
         }
     }
 
-    /// Marks everyone in the list who has seen the value of a writer, or what others have made of it, and tells `found`
-    /// of each: the writer aborts. One who is marked tells those behind him. Under the latch.
+    /// The writer aborts: marks every accessor in the list that has seen the writer's value, or what others
+    /// have made of it, and calls `found` with each. A marked writer passes the mark on to those behind it.
+    /// Under the latch.
     pub fn doom_followers(&self, writer: Accessor, mut found: impl FnMut(Id)) {
         // Relaxed throughout: published by the latch's release.
         let mut newer = writer.newer();
@@ -489,7 +501,7 @@ impl Accessed {
         }
     }
 
-    /// Takes everyone out of the list who is older than an accessor. Under the latch.
+    /// Takes all accessors that are older than the given one out of the list. Under the latch.
     #[inline]
     pub fn withdraw_older(&self, accessor: Accessor) {
         let mut at = accessor.older();

@@ -56,8 +56,8 @@ impl Local {
         let newest_write = self.lock(writes).map_err(|conflict| self.failed(conflict, env.clock))?;
         point("locked");
         let epoch = env.commit_epoch();
-        // Before the reads are validated: one that ends after that may have changed what was read, and has
-        // not seen what this one inserts (found by the search: ic3/84715).
+        // Before the reads are validated: a transaction that ends after that may have changed what was read,
+        // and has not seen what this one inserts (found by the search: ic3/84715).
         if !self.met_have_ended() || !self.filled_unseen() {
             return Err(self.doom(Conflict::Accessed));
         }
@@ -86,10 +86,10 @@ impl Local {
             commit.install::<Ic3>(write, time);
             let word = stamp::of(time, write.present);
             for group in write.group_numbers() {
-                // Release: publishes the data to whoever reads this stamp.
+                // Release: publishes the data to readers of this stamp.
                 Accessed::new(write.record, group).stamp().store(word, Ordering::Release);
             }
-            // Mostly latched in the reverse order of the writes: others wait for one no longer than they
+            // Mostly latched in the reverse order of the writes, so that others wait no longer than they
             // must.
             while let Some((at, access)) = latched.next_if(|(at, _)| at.record == write.record) {
                 at.unlatch(access, true);
@@ -101,10 +101,11 @@ impl Local {
         Ok(time)
     }
 
-    /// Whether everything read so far still stands; waits until all that it was read from has ended.
+    /// Whether everything read so far still stands; waits until all transactions that it was read from have
+    /// ended.
     pub(super) fn validate(&mut self, env: Env<'_>) -> Result<(), Conflict> {
         self.take_fresh_as_others();
-        // It waits for others to end, and the piece that runs will not be entered.
+        // The transaction waits for others to end, and the piece that runs will not be entered.
         self.leave_turn();
         // What the piece that runs has read is still so, and what it was read from commits.
         self.piece_stands()?;
@@ -128,9 +129,8 @@ impl Local {
         last_writers.extend(self.passed.iter().filter_map(|passed| passed.by));
         last_writers.into_iter().for_each(|id| self.depend(id, true));
         self.wait_for_ends()?;
-        // What they have committed may be what an untracked access did not find, or what the piece that runs
-        // was too early for: it may have executed before one that this transaction comes after, and is not
-        // entered.
+        // What those have committed may be what an untracked access missed, or what the piece that runs
+        // missed: it is not entered, and may have executed before a transaction that this one comes after.
         if !planted(Mutant::Ic3VerdictBeforeWait) {
             self.piece_stands()?;
         }
@@ -150,7 +150,7 @@ impl Local {
         {
             let vertex = planned.pieces[site.piece as usize].vertex;
             if plan.failed(vertex, clock.now()) {
-                self.call.wish = Some((vertex, true));
+                self.call.hotness_hint = Some((vertex, true));
             }
         }
         self.doom(conflict)
@@ -160,14 +160,14 @@ impl Local {
     fn lock(&mut self, writes: &WriteSet) -> Result<u64, Conflict> {
         // A commit that comes here waits only for others that have come here, so those that wait for it with
         // a latch in hand, in one order, wait in no circle. What was written first comes last, and is
-        // unlatched first: mostly it is what the most others write.
+        // unlatched first: mostly that is what most others write.
         self.locks.shown = true;
         let mut newest = 0;
         for write in writes.writes() {
             for group in Groups(write.exposed) {
-                // Relaxed, a plain store: the writer that is older in the list has ended or has the lock, and
-                // as long as our accessor is there no other takes it. The fence of `commit_epoch` orders it
-                // as it does locks.
+                // Relaxed, a plain store: the next older writer in the list has ended or has the lock, and no
+                // other takes the lock as long as our accessor is in the list. The fence of `commit_epoch`
+                // orders this store as it orders locks.
                 let at = Accessed::new(write.record, group);
                 let mut stamp = at.stamp().load(Ordering::Relaxed);
                 if stamp::is_locked(stamp) && !planted(Mutant::Ic3LockTakenEarly) {
@@ -279,7 +279,7 @@ impl Local {
         }
         // The newest first, so that of two in one list the value goes back step by step.
         while let Some(Entered { at, accessor }) = self.entered.pop() {
-            // Sealed: then another took us out of the list.
+            // Sealed: then another transaction took us out of the list.
             let Ok(access) = at.latch() else { continue };
             match accessor.writes() {
                 true if committed => at.withdraw_older(accessor),
@@ -312,15 +312,15 @@ impl Local {
     }
 }
 
-/// Seals an absent record whose groups nobody accesses: latches all of them, then says so for ever.
+/// Seals an absent record whose groups have no accessors: latches all of them, for ever.
 pub(super) fn seal(
     record: RecordRef,
     layout: &'static Layout,
     clock: &EpochClock,
-    spare: impl FnOnce() -> bool,
+    has_no_versions: impl FnOnce() -> bool,
 ) -> Seal {
     let from = clock.commits_from();
-    // The access words before the latches; a table has at most so many groups.
+    // The access words before the latches; a table has at most this many groups.
     let mut before = [0; GroupSet::BITS as usize];
     let (mut latched, mut outcome) = (0, Seal::Sealed);
     for (group, before) in before.iter_mut().enumerate().take(layout.groups.len()) {
@@ -332,8 +332,8 @@ pub(super) fn seal(
         *before = access;
         latched += 1;
         let stamp = at.stamp().load(Ordering::Relaxed);
-        // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a past, has
-        // a greater stamp.
+        // Of an epoch gone by, so that the next writer of the row, from a placeholder without a past, has a
+        // greater stamp.
         let old = !stamp::is_locked(stamp) && stamp::epoch(stamp) < from;
         outcome = match at.newest() {
             Some(_) => Seal::Busy,
@@ -343,7 +343,7 @@ pub(super) fn seal(
         };
         break;
     }
-    if outcome == Seal::Sealed && !spare() {
+    if outcome == Seal::Sealed && !has_no_versions() {
         outcome = Seal::Busy;
     }
     for (group, access) in before[..latched].iter().enumerate() {

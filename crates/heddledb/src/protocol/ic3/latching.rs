@@ -1,4 +1,4 @@
-//! Step 2 of a piece: latches on all that it accessed, and the check that it is what the piece took it for.
+//! Step 2 of a piece: latches on all that it accessed, and the check that it is what the piece saw.
 //!
 //! Records come first, in the order in which they were accessed, then gaps. The order is no common one, so a
 //! latch is waited for with bounded patience, of a different length each time; then the piece lets go of all
@@ -22,7 +22,7 @@ impl Local {
     #[inline]
     pub(super) fn latch_items(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
         for (at, item) in self.items.iter().enumerate() {
-            // Mostly nobody else is there.
+            // Mostly all latches are free.
             match item.at.try_latch() {
                 Ok(Some(access)) if item.stands(access, writes) => {}
                 Ok(Some(access)) => {
@@ -89,7 +89,7 @@ impl Local {
             }
             wait.pause();
         };
-        // From here on it is among those that `unlatch_items` lets go, if only it is told of it.
+        // From here on `unlatch_items` lets it go, if it is counted among the latched items.
         self.items[at].double = false;
         let believed = item.reads && planted(Mutant::Ic3PieceNotValidated);
         if !believed && !item.stands(access, writes) {
@@ -148,14 +148,14 @@ impl Local {
         for fresh in self.fresh.drain(..) {
             let Fresh { layout, write, .. } = fresh;
             for at in fresh.groups() {
-                // Its value version was 0 when it was added, and anybody's write would have raised it.
+                // Its value version was 0 when it was added, and any other write would have raised it.
                 self.items.push(Item { reads: true, writes: true, write, ..Item::new(at, layout) });
             }
         }
     }
 
-    /// Latches the gaps that the piece looked at, at the versions that it saw. Returns how many; those after
-    /// are the same ones again.
+    /// Latches the gaps that the piece looked at, at the versions that it saw. Returns how many; those behind
+    /// them are repeated looks at these gaps.
     pub(super) fn latch_gaps(&mut self) -> Result<usize, Conflict> {
         let looks = self.absence.scanned.unique();
         for at in 0..looks {
@@ -166,7 +166,7 @@ impl Local {
                     latch.keep();
                     break;
                 }
-                // Latched by one who has not changed it yet, or changed.
+                // Latched by a transaction that has not changed it yet, or changed.
                 if gap.settled_now().is_some_and(|now| now != version) || wait.rounds() >= PAUSES {
                     self.unlatch_gaps(at);
                     return Err(Conflict::Phantom);

@@ -1,12 +1,12 @@
-//! What a piece reads: the newest value that anybody shows, or the committed one.
+//! What a piece reads: the newest value that any transaction shows, or the committed one.
 //!
 //! A look ([`Look`]) finds where the present value of each column group is. The caller copies from there,
-//! then asks whether the looks still stand; only then are they noted for the check at the end of the piece.
+//! then asks whether the looks still stand; if so, they are noted for the check at the end of the piece.
 //! Nothing is latched.
 //!
 //! A value whose writer is known to abort is not read: the reader waits until it is withdrawn.
 
-use super::absence::Passed;
+use super::absence::SkippedTombstone;
 use super::accessors::{Accessed, Look, Source};
 use super::piece::Item;
 use super::{Ic3, Local};
@@ -69,7 +69,7 @@ impl Local {
         }
     }
 
-    /// The rest of [`Local::look`] where there are several groups; the first was looked at.
+    /// The rest of [`Local::look`] where there are several groups, of which the first was looked at.
     fn look_at_others(
         &mut self,
         record: RecordRef,
@@ -132,7 +132,7 @@ impl Local {
         true
     }
 
-    /// Notes for this piece that a scan has come to a row that does not exist, if that is still so.
+    /// Notes for this piece that a scan has passed a row that does not exist, if that is still so.
     #[cold]
     pub(super) fn pass(&mut self, record: RecordRef, layout: &'static Layout, groups: GroupSet) -> bool {
         let one = groups.is_power_of_two();
@@ -151,7 +151,7 @@ impl Local {
         };
         let stands = at.stands(look);
         if stands {
-            self.passed.push(Passed { at, value: look.value(), by });
+            self.passed.push(SkippedTombstone { at, value: look.value(), by });
         }
         stands
     }

@@ -6,59 +6,62 @@
 //! 1. *waits* until each transaction that this one depends on has executed a piece of the same rank or more,
 //!    or has ended (§3.2, §4.1, §4.2; one rule, PITFALLS I4);
 //! 2. latches what it accessed and checks that the values are those that it read;
-//! 3. *enters* itself into the accessor lists, its writes with their values, and from the accessors before it
-//!    learns on whom this transaction depends: a writer on all back to and including the last writer, a
-//!    reader on the last writer (PITFALLS I1);
+//! 3. *enters* itself into the accessor lists, its writes with their values, and learns from the accessors
+//!    before it on which transactions this one depends: a writer on all back to and including the last
+//!    writer, a reader on the last writer (PITFALLS I1);
 //! 4. publishes its rank and lets the latches go.
 //!
-//! Transactions commit in the order of their dependencies: each waits until those it depends on have decided to commit,
-//! or ended, aborts if it has read from one that aborted, locks what it writes, and decides; then it installs what it
-//! wrote. So the order of the decisions is a serial order of all transactions. What two of them install in one
-//! place is in that order too, because each lock is that of the one before until he has installed it. One that commits
-//! has ended when everything is installed; it leaves the lists after that.
+//! Transactions commit in the order of their dependencies: each waits until those it depends on have decided
+//! to commit, or ended, aborts if it has read from one that aborted, locks what it writes, and decides; then
+//! it installs what it wrote. So the order of the decisions is a serial order of all transactions. What two
+//! of them install in one place is in that order too, because the earlier one holds the lock until it has
+//! installed. One that commits has ended when everything is installed; it leaves the lists after that.
 //!
-//! **Cascades.** What aborted is found in its slot, by those who depend on it. Who aborts also marks those who have read from
-//! him, in the lists and in their slots, and nobody reads from them any more; else transactions would join his victims
-//! faster than these learn of it, one from the other.
+//! **Cascades.** A transaction's slot tells those that depend on it that it has aborted. An aborting
+//! transaction also marks those that have read from it, in the lists and in their slots, and no other reads
+//! from them any more; else transactions would join the victims faster than the victims learn of it, one from
+//! the other.
 //!
-//! **In turn.** Where many execute the same piece at once and each enters what the others have read, most fail,
-//! and execute it again, and get into each other's way. So who has failed executes his piece again when he is
-//! next: one at a time, at each rank. Who has the turn waits for nobody any more: he has waited for his rank
-//! before, and whom he meets while he executes the piece is past it. A scan that met inserts waits for no turn.
+//! **In turn.** Where many execute the same piece at once and each enters what the others have read, most
+//! fail, and execute it again, and get into each other's way. So a transaction that has failed executes its
+//! piece again when it has the *turn*: one at a time, at each rank. With the turn it waits for no other: it
+//! has waited for its rank before, and those that it meets while it executes the piece are past that rank. A
+//! scan that met inserts waits for no turn.
 //!
 //! **Which pieces.** Only sites whose accesses may conflict in a way that matters are *tracked* like this.
-//! Everything else (most of what most transactions read) is read as committed and checked at the commit, like
-//! under Silo; additions that commute are deferred to it (§4.3). Where a whole transaction is not
-//! registered (a closure), all of it is. With [`Tracking::Contended`] so is what is hardly ever contended, and a
-//! call of which nothing is tracked is executed like a closure.
+//! Everything else (most of what most transactions read) is read as committed and checked at the commit, as
+//! under Silo; additions that commute are deferred to it (§4.3). Where a whole transaction is not registered
+//! (a closure), all of it is. With [`Tracking::Contended`] so is what is hardly ever contended, and a call of
+//! which nothing is tracked is executed like a closure.
 //!
 //! **Closures beside procedures.** A transaction without pieces takes effect at one moment, its commit: it
-//! must find what it read still committed, and nobody who has not ended among the accessors of what it
-//! writes. All that it depends on has committed then, and so has all that those depended on; so nothing that
-//! is still running comes before it, and no cycle can close through it (test: `closures_beside_procedures`).
-//! One that finds no such moment asks newcomers to wait, by and by.
+//! must find what it read still committed, and among the accessors of what it writes none that has not ended.
+//! All that it depends on has committed then, and so has all that those depended on; so nothing that is still
+//! running comes before it, and no cycle can close through it (test: `closures_beside_procedures`). A closure
+//! that fails often asks newcomers to wait.
 //!
 //! **Absence.** A scan's piece leaves the bit of its slot in each gap that it looked at, under the gap's
-//! latch and with the version that it saw; an insert, under the same latch, depends on those among them who
-//! run and have executed its rank. A bit may be that of an earlier transaction of the slot: then it makes
-//! this one wait for someone who is ahead of it anyhow, which can close no cycle, since it is at a rank that
-//! the other has passed. Splits and merges of gaps unite their bits (PITFALLS I11).
+//! latch and with the version that it saw; an insert, under the same latch, depends on those of the scanners
+//! that run and have executed its rank. A bit may be that of an earlier transaction of the slot: then it
+//! makes this one wait for a transaction that is ahead of it anyhow, which can close no cycle, since the
+//! insert is at a rank that the other has passed. Splits and merges of gaps unite their bits (PITFALLS I11).
 //!
-//! A scan that passes a *placeholder*, the absent record of an insert that has not ended or has aborted, is in its list
-//! like a reader of any row. Whoever fills it asks the gap too: the scanner may have looked before it was put there
-//! (found by the search).
+//! A scan that passes a *placeholder*, the absent record of an insert that has not ended or has aborted, is
+//! in the record's list like a reader of any row. A transaction that fills it asks the gap too: the scanner
+//! may have looked before it was put there (found by the search).
 //!
-//! A scan that passes a *deleted* row enters itself nowhere: it depends on who has deleted it, if he has not ended, and
-//! checks with the gap's latch in hand that the row is as absent as before. Whoever puts another there asks the gap: a
-//! piece under the latches of both, what is not tracked at the commit, with the record locked, if the gap has not
-//! changed. So either the scanner sees the row, or is seen. (A queue's readers pass all that was taken from it of late.)
+//! A scan that passes a *deleted* row enters itself nowhere: it depends on the deleting transaction, if that
+//! has not ended, and checks under the gap's latch that the row is still absent. A transaction that puts
+//! another row there asks the gap: a piece under the latches of both, what is not tracked at the commit, with
+//! the record locked, if the gap has not changed. So either the scanner sees the row, or the writer sees the
+//! scanner. (A queue's readers pass all that was taken from it of late.)
 //!
 //! **Skipped pieces** (PITFALLS I2). A rank is published by a piece that has waited for it, and that includes
 //! all lower ranks. So a piece that was left out in between needs nothing of its own.
 //!
-//! **Where we leave the paper.** Ranks instead of C-edge tables at run time; values in accessors; dependencies
-//! on all readers since the last writer; the kind of a dependency decides whether its abort is ours (I8);
-//! a commit waits for decisions, and deleted rows are passed; a failed piece runs again by
+//! **Where we leave the paper.** Ranks instead of C-edge tables at run time; values in accessors;
+//! dependencies on all readers since the last writer; the kind of a dependency decides whether its abort is
+//! ours (I8); a commit waits for decisions, and deleted rows are passed; a failed piece runs again by
 //! executing the body again with the answers that it got before (`db::recall`). Tests: the mutants `Ic3*`.
 //!
 //! Strictly serializable: the commit order is one of real time.
@@ -79,7 +82,7 @@ pub use options::{Interleaving, Options};
 
 use super::images::{Chunks, Images};
 use super::reads::{GapSet, ReadSet};
-use super::{Arrived, Env, Execution, Intent, Protocol, Seal, Sighted};
+use super::{Arrived, Env, Execution, Intent, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -90,7 +93,7 @@ use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::stamp;
 use crate::sync::{AtomicU64, MODEL, Ordering, Random, Suspender};
 use crate::table::{GroupSet, Layout};
-use absence::{Absence, Passed};
+use absence::{Absence, SkippedTombstone};
 use accessors::{Accessed, GROUP_WORDS, Look};
 use commit::Locks;
 use crossbeam_utils::CachePadded;
@@ -108,7 +111,7 @@ pub struct Ic3;
 pub struct Shared {
     slots: Slots,
     chunks: Chunks,
-    /// By rank, modulo their number: 1 while a piece that has failed there has its turn.
+    /// By rank, modulo the number of turns: 1 while a piece that has failed at that rank has its turn.
     turns: [CachePadded<AtomicU64>; TURNS],
 }
 
@@ -136,13 +139,13 @@ enum Running {
 #[derive(Default)]
 struct CallPlan {
     plan: Option<Arc<Plan>>,
-    /// The plan's lane (see `slots`).
-    lane: u16,
+    /// The plan's parity (see `slots`).
+    parity: u16,
     is_transitional: bool,
     /// What the plan says of the call's type.
     of_type: Option<Arc<PlannedType>>,
-    /// A vertex that had better be hot, or cold.
-    wish: Option<(u16, bool)>,
+    /// A vertex that should become hot, or cold.
+    hotness_hint: Option<(u16, bool)>,
     /// By vertex: pieces that this worker has executed there, and those of them that met another transaction.
     met_at: Vec<(u32, u32)>,
 }
@@ -168,10 +171,10 @@ pub struct Local {
 
     // Of the piece.
     items: Vec<Item>,
-    /// Not among the items.
+    /// Records that the piece has added; they are not among the items.
     fresh: Vec<Fresh>,
     /// Deleted rows that its scans have passed.
-    passed: Vec<Passed>,
+    passed: Vec<SkippedTombstone>,
     /// The look at the first group of what is read, and those at all of them if there are several.
     look: Option<Look>,
     looks: Vec<Look>,
@@ -181,17 +184,18 @@ pub struct Local {
     // Of the transaction's pieces so far.
     entered: Vec<Entered>,
     dependencies: Vec<Dependency>,
-    /// Some that are about to be put there.
+    /// Transactions that are about to be added to `dependencies`.
     before: Vec<Id>,
     images: Images,
-    /// A piece has ended that accessed anything that is tracked, if only gaps.
+    /// A piece has ended that made a tracked access, if only to gaps.
     has_shown: bool,
 
     // Of the commit.
     locks: Locks,
     /// The time of the worker's last commit.
     last: u64,
-    /// For how long it waits with latches in hand: never for as long as another in the same place.
+    /// Draws how long it waits with latches in hand, so that two that wait for each other do not wait equally
+    /// long.
     random: Random,
     /// Lets others run while it waits for a transaction.
     suspender: Option<Suspender>,
@@ -214,7 +218,7 @@ impl Local {
         self.running == Running::Pieces && self.shared.slots.is_doomed(self.id())
     }
 
-    /// The transaction cannot go on, whatever piece is executed again.
+    /// The transaction cannot go on: executing a piece again does not help.
     fn doom(&mut self, conflict: Conflict) -> Conflict {
         self.piece.doomed = true;
         conflict
@@ -231,21 +235,130 @@ impl ConcurrencyWords for Ic3 {
     }
 }
 
-impl Protocol for Ic3 {
+impl State for Ic3 {
     const NAME: &'static str = "ic3";
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
     type Shared = Shared;
-    const GAP_FOLD: Fold = Fold::Union;
-    const PIECES: bool = true;
+}
 
-    fn strict(_: &Options) -> bool {
-        true
-    }
+impl Pieces for Ic3 {
+    const PIECES: bool = true;
 
     fn execution(_: &Options) -> Execution {
         Execution::Pieces
+    }
+
+    fn commutes(options: &Options) -> bool {
+        options.commutative
+    }
+
+    fn tracking(options: &Options) -> Tracking {
+        options.tracking
+    }
+
+    #[inline]
+    fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) -> bool {
+        if local.call.plan.as_ref().is_none_or(|known| !Arc::ptr_eq(known, plan)) {
+            local.call.parity = plan.parity;
+            local.call.is_transitional = plan.is_transitional && !local.is_free();
+            local.call.plan = Some(Arc::clone(plan));
+            local.call.met_at.clear();
+            local.call.met_at.resize(plan.vertices(), (0, 0));
+        }
+        let planned = plan.of_type(of_type);
+        let same = local
+            .call
+            .of_type
+            .as_ref()
+            .zip(planned)
+            .is_some_and(|(known, planned)| Arc::ptr_eq(known, planned));
+        if !same {
+            local.call.of_type = planned.map(Arc::clone);
+        }
+        if !local.call.of_type.as_ref().is_some_and(|planned| planned.tracked) {
+            local.running = Running::Plain;
+            return false;
+        }
+        local.generation += 1;
+        local.running = Running::Pieces;
+        local.shared.slots.begin(local.id(), of_type, local.call.parity);
+        true
+    }
+
+    #[inline(always)]
+    fn site(local: &mut Local, site: u16) {
+        local.site = site;
+    }
+
+    #[inline(always)]
+    fn hotness_hint(local: &mut Local) -> Option<(u16, bool)> {
+        local.call.hotness_hint.take()
+    }
+
+    #[inline(always)]
+    fn stays_in_piece(local: &mut Local, site: u16) -> Option<bool> {
+        let site = local.planned(site)?;
+        // What is not tracked may stand in any piece that has shown nothing and will not.
+        let stays = local.piece.place?.piece == site.piece || (!site.tracked && local.is_idle());
+        (stays && !local.piece.has_failed && !local.is_free()).then(|| {
+            local.tracked = site.tracked;
+            site.remembered
+        })
+    }
+
+    #[inline]
+    fn enter_piece(local: &mut Local, writes: &mut WriteSet, site: u16) -> Result<Arrived, Conflict> {
+        let Some(site) = local.planned(site) else {
+            // An undeclared site: checked when the transaction commits, like a closure's access.
+            local.tracked = false;
+            return Ok(Arrived { another_piece: false, remembered: true });
+        };
+        let another_piece =
+            local.is_free() || local.piece.place.is_none_or(|place| place.piece != site.piece);
+        if local.piece.has_failed {
+            local.take_turn()?;
+        }
+        if another_piece {
+            local.begin_piece(site, writes)?;
+        }
+        local.tracked = site.tracked;
+        Ok(Arrived { another_piece, remembered: site.remembered })
+    }
+
+    fn replay_site(local: &mut Local, site: u16) -> bool {
+        local.tracked = false;
+        local.planned(site).is_none_or(|site| site.remembered)
+    }
+
+    fn finish(local: &mut Local, writes: &mut WriteSet) -> Result<(), Conflict> {
+        local.end_piece(writes)
+    }
+
+    fn retry_piece(local: &mut Local, conflict: Conflict) -> bool {
+        local.leave_turn();
+        if local.piece.doomed || local.running != Running::Pieces || !local.may_repeat() {
+            return false;
+        }
+        // A transaction whose inserts were in the way of a scan is mostly in no queue for this turn.
+        local.piece.has_failed = conflict != Conflict::Phantom;
+        local.forget_piece();
+        local.reads.truncate(local.piece.reads_before);
+        local.gaps.truncate(local.piece.gaps_before);
+        true
+    }
+
+    fn quiescent(local: &Local) -> bool {
+        (0..local.shared.slots.len()).all(|slot| local.shared.slots.running(slot).is_none())
+    }
+}
+
+impl Protocol for Ic3 {
+    const GAP_FOLD: Fold = Fold::Union;
+
+    fn strict(_: &Options) -> bool {
+        true
     }
 
     fn local(options: &Options, shared: &Arc<Shared>, worker: usize) -> Local {
@@ -279,10 +392,6 @@ impl Protocol for Ic3 {
         }
     }
 
-    fn commutes(options: &Options) -> bool {
-        options.commutative
-    }
-
     #[inline]
     fn begin(local: &mut Local, _: Env<'_>, _: u32) {
         local.reads.clear();
@@ -298,116 +407,17 @@ impl Protocol for Ic3 {
         (local.piece.reads_before, local.piece.gaps_before, local.piece.repeated) = (0, 0, 0);
     }
 
-    fn tracking(options: &Options) -> Tracking {
-        options.tracking
-    }
-
     fn suspend_by(local: &mut Local, suspender: Option<Suspender>) {
         local.suspender = suspender;
     }
 
     #[inline]
-    fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) -> bool {
-        if local.call.plan.as_ref().is_none_or(|known| !Arc::ptr_eq(known, plan)) {
-            local.call.lane = plan.lane;
-            local.call.is_transitional = plan.is_transitional && !local.is_free();
-            local.call.plan = Some(Arc::clone(plan));
-            local.call.met_at.clear();
-            local.call.met_at.resize(plan.vertices(), (0, 0));
-        }
-        let planned = plan.of_type(of_type);
-        let same = local
-            .call
-            .of_type
-            .as_ref()
-            .zip(planned)
-            .is_some_and(|(known, planned)| Arc::ptr_eq(known, planned));
-        if !same {
-            local.call.of_type = planned.map(Arc::clone);
-        }
-        if !local.call.of_type.as_ref().is_some_and(|planned| planned.tracked) {
-            local.running = Running::Plain;
-            return false;
-        }
-        local.generation += 1;
-        local.running = Running::Pieces;
-        local.shared.slots.begin(local.id(), of_type, local.call.lane);
-        true
-    }
-
-    #[inline(always)]
-    fn at(local: &mut Local, site: u16) {
-        local.site = site;
-    }
-
-    #[inline(always)]
-    fn wish(local: &mut Local) -> Option<(u16, bool)> {
-        local.call.wish.take()
-    }
-
-    #[inline(always)]
-    fn stays(local: &mut Local, site: u16) -> Option<bool> {
-        let site = local.planned(site)?;
-        // What is not tracked may stand in any piece that has shown nothing and will not.
-        let stays = local.piece.place?.piece == site.piece || (!site.tracked && local.is_idle());
-        (stays && !local.piece.has_failed && !local.is_free()).then(|| {
-            local.tracked = site.tracked;
-            site.remembered
-        })
-    }
-
-    #[inline]
-    fn arrive(local: &mut Local, writes: &mut WriteSet, site: u16) -> Result<Arrived, Conflict> {
-        let Some(site) = local.planned(site) else {
-            // An undeclared site: checked when the transaction commits, like a closure's access.
-            local.tracked = false;
-            return Ok(Arrived { another_piece: false, remembered: true });
-        };
-        let another_piece =
-            local.is_free() || local.piece.place.is_none_or(|place| place.piece != site.piece);
-        if local.piece.has_failed {
-            local.take_turn()?;
-        }
-        if another_piece {
-            local.begin_piece(site, writes)?;
-        }
-        local.tracked = site.tracked;
-        Ok(Arrived { another_piece, remembered: site.remembered })
-    }
-
-    fn arrive_again(local: &mut Local, site: u16) -> bool {
-        local.tracked = false;
-        local.planned(site).is_none_or(|site| site.remembered)
-    }
-
-    #[inline]
-    fn fresh(local: &mut Local, record: RecordRef, layout: &'static Layout, number: usize) -> bool {
+    fn own_insert(local: &mut Local, record: RecordRef, layout: &'static Layout, number: usize) -> bool {
         if !local.tracked {
             return false;
         }
         local.fresh.push(Fresh { record, layout, write: number as u32 });
         true
-    }
-
-    fn finish(local: &mut Local, writes: &mut WriteSet) -> Result<(), Conflict> {
-        local.end_piece(writes)
-    }
-
-    fn again(local: &mut Local, conflict: Conflict) -> bool {
-        local.leave_turn();
-        if local.piece.doomed || local.running != Running::Pieces || !local.may_repeat() {
-            return false;
-        }
-        // Whose inserts were in the way of a scan is mostly in no queue for this turn.
-        local.piece.has_failed = conflict != Conflict::Phantom;
-        local.forget_piece();
-        local.reads.truncate(local.piece.reads_before);
-        local.gaps.truncate(local.piece.gaps_before);
-        true
-    }
-
-    fn alone(local: &Local) -> bool {
-        (0..local.shared.slots.len()).all(|slot| local.shared.slots.running(slot).is_none())
     }
 
     #[inline(always)]
@@ -462,7 +472,7 @@ impl Protocol for Ic3 {
     }
 
     #[inline]
-    fn peek(local: &mut Local, record: RecordRef) -> bool {
+    fn exists(local: &mut Local, record: RecordRef) -> bool {
         let at = Accessed::new(record, 0);
         match local.tracked.then(|| at.look()) {
             Some(look) => look.is_ok_and(|look| look.present),
@@ -506,7 +516,7 @@ impl Protocol for Ic3 {
     }
 
     #[inline]
-    fn seen(local: &mut Local, seen: Seen) {
+    fn observe_gap(local: &mut Local, seen: Seen) {
         if local.tracked {
             local.absence.scanned.push(seen);
         } else {
@@ -514,20 +524,20 @@ impl Protocol for Ic3 {
         }
     }
 
-    fn changed(local: &mut Local, change: Change) {
+    fn own_gap_changed(local: &mut Local, change: Change) {
         local.absence.scanned.follow(change);
         local.gaps.follow(change);
     }
 
-    fn joins(local: &mut Local, gap: &Gap) {
+    fn before_insert(local: &mut Local, gap: &Gap) {
         local.before_insert(gap);
     }
 
-    fn fills(local: &mut Local, record: RecordRef, seen: Seen) {
+    fn reuse_absent(local: &mut Local, record: RecordRef, seen: Seen) {
         local.before_reuse(record, seen);
     }
 
-    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         for group in 0..layout.groups.len() {
             Accessed::new(record, group).reset(stamp::ABSENT);
         }
@@ -554,9 +564,9 @@ impl Protocol for Ic3 {
         layout: &'static Layout,
         clock: &EpochClock,
         _: &Gap,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
-        commit::seal(record, layout, clock, spare)
+        commit::seal(record, layout, clock, has_no_versions)
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {

@@ -1,7 +1,7 @@
 //! A piece: what it has accessed, its beginning, its end (steps 1 to 4 of the module's header), and its
 //! entries in the accessor lists.
 
-use super::absence::Passed;
+use super::absence::SkippedTombstone;
 use super::accessors::{ACCESSOR_WORDS, Accessed, Accessor, Doing, value_of};
 use super::slots::Executed;
 use super::{Ic3, Local};
@@ -18,7 +18,7 @@ use crate::table::Layout;
 pub(super) struct Place {
     /// Its number in its type.
     pub(super) piece: u16,
-    /// Its rank, of the lane of its plan.
+    /// Its rank, of the parity of its plan.
     pub(super) rank: u16,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Item {
     pub(super) value: u32,
     pub(super) reads: bool,
     pub(super) writes: bool,
-    /// Another item names the same group and has taken over what this one does.
+    /// Another item names the same group and does what this one would.
     pub(super) double: bool,
 }
 
@@ -43,7 +43,7 @@ impl Item {
         Self { at, layout, write: 0, value: 0, reads: false, writes: false, double: false }
     }
 
-    /// Whether the group is what the piece took it for. Under the latch; `access` is the access word before.
+    /// Whether the group is what the piece saw. Under the latch; `access` is the access word before.
     #[inline(always)]
     pub(super) fn stands(&self, access: u64, writes: &WriteSet) -> bool {
         match self.reads {
@@ -58,7 +58,7 @@ impl Item {
     }
 }
 
-/// A record that the piece has added. As long as nobody else has touched it, its data words are as good as
+/// A record that the piece has added. As long as no other transaction has touched it, its data words serve as
 /// the worker's own memory: there is no row, and if the transaction aborts there has been none.
 #[derive(Clone, Copy)]
 pub(super) struct Fresh {
@@ -94,7 +94,7 @@ pub(super) struct PieceState {
     pub(super) doomed: bool,
     /// The piece that runs has failed; its next access waits for its turn.
     pub(super) has_failed: bool,
-    /// The turn that it has.
+    /// The turn that this attempt has.
     pub(super) turn: Option<usize>,
     /// How many reads and gaps that are not tracked there were before this piece.
     pub(super) reads_before: usize,
@@ -162,7 +162,7 @@ impl Local {
         if !self.passed.is_empty() {
             // After the bits, before the look: see `filled_unseen`.
             fence(Ordering::SeqCst);
-            let stands = |passed: &Passed| passed.at.still_passes(passed.value);
+            let stands = |passed: &SkippedTombstone| passed.at.still_passes(passed.value);
             if !self.passed.iter().all(stands) && !planted(Mutant::Ic3PassedNotChecked) {
                 self.unlatch_all(gaps);
                 return Err(Conflict::ReadChanged);
@@ -191,7 +191,7 @@ impl Local {
         }
         self.count(place.piece, self.dependencies.len() > alone);
         // Before the latches are let go: an insert that finds our bit in a gap must find our rank.
-        self.shared.slots.advance(self.id(), Executed::new(place.rank, self.call.lane));
+        self.shared.slots.advance(self.id(), Executed::new(place.rank, self.call.parity));
         self.has_shown = true;
         note(|| format!("has executed rank {}", place.rank));
         self.unlatch_gaps(gaps);
@@ -227,8 +227,8 @@ impl Local {
     fn enter(&mut self, item: &Item, writes: &mut WriteSet) {
         let Item { at, layout, reads, .. } = *item;
         let write = item.writes.then(|| &writes.writes()[item.write as usize]);
-        // Without ranks another may have come between two writes of ours, and if it aborts, so must we: whom
-        // it depends on we then would not wait for (found by the search: datm/10).
+        // Without ranks another may have come between two writes of ours, and if it aborts, so must we; else
+        // we would not wait for those on which it depends (found by the search: datm/10).
         let blind = !reads && write.is_some_and(Write::is_full) && !self.is_free();
         let mut older = at.newest();
         while let Some(accessor) = older {
@@ -295,7 +295,7 @@ impl Local {
     fn count(&mut self, piece: u16, met: bool) {
         /// Pieces after which a vertex is judged.
         const PIECES: u32 = 1 << 16;
-        /// Of so many pieces of a hot vertex at least one should meet another transaction.
+        /// Of this many pieces of a hot vertex at least one should meet another transaction.
         const RARE: u32 = 1 << 10;
         let Some(planned) = &self.call.of_type else { return };
         let vertex = planned.pieces[piece as usize].vertex;
@@ -304,7 +304,7 @@ impl Local {
         counts.1 += u32::from(met);
         if counts.0 == PIECES {
             if counts.1 < PIECES / RARE && self.options.tracking == Tracking::Contended {
-                self.call.wish = Some((vertex, false));
+                self.call.hotness_hint = Some((vertex, false));
             }
             *counts = (0, 0);
         }

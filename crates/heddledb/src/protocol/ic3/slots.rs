@@ -1,30 +1,33 @@
 //! How far each transaction is, for those that wait for it.
 //!
 //! A worker's *slot* has its transactions one after the other, each with a *generation*; a reference to a
-//! transaction is both ([`Id`]), so that whoever meets a newer generation knows that the one he means has
-//! ended (PITFALLS X3).
+//! transaction is both ([`Id`]), so that a transaction that meets a newer generation knows that the one it
+//! looks for has ended (PITFALLS X3).
 //!
 //! ```text
 //!   status   63 ........ 17   16        15 ....... 2   1      0
-//!            generation       decided   rank done      lane   ended
+//!            generation       decided   rank done      parity   ended
 //! ```
 //!
-//! The *lane* says which plan's ranks these are; it changes with each change of the plan ([`super::transition`]).
+//! The *parity* says which plan's ranks these are; it changes with each change of the plan
+//! ([`super::transition`]).
 //!
 //! The rank is that of the last piece *executed*: never of the next, and never "all", because a transaction
-//! whose own pieces are done may still depend on one that is not (PITFALLS I3). So only who has *decided* to commit, or
-//! has ended, counts as having passed every rank: all that he depended on have decided before.
+//! whose own pieces are done may still depend on one that is not (PITFALLS I3). So only a transaction that
+//! has *decided* to commit, or has ended, counts as having passed every rank: all that it depended on have
+//! decided before.
 //!
-//! **Decided.** He has the locks of all that he writes and will commit: those who depend on him need not wait until
-//! everything is installed.
+//! **Decided.** The transaction has the locks of all that it writes and will commit: those that depend on it
+//! need not wait until everything is installed.
 //!
-//! **Aborted or committed.** Of its last 64 generations a slot keeps how they ended, a bit each. Who waits for an
-//! older one cannot know any more how that ended and takes it for aborted, which costs an abort at most. (One
-//! generation alone would not do: where transactions abort, those who come late to look would abort too, and
-//! take others along.)
+//! **Aborted or committed.** Of its last 64 generations a slot keeps how they ended, a bit each. A
+//! transaction that waits for an older one can no longer know how that ended and takes it for aborted, which
+//! costs an abort at most. (One generation alone would not do: where transactions abort, those that look late
+//! would abort too, and take others along.)
 //!
-//! **Doomed.** Who aborts tells those who have read from him, as far as he can find them, that they will abort too, so
-//! that they need not learn it from each other one after the other. They still find out without that.
+//! **Doomed.** An aborting transaction tells those that have read from it, as far as it finds them, that they
+//! will abort too, so that they need not learn it from each other one after the other. They find out without
+//! that, too.
 
 use crate::sync::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -69,15 +72,15 @@ impl Id {
 pub(super) struct Executed(u16);
 
 impl Executed {
-    pub fn new(rank: u16, lane: u16) -> Self {
-        Self(rank << 1 | lane)
+    pub fn new(rank: u16, parity: u16) -> Self {
+        Self(rank << 1 | parity)
     }
 
     pub fn rank(self) -> u16 {
         self.0 >> 1
     }
 
-    pub fn lane(self) -> u16 {
+    pub fn parity(self) -> u16 {
         self.0 & 1
     }
 
@@ -88,7 +91,7 @@ impl Executed {
 
 impl fmt::Debug for Executed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of lane {}", self.rank(), self.lane())
+        write!(f, "{} of parity {}", self.rank(), self.parity())
     }
 }
 
@@ -101,7 +104,7 @@ pub(super) enum Progress {
     Decided,
     /// It has committed.
     Committed,
-    /// It has aborted, or nobody knows any more.
+    /// It has aborted, or its end is no longer known.
     Aborted,
 }
 
@@ -151,11 +154,11 @@ impl Slots {
         self.0.len()
     }
 
-    /// Begins a transaction of the slot's owner, whose ranks are of that lane.
-    pub fn begin(&self, id: Id, of_type: usize, lane: u16) {
+    /// Begins a transaction of the slot's owner, whose ranks are of that parity.
+    pub fn begin(&self, id: Id, of_type: usize, parity: u16) {
         self.0[id.slot()].of_type.store(of_type as u64, Ordering::Relaxed);
-        // Release in there: who sees the generation sees its type.
-        self.advance(id, Executed::new(0, lane));
+        // Release in there: a reader that sees the generation sees its type.
+        self.advance(id, Executed::new(0, parity));
     }
 
     /// It has executed a piece. Release: and what that piece put into lists.
@@ -164,10 +167,14 @@ impl Slots {
         self.0[id.slot()].status.store(status, Ordering::Release);
     }
 
-    /// It will commit. Release: who sees it sees the locks of all that it writes, or what it has installed.
+    /// It will commit. Release: a reader that sees this sees the locks of all that it writes, or what it has
+    /// installed.
     pub fn decide(&self, id: Id) {
         let status = &self.0[id.slot()].status;
-        status.store(status.load(Ordering::Relaxed) | DECIDED, Ordering::Release);
+        let now = status.load(Ordering::Relaxed);
+        debug_assert_eq!(now >> GENERATION, id.generation(), "another transaction decides");
+        debug_assert_eq!(now & ENDED, 0, "it has ended");
+        status.store(now | DECIDED, Ordering::Release);
     }
 
     /// It has ended: everything is installed, or it is out of all lists.
@@ -176,21 +183,21 @@ impl Slots {
         let (bit, known) = (id.bit(), slot.aborted.load(Ordering::Relaxed));
         let aborted = if committed { known & !bit } else { known | bit };
         if aborted != known {
-            // Release: who sees it sees the status that began this generation.
+            // Release: a reader that sees it sees the status that began this generation.
             slot.aborted.store(aborted, Ordering::Release);
         }
         // Release: publishes what it installed, and the line before.
         slot.status.store(id.generation() << GENERATION | ENDED, Ordering::Release);
     }
 
-    /// It will abort, because one that it has read from does.
+    /// It will abort, because a transaction that it has read from aborts.
     #[cold]
     pub fn doom(&self, id: Id) {
-        // Relaxed: a hint. At most, so that a generation that has ended does not hide the present one.
+        // Relaxed: a hint. The maximum, so that a generation that has ended does not hide the present one.
         self.0[id.slot()].doomed.fetch_max(id.generation(), Ordering::Relaxed);
     }
 
-    /// Whether somebody has said that it will abort.
+    /// Whether another transaction has said that it will abort.
     #[inline(always)]
     pub fn is_doomed(&self, id: Id) -> bool {
         self.0[id.slot()].doomed.load(Ordering::Relaxed) == id.generation()
@@ -209,8 +216,8 @@ impl Slots {
                 Progress::Decided
             };
         }
-        // Acquire, then the status again: had we read the bit of a generation that has taken this one's place,
-        // we would see that it has begun.
+        // Acquire, then the status again: had we read the bit of a generation that has taken this one's
+        // place, we would see that it has begun.
         let aborted = slot.aborted.load(Ordering::Acquire) & id.bit() != 0;
         let now = slot.status.load(Ordering::Relaxed) >> GENERATION;
         if aborted || now - id.generation() >= KNOWN { Progress::Aborted } else { Progress::Committed }
@@ -255,7 +262,7 @@ mod tests {
         slots.advance(id(1), executed);
         assert_eq!(slots.progress(id(1)), Progress::Running(executed));
         assert_eq!(slots.running(1), Some((id(1), executed)));
-        assert_eq!((executed.rank(), executed.lane()), (3, 1));
+        assert_eq!((executed.rank(), executed.parity()), (3, 1));
         slots.decide(id(1));
         assert_eq!((slots.progress(id(1)), slots.running(1)), (Progress::Decided, Some((id(1), executed))));
         slots.end(id(1), true);

@@ -1,5 +1,5 @@
-//! On whom a transaction depends, and how it waits for them: for their ranks before a piece is entered, for
-//! their decisions before it commits, and for its turn where a piece has failed.
+//! On which transactions another depends, and how it waits for them: for their ranks before a piece is
+//! entered, for their decisions before it commits, and for its turn where a piece has failed.
 //!
 //! Why these waits end is in the module's header. Where the order of ranks does not say so, under DATM and
 //! under a transitional plan, they end with a time-out.
@@ -15,7 +15,7 @@ use crate::sync::{Course, MODEL, Ordering, Wait, course, now_ns, wait_until};
 #[derive(Clone, Copy)]
 pub(super) struct Dependency {
     pub(super) id: Id,
-    /// This one has seen what that one wrote: if it aborts, so must we. If not, it only comes first.
+    /// We have seen what it wrote: if it aborts, so must we. Otherwise it only comes first.
     pub(super) forces: bool,
 }
 
@@ -130,8 +130,8 @@ impl Local {
     pub(super) fn take_turn(&mut self) -> Result<(), Conflict> {
         self.piece.has_failed = false;
         let Some(place) = self.piece.place else { return Ok(()) };
-        // Without rendezvous pieces, and between two plans, it may have to wait yet; without ranks nobody is
-        // next.
+        // Without rendezvous pieces, and between two plans, it may have to wait for its rank; without ranks
+        // there is no turn.
         if !self.options.rendezvous || self.is_free() || self.call.is_transitional {
             return Ok(());
         }
@@ -139,7 +139,7 @@ impl Local {
         let at = place.rank as usize % TURNS;
         let turn = &self.shared.turns[at];
         loop {
-            // Relaxed: only whose turn it is depends on it, nothing else is published here.
+            // Relaxed: only the turn depends on it; nothing else is published here.
             wait_until(self.suspender.as_ref(), || turn.load(Ordering::Relaxed) == 0 || self.is_doomed());
             if self.is_doomed() {
                 return Err(self.doom(Conflict::Cascade));
@@ -185,8 +185,8 @@ impl Local {
     }
 }
 
-/// Watches a wait for another transaction. In debug builds a wait that lasts for seconds prints who waits for
-/// whom.
+/// Watches a wait for another transaction. In debug builds a wait that lasts for seconds prints which
+/// transaction waits for which.
 #[derive(Default)]
 struct Watch {
     looks: u32,

@@ -50,7 +50,7 @@ impl Local {
         })
     }
 
-    /// Decides about a lock word that conflicts: `Ok` to look again, after a pause or a wait.
+    /// Decides what to do about a lock word that conflicts: `Ok` to look again, after a pause or a wait.
     fn conflict(&mut self, want: Want, word: u64, wait: &mut Wait) -> Result<(), Conflict> {
         if word == SEALED {
             return Err(Conflict::Reclaimed);
@@ -72,7 +72,7 @@ impl Local {
         }
     }
 
-    /// Waits until a lock looks free or this transaction is the victim of a deadlock. Every circle has one that
+    /// Waits until a lock looks free or this transaction is the victim of a deadlock. In every circle one
     /// searches it and marks the victim, so no circle waits for ever. See [`detect`](super::detect).
     #[cold]
     fn wait_in_graph(&mut self, want: Want) -> Result<(), Conflict> {
@@ -87,8 +87,8 @@ impl Local {
         }
     }
 
-    /// Waits until a lock looks free, if it is above all that are held: so the waits of others for what is held end
-    /// after this one, and none is part of a circle. See [`order`](super::order).
+    /// Waits until a lock looks free, if it is above all that are held: so the waits of others for what is
+    /// held end after this one, and none is part of a circle. See [`order`](super::order).
     #[cold]
     fn wait_upwards(&mut self, want: Want) -> Result<(), Conflict> {
         let upwards =

@@ -1,30 +1,32 @@
-//! DL_DETECT: who waits for whom, and which of a circle gives up.
+//! DL_DETECT: which transaction waits for which, and which one of a circle gives up.
 //!
-//! **Mechanism** (Yu et al., VLDB 2014, §4.1). The waits-for graph is kept in parts, one for each worker. Who begins
-//! to wait for a lock publishes in its own part what it wants and what it holds, and then searches the others'
-//! parts for a circle through itself. Nobody else writes there, and nobody looks there but who begins to wait: a
-//! transaction that meets no conflict pays nothing.
+//! **Mechanism** (Yu et al., VLDB 2014, §4.1). The waits-for graph is kept in parts, one for each worker. A
+//! transaction that begins to wait for a lock publishes in its own part what it wants and what it holds, and
+//! then searches the others' parts for a circle through itself. Only the owner writes a part, and only
+//! transactions that begin to wait look there: a transaction that meets no conflict pays nothing.
 //!
-//! **Holders.** The lock word counts readers and does not name them. It need not: all members of a circle wait,
-//! and who waits holds what it held when it began to. So its list, published once, is true for as long as it
-//! waits (an *episode*), and holders that do not wait are of no interest. Where the word is exclusive it does name
-//! the holder, in the low bits of the timestamp; then only that one's part is looked at.
+//! **Holders.** The lock word counts readers and does not name them. It need not: all members of a circle
+//! wait, and a waiting one holds what it held when it began to. So its list, published once, is true for as
+//! long as it waits (an *episode*), and holders that do not wait are of no interest. Where the word is
+//! exclusive it does name the holder, in the low bits of the timestamp; then only that one's part is looked
+//! at.
 //!
-//! **No deadlock is missed.** Each of a circle publishes, passes a SeqCst fence, and searches. The last of them to pass
-//! the fence sees what all the others have published, and these stand still; so it finds the circle. Later
-//! searches are not needed: an edge of the graph begins with an episode. (Where the one who is waited for changes,
-//! the new one's episode, if it has one, is later still.)
+//! **No deadlock is missed.** Each member of a circle publishes, passes a SeqCst fence, and searches. The
+//! last of them to pass the fence sees what all the others have published, and these stand still; so it finds
+//! the circle. Later searches are not needed: an edge of the graph begins with an episode. (Where the holder
+//! that is waited for changes, the new holder's episode, if it has one, is later still.)
 //!
-//! **None is invented.** Each episode has a number. A circle that was found is looked over once more: if every member is
-//! still in the episode in which it was met, there was a moment at which all of them waited. In such a circle none
-//! can have got its lock: whom it waits for held that lock during all of its own episode.
+//! **None is invented.** Each episode has a number. A circle that was found is looked over once more: if
+//! every member is still in the episode in which it was met, there was a moment at which all of them waited.
+//! In such a circle none can have got its lock: the holder held that lock during all of its own episode.
 //!
-//! **The victim** is the youngest of the circle, by the timestamp of its first attempt, whoever finds it. So of one circle
-//! exactly one aborts, although several may have found it, and the oldest transaction of all never does: none
-//! starves. The finder marks the victim's episode, unless it has ended; the victim, which waits for its lock *or*
-//! the mark, aborts, or gets its lock after all if another's abort was faster. Who is marked counts as gone, and
-//! the finder searches again until it is in no more circles. Where two circles share members, each loses its youngest,
-//! though one abort might have done for both.
+//! **The victim** is the youngest of the circle, by the timestamp of its first attempt, whichever member
+//! finds it. So of one circle exactly one aborts, although several may have found it, and the oldest
+//! transaction of all never does: none starves. The finder marks the victim's episode, unless it has ended;
+//! the victim, which waits for its lock *or* the mark, aborts, or gets its lock after all if another's abort
+//! was faster. A marked transaction counts as gone, and the finder searches again until it is in no more
+//! circles. Where two circles share members, each loses its youngest, though one abort might have done for
+//! both.
 //!
 //! ```text
 //!   episode   63 ........ 2   1 0
@@ -42,7 +44,7 @@ use crate::record::RecordRef;
 use crate::sync::{AtomicU64, Mutex, Ordering, Work, fence, lock, point, work};
 use crossbeam_utils::CachePadded;
 
-/// A lock that somebody waits for.
+/// A lock that a transaction waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub record: RecordRef,
@@ -51,7 +53,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether who holds these locks is in the way. (The wanting one itself is never asked.)
+    /// Whether a holder of these locks is in the way. (The waiting transaction itself is never asked.)
     fn is_blocked_by(&self, held: &[Held]) -> bool {
         work(Work::Checks(held.len()));
         let bit = 1 << self.group;
@@ -76,8 +78,8 @@ struct Edges {
 struct Part {
     /// Begun and ended by its worker, marked by any.
     episode: AtomicU64,
-    /// Written by its worker, before the episode begins; read by who searches. Held to copy it or look through it,
-    /// with no other lock and no wait in hand.
+    /// Written by its worker, before the episode begins; read by those that search. The mutex is held to copy
+    /// the list or look through it, without any other lock or wait.
     edges: Mutex<Edges>,
 }
 
@@ -114,7 +116,7 @@ impl Waits {
         }
         // Relaxed: written by this worker alone while it runs.
         let runs = part.episode.load(Ordering::Relaxed) & !STATE;
-        // Release: who sees the episode finds these edges, or later ones.
+        // Release: a searcher that sees the episode finds these edges, or later ones.
         part.episode.store(runs + NEXT + WAITS, Ordering::Release);
         // SeqCst: of a circle's members the last to pass sees the edges and locks of all.
         fence(Ordering::SeqCst);
@@ -133,8 +135,9 @@ impl Waits {
         let episode = &self.0[worker].episode;
         // Relaxed, and no exchange: a mark that comes in between is lost with the episode that it was for.
         let now = episode.load(Ordering::Relaxed);
-        // Release: pairs with the second look at a circle. Whoever has met an episode that began because this one ended
-        // (by a lock that was taken or let go in between) sees there that it has ended.
+        // Release: pairs with the second look at a circle. A searcher that has met an episode that began
+        // because this one ended (by a lock that was taken or let go in between) sees there that it has
+        // ended.
         episode.store(now & !STATE, Ordering::Release);
         now & STATE == VICTIM
     }
@@ -148,12 +151,12 @@ impl Waits {
     }
 }
 
-/// Somebody who waits, met in a search.
+/// A waiting transaction, met in a search.
 struct Met {
     worker: usize,
     episode: u64,
     timestamp: u64,
-    /// Who waits for it: a number in the same list.
+    /// The one that waits for it: a number in the search's list.
     by: usize,
 }
 
@@ -185,7 +188,7 @@ impl Search {
             };
             met[at].timestamp = timestamp;
             let Some(wanted) = wanted else { break };
-            // Relaxed: after the fence of `begin`, and only a hint of whom to look at.
+            // Relaxed: after the fence of `begin`, and only a hint of where to look.
             let word = lock_word!(wanted.record, wanted.group).load(Ordering::Relaxed);
             let holders = match word & EXCLUSIVE {
                 0 => 0..parts.len(),
@@ -211,8 +214,8 @@ impl Search {
         false
     }
 
-    /// Marks the youngest of the circle that leads from the first to number `last`, and back; unless one of them waits
-    /// no more.
+    /// Marks the youngest of the circle that leads from the first to number `last`, and back; unless one of
+    /// them waits no more.
     fn give_up_youngest(parts: &[CachePadded<Part>], met: &[Met], last: usize) {
         let mut at = last;
         let mut youngest = &met[last];
@@ -230,7 +233,7 @@ impl Search {
             at = met[at].by;
         }
         let (old, new) = (youngest.episode, youngest.episode - WAITS + VICTIM);
-        // Relaxed: nothing is told but this. If it fails, the episode has ended or another has marked it.
+        // Relaxed: nothing else is published. If it fails, the episode has ended or another has marked it.
         let episode = &parts[youngest.worker].episode;
         let _ = episode.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -311,7 +314,7 @@ mod tests {
         assert!(circle.waits.end(1));
         circle.waits.search(0, &mut circle.search);
         assert!(circle.victims().is_empty());
-        // Two who share a lock and want it alone: an upgrade.
+        // Two that share a lock and want it exclusively: an upgrade.
         let mut circle = Circle::new(2, false);
         let record = circle.records[0];
         for worker in 0..2 {

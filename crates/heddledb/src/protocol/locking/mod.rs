@@ -1,15 +1,15 @@
 //! Strict two-phase locking on records, with four answers to a conflict, and validated gaps.
 //!
-//! **Mechanism.** A read takes a shared lock on each column group, an update or write an exclusive
-//! one, all held to the end. Writes are deferred like everywhere else, so the exclusive lock only
-//! announces them; they are installed at commit, under the lock.
+//! **Mechanism.** A read takes a shared lock on each column group, an update or write an exclusive one, all
+//! held to the end. Writes are deferred as under every protocol, so the exclusive lock only announces them;
+//! they are installed at commit, under the lock.
 //!
-//! **Deadlock.** NO_WAIT aborts on any conflict. WAIT_DIE lets a transaction wait only for younger
-//! ones: it waits while its own timestamp is smaller than the smallest among the holders, and the
-//! comparison is made again on every pause, so an edge of the wait graph always leads from older to
-//! younger and no cycle lasts. A retried transaction keeps its timestamp and grows old. DL_DETECT waits
-//! for whomever, and aborts the youngest of each circle of waits (`detect`). Ordered acquisition waits
-//! only for locks above all that it holds (`order`).
+//! **Deadlock.** NO_WAIT aborts on any conflict. WAIT_DIE lets a transaction wait only for younger ones: it
+//! waits while its own timestamp is smaller than the smallest among the holders, and the comparison is made
+//! again on every pause, so an edge of the wait graph always leads from older to younger and no cycle lasts.
+//! A retried transaction keeps its timestamp and grows old. DL_DETECT waits for any holder, and aborts the
+//! youngest of each circle of waits (`detect`). Ordered acquisition waits only for locks above all that it
+//! holds (`order`).
 //!
 //! **Phantoms: where we leave textbook 2PL.** Absence is not locked but validated: each gap seen
 //! must have its version at commit, when all record locks are still held. That instant is the
@@ -26,11 +26,11 @@
 //!   exclusive  absent  readers (11)    smallest timestamp of the holders (51)
 //! ```
 //!
-//! The timestamp is packed into the word so that both change in one step. It may be that of a reader
-//! who left; that only makes a requester die that could have waited. All ones = sealed. A second
-//! word holds the stamp of the last writer (`crate::stamp`), which orders versions for logs, snapshots
-//! and histories. Its lock bit is set only while data are installed, so that a snapshot's readers, who
-//! take no locks, wait for no transaction.
+//! The timestamp is packed into the word so that both change in one step. It may be that of a reader that
+//! left; then a requester may die that could have waited. All ones = sealed. A second word holds the stamp of
+//! the last writer (`crate::stamp`), which orders versions for logs, snapshots and histories. Its lock bit is
+//! set only while data are installed, so that a snapshot's readers, which take no locks, wait for no
+//! transaction.
 
 mod acquire;
 mod detect;
@@ -43,7 +43,7 @@ use self::order::Order;
 use self::repeatable::Versions;
 use self::words::{ABSENT, EXCLUSIVE, Held, READER, READERS, SEALED, lock_word, stamp_word, timestamp};
 use super::reads::GapSet;
-use super::{Env, Execution, Intent, Isolation, Protocol, Seal, Sighted};
+use super::{Env, Execution, Intent, Isolation, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -111,7 +111,7 @@ pub struct Local {
     worker: usize,
     /// The order of locks, where the policy has one.
     order: Order,
-    /// Who waits for whom; none in a worker that was never made for a database.
+    /// The waits-for graph; none in a worker that was never made for a database.
     waits: Option<Arc<Waits>>,
     search: Search,
     /// What was read, at the level of repeatable read.
@@ -214,14 +214,23 @@ impl ConcurrencyWords for Locking {
     }
 }
 
-impl Protocol for Locking {
+impl State for Locking {
     const NAME: &'static str = "locking";
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local;
     type Shared = Waits;
+}
+
+impl Pieces for Locking {
     const PIECES: bool = true;
 
+    fn execution(options: &Options) -> Execution {
+        if options.chopped { Execution::Chopped } else { Execution::Whole }
+    }
+}
+
+impl Protocol for Locking {
     fn strict(_: &Options) -> bool {
         true
     }
@@ -231,10 +240,6 @@ impl Protocol for Locking {
             false => &[Isolation::Serializable, Isolation::RepeatableRead],
             true => &[Isolation::Serializable],
         }
-    }
-
-    fn execution(options: &Options) -> Execution {
-        if options.chopped { Execution::Chopped } else { Execution::Whole }
     }
 
     fn local(options: &Options, waits: &Arc<Waits>, worker: usize) -> Local {
@@ -259,7 +264,7 @@ impl Protocol for Locking {
     }
 
     #[inline(always)]
-    fn comes_to(local: &mut Local, relation: usize, key: &[u64]) {
+    fn visit_key(local: &mut Local, relation: usize, key: &[u64]) {
         if local.policy == Policy::Ordered {
             local.order.come_to(relation, key);
         }
@@ -304,7 +309,7 @@ impl Protocol for Locking {
         if lock_word!(record, group).load(Ordering::Relaxed) & ABSENT != 0 {
             return Ok(Sighted::Absent);
         }
-        // Under the lock nobody writes it, so this always holds.
+        // Under the lock no other writes it, so this always holds.
         let was = stamp_word!(record, group).load(Ordering::Relaxed);
         Ok(Sighted::At { word: Self::stamp_word(group), was })
     }
@@ -314,7 +319,7 @@ impl Protocol for Locking {
     }
 
     #[inline]
-    fn peek(_: &mut Local, record: RecordRef) -> bool {
+    fn exists(_: &mut Local, record: RecordRef) -> bool {
         lock_word!(record, 0).load(Ordering::Relaxed) & ABSENT == 0
     }
 
@@ -336,15 +341,15 @@ impl Protocol for Locking {
     }
 
     #[inline]
-    fn seen(local: &mut Local, seen: Seen) {
+    fn observe_gap(local: &mut Local, seen: Seen) {
         local.gaps.push(seen);
     }
 
-    fn changed(local: &mut Local, change: Change) {
+    fn own_gap_changed(local: &mut Local, change: Change) {
         local.gaps.follow(change);
     }
 
-    fn place(record: RecordRef, layout: &'static Layout, _: &Gap) {
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         for group in 0..layout.groups.len() {
             stamp_word!(record, group).store(stamp::ABSENT, Ordering::Relaxed);
             // Relaxed: published by the index's release.
@@ -357,7 +362,7 @@ impl Protocol for Locking {
         let writes = commit.writes();
         work(Work::Checks(local.held.len() + writes.writes().len()));
         point("locked");
-        // Before the gaps are validated: whoever changes one later reads no earlier epoch.
+        // Before the gaps are validated: a transaction that changes one later reads no earlier epoch.
         let epoch = env.commit_epoch();
         local.validate_gaps(env.isolation)?;
         point("validated");
@@ -386,7 +391,7 @@ impl Protocol for Locking {
                     let word = stamp_word!(write.record, group);
                     word.store(word.load(Ordering::Relaxed) | stamp::LOCK, Ordering::Relaxed);
                 }
-                // Pairs with the acquire fence of a snapshot's reader: who has copied a word stored
+                // Pairs with the acquire fence of a snapshot's reader: one that has copied a word stored
                 // after it also sees the lock bit, or the new stamp.
                 fence(Ordering::Release);
                 commit.install::<Self>(write, time);
@@ -421,7 +426,7 @@ impl Protocol for Locking {
         layout: &'static Layout,
         clock: &EpochClock,
         _: &Gap,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
         let (word, from) = (|group: usize| lock_word!(record, group), clock.commits_from());
         let release = |groups: usize| (0..groups).for_each(|g| word(g).store(ABSENT, Ordering::Release));
@@ -431,15 +436,15 @@ impl Protocol for Locking {
             let locked = EXCLUSIVE | ABSENT;
             let taken = free
                 && word(group).compare_exchange(old, locked, Ordering::Acquire, Ordering::Relaxed).is_ok();
-            // Of an epoch gone by, so that whoever writes the row next, from a placeholder without a
-            // past, has a greater stamp. Looked at under the lock.
+            // Of an epoch gone by, so that the next writer of the row, from a placeholder without a past, has
+            // a greater stamp. Looked at under the lock.
             if taken && stamp::epoch(stamp_word!(record, group).load(Ordering::Relaxed)) < from {
                 continue;
             }
             release(group + usize::from(taken));
             return if old & ABSENT != 0 { Seal::Busy } else { Seal::Live };
         }
-        if !spare() {
+        if !has_no_versions() {
             release(layout.groups.len());
             return Seal::Busy;
         }
@@ -451,7 +456,7 @@ impl Protocol for Locking {
     }
 
     fn restore(record: RecordRef, group: usize, stamp: u64) {
-        // Relaxed: whoever looks later was told of the record by a release.
+        // Relaxed: later readers learn of the record by a release.
         let lock = if stamp::is_absent(stamp) { ABSENT } else { 0 };
         lock_word!(record, group).store(lock, Ordering::Relaxed);
         stamp_word!(record, group).store(stamp, Ordering::Relaxed);

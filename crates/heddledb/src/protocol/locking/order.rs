@@ -1,18 +1,19 @@
 //! Ordered acquisition: a transaction waits only upwards.
 //!
-//! **Mechanism.** All locks have a place in one total order: by relation, key, column group. A transaction waits
-//! for a lock only if its place is above those of all locks that it holds; otherwise it aborts at once. Along a
-//! chain of waits the places rise: who holds the lock that another waits for, and waits itself, waits for a higher
-//! one. So no circle closes, and nobody searches for one.
+//! **Mechanism.** All locks have a place in one total order: by relation, key, column group. A transaction
+//! waits for a lock only if its place is above those of all locks that it holds; otherwise it aborts at once.
+//! Along a chain of waits the places rise: a transaction that holds the lock that another waits for, and
+//! waits itself, waits for a higher one. So no circle closes, and no search is needed.
 //!
-//! **What it gives.** Transactions that happen to lock upwards, or that lock no more than one thing, never abort for
-//! a lock, as under deadlock detection, and a wait costs nothing but the wait. **What it costs.** Where a
-//! transaction comes back down and meets a conflict, it aborts, though most often there was no deadlock; it is
-//! NO_WAIT then. An upgrade waits never, since the lock is held already, so read for update what you will update.
-//! A descending scan goes down. And no age protects a transaction that goes down again and again.
+//! **What it gives.** Transactions that happen to lock upwards, or that lock no more than one thing, never
+//! abort for a lock, as under deadlock detection, and a wait costs nothing but the wait. **What it costs.**
+//! Where a transaction comes back down and meets a conflict, it aborts, though most often there was no
+//! deadlock; it is NO_WAIT then. An upgrade never waits, since the lock is held already, so read for update
+//! what you will update. A descending scan goes down. And age does not protect a transaction that goes down
+//! again and again.
 //!
-//! Of a key its first words count ([`WORDS`]). Two places that are alike in these do not wait for each other: the
-//! rule says *above*, so it stands whatever the order cannot tell apart.
+//! Of a key the first words count ([`WORDS`]). Two places that are equal in these do not wait for each other:
+//! the rule says *above*, so it holds although the order cannot tell them apart.
 
 use crate::mutant::{Mutant, planted};
 
@@ -32,7 +33,7 @@ pub(super) type Highest = Option<(Place, usize)>;
 /// The places of what an attempt holds.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// That of the record which the attempt comes to.
+    /// The place of the record that the attempt accesses next.
     next: Place,
     /// By number of the record among those held.
     places: Vec<Place>,
@@ -40,7 +41,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The attempt comes to a record of that key.
+    /// The attempt is about to access the record of that key.
     #[inline]
     pub fn come_to(&mut self, relation: usize, key: &[u64]) {
         let words = key.len().min(WORDS);
@@ -48,7 +49,7 @@ impl Order {
         self.next.key[..words].copy_from_slice(&key[..words]);
     }
 
-    /// It has got an entry among the records that are held.
+    /// The record has got an entry among those that are held.
     #[inline]
     pub fn push(&mut self) {
         self.places.push(self.next);

@@ -1,11 +1,12 @@
 //! Repeatable read: locks that last for one read, and the versions that were read (TicToc §5.4, §6.6).
 //!
-//! **Mechanism.** A read lets its shared lock go as soon as it has copied. What stays is the version, by its stamp. When the
-//! group is read again, or locked to be written, its stamp must be the same, or the attempt conflicts. Gaps are not
-//! validated. Exclusive locks are held to the end, as always.
+//! **Mechanism.** A read lets its shared lock go as soon as it has copied. The attempt keeps the version, by
+//! its stamp. When the group is read again, or locked to be written, its stamp must be equal, or the attempt
+//! conflicts. Gaps are not validated. Exclusive locks are held to the end, as always.
 //!
-//! **What is left.** What is read is committed; what is read twice is the same; what is written has not changed since it
-//! was read, so no update is lost. Not that all reads are of one moment: read skew, write skew and phantoms happen.
+//! **What is left.** What is read is committed; what is read twice is equal both times; what is written has
+//! not changed since it was read, so no update is lost. Not that all reads are of one moment: read skew,
+//! write skew and phantoms happen.
 //!
 //! No two readers of a row ever upgrade against each other here, since neither still holds it.
 
@@ -30,8 +31,8 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// Groups of a record, which are locked, are read, or only to be written: they must be what they were, where they
-    /// were read before.
+    /// Groups of a record, which are locked, are read, or only to be written: they must be what they were,
+    /// where they were read before.
     pub fn repeat(
         &mut self,
         number: usize,

@@ -1,5 +1,5 @@
-//! A group's two words: the lock, which the module's header draws, and the stamp of the last writer. And which locks
-//! of a record an attempt holds.
+//! A group's two words: the lock, which the module's header draws, and the stamp of the last writer. And
+//! which locks of a record an attempt holds.
 
 use crate::record::RecordRef;
 use crate::table::GroupSet;

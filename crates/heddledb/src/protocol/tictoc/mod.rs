@@ -1,14 +1,14 @@
 //! TicToc: optimistic concurrency control whose commit time is computed from the data.
 //!
-//! **Mechanism** (TicToc §3). Each version of a column group is valid from the logical time at
-//! which it was written, `wts`, to at least `rts`. A transaction may commit at any time that lies
-//! within the intervals of all versions that it read and after the `rts` of all versions that it
-//! overwrites; it looks for the smallest. Where a read version's `rts` is too low, it is extended,
-//! provided that the version is still the current one. Transactions that a commit order by physical
-//! time would abort can so be ordered into the past.
+//! **Mechanism** (TicToc §3). Each version of a column group is valid from the logical time at which it was
+//! written, `wts`, to at least `rts`. A transaction may commit at any time that lies within the intervals of
+//! all versions that it read and after the `rts` of all versions that it overwrites; it looks for the
+//! smallest. Where a read version's `rts` is too low, it is extended, provided that the version is still the
+//! current one. So transactions that a commit order by physical time would abort can be ordered into the
+//! past.
 //!
-//! Two words per group: `tid` = lock, absent, wts (`crate::stamp`) and `rts`. The packed word of §3.6 is another
-//! layout ([`Packed`]; PITFALLS TT4-TT6), and so is one with the history of §5.3 ([`WithHistory`]).
+//! Two words per group: `tid` = lock, absent, wts (`crate::stamp`) and `rts`. The packed word of §3.6 is
+//! another layout ([`Packed`]; PITFALLS TT4-TT6), as is one with the history of §5.3 ([`WithHistory`]).
 //!
 //! ```text
 //! unlocked(wts) --lock--> locked(wts) --install--> rts := commit_ts; tid := unlocked(commit_ts)
@@ -23,43 +23,45 @@
 //! `rts` never decreases while a version stands (TT2): it is changed only by `fetch_max`, and by the
 //! installing writer to a commit time above it.
 //!
-//! **Phantoms** (TT8, TT9). Absence has a read time as well: each index gap's stamp word is one.
-//! Whoever saw a gap raises its stamp to the commit time and then checks its version; whoever puts
-//! a placeholder into a gap changes its version and then, under the latch, makes the gap's stamp the
-//! placeholder's `rts`. The same two-variable story holds. A placeholder or deleted record met by a
-//! reader is read like any other, absent.
+//! **Phantoms** (TT8, TT9). Absence has a read time as well: each index gap's stamp word is one. A
+//! transaction that saw a gap raises the gap's stamp to its commit time and then checks the gap's version;
+//! one that puts a placeholder into a gap changes the gap's version and then, under the latch, makes the
+//! gap's stamp the placeholder's `rts`. This is sound by the two-variable argument above. A placeholder or
+//! deleted record met by a reader is read like any other, absent.
 //!
-//! **Epoch floor** (TT7, TT10). A transaction that writes commits no earlier than the floor of the
-//! epoch read after its locks. A deleted record is unlinked only three epochs after its deletion,
-//! so whoever misses it then, reads nothing that is overwritten below the deletion's time. The floor is also what §3.7 asks
-//! of parallel logging: an epoch is a batch, written to several files at once, its times lie above all of the batch
-//! before, and it is durable as a whole. Nobody coordinates: the epoch's number is in the high bits of a time. Tests:
-//! crashes (`heddledb_check::crash`), which cut several files at any point.
+//! **Epoch floor** (TT7, TT10). A transaction that writes commits no earlier than the floor of the epoch read
+//! after its locks. A deleted record is unlinked only three epochs after its deletion, so a transaction that
+//! misses it then reads nothing that is overwritten below the deletion's time. The floor is also what §3.7
+//! asks of parallel logging: an epoch is a batch, written to several files at once, its times lie above all
+//! of the batch before, and it is durable as a whole. This needs no coordination: the epoch's number is in
+//! the high bits of a time. Tests: crashes (`heddledb_check::crash`), which cut several files at any point.
 //!
-//! Serializable, not strictly: a transaction may be ordered before one that had finished when it
-//! began (TT3). With [`Options::strict`] every read must also be current at the commit, as under Silo; then the order
-//! is one of real time.
+//! Serializable, not strictly: a transaction may be ordered before one that had finished when it began (TT3).
+//! With [`Options::strict`] every read must also be current at the commit, as under Silo; then the order is
+//! one of real time.
 //!
-//! **Opaque reads** ([`Options::opaque`], TT12). All that an attempt has read so far is valid at one time: where a read
-//! shows a later one, the earlier reads are extended to it, or the attempt ends before its body sees the value. So no
-//! body runs on a state that never was.
+//! **Opaque reads** ([`Options::opaque`], TT12). All that an attempt has read so far is valid at one time:
+//! where a read shows a later one, the earlier reads are extended to it, or the attempt ends before its body
+//! sees the value. So no body runs on a state that never was.
 //!
-//! **History** (§5.3). A read version that has been overwritten may still have been valid at the commit time. With a
-//! third word, the tid of the version before, that shows: the version read must be that one, and the present one must
-//! begin after the commit time (TT11).
+//! **History** (§5.3). A read version that has been overwritten may still have been valid at the commit time.
+//! With a third word, the tid of the version before, this can be checked: the version read must be that one,
+//! and the present one must begin after the commit time (TT11).
 //!
-//! **Lower levels** (§5.4; [`Isolation`]). *Snapshot*: two commit times. All reads are valid at the one, and what is
-//! overwritten was there by then; the writes take effect at the other. *Repeatable read*: no read is validated, but
-//! what is written or was read twice must be as it was read.
+//! **Lower levels** (§5.4; [`Isolation`]). *Snapshot*: two commit times. All reads are valid at the one, and
+//! what is overwritten existed by then; the writes take effect at the other. *Repeatable read*: no read is
+//! validated, but what is written or was read twice must be as it was read.
 
+mod options;
 mod packed;
 mod times;
 
+pub use options::Options;
 pub use packed::Packed;
 pub use times::{Times, TwoWords, WithHistory};
 
 use super::reads::{GapSet, Repeats};
-use super::{Env, Intent, Isolation, Protocol, Seal, Sighted};
+use super::{Env, Intent, Isolation, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -77,39 +79,6 @@ use times::Place;
 /// The protocol, with its times in a layout `T`.
 #[derive(Debug)]
 pub struct TicToc<T = TwoWords>(PhantomData<T>);
-
-/// The optimisations of TicToc §5.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Options {
-    /// §5.1: when a write lock is taken, release all and restart the validation phase, instead of
-    /// waiting for it in key order.
-    pub no_wait: bool,
-    /// §5.2: abort before locking when an approximate commit time shows that a read cannot be
-    /// validated.
-    pub preemptive_abort: bool,
-    /// Whatever an attempt sees is of one moment, also of one that aborts.
-    pub opaque: bool,
-    /// What was read must be current at the commit.
-    pub strict: bool,
-}
-
-impl Options {
-    /// Both optimisations of §5.
-    pub const FULL: Self = Self { no_wait: true, preemptive_abort: true, opaque: false, strict: false };
-    /// No-wait alone.
-    pub const NO_WAIT: Self = Self { preemptive_abort: false, ..Self::FULL };
-    /// Neither.
-    pub const SORTED: Self = Self { no_wait: false, preemptive_abort: false, ..Self::FULL };
-    /// Opaque reads, in an order of real time.
-    pub const OPAQUE: Self = Self { opaque: true, strict: true, ..Self::FULL };
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::FULL
-    }
-}
 
 /// A group that was read: its version, and how far it was known to be valid.
 struct Read {
@@ -314,7 +283,7 @@ impl<T: Times> Local<T> {
         self.validate_gaps(time)
     }
 
-    /// The same for one read; `own` says whether this transaction has locked the group.
+    /// The third step for one read; `own` says whether this transaction has locked the group.
     #[inline(always)]
     fn validate_read(&self, number: usize, time: u64, own: bool) -> Result<(), Conflict> {
         let read = &self.reads[number];
@@ -329,10 +298,10 @@ impl<T: Times> Local<T> {
             let valid = was_valid || (T::EXTENSION_MAY_MOVE && self.moved_by_us(number));
             return if valid { Ok(()) } else { Err(Conflict::ReadChanged) };
         }
-        // The paper lets a foreign lock pass where rts has reached `time` by now (TT1). Where an extension raises
-        // rts and looks at the lock only then, that proves nothing: one that fails because of this very lock has
-        // raised rts all the same, after the locker took its commit time from it. Only the rts that was read with
-        // the unlocked version counts, and `validate_at` has let that pass.
+        // The paper lets a foreign lock pass where rts has reached `time` by now (TT1). Where an extension
+        // raises rts and looks at the lock only then, that proves nothing: one that fails because of this
+        // very lock has raised rts all the same, after the locker took its commit time from it. Only the rts
+        // that was read with the unlocked version counts, and `validate_at` has let that pass.
         let safe = (T::FAILED_EXTENSION_IS_NONE && rts >= time && !self.options.strict)
             || planted(Mutant::TicTocForeignLockIgnored)
             || (rts > time && planted(Mutant::TicTocFailedRaiseTrusted))
@@ -362,15 +331,15 @@ impl<T: Times> Local<T> {
     fn validate_gaps(&self, time: u64) -> Result<(), Conflict> {
         for gap in self.gaps.gaps() {
             if gap.stamp().load(Ordering::Relaxed) < time && !planted(Mutant::TicTocGapStampIgnored) {
-                // SeqCst, before the version is checked; pairs with `place` under the latch.
+                // SeqCst, before the version is checked; pairs with `init_record` under the latch.
                 gap.stamp().fetch_max(time, Ordering::SeqCst);
             }
         }
         if planted(Mutant::TicTocGapsNotValidated) { Ok(()) } else { self.gaps.validate() }
     }
 
-    /// What repeatable read promises: what is written was not written by another since it was read, and what was
-    /// read twice was the same.
+    /// What repeatable read promises: what is written was not written by another since it was read, and what
+    /// was read twice was equal both times.
     fn validate_repeats(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
         for read in self.reads.iter().filter(|read| writes.covers(read.at.record, read.at.group as usize)) {
             let same = T::tid(read.at) & !stamp::LOCK == read.tid;
@@ -386,7 +355,7 @@ impl<T: Times> Local<T> {
     fn keep_opaque(&mut self, first: usize) -> Result<(), Conflict> {
         let newest = self.reads[first..].iter().map(|read| stamp::time(read.tid)).max().unwrap_or(0);
         let time = self.valid_at.max(newest);
-        // What is new may not have been valid at the time of the others, nor they at its own.
+        // The new reads may not have been valid at the time of the others, nor the others at theirs.
         let from = if time > self.valid_at { 0 } else { first };
         if !planted(Mutant::TicTocReadsNotOpaque) {
             for number in from..self.reads.len() {
@@ -412,13 +381,17 @@ impl<T: Times> ConcurrencyWords for TicToc<T> {
     }
 }
 
-impl<T: Times> Protocol for TicToc<T> {
+impl<T: Times> State for TicToc<T> {
     const NAME: &'static str = T::NAME;
     const SESSIONS_MAX: usize = 1024;
     type Options = Options;
     type Local = Local<T>;
     type Shared = ();
+}
 
+impl<T: Times> Pieces for TicToc<T> {}
+
+impl<T: Times> Protocol for TicToc<T> {
     fn strict(options: &Options) -> bool {
         options.strict
     }
@@ -427,7 +400,7 @@ impl<T: Times> Protocol for TicToc<T> {
         options.opaque
     }
 
-    /// Who must have read what is current, or of one moment, has little to win by a lower level.
+    /// A transaction whose reads must be current, or of one moment, gains little by a lower level.
     fn levels(options: &Options) -> &'static [Isolation] {
         if options.strict || options.opaque { &[Isolation::Serializable] } else { &Isolation::ALL }
     }
@@ -505,7 +478,7 @@ impl<T: Times> Protocol for TicToc<T> {
         if stamp::is_locked(tid) {
             (tid, rts) = wait_unlocked::<T>(at)?;
         }
-        // Of an absent row nothing is copied, so nobody would look again whether `rts` belongs to it.
+        // Of an absent row nothing is copied, so no later check would find whether `rts` belongs to it.
         if stamp::is_absent(tid) {
             return Ok(Sighted::Hidden);
         }
@@ -518,23 +491,23 @@ impl<T: Times> Protocol for TicToc<T> {
     }
 
     #[inline]
-    fn peek(_: &mut Local<T>, record: RecordRef) -> bool {
+    fn exists(_: &mut Local<T>, record: RecordRef) -> bool {
         !stamp::is_absent(T::tid(Place::new(record, 0)))
     }
 
     #[inline]
-    fn seen(local: &mut Local<T>, seen: Seen) {
+    fn observe_gap(local: &mut Local<T>, seen: Seen) {
         local.gaps.push(seen);
     }
 
-    fn changed(local: &mut Local<T>, change: Change) {
+    fn own_gap_changed(local: &mut Local<T>, change: Change) {
         local.gaps.follow(change);
     }
 
-    fn place(record: RecordRef, layout: &'static Layout, gap: &Gap) {
-        // SeqCst, after the latch changed the gap's version: sees the stamp of every reader of the
-        // gap that did not see the change. The placeholder is absent since before that time, so
-        // whoever fills it commits after it.
+    fn init_record(record: RecordRef, layout: &'static Layout, gap: &Gap) {
+        // SeqCst, after the latch changed the gap's version: sees the stamp of every reader of the gap that
+        // did not see the change. The placeholder has been absent since before that time, so a transaction
+        // that fills it commits after it.
         let seen_until =
             if planted(Mutant::TicTocGapStampIgnored) { 0 } else { gap.stamp().load(Ordering::SeqCst) };
         for group in 0..layout.groups.len() {
@@ -570,7 +543,8 @@ impl<T: Times> Protocol for TicToc<T> {
         }
         local.locks.clear();
         if writes.is_empty() && !local.gaps.is_empty() {
-            // For who waits until all that was read is durable: absence may be as young as this epoch.
+            // For a caller that waits until all that was read is durable: absence may be as young as this
+            // epoch.
             return Ok(time.max(stamp::floor(env.clock.now())));
         }
         Ok(time)
@@ -591,12 +565,12 @@ impl<T: Times> Protocol for TicToc<T> {
         layout: &'static Layout,
         clock: &EpochClock,
         gap: &Gap,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
         let now = clock.now();
-        let sealed = T::seal(record, layout, |tid| stamp::epoch(tid) + 3 <= now, spare);
+        let sealed = T::seal(record, layout, |tid| stamp::epoch(tid) + 3 <= now, has_no_versions);
         if sealed == Seal::Sealed {
-            // TT10: what was known absent until some time stays so for whoever comes to the gap.
+            // TT10: what was known absent until some time stays so for later readers of the gap.
             let known = (0..layout.groups.len()).map(|group| T::rts(Place::new(record, group)));
             gap.stamp().fetch_max(known.max().unwrap_or(0), Ordering::SeqCst);
         }

@@ -6,19 +6,21 @@
 //!                      lock   absent   delta = rts - wts   wts
 //! ```
 //!
-//! One load finds both times and one exchange extends them, so who extends needs no second look, and an extension that
-//! fails changes nothing.
+//! One load finds both times and one exchange extends them, so extending needs no second look, and an
+//! extension that fails changes nothing.
 //!
-//! **Times** have 30 bits of epoch (four months at a hundred epochs a second) and 17 of sequence: an epoch lasts for
-//! 131,072 times; who needs a later one waits for the next epoch ([`Conflict::EpochFull`](crate::error::Conflict)).
+//! **Times** have 30 bits of epoch (four months at a hundred epochs a second) and 17 of sequence: an epoch
+//! has 131,072 times; a transaction that needs a later one waits for the next epoch
+//! ([`Conflict::EpochFull`](crate::error::Conflict)).
 //!
-//! **Delta overflows** where `rts` is to lie more than 32,767 after `wts`. Then `wts` moves up with it, as if somebody
-//! had written the same value then, and whoever has read the version under its old `wts` aborts. With the epoch in the
-//! high bits (TT7) that is so for each old version that is read by a writer in a new epoch (TT5), which is why this is
-//! not the default. A transaction that has read a row twice does not abort itself by it (TT4).
+//! **Delta overflows** where `rts` is to lie more than 32,767 after `wts`. Then `wts` moves up with it, as if
+//! an equal value had been written then, and a transaction that has read the version under its old `wts`
+//! aborts. With the epoch in the high bits (TT7) this happens to each old version that is read by a writer in
+//! a new epoch (TT5); therefore this layout is not the default. A transaction that has read a row twice does
+//! not abort itself by it (TT4).
 //!
-//! **Where we leave the paper.** There `wts` is also the time of the version. Snapshots and the log need the true one
-//! after `wts` has moved (TT4), hence word 0. `wts` does not wrap (TT6).
+//! **Where we leave the paper.** There `wts` is also the time of the version. Snapshots and the log need the
+//! true one after `wts` has moved (TT4), hence word 0. `wts` does not wrap (TT6).
 
 use super::super::Seal;
 use super::times::{Place, Times};
@@ -127,7 +129,7 @@ impl Times for Packed {
     #[inline]
     fn extend(at: Place, tid: u64, time: u64) -> (u64, u64) {
         loop {
-            // TT2: what to raise to is found anew from each word that is loaded.
+            // TT2: the value to raise to is computed anew from each word that is loaded.
             let word = ts_word(&at).load(Ordering::SeqCst);
             let (found, rts) = parts(word);
             if found != tid || rts >= time {
@@ -150,7 +152,8 @@ impl Times for Packed {
         // A snapshot's reader looks at the stamp alone.
         let word = stamp_word(&at);
         word.store(word.load(Ordering::Relaxed) | stamp::LOCK, Ordering::Relaxed);
-        // Pairs with his acquire fence: who has copied a word stored after it also sees the lock, or the new stamp.
+        // Pairs with that reader's acquire fence: one that has copied a word stored after it also sees the
+        // lock, or the new stamp.
         fence(Ordering::Release);
     }
 
@@ -174,9 +177,10 @@ impl Times for Packed {
     }
 
     fn reset(at: Place, stamp: u64, rts: u64) {
-        // Relaxed: whoever looks later was told of the record by a release.
+        // Relaxed: later readers learn of the record by a release.
         stamp_word(&at).store(stamp, Ordering::Relaxed);
-        // A stamp of another protocol may be finer than a word can say; then the version begins, here, a little later.
+        // A stamp of another protocol may be finer than a word can say; then the version begins a little
+        // later here.
         let up = |time: u64| if Self::holds(time) { time } else { stamp::floor(stamp::epoch(time) + 1) };
         let tid = up(stamp::time(stamp)) | (stamp & STATE);
         ts_word(&at).store(word_of(tid, up(rts.max(stamp::time(tid)))), Ordering::Relaxed);
@@ -186,7 +190,7 @@ impl Times for Packed {
         record: RecordRef,
         layout: &'static Layout,
         old_enough: impl Fn(u64) -> bool,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
         let places = || (0..layout.groups.len()).map(|group| Place::new(record, group));
         let unlock = |groups: usize| places().take(groups).for_each(|at| Self::unlock(at, 0));
@@ -199,7 +203,7 @@ impl Times for Packed {
             unlock(at.group.into());
             return if stamp::is_absent(tid) { Seal::Busy } else { Seal::Live };
         }
-        if !spare() {
+        if !has_no_versions() {
             unlock(layout.groups.len());
             return Seal::Busy;
         }

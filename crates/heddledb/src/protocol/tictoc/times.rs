@@ -37,7 +37,7 @@ impl Place {
 
 /// A layout.
 pub trait Times: Debug + Send + Sync + 'static {
-    /// The protocol's name with it.
+    /// The name of the protocol with this layout.
     const NAME: &'static str;
     /// Words of a group.
     const WORDS: usize;
@@ -55,33 +55,37 @@ pub trait Times: Debug + Send + Sync + 'static {
     fn look(at: Place) -> (u64, u64);
     /// The group's tid now. Relaxed.
     fn tid(at: Place) -> u64;
-    /// Locks the group, if it has this tid and nobody has locked it. SeqCst: before a load of `rts` that follows.
+    /// Locks the group, if it has this tid and is not locked. SeqCst: before a load of `rts` that follows.
     fn lock(at: Place, tid: u64) -> bool;
     /// Ends the lock of a group that had this tid.
     fn unlock(at: Place, tid: u64);
     /// The group's `rts`. SeqCst.
     fn rts(at: Place) -> u64;
-    /// Raises `rts` to `time` where the group has this tid, and returns the tid and the `rts` that it found. SeqCst, in
-    /// this order with the verbs of a writer: either it sees the lock or he sees `time`.
+    /// Raises `rts` to `time` where the group has this tid, and returns the tid and the `rts` that it found.
+    /// SeqCst, in this order with the verbs of a writer: either this sees the lock, or the writer sees
+    /// `time`.
     fn extend(at: Place, tid: u64, time: u64) -> (u64, u64);
-    /// The same, which only looks.
+    /// Loads the tid and the `rts`, as [`Self::extend`] would find them, and changes nothing.
     fn found(at: Place) -> (u64, u64);
     /// The data words are about to change. The group is locked.
     fn will_install(at: Place);
     /// Publishes the version of `time`, and unlocks.
     fn install(at: Place, time: u64, present: bool);
-    /// The tid of the version before the one with this tid, if it is known and the group has this tid, locked or not.
+    /// The tid of the version before the one with this tid, if it is known and the group has this tid, locked
+    /// or not.
     fn predecessor(at: Place, tid: u64) -> Option<u64>;
-    /// Whether the layout can say this time.
+    /// Whether the layout can represent this time.
     fn holds(time: u64) -> bool;
-    /// Makes the words those of a version with this stamp, valid until `rts`; while nobody else has the record.
+    /// Makes the words those of a version with this stamp, valid until `rts`; while no other transaction has
+    /// the record.
     fn reset(at: Place, stamp: u64, rts: u64);
-    /// Seals a record if it is absent, nobody has locked it, `old_enough` says so of each stamp, and then `spare`.
+    /// Seals a record if it is absent and unlocked, `old_enough` holds for each stamp, and then
+    /// `has_no_versions` holds.
     fn seal(
         record: RecordRef,
         layout: &'static Layout,
         old_enough: impl Fn(u64) -> bool,
-        spare: impl FnOnce() -> bool,
+        has_no_versions: impl FnOnce() -> bool,
     ) -> Seal;
 }
 
@@ -107,8 +111,8 @@ macro_rules! separate {
             fn look(at: Place) -> (u64, u64) {
                 // Acquire: pairs with the installing store of the version that is about to be copied.
                 let tid = at.word($words, 0).load(Ordering::Acquire);
-                // Between two equal readings of tid, so it belongs to that version; a later extension only makes
-                // it an understatement (TT13).
+                // Between two equal readings of tid, so it belongs to that version; a later extension only
+                // makes it an understatement (TT13).
                 (tid, at.word($words, 1).load(Ordering::Acquire))
             }
 
@@ -156,10 +160,11 @@ macro_rules! separate {
             fn install(at: Place, time: u64, present: bool) {
                 if $words > 2 {
                     let before = Self::tid(at) & !stamp::LOCK;
-                    // Relaxed: published with the tid; who looks for it meanwhile sees that it is not what he seeks.
+                    // Relaxed: published with the tid; a reader that looks for it meanwhile sees that it is
+                    // not the one.
                     at.word($words, 2).store(before, Ordering::Relaxed);
                 }
-                // TT16: rts first, so that no one sees a version whose rts lies below its wts.
+                // TT16: rts first, so that no reader sees a version whose rts lies below its wts.
                 at.word($words, 1).store(time, Ordering::SeqCst);
                 point("between rts and tid");
                 at.word($words, 0).store(stamp::of(time, present), Ordering::Release);
@@ -170,8 +175,8 @@ macro_rules! separate {
                 if $words == 2 {
                     return None;
                 }
-                // Under `tid` it is the version before, or, once he who has locked the group installs, `tid` itself,
-                // which is not before itself. That it was read under `tid` the second look tells.
+                // Under `tid` it is the version before, or, once the lock's holder installs, `tid` itself,
+                // which is not before itself. The second look tells that it was read under `tid`.
                 let before = at.word($words, 2).load(Ordering::Acquire);
                 let same = at.word($words, 0).load(Ordering::SeqCst) & !stamp::LOCK == tid;
                 (same && before != tid).then_some(before)
@@ -183,7 +188,7 @@ macro_rules! separate {
             }
 
             fn reset(at: Place, stamp: u64, rts: u64) {
-                // Relaxed: whoever looks later was told of the record by a release.
+                // Relaxed: later readers learn of the record by a release.
                 at.word($words, 1).store(rts, Ordering::Relaxed);
                 at.word($words, 0).store(stamp, Ordering::Relaxed);
                 if $words > 2 {
@@ -196,9 +201,9 @@ macro_rules! separate {
                 record: RecordRef,
                 layout: &'static Layout,
                 old_enough: impl Fn(u64) -> bool,
-                spare: impl FnOnce() -> bool,
+                has_no_versions: impl FnOnce() -> bool,
             ) -> Seal {
-                seal_stamps(record, layout, $words, old_enough, spare)
+                seal_stamps(record, layout, $words, old_enough, has_no_versions)
             }
         }
     };

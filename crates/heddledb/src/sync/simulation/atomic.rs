@@ -1,6 +1,6 @@
 //! Atomics whose accesses are charged to the core that makes them.
 //!
-//! They are not inlined: an access has much to do, and code that is compiled for every protocol has many of them.
+//! They are not inlined: an access does much, and code that is compiled for every protocol has many accesses.
 
 #![allow(unsafe_code)]
 
@@ -230,7 +230,7 @@ atomic!(
     AtomicPtr<T>,
     std::sync::atomic::AtomicPtr<T>,
     *mut T,
-    // Not the address, which no two runs share.
+    // Not the address, which differs from run to run.
     |value: *mut T| u64::from(!value.is_null()),
     |value: *mut T| value.expose_provenance() as u64,
     |word| std::ptr::with_exposed_provenance_mut(word as usize)

@@ -112,7 +112,7 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
-        // The turn first: nobody else runs between the release and the wake.
+        // The turn first: no other core runs between the release and the wake.
         self.mutex.touch(Kind::Store);
         // SAFETY: the guard is not used again: this is its only drop, and `release` forgets `self`.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
@@ -289,7 +289,7 @@ pub mod thread {
         /// Waits for its end.
         ///
         /// # Errors
-        /// What it panicked with; that it was killed.
+        /// The payload of its panic, or that it was killed.
         pub fn join(self) -> Result<T> {
             match self.0 {
                 Joined::Thread(thread) => thread.join(),

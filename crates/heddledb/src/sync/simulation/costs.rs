@@ -28,12 +28,12 @@ impl Topology {
 }
 
 // Sizes are those of one core of the machine of the calibration, and its socket's cache. What a core does by
-// itself (`same`, `hit`, `fetch`, `memory`, `rmw`, and `attempt` to `fresh`) was fitted to real runs of TPC-C and
-// YCSB under all protocols: the largest relative error is the least that whole cycles allow, with `same` at 1 or
-// more, without which time would stand still in a spin. The comparison is in `calibration.txt` of the
-// simulator. They are effective figures, not latencies: a real core overlaps what it can, and rows are read in
-// streams, so a clean line that merely had left the own cache costs less than the average access around it. What
-// cores cost each other, and waits, are usual figures of such machines.
+// itself (`same`, `hit`, `fetch`, `memory`, `rmw`, and `attempt` to `fresh`) was fitted to real runs of TPC-C
+// and YCSB under all protocols: the largest relative error is the least that whole cycles allow, with `same`
+// at 1 or more, without which time would stand still in a spin. The comparison is in `calibration.txt` of the
+// simulator. They are effective figures, not latencies: a real core overlaps what it can, and rows are read
+// in streams, so a clean line that merely had left the own cache costs less than the average access around
+// it. What cores cost each other, and waits, are usual figures of such machines.
 macro_rules! costs {
     ($($(#[doc = $about:literal])+ $name:ident = $value:literal;)*) => {
         /// A table of costs; in cycles of a core unless said otherwise.
@@ -88,11 +88,11 @@ costs! {
     memory = 12;
     /// A line that another core of the socket has written; the line is busy meanwhile.
     transfer = 120;
-    /// The same from another socket.
+    /// A line that another core has written, from another socket.
     transfer_far = 300;
     /// A write to a line of which other cores of the socket have copies; busy meanwhile.
     upgrade = 80;
-    /// The same with copies in other sockets.
+    /// A write to a line of which cores of other sockets have copies.
     upgrade_far = 260;
     /// What an atomic read-modify-write adds.
     rmw = 12;
@@ -100,7 +100,7 @@ costs! {
     fence = 16;
     /// One spin hint.
     spin = 40;
-    /// A yield where nobody else wants the core.
+    /// A yield where no other thread wants the core.
     yield_now = 800;
     /// From the wake of a parked core to its going on.
     wake = 5000;
@@ -153,7 +153,7 @@ impl Costs {
     const COHERENCE: [&'static str; 6] =
         ["refetch", "fetch_far", "transfer", "transfer_far", "upgrade", "upgrade_far"];
 
-    /// The same table with what cores cost each other times `numerator / denominator`: how much a
+    /// This table with what cores cost each other times `numerator / denominator`, to see how much a
     /// conclusion depends on it.
     #[must_use]
     pub fn scaled(mut self, numerator: u64, denominator: u64) -> Self {
@@ -200,7 +200,7 @@ impl Costs {
     }
 }
 
-/// What a core did and what it waited for. Cycles where not said otherwise.
+/// What a core did and what it waited for, in cycles unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Accesses to shared memory.
@@ -229,8 +229,8 @@ pub struct Counts {
     pub work_cycles: u64,
     /// Explicit work by kind: attempts, operations, nodes, rows, checks, words, fresh words.
     pub work: [u64; 7],
-    /// Where the time of attempts went, as [`Counts::PHASES`] names it. What attempts took that did not commit is
-    /// all under the last name.
+    /// Where the time of attempts went, as [`Counts::PHASES`] names it. What attempts took that did not
+    /// commit is all under the last name.
     pub phases: [u64; 6],
 }
 
@@ -238,7 +238,8 @@ impl Counts {
     /// Names of [`Counts::work`], as in [`Costs`].
     pub const WORK: [&'static str; 7] = ["attempt", "operation", "node", "row", "check", "word", "fresh"];
 
-    /// Names of [`Counts::phases`]: the phases of attempts that committed, waiting in any of them, and all else.
+    /// Names of [`Counts::phases`]: the phases of attempts that committed, waiting in any of them, and all
+    /// else.
     pub const PHASES: [&'static str; 6] = ["body", "index", "commit", "between", "wait", "abort"];
     pub(super) const WAITING: usize = 4;
     pub(super) const ABORTED: usize = 5;

@@ -1,4 +1,4 @@
-//! Who has which cache line: the coherence model.
+//! Which core has which cache line: the coherence model.
 //!
 //! **Lines.** Memory that holds arrays of shared words (chunks of an arena, index nodes) is *registered*: its
 //! lines are numbered from its start on, so nothing depends on where the system has put it. Any other shared
@@ -8,7 +8,7 @@
 //! **States** (MESI, seen from the line). A line has a *version*, which rises when a core writes it that did
 //! not have it to itself. A core has a valid copy where its cache holds the line's number with the line's
 //! version, so that one write takes all other copies away without a list of them. The *owner* has the only
-//! copy while `EXCLUSIVE`; `DIRTY` says that nobody else could have it from elsewhere.
+//! copy while `EXCLUSIVE`; `DIRTY` says that no other cache or memory has its content.
 //!
 //! ```text
 //!   a read that misses          line dirty at another core: transfer, the line is busy meanwhile
@@ -17,7 +17,7 @@
 //!   a write that misses         as a read, but at least an upgrade where there are copies
 //! ```
 //!
-//! A busy line makes whoever needs it wait: that is what makes one contended word a bottleneck.
+//! A core that needs a busy line waits: that makes one contended word a bottleneck.
 //!
 //! **Left out**: bandwidth, prefetching, translation, false sharing between words that are not
 //! registered, the order in which a real processor lets competing cores have a line (here: by their clocks).
@@ -59,7 +59,7 @@ impl Hasher for Multiply {
     }
 }
 
-/// A map whose iteration order nobody asks for.
+/// A map whose iteration order is never used.
 pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Multiply>>;
 
 const LINE_SHIFT: u32 = 6;
@@ -167,7 +167,7 @@ impl Cache {
     }
 }
 
-/// What an access came to.
+/// The result of an access.
 pub(super) struct Outcome {
     /// When it is done.
     pub done: u64,
@@ -195,7 +195,7 @@ impl Directory {
     pub fn new(costs: &Costs, topology: &Topology) -> Self {
         let lines = costs.shared_cache_lines.next_power_of_two().clamp(16, 1 << 28) as usize;
         let shared = (0..topology.sockets.clamp(1, 8)).map(|_| vec![0; lines]).collect();
-        // Number 0 is nobody's, so that an empty cache holds nothing.
+        // Number 0 belongs to no line, so that an empty cache holds nothing.
         Self { regions: Vec::new(), nearest: 0, alone: Map::default(), next: 1, shared }
     }
 
@@ -249,7 +249,7 @@ impl Directory {
         self.line(address).0
     }
 
-    /// Lets the line of an address be in a shared cache, at no cost: of who loads tables. With several
+    /// Lets the line of an address be in a shared cache, at no cost, for code that loads tables. With several
     /// sockets the lines are dealt out. Words that stand alone are left out: there are few.
     #[inline]
     pub fn touch(&mut self, address: usize) {
@@ -261,7 +261,7 @@ impl Directory {
         self.shared[socket][slot] = number;
     }
 
-    /// Marks the line of an address: its next write wakes whoever sleeps for it.
+    /// Marks the line of an address: its next write wakes the cores that sleep for it.
     pub fn watch(&mut self, address: usize) -> u32 {
         self.mark(address, WATCHED)
     }
@@ -392,7 +392,7 @@ impl Directory {
             line.sockets = my_socket;
             line.flags = (line.flags | EXCLUSIVE | DIRTY | WRITTEN) & !WATCHED;
         } else if line.sockets == 0 {
-            // Nobody has it: a first write will be silent.
+            // No core has it: a first write will be silent.
             line.owner = own;
             line.sockets = my_socket;
             line.flags = (line.flags | EXCLUSIVE) & !DIRTY;

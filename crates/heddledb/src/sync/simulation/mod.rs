@@ -2,9 +2,10 @@
 //!
 //! Two cores cannot show the contention that this engine is about, and cannot be trusted to hit a rare
 //! interleaving. Here the same code runs on virtual cores ([`simulate`]): each access to shared memory asks
-//! whose turn it is and is charged to its core's clock by a model of the caches (`directory`). So one
-//! mechanism gives scalability curves without noise ([`Schedule::Clock`]) and interleavings that replay from a
-//! seed ([`Schedule::Random`], [`Schedule::Pct`]), with delays and faults where they are ordered ([`Event`]).
+//! which core's turn it is and is charged to its core's clock by a model of the caches (`directory`). So one
+//! mechanism gives scalability curves without noise ([`Schedule::Clock`]) and interleavings that replay from
+//! a seed ([`Schedule::Random`], [`Schedule::Pct`]), with delays and faults where they are ordered
+//! ([`Event`]).
 //!
 //! What the model leaves out, and how far to trust it: `docs/simulation.md`.
 //!
@@ -17,6 +18,7 @@ mod costs;
 mod directory;
 pub mod htm;
 mod machine;
+mod regions;
 mod schedule;
 mod trace;
 
@@ -121,8 +123,8 @@ pub fn point(name: &'static str) {
     }
 }
 
-/// Tells whoever drives the simulation that this core's transaction cannot fail any more, and at which time it
-/// commits: so that it is known what became of one whose worker is killed.
+/// Tells the driver of the simulation that this core's transaction cannot fail any more, and at which time it
+/// commits, so that the outcome is known where the worker is killed.
 #[inline(never)]
 pub fn decided(time: u64) {
     if let Some(machine) = machine() {
@@ -130,7 +132,8 @@ pub fn decided(time: u64) {
     }
 }
 
-/// Tells whoever drives the simulation of a transaction's place among others; both by numbers that no other has.
+/// Tells the driver of the simulation of a transaction's place among others; both by numbers that no other
+/// has.
 #[inline(never)]
 pub fn course(transaction: u64, course: Course) {
     if let Some(machine) = machine() {

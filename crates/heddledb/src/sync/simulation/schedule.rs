@@ -1,4 +1,4 @@
-//! Who runs next, and what befalls whom.
+//! Which core runs next, and what befalls which core.
 
 use crate::sync::Random;
 
@@ -16,7 +16,7 @@ pub enum Schedule {
     },
     /// Probabilistic concurrency testing (Burckhardt et al., ASPLOS 2010): the core of the highest priority,
     /// drawn at its start; at `changes` moments among the first `steps` accesses the running core's falls
-    /// below all. A core that waits falls, too, or nobody whom it waits for could run.
+    /// below all. The priority of a waiting core falls, too, or those that it waits for could not run.
     Pct {
         /// Of the draws.
         seed: u64,
@@ -51,7 +51,7 @@ pub enum When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It stands still for so many cycles. Under [`Schedule::Random`] and [`Schedule::Pct`], where time is
-    /// not what orders, until nobody else can go on, or as many accesses were made.
+    /// not what orders, until no other core can go on, or that many accesses were made.
     Stall(u64),
     /// It never goes on. What it holds stays held.
     Kill,
@@ -60,7 +60,7 @@ pub enum Fate {
 /// A delay or fault that was ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Whom.
+    /// Which core it befalls.
     pub who: Who,
     /// When.
     pub when: When,

@@ -13,7 +13,7 @@ pub struct Observed {
     pub step: u64,
     /// The core's clock, in cycles.
     pub clock: u64,
-    /// Who; `None` is the body of the simulation.
+    /// Which core; `None` is the body of the simulation.
     pub who: Option<Who>,
     /// What.
     pub what: What,
@@ -34,7 +34,7 @@ pub enum What {
     },
     /// The core passed a named point.
     Point(&'static str),
-    /// Something that the code had to say.
+    /// A note of the code.
     Note(String),
     /// The core waits for a mutex, a condition, an end, a write, or time.
     Waits,

@@ -5,9 +5,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::column_type::ColumnType;
+use super::column_type::{ColumnType, ROW_WORDS_MAX};
 use super::definition::TableDefinition;
 use super::key::WORDS_MAX;
+use super::shape::{IndexShape, PlacedColumn, PlacedGroup, Shape};
 use crate::error::{Misuse, Result};
 use crate::table::Structure;
 use crate::table::key::key_words;
@@ -17,8 +18,7 @@ const COLUMNS_MAX: usize = 64;
 const GROUPS_MAX: usize = 16;
 const KEY_PARTS_MAX: usize = 8;
 const INDEXES_MAX: usize = 6;
-/// Limits that a log has for relations; a Rust type that exceeds them is refused when a directory is opened.
-pub(super) const ROW_WORDS_MAX: usize = 4 << 20;
+/// A limit that a log has for relations, as for the words of a row.
 const NAME_BYTES_MAX: usize = 1 << 10;
 
 /// Declares a table at run time; see [`TableDefinition::builder`].
@@ -51,51 +51,15 @@ struct Index {
     columns: Vec<String>,
 }
 
-/// A table that satisfies all rules: everything that tells definitions apart, computed but not leaked.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Shape {
-    pub name: String,
-    pub schema: String,
-    pub hash: bool,
-    pub append_only: bool,
-    /// In order of declaration.
-    pub columns: Vec<PlacedColumn>,
-    /// In order of layout; the first is `main`.
-    pub groups: Vec<PlacedGroup>,
-    /// Ordinals of the columns of the primary key.
-    pub key: Vec<usize>,
-    pub indexes: Vec<IndexShape>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PlacedGroup {
-    pub name: String,
-    /// One past its last word. It starts where the group before ends.
-    pub end: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PlacedColumn {
-    pub name: String,
-    pub ty: ColumnType,
-    pub group: usize,
-    /// In bytes, from the start of the row.
-    pub offset: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct IndexShape {
-    pub name: String,
-    pub schema: String,
-    pub unique: bool,
-    /// How many columns are indexed: the first parts of `key`.
-    pub columns: usize,
-    /// Ordinals of the columns whose values make up an entry's key.
-    pub key: Vec<usize>,
+impl TableDefinition {
+    /// Begins to declare a table, whose columns are in the order of the calls.
+    pub fn builder(name: impl Into<String>) -> TableBuilder {
+        TableBuilder::new(name.into())
+    }
 }
 
 impl TableBuilder {
-    pub(super) fn new(name: String) -> Self {
+    fn new(name: String) -> Self {
         Self {
             name,
             columns: Vec::new(),

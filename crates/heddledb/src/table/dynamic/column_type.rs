@@ -7,11 +7,11 @@
 #![forbid(unsafe_code)]
 
 use super::value::Value;
-use crate::record::{Words, WordsMut};
 use crate::table::column::{bytes_align, load_bytes, store_bytes, store_zeros};
 use crate::table::key::{Key, KeyReader, KeyWriter, read_reversed, write_reversed};
 use crate::table::text::{before_padding, check_text, valid_part};
 use crate::table::{ColumnValue, Text};
+use crate::words::{Words, WordsMut};
 use std::fmt;
 
 /// The type of a column of a table that is defined at run time.
@@ -58,8 +58,11 @@ pub enum ColumnType {
 #[derive(Debug)]
 pub(super) struct Unfit;
 
+/// Limits that a log has for relations; a Rust type that exceeds them is refused when a directory is opened.
+pub(super) const ROW_WORDS_MAX: usize = 4 << 20;
+
 /// The bytes of the longest text or array: as many as a row may have.
-pub(super) const BYTES_MAX: usize = 8 * super::builder::ROW_WORDS_MAX;
+pub(super) const BYTES_MAX: usize = 8 * ROW_WORDS_MAX;
 
 impl ColumnType {
     /// The same type, or null.

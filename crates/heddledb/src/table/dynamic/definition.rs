@@ -2,15 +2,14 @@
 
 #![forbid(unsafe_code)]
 
-use super::builder::{IndexShape, PlacedColumn, PlacedGroup, Shape, TableBuilder};
 use super::key::EncodedKey;
 use super::relation::{ColumnDefinition, RelationDefinition, check_count, names};
-use super::row::RowValues;
+use super::shape::{IndexShape, PlacedColumn, PlacedGroup, Shape};
 use super::value::Value;
 use crate::error::{Misuse, Result};
-use crate::record::{Words, WordsMut};
 use crate::table::key::key_words;
 use crate::table::{Definition, Group, Layout, Span, Structure};
+use crate::words::{Words, WordsMut};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -82,11 +81,6 @@ pub struct IndexDefinition {
 static DEFINITIONS: Mutex<BTreeMap<Shape, &'static TableDefinition>> = Mutex::new(BTreeMap::new());
 
 impl TableDefinition {
-    /// Begins to declare a table, whose columns are in the order of the calls.
-    pub fn builder(name: impl Into<String>) -> TableBuilder {
-        TableBuilder::new(name.into())
-    }
-
     /// The definition of this shape, made now if it is the first.
     pub(super) fn interned(shape: Shape) -> &'static Self {
         // Nothing is left half done by a panic in here: the map changes in the last step.
@@ -236,22 +230,6 @@ impl TableDefinition {
     /// As there.
     pub fn decode_key(&self, words: &[u64]) -> Vec<Value> {
         self.relation.decode_key(words)
-    }
-
-    /// A row of these values, by order of declaration.
-    ///
-    /// # Errors
-    /// [`Misuse::WrongCount`] when there are not as many as columns; their types are checked when they are
-    /// written.
-    pub fn row(&'static self, values: impl Into<Vec<Value>>) -> Result<RowValues> {
-        let values = values.into();
-        check_count(self.name(), "row", &self.columns, &values)?;
-        Ok(RowValues::new(self, values))
-    }
-
-    /// Reads a row, as [`decode_row`](Self::decode_row) does.
-    pub fn read(&'static self, source: &impl Words) -> RowValues {
-        RowValues::new(self, self.decode_row(source))
     }
 }
 

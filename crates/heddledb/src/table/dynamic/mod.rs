@@ -30,6 +30,7 @@ mod definition;
 mod key;
 mod relation;
 mod row;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -6,9 +6,9 @@ use super::column_type::{ColumnType, Unfit};
 use super::key::EncodedKey;
 use super::value::Value;
 use crate::error::{Error, Misuse, Result};
-use crate::record::{Words, WordsMut};
 use crate::table::key::{KeyReader, KeyWriter, key_words};
 use crate::table::{Definition, Layout, Span, Structure};
+use crate::words::{Words, WordsMut};
 use std::ops::Bound;
 
 /// A column of a table that is defined at run time.

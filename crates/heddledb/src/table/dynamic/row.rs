@@ -4,8 +4,10 @@
 
 use super::definition::TableDefinition;
 use super::key::EncodedKey;
+use super::relation::check_count;
 use super::value::{Value, WrongType};
 use crate::error::{Misuse, Result};
+use crate::words::Words;
 use std::fmt;
 use std::ops::Index;
 
@@ -111,5 +113,23 @@ impl fmt::Debug for RowValues {
             };
         }
         fields.finish()
+    }
+}
+
+impl TableDefinition {
+    /// A row of these values, by order of declaration.
+    ///
+    /// # Errors
+    /// [`Misuse::WrongCount`] when there are not as many as columns; their types are checked when they are
+    /// written.
+    pub fn row(&'static self, values: impl Into<Vec<Value>>) -> Result<RowValues> {
+        let values = values.into();
+        check_count(self.name(), "row", self.columns(), &values)?;
+        Ok(RowValues::new(self, values))
+    }
+
+    /// Reads a row, as [`decode_row`](Self::decode_row) does.
+    pub fn read(&'static self, source: &impl Words) -> RowValues {
+        RowValues::new(self, self.decode_row(source))
     }
 }

@@ -77,7 +77,7 @@ impl Machine {
             Fate::Kill => {
                 inside.cores[me].state = State::Killed;
                 inside.cores[me].generation += 1;
-                // Whoever waits for its end hears of it.
+                // Cores that wait for its end are woken.
                 let from = inside.cores[me].clock;
                 inside.wake(end_key(me), true, from);
             }

@@ -1,8 +1,8 @@
-//! What the cores share, and who of them is next.
+//! What the cores share, and which of them is next.
 
 use super::super::costs::{Costs, Topology};
 use super::super::directory::{Cache, Directory, Map};
-use super::super::htm;
+use super::super::regions;
 use super::super::schedule::{Event, Scheduler, Who};
 use super::cores::{Awaited, Core, State};
 use super::settings::Failure;
@@ -31,7 +31,7 @@ pub(in super::super) struct Inside {
     pub(super) steps_max: u64,
     pub(super) services: usize,
     /// Hardware transactions.
-    pub(in super::super) htm: htm::Model,
+    pub(in super::super) htm: regions::Model,
     /// The core that was preempted or paused just now: others go first.
     pub(super) resting: Option<usize>,
     /// A core has become ready since the running one was chosen: it may outrank it.
@@ -107,7 +107,7 @@ impl Inside {
         self.enqueue(core, clock);
     }
 
-    /// Wakes those who wait for a key: one or all.
+    /// Wakes the cores that wait for a key: one or all.
     pub fn wake(&mut self, key: usize, all: bool, from: u64) -> Option<usize> {
         let mut first = None;
         while let Some(waiters) = self.waiters.get_mut(&key) {
@@ -131,7 +131,8 @@ impl Inside {
 
     pub(super) fn wake_watchers(&mut self, line: u32, by: usize, done: u64) {
         let Some(watchers) = self.watchers.remove(&line) else { return };
-        // Who writes the line that he watches himself, say with an exchange that fails, goes on watching it.
+        // A core that itself writes the line that it watches, say with an exchange that fails, goes on
+        // watching it.
         let mut himself = false;
         for core in watchers {
             if !self.cores[core].watched.contains(&line) {
@@ -172,7 +173,7 @@ impl Inside {
         if ready.is_empty() {
             ready.extend((0..self.cores.len()).filter(|core| self.cores[*core].state == State::Ready));
         }
-        // Time passes for who waits for it when the others have come so far.
+        // Time passes for a core that waits for it when the others have come so far.
         let now = self.cores.iter().map(|core| core.clock).max().unwrap_or(0);
         let due = |core: &Core| match core.state {
             State::Parked { deadline: Some(deadline), .. } => Some(deadline),

@@ -14,8 +14,8 @@
 //!
 //! **Outside.** On a thread that simulates nothing, every name of this backend is the standard library's.
 //!
-//! **Free.** The body itself, and whoever asks by [`free`], does its accesses for nothing and is not
-//! preempted: it loads tables and checks results. It waits like all others.
+//! **Free.** The body itself, and code under [`free`], makes its accesses at no cost and is not preempted: it
+//! loads tables and checks results. It waits like all others.
 
 #![allow(unsafe_code)]
 
@@ -34,7 +34,7 @@ use self::cores::State;
 use self::inside::Inside;
 use super::costs::{Costs, Counts};
 use super::directory::{Directory, Kind, Map};
-use super::htm::{self, Mode};
+use super::regions::{Mode, Model};
 use super::schedule::{Schedule, Scheduler};
 use super::trace::{Names, Observed, Observer, What};
 use crate::sync::{Course, Phase, Work};
@@ -68,7 +68,7 @@ thread_local! {
 pub(super) fn machine<'a>() -> Option<&'a Machine> {
     let machine = MACHINE.get();
     // SAFETY: `simulate` sets the pointer to a machine on its own stack frame or heap, and clears it before
-    // that goes; nobody keeps the reference beyond a call, during which `simulate` has not returned (a
+    // that goes; no caller keeps the reference beyond a call, during which `simulate` has not returned (a
     // suspended core that is never resumed is forgotten with its stack, references included).
     (!machine.is_null()).then(|| unsafe { &*machine })
 }
@@ -125,7 +125,7 @@ impl Machine {
                 steps: 0,
                 steps_max,
                 services: 0,
-                htm: htm::Model::default(),
+                htm: Model::default(),
                 resting: None,
                 woken: false,
                 ready: Vec::new(),
@@ -142,7 +142,7 @@ impl Machine {
         }
     }
 
-    /// Tells the observer. Nobody is borrowed.
+    /// Tells the observer. No borrow is held.
     #[cold]
     pub fn observe(&self, what: What) {
         let me = self.current.get();
@@ -323,7 +323,7 @@ impl Machine {
             // Before its next access the others will have had their turn.
             return;
         }
-        // Who waits lets others run.
+        // A waiting core lets others run.
         inside.scheduler.fall(me);
         inside.step_aside(me);
         drop(inside);
@@ -372,7 +372,7 @@ impl Machine {
         !timed_out
     }
 
-    /// Wakes who waits for a key.
+    /// Wakes the cores that wait for a key.
     pub fn wake(&self, key: usize, all: bool) {
         let mut inside = self.inside.borrow_mut();
         let me = self.current.get();

@@ -80,7 +80,7 @@ impl Machine {
         });
         let lines = inside.costs.cache_lines;
         inside.caches.push(Cache::new(lines));
-        // Whoever is no worker is a guest of the first socket.
+        // A thread that is no worker is a guest of the first socket.
         let socket = match who {
             Some(Who::Worker(worker)) => inside.topology.socket(worker),
             _ => 0,
@@ -136,10 +136,9 @@ pub fn simulate<R: 'static>(settings: Settings, body: impl FnOnce() -> R + 'stat
     MACHINE.set(std::ptr::null());
     for mut core in left {
         // It cannot be unwound: it was killed, or waits for ever, and may hold what others wait for. What its
-        // stack owns is leaked; its stack is not.
-        // SAFETY: this skips destructors on a stack that nobody goes on with, as a leak does. Nothing on a
-        // core's stack is borrowed from outside: threads of `sync` take only what they own, and whoever
-        // else would use what they share is another of these cores.
+        // stack owns is leaked; its stack is not. SAFETY: this skips destructors on a stack that is never
+        // resumed, as a leak does. Nothing on a core's stack is borrowed from outside: threads of `sync` take
+        // only what they own, and all users of what they share are other such cores.
         unsafe { core.force_reset() };
         keep_stack(machine.stack_bytes, core.into_stack());
     }

@@ -11,7 +11,7 @@ pub struct Settings {
     pub topology: Topology,
     /// What things cost.
     pub costs: Costs,
-    /// Who runs next.
+    /// Which core runs next.
     pub schedule: Schedule,
     /// Delays and faults.
     pub events: Vec<Event>,
@@ -19,18 +19,18 @@ pub struct Settings {
     pub steps_max: u64,
     /// Bytes of a core's stack.
     pub stack_bytes: usize,
-    /// Is told every step.
+    /// Called with every step.
     pub observer: Option<Observer>,
-    /// Is told of every transaction that cannot fail any more.
+    /// Called for every transaction that cannot fail any more.
     pub decided: Option<Decided>,
-    /// Is told which transactions come after which, by protocols that know it.
+    /// Called with the order of transactions, by protocols that know it.
     pub follower: Option<Follower>,
 }
 
-/// Is told of a transaction's place among others.
+/// Called with a transaction's place among others.
 pub type Follower = Box<dyn FnMut(u64, Course)>;
 
-/// Is told by whom a transaction was decided to commit, and at which time.
+/// Called with the core whose transaction was decided to commit, and the time.
 pub type Decided = Box<dyn FnMut(Option<Who>, u64)>;
 
 impl Default for Settings {
@@ -52,12 +52,12 @@ impl Default for Settings {
 /// Why a simulation has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Nobody can go on.
+    /// No core can go on.
     #[error("nobody can go on after {steps} steps: {waits}")]
     Deadlock {
         /// Accesses so far.
         steps: u64,
-        /// Who waits for what.
+        /// Which core waits for what.
         waits: String,
     },
     /// It did not end.
@@ -65,7 +65,7 @@ pub enum Failure {
     Endless {
         /// Accesses so far.
         steps: u64,
-        /// Who waits for what.
+        /// Which core waits for what.
         waits: String,
     },
     /// The body panicked.

@@ -6,10 +6,10 @@ mod values;
 
 use super::{ColumnType, IndexDefinition, RelationDefinition, TableDefinition, Value};
 use crate::error::Result;
-use crate::record::WordsCopy;
 use crate::table::{
     Index, IndexSet, IndexVisitor, KeyWords, Relation, Table, decode_key, encode_key, key_words,
 };
+use crate::words::WordsCopy;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 use std::ops::Bound;
@@ -141,7 +141,7 @@ fn same_row<T: Table>(definition: &'static TableDefinition, values: &[Value], fi
     assert_eq!(definition.decode_key(derived.words()), key);
     let mut back = T::Words::MIN;
     back.words_mut().copy_from_slice(&encoded);
-    let back: T::Words = encode_key(&decode_key::<T::Key, _>(&back));
+    let back: T::Words = encode_key(&decode_key::<T::Key>(back.words()));
     assert_eq!(back, derived);
     assert_eq!(definition.relation().key_of(values).unwrap(), encoded);
     assert_eq!(definition.relation().key_in(&WordsCopy::new(0, &mut words)), encoded);

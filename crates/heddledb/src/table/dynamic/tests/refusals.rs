@@ -2,9 +2,9 @@
 
 use super::{ColumnType, TableDefinition, Value};
 use crate::log::PAYLOAD_WORDS_MAX;
-use crate::record::WordsCopy;
 use crate::table::dynamic::TableBuilder;
-use crate::table::dynamic::builder::ROW_WORDS_MAX;
+use crate::table::dynamic::column_type::ROW_WORDS_MAX;
+use crate::words::WordsCopy;
 use crate::{Error, Misuse};
 use ColumnType as Ty;
 

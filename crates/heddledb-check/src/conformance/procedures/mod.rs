@@ -4,12 +4,14 @@
 //! Each test stops calls between their pieces, by channels: a body may wait, as long as it does and writes the
 //! same when it is executed again.
 
+mod world;
+
+pub(super) use self::world::await_from;
+use self::world::{FIRST, First, PATIENCE, SECOND, Second, World, always_tracks, two_additions};
 use super::Test;
 use heddledb::procedure::{Declaration, PlanChange, Tracking};
 use heddledb::protocol::{Execution, Kind};
-use heddledb::{
-    Conflict, Database, Error, Misuse, ReadTransaction, Registered, Result, Session, Table, Transaction, Txn,
-};
+use heddledb::{Conflict, Database, Error, Misuse, ReadTransaction, Registered, Result, Transaction, Txn};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -26,154 +28,6 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "procedures_go_over_beside_a_call", run: go_over_beside_a_call },
         Test { name: "closures_beside_procedures", run: closures_beside },
     ]
-}
-
-/// A row of which two columns share a group.
-#[derive(Table, Clone, Copy, Debug, PartialEq)]
-#[table(name = "piece_first")]
-struct First {
-    #[key]
-    key: u64,
-    one: i64,
-    two: i64,
-}
-
-/// The table of a second piece.
-#[derive(Table, Clone, Copy, Debug, PartialEq)]
-#[table(name = "piece_second")]
-struct Second {
-    #[key]
-    key: u64,
-    value: i64,
-}
-
-/// A table that nobody writes: who gets here has ended his pieces.
-#[derive(Table, Clone, Copy, Debug, PartialEq)]
-#[table(name = "piece_last")]
-struct Last {
-    #[key]
-    key: u64,
-}
-
-/// The sites of every procedure here: all of the first table, then all of the second, and the last.
-const FIRST: u16 = 0;
-const SECOND: u16 = 1;
-const LAST: u16 = 2;
-
-fn declare(name: &str) -> Declaration {
-    let mut declaration = Declaration::new(name);
-    declaration.upsert::<First>();
-    declaration.upsert::<Second>();
-    declaration.get_row::<Last>();
-    declaration
-}
-
-/// Two additions, which commute where nobody reads what they add to; it may promise not to give up after the first.
-fn two_additions(name: &str, promises: bool) -> Declaration {
-    let mut declaration = Declaration::new(name);
-    if promises {
-        declaration.no_abort();
-    }
-    declaration.add(First::one);
-    if promises {
-        declaration.later();
-    }
-    declaration.add(Second::value);
-    declaration
-}
-
-/// Whether everything is shown from the start.
-fn always_tracks(kind: Kind) -> bool {
-    kind.tracking() == Tracking::Always
-}
-
-/// Waits at most so long for another thread: a test that fails does so in time.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(super) fn await_from<T>(receiver: &Receiver<T>) -> T {
-    receiver.recv_timeout(PATIENCE).expect("the other call gets as far as that")
-}
-
-struct World {
-    db: Database,
-    call: Registered,
-}
-
-impl World {
-    /// Rows 1 and 2 of both tables, all zero.
-    fn new(kind: Kind) -> Self {
-        Self::changing(kind, PlanChange::default())
-    }
-
-    /// The same, whose plan changes in that way.
-    fn changing(kind: Kind, how: PlanChange) -> Self {
-        let builder = Database::builder().protocol(kind);
-        let db = builder.plan_change(how).open().expect("it opens");
-        let call = db.register_declared(declare("both")).expect("it is registered");
-        let mut session = db.session().expect("there are sessions");
-        let fill = |tx: &mut Txn| {
-            for key in 1..3 {
-                tx.insert(First { key, one: 0, two: 0 })?;
-                tx.insert(Second { key, value: 0 })?;
-            }
-            Ok(())
-        };
-        session.run(fill).expect("the tables are empty");
-        Self { db, call }
-    }
-
-    fn session(&self) -> Session {
-        self.db.session().expect("there are sessions")
-    }
-
-    /// What calls add to: the first table's one and the second's value, of row 1.
-    fn sums(&self) -> (i64, i64) {
-        let sums = self.session().run(|tx| {
-            Ok((tx.get_columns(1, First::one)?.unwrap_or(0), tx.get_columns(1, Second::value)?.unwrap_or(0)))
-        });
-        sums.expect("nobody else is there")
-    }
-
-    /// Adds one to what `sums` tells of; between its two pieces, once, it does something else.
-    fn raise_both(&self, between: impl FnOnce()) -> Result<()> {
-        let mut between = Some(between);
-        self.session().call_registered(self.call, |tx| {
-            tx.at(FIRST);
-            tx.update_columns(1, First::one, |one| *one += 1)?;
-            tx.at(SECOND);
-            // With this access the first piece has ended.
-            tx.get_columns(1, Second::value)?;
-            if let Some(between) = between.take() {
-                between();
-            }
-            tx.update_columns(1, Second::value, |value| *value += 1)
-        })
-    }
-
-    /// Shows a write to the first table and passes the second, then tells, and waits for leave to go on; once,
-    /// however often it is executed.
-    fn show_and_wait(
-        &self,
-        session: &mut Session,
-        told: &Sender<()>,
-        leave: &Receiver<bool>,
-        write: impl Fn(&mut Txn) -> Result<()>,
-    ) -> Result<()> {
-        let mut waited = None;
-        session.attempt_registered(self.call, |tx| {
-            tx.at(FIRST);
-            write(tx)?;
-            tx.at(SECOND);
-            tx.get_columns(2, Second::value)?;
-            tx.at(LAST);
-            tx.get::<Last>(1)?;
-            let goes_on = *waited.get_or_insert_with(|| {
-                told.send(()).expect("the other thread is there");
-                await_from(leave)
-            });
-            if goes_on { Ok(()) } else { Err(Error::user("it gives up")) }
-        })
-    }
 }
 
 /// Who changes a column shows the others of its group as an earlier call left them, committed or not.

@@ -1,82 +1,31 @@
-//! One scenario on the virtual machine, and what was recorded of it.
+//! One scenario on the virtual machine.
 //!
-//! The record lies outside the simulation, so that it outlives workers that are killed and simulations that
-//! do not end. An attempt is entered when it begins, each of its operations when it has returned, and its
-//! outcome when the worker knows it. What a dead worker's attempt came to is known as well: the engine tells
-//! of every transaction that cannot fail any more, and at which time it commits
-//! ([`heddledb::sync::decided`]).
+//! | room | what |
+//! |---|---|
+//! | here | the body of a simulation: opens, fills, starts workers, looks at the end |
+//! | `record` | what is recorded of it, so that it can be judged |
+//! | `invariants` | the programs of which it is known what must hold |
+
+mod invariants;
+mod record;
+
+pub(super) use record::{State, writes};
 
 use super::disk::Timed;
 use super::scenario::{Change, Changes, Disk, Epochs, Invariant, Program, Scenario, Steps, TRIES};
+use heddledb::internals::sync::{thread, yield_now};
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
 use heddledb::simulation::{Costs, Failure, Observer, Settings, Who, free, simulate, steps};
 use heddledb::storage::{Fault, Simulated};
-use heddledb::sync::{Random, thread, yield_now};
-use heddledb::{
-    Database, Durability, Error, Misuse, ReadTransaction, Registered, Result, Scan, Session, Table,
-    Transaction, Txn,
-};
-use heddledb_check::history::{Attempt, Op, Status};
+use heddledb::{Database, Durability, Error, Misuse, Registered, Result, Session, Transaction, Txn};
+use heddledb_check::history::Status;
 use heddledb_check::recorder::{self, ORDERED, Recorder};
-use std::cell::{Cell, RefCell};
-use std::ops::ControlFlow;
+use invariants::{Account, Slot};
+use record::{Entry, Record};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A row of the programs with invariants.
-#[derive(Table, Clone, Copy, Debug)]
-#[table(name = "account", index(AccountByValue(value)))]
-pub(super) struct Account {
-    #[key]
-    key: u64,
-    value: i64,
-    #[group(visits)]
-    visits: i64,
-}
-
-/// Its hashed twin.
-#[derive(Table, Clone, Copy, Debug)]
-#[table(name = "slot", hash)]
-pub(super) struct Slot {
-    #[key]
-    key: u64,
-    value: i64,
-}
-
-/// How an attempt stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// It runs, or its worker never came back.
-    Open,
-    /// Its worker was told.
-    Ended,
-    /// Its worker was told that it is durable.
-    Acknowledged,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub attempt: Attempt,
-    pub state: State,
-}
-
-/// What was recorded.
-#[derive(Default)]
-pub(super) struct Record {
-    clock: Cell<u64>,
-    version: Cell<u64>,
-    pub entries: RefCell<Vec<Entry>>,
-    /// By worker: when the attempt that it runs was decided to commit, 0 before, and how many of its operations
-    /// were: where pieces commit one by one, those up to then.
-    decided: RefCell<Vec<(u64, usize)>>,
-    /// The procedures of the scenario, as they were registered last, and whether they still are.
-    registered: RefCell<Vec<(Registered, bool)>>,
-    /// What is wrong without a judge.
-    pub wrong: RefCell<Vec<String>>,
-    pub commits: Cell<u64>,
-}
 
 /// What came of a scenario.
 pub(super) struct Run {
@@ -84,69 +33,6 @@ pub(super) struct Run {
     pub failure: Option<Failure>,
     pub steps: u64,
     pub disk: Option<Simulated>,
-}
-
-impl Record {
-    fn now(&self) -> u64 {
-        self.clock.set(self.clock.get() + 1);
-        self.clock.get()
-    }
-
-    fn begin(&self, worker: usize) -> usize {
-        self.decided.borrow_mut()[worker] = (0, 0);
-        let (session, begin) = (worker as u32, self.now());
-        let attempt =
-            Attempt { session, begin, end: u64::MAX, status: Status::Lost, stamp: 0, ops: Vec::new() };
-        let mut entries = self.entries.borrow_mut();
-        entries.push(Entry { attempt, state: State::Open });
-        entries.len() - 1
-    }
-
-    fn end(&self, at: usize, status: Status, stamp: u64, state: State) {
-        let end = self.now();
-        let mut entries = self.entries.borrow_mut();
-        let entry = &mut entries[at];
-        let wrote = writes(&entry.attempt);
-        entry.attempt.end = end;
-        entry.attempt.status = status;
-        entry.state = state;
-        if status == Status::Committed {
-            self.commits.set(self.commits.get() + 1);
-            if wrote {
-                entry.attempt.stamp = stamp;
-                let (decided, _) = self.decided.borrow()[entry.attempt.session as usize];
-                if decided != stamp {
-                    drop(entries);
-                    self.say(format!("a commit at {stamp:#x} was announced for {decided:#x}"));
-                }
-            }
-        }
-    }
-
-    pub fn say(&self, what: String) {
-        self.wrong.borrow_mut().push(what);
-    }
-
-    /// Gives the attempts that never ended the outcome that was decided.
-    pub fn settle(&self) {
-        let last = self.now();
-        let decided = self.decided.borrow();
-        for entry in self.entries.borrow_mut().iter_mut().filter(|entry| entry.state == State::Open) {
-            let attempt = &mut entry.attempt;
-            attempt.end = last;
-            let (time, ops) = decided[attempt.session as usize];
-            attempt.ops.truncate(if time == 0 { attempt.ops.len() } else { ops });
-            if time != 0 && writes(attempt) {
-                attempt.status = Status::Survived;
-                attempt.stamp = time;
-            }
-        }
-    }
-}
-
-/// Whether it did more than read.
-pub(super) fn writes(attempt: &Attempt) -> bool {
-    attempt.ops.iter().any(|op| matches!(op, Op::Write(..) | Op::Delete(..)))
 }
 
 /// Accesses after which a simulation is given up: more than a ticking clock makes while a worker stands still.
@@ -568,183 +454,6 @@ impl Play {
             Program::Invariant(invariant) => self.check(&mut session, *invariant),
         }
     }
-
-    /// Runs `body` until it does not conflict; `None` if it always does.
-    fn tries<R>(session: &mut Session, mut body: impl FnMut(&mut Txn) -> Result<R>) -> Result<Option<R>> {
-        for _ in 0..TRIES {
-            match session.attempt(&mut body) {
-                Err(Error::Conflict(_)) => yield_now(),
-                outcome => return outcome.map(Some),
-            }
-        }
-        Ok(None)
-    }
-
-    /// One transaction of a worker in a program with an invariant.
-    fn round(&self, session: &mut Session, invariant: Invariant, number: usize, round: usize) -> Result<()> {
-        let record = &*self.record;
-        let mut random = Random::new(self.scenario.seed ^ (number as u64) << 32 ^ (round as u64) << 48);
-        let mine = number as u64;
-        let committed = match invariant {
-            Invariant::Transfers => {
-                let (from, to, kind) = (random.below(4), random.below(4), random.below(6));
-                if kind < 4 {
-                    Self::tries(session, |tx| {
-                        tx.update_columns(from, Account::value, |value| *value -= 1)?;
-                        tx.update_columns(to, Slot::value, |value| *value += 1)
-                    })?
-                    .is_some()
-                } else {
-                    let sum = match kind {
-                        4 => Self::tries(session, sum)?,
-                        _ => Some(sum(&mut session.snapshot()?)?),
-                    };
-                    if let Some(other) = sum.filter(|sum| *sum != 80) {
-                        let how = if kind == 4 { "transaction" } else { "snapshot" };
-                        record.say(format!("a {how} of worker {number} saw the sum {other}, not 80"));
-                    }
-                    sum.is_some()
-                }
-            }
-            Invariant::Skew => {
-                let workers = self.scenario.workers as u64;
-                let raised = Self::tries(session, |tx| {
-                    let mut others = 0;
-                    for key in (0..workers).filter(|key| *key != mine) {
-                        others += tx.get_columns(key, Account::value)?.unwrap_or(0);
-                    }
-                    let own = tx.get_columns(mine, Account::value)?.unwrap_or(0);
-                    let new = i64::from(own == 0 && others == 0);
-                    if new != own {
-                        tx.update_columns(mine, Account::value, |value| *value = new)?;
-                    }
-                    Ok(new + others)
-                })?;
-                if let Some(raised @ 2..) = raised {
-                    record.say(format!("worker {number} committed with {raised} rows raised"));
-                }
-                raised.is_some()
-            }
-            Invariant::Unless => Self::tries(session, |tx| {
-                let rows = tx.collect(Scan::<Account>::range(5..12))?;
-                match rows.is_empty() {
-                    true => tx.insert(Account { key: 5 + mine, value: 1, visits: 0 }),
-                    false => Ok(()),
-                }
-            })?
-            .is_some(),
-            Invariant::Pairs => Self::tries(session, |tx| match tx.get::<Account>(5)? {
-                // An error, not an assertion: an optimistic body may see half a pair, and is then retried
-                // instead of heard.
-                Some(_) => match tx.delete::<Account>(5)? && tx.delete::<Slot>(5)? {
-                    true => Ok(()),
-                    false => Err(Error::user("half a pair")),
-                },
-                None => {
-                    tx.insert(Account { key: 5, value: 0, visits: 0 })?;
-                    tx.insert(Slot { key: 5, value: 0 })
-                }
-            })?
-            .is_some(),
-            Invariant::Ring => {
-                let next = (mine + 1) % self.scenario.workers as u64;
-                Self::tries(session, |tx| {
-                    let value = tx.get_columns(next, Account::value)?.unwrap_or(0);
-                    tx.update_columns(mine, Account::value, |old| *old = value + 1)?;
-                    tx.get_columns(mine, Account::value).map(|_| ())
-                })?
-                .is_some()
-            }
-            Invariant::Index => {
-                let (key, value) = (random.below(4), random.below(5) as i64);
-                if random.below(2) == 0 {
-                    Self::tries(session, |tx| tx.update_columns(key, Account::value, |old| *old = value))?
-                        .is_some()
-                } else {
-                    Self::tries(session, |tx| {
-                        let Some(row) = tx.get::<Account>(key)? else { return Ok(()) };
-                        let mut found = false;
-                        tx.scan_index(
-                            Scan::<AccountByValue>::range((row.value, key)..=(row.value, key)),
-                            |_, _| {
-                                found = true;
-                                ControlFlow::Continue(())
-                            },
-                        )?;
-                        // Only a transaction that commits may complain.
-                        if found { Ok(()) } else { Err(Error::user(format!("no entry for {row:?}"))) }
-                    })?
-                    .is_some()
-                }
-            }
-            Invariant::Counters => {
-                let key = random.below(2);
-                let added = match random.below(3) {
-                    0 => Self::tries(session, |tx| {
-                        tx.update_columns(key, Account::visits, |visits| *visits += 1)
-                    })?,
-                    _ => Self::tries(session, |tx| tx.add(Account::visits, key, 1))?,
-                };
-                if added.is_some() {
-                    record.version.set(record.version.get() + 1);
-                }
-                added.is_some()
-            }
-        };
-        record.commits.set(record.commits.get() + u64::from(committed));
-        Ok(())
-    }
-
-    /// What must hold at the end.
-    fn check(&self, session: &mut Session, invariant: Invariant) -> Result<()> {
-        let record = &*self.record;
-        let Some((sum, cells, slots, entries)) = Self::tries(session, |tx| {
-            let cells = tx.collect(Scan::<Account>::all())?;
-            let slots: Vec<Option<Slot>> = (0..16).map(|key| tx.get::<Slot>(key)).collect::<Result<_>>()?;
-            let mut entries = Vec::new();
-            tx.scan_index(Scan::<AccountByValue>::all(), |(value, _), key| {
-                entries.push((value, key));
-                ControlFlow::Continue(())
-            })?;
-            Ok((sum(tx)?, cells, slots, entries))
-        })?
-        else {
-            record.say("the last look always conflicts, though nobody else is there".to_owned());
-            return Ok(());
-        };
-        let mut by_value: Vec<(i64, u64)> = cells.iter().map(|row| (row.value, row.key)).collect();
-        by_value.sort_unstable();
-        if by_value != entries {
-            record.say(format!("the table says {by_value:?}, its index {entries:?}"));
-        }
-        match invariant {
-            Invariant::Transfers if sum != 80 => record.say(format!("the sum is {sum}, not 80")),
-            Invariant::Skew if cells.iter().filter(|row| row.value != 0).count() > 1 => {
-                record.say(format!("more than one row is raised: {cells:?}"));
-            }
-            Invariant::Unless if cells.len() != 1 && record.commits.get() > 0 => {
-                record.say(format!("a phantom: {} rows instead of one: {cells:?}", cells.len()));
-            }
-            Invariant::Pairs if cells.len() != slots.iter().flatten().count() => {
-                record.say(format!("half a pair: {cells:?} and {slots:?}"));
-            }
-            Invariant::Ring
-                if self.scenario.workers > 1
-                    && cells.iter().all(|row| row.value == 1)
-                    && record.commits.get() == self.scenario.workers as u64 =>
-            {
-                record.say("everyone saw his neighbour's row before it was written".to_owned());
-            }
-            Invariant::Counters => {
-                let (count, added) = (cells.iter().map(|row| row.visits).sum::<i64>(), record.version.get());
-                if count != added as i64 {
-                    record.say(format!("{added} were added, and {count} are there"));
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
 }
 
 /// What an attempt leads to.
@@ -753,17 +462,4 @@ enum After {
     Again,
     /// The log has failed.
     Stop,
-}
-
-/// The money in both tables.
-fn sum(tx: &mut impl ReadTransaction) -> Result<i64> {
-    let mut sum = 0;
-    tx.scan(Scan::<Account>::all(), |row| {
-        sum += row.value;
-        ControlFlow::Continue(())
-    })?;
-    for key in 0..4 {
-        sum += tx.get_columns(key, Slot::value)?.unwrap_or(0);
-    }
-    Ok(sum)
 }

@@ -1,22 +1,24 @@
 //! Choosing a protocol, by value or by name.
 //!
-//! A [`Kind`] names a protocol with its options; options are values of their own ([`Silo`](super::Silo), ..). Either
-//! becomes a [`Choice`], which [`Builder::protocol`](crate::Builder::protocol) takes.
+//! A [`Kind`] names a protocol with its options; options are values of their own ([`Silo`](crate::protocol::Silo), ..).
+//! Either becomes a [`Choice`], which [`Builder::protocol`](crate::Builder::protocol) takes.
 
-use super::dta::Dta;
-use super::hekaton::Hekaton;
-use super::ic3::{self, Ic3};
-use super::locking::Policy;
-use super::locking::{self, Locking};
-use super::silo::{self, Silo};
-use super::tictoc::{self, TicToc};
-use super::unprotected::Unprotected;
-use super::{Execution, Isolation, Protocol};
 use crate::db;
 use crate::error::Result;
+use crate::isolation::Isolation;
 use crate::procedure::Tracking;
+use crate::protocol::dta::Dta;
+use crate::protocol::hekaton::Hekaton;
+use crate::protocol::ic3::{self, Ic3};
+use crate::protocol::locking::Policy;
+use crate::protocol::locking::{self, Locking};
+use crate::protocol::silo::{self, Silo};
+use crate::protocol::tictoc::{self, TicToc};
+use crate::protocol::unprotected::Unprotected;
+use crate::protocol::{Execution, Pieces, Protocol, State};
 use crate::seam::Engine;
 use crate::settings::Settings;
+use std::any::Any;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -27,8 +29,9 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn of<P: Protocol>(options: P::Options) -> Self {
-        Self { open: Box::new(move |settings| db::open::<P>(options, settings)) }
+    /// A protocol with options, under a name.
+    fn of<P: Protocol>(name: &'static str, options: P::Options) -> Self {
+        Self { open: Box::new(move |settings| db::open::<P>(name, options, settings)) }
     }
 
     /// Opens a database.
@@ -42,7 +45,8 @@ macro_rules! by_options {
     ($($options:ty => $protocol:ty;)*) => {$(
         impl From<$options> for Choice {
             fn from(options: $options) -> Self {
-                Self::of::<$protocol>(options)
+                let name = Kind::of_options(&options).map_or(<$protocol as State>::NAME, Kind::name);
+                Self::of::<$protocol>(name, options)
             }
         }
     )*};
@@ -59,7 +63,7 @@ macro_rules! by_name {
     ($($protocol:ident)*) => {$(
         impl From<$protocol> for Choice {
             fn from(_: $protocol) -> Self {
-                Self::of::<$protocol>(())
+                Self::of::<$protocol>(<$protocol as State>::NAME, ())
             }
         }
     )*};
@@ -97,7 +101,7 @@ macro_rules! registry {
 
             /// The most sessions that a database may have under it.
             pub const fn sessions_max(self) -> usize {
-                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::SESSIONS_MAX,)* }
+                match self { $($(#[$condition])? Self::$kind => <$protocol as State>::SESSIONS_MAX,)* }
             }
 
             /// Whether its serial order always agrees with real time.
@@ -117,7 +121,7 @@ macro_rules! registry {
 
             /// How it executes calls of procedures.
             pub fn execution(self) -> Execution {
-                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::execution(&$options),)* }
+                match self { $($(#[$condition])? Self::$kind => <$protocol as Pieces>::execution(&$options),)* }
             }
 
             /// Whether it executes calls of procedures piece by piece.
@@ -127,11 +131,22 @@ macro_rules! registry {
 
             /// Which conflicts between procedures it tracks.
             pub fn tracking(self) -> Tracking {
-                match self { $($(#[$condition])? Self::$kind => <$protocol as Protocol>::tracking(&$options),)* }
+                match self { $($(#[$condition])? Self::$kind => <$protocol as Pieces>::tracking(&$options),)* }
+            }
+
+            /// The first that has these options, if there is one.
+            fn of_options<O: PartialEq + 'static>(options: &O) -> Option<Self> {
+                $(
+                    $(#[$condition])?
+                    if (&$options as &dyn Any).downcast_ref() == Some(options) {
+                        return Some(Self::$kind);
+                    }
+                )*
+                None
             }
 
             fn choice(self) -> Choice {
-                match self { $($(#[$condition])? Self::$kind => Choice::of::<$protocol>($options),)* }
+                match self { $($(#[$condition])? Self::$kind => Choice::of::<$protocol>($name, $options),)* }
             }
         }
     };
@@ -189,13 +204,13 @@ registry! {
     Ic3Contended "ic3-contended" Ic3, ic3::Options::CONTENDED,
         "IC3 where procedures contend, commit by read validation where they do not";
     #[cfg(feature = "example")]
-    OneWriter "one-writer" super::one_writer::OneWriter, (),
+    OneWriter "one-writer" crate::protocol::one_writer::OneWriter, (),
         "an example: one transaction at a time";
 }
 
 impl Kind {
-    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). Nobody tunes them,
-    /// and on many cores some hardly commit.
+    /// Those that others are only compared with (IC3 §6.4, §6.5; TicToc §5, §6.4, §6.5, appendix). They are
+    /// not tuned, and on many cores some hardly commit.
     pub const COMPARATORS: &[Self] = &[
         Self::TicTocNoWait,
         Self::TicTocOpaque,

@@ -6,19 +6,16 @@
 //! snapshot's whole life, so it holds back neither commits nor the epoch, only the reclamation of what it may
 //! still read.
 
-use super::attempt::{Attempt, Bounds, SCAN_AHEAD, SCAN_PASSES};
-use super::store::is_ordered;
+use super::scan::Bounds;
+use super::{Attempt, SCAN_AHEAD, SCAN_PASSES};
 use crate::access::Groups;
+use crate::db::store::{copy_group, is_ordered};
 use crate::error::{Misuse, Result};
 use crate::index::Lookup;
-use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
-use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
+use crate::record::RecordRef;
 use crate::seam::{Access, Moment, Range, Visit, within};
 use crate::sight::Sight;
-use crate::sync::{Ordering, Wait, fence};
-use crate::table::{Layout, Span};
-use crate::{stamp, version};
 
 impl<P: Protocol> Attempt<P> {
     /// Runs `look` pinned in the epoch, so that nothing that it finds is reused meanwhile.
@@ -88,8 +85,8 @@ impl<P: Protocol> Attempt<P> {
         Ok(())
     }
 
-    /// Copies the words that are wanted of a record as of a moment to the end of the scratch buffer. Returns where;
-    /// `None` where the row was absent.
+    /// Copies the words that are wanted of a record as of a moment to the end of the scratch buffer. Returns
+    /// where; `None` where the row was absent.
     fn copy_at(&mut self, moment: Moment, record: RecordRef, range: &Range<'_>) -> Option<usize> {
         let Range { relation, groups, span, spans, .. } = *range;
         let writes = &mut self.worker.writes;
@@ -107,57 +104,5 @@ impl<P: Protocol> Attempt<P> {
             writes.release(at);
         }
         present.then_some(at)
-    }
-}
-
-/// Copies words of a column group as of the end of an epoch; false where the row was absent.
-pub(crate) fn copy_group<P: ConcurrencyWords>(
-    record: RecordRef,
-    layout: &'static Layout,
-    group: usize,
-    wanted: Span,
-    epoch: u64,
-    target: &mut [u64],
-) -> bool {
-    let stamp_word = record.word(P::stamp_word(group));
-    let mut wait = Wait::new();
-    loop {
-        // Acquire: pairs with the publishing store of the version, and of what hangs off it.
-        let stamp = stamp_word.load(Ordering::Acquire);
-        if stamp == stamp::SEALED {
-            // Only where every live snapshot sees the row absent.
-            return false;
-        }
-        if stamp::is_locked(stamp) {
-            // A writer between its lock and its last store, who waits for no snapshot.
-            wait.pause();
-            continue;
-        }
-        if stamp::epoch(stamp) > epoch && !planted(Mutant::SnapshotReadsNewest) {
-            let head = record.word(heads_base::<P>(layout) + group);
-            let Some(old) = version::find(head, epoch) else { return false };
-            if stamp::is_absent(old.stamp()) {
-                return false;
-            }
-            let start = wanted.start - layout.groups[group].span.start.min(wanted.start);
-            target.iter_mut().enumerate().for_each(|(index, word)| {
-                // Relaxed: published with the version, and never changed while a reader is pinned.
-                *word = old.word(start + index).load(Ordering::Relaxed);
-            });
-            return true;
-        }
-        if stamp::is_absent(stamp) {
-            return false;
-        }
-        let start = data_base::<P>(layout) + wanted.start;
-        target.iter_mut().enumerate().for_each(|(index, word)| {
-            // Relaxed: discarded below unless the version stands.
-            *word = record.word(start + index).load(Ordering::Relaxed);
-        });
-        // Acquire fence, then a relaxed load: pairs with the release fence of installing writers.
-        fence(Ordering::Acquire);
-        if stamp_word.load(Ordering::Relaxed) == stamp {
-            return true;
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Isolation levels: what a transaction may see of others.
 //!
-//! A level is a promise of the transaction that asks for it, whatever the levels of those beside it: a serializable
-//! one is serial with respect to all writes, also those of transactions at lower levels. Which protocol offers which
-//! is [`Protocol::levels`](super::Protocol::levels).
+//! A level is a promise of the transaction that asks for it, whatever the levels of those beside it: a
+//! serializable one is serial with respect to all writes, also those of transactions at lower levels. Which
+//! protocol offers which is [`Kind::levels`](crate::protocol::Kind::levels).
 //!
 //! | | serializable | snapshot | repeatable read |
 //! |---|---|---|---|
@@ -13,17 +13,19 @@
 //! | a range read again has other rows (PMP) | no | no | **yes** |
 //! | write skew: two that each read what the other writes (G2) | no | **yes** | **yes** |
 //!
-//! The names of the anomalies are Adya's; the test `levels` of the conformance suite runs each of them at each level.
+//! The names of the anomalies are Adya's; the test `levels` of the conformance suite runs each of them at
+//! each level.
 
+use crate::error::{Misuse, Result};
 use std::fmt;
 use std::str::FromStr;
 
 /// What a transaction may see of others; see the module's table. Levels after TicToc §5.4.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Isolation {
-    /// Each row that is read was committed, and is the same if it is read again or written.
+    /// Each row that is read was committed, and is unchanged if it is read again or written.
     RepeatableRead,
-    /// All reads are of one moment, and nobody has written since what this transaction writes.
+    /// All reads are of one moment, and what this transaction writes has not been written by another since.
     Snapshot,
     /// As if transactions ran one after another.
     #[default]
@@ -62,4 +64,15 @@ impl FromStr for Isolation {
         let known = Self::ALL.into_iter().find(|level| level.name() == name);
         known.ok_or_else(|| UnknownIsolation(name.to_owned()))
     }
+}
+
+/// Refuses a level that a protocol does not offer.
+pub(crate) fn offers(protocol: &str, offered: &[Isolation], level: Isolation) -> Result<()> {
+    if offered.contains(&level) {
+        return Ok(());
+    }
+    let names: Vec<&str> = offered.iter().map(|level| level.name()).collect();
+    let names = names.join(", ");
+    let what = format!("{protocol} does not offer the isolation level {level}; it offers {names}");
+    Err(Misuse::Option(what).into())
 }

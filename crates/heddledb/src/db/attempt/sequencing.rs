@@ -1,113 +1,54 @@
 //! Deterministic execution: one call after another decides what it will access, and all of them do it at once
 //! (Faleiro et al. 2014; the comparator of IC3 §6.4).
 //!
-//! **Mechanism.** Calls take turns in the order in which they begin, and that is the serial order. A call with its turn
-//! executes its *now phase*: what comes before the mark `#[later]`. That commits on its own. Which rows the rest will
-//! access, its *later phase*, does not depend on what the rest reads; so the body runs once more without effect,
-//! and each row that it comes to is *announced* ([`Footprint`]). Then the next call has its turn. The later phase
-//! executes when all those before it have ended that announced something which conflicts; so does an access of a now
-//! phase, which waits with the turn. Nobody waits for who comes after him, so there is no deadlock, and nothing
-//! that was announced aborts.
+//! **Mechanism.** Calls take turns in the order in which they begin, and that is the serial order. A call
+//! with its turn executes its *now phase*: what comes before the mark `#[later]`. That commits on its own.
+//! Which rows the rest will access, its *later phase*, does not depend on what the rest reads; so the body
+//! runs once more without effect, and each row that it would access is *announced* ([`Footprint`]). Then the
+//! next call has its turn. The later phase executes when all earlier calls that announced a conflicting
+//! access have ended; an access of a now phase waits for them likewise, holding the turn. No call waits for a
+//! later one, so there is no deadlock, and nothing that was announced aborts.
 //!
-//! A procedure without the mark is all now. Where the body gives up while it announces (a row is missing which one
-//! before it will insert), its later phase is executed with the turn, after all before it have ended.
+//! A procedure without the mark is all now phase. Where the body gives up while it announces (a row is
+//! missing that an earlier call will insert), its later phase executes while the call holds the turn, after
+//! all earlier calls have ended.
 //!
-//! **Phases.** Each is a transaction of the protocol and commits; what conflicts is kept apart, so hardly one fails, and
-//! it is executed again if so. That those of one call are of one epoch, and that closures run while no call does, is
-//! as in `db::chopping`.
+//! **Phases.** Each is a transaction of the protocol and commits; conflicting phases are kept apart, so
+//! hardly one fails; one that does is executed again. As in `chopping`, the phases of one call are of one
+//! epoch, and closures run while no call does.
 //!
-//! **Times.** The time of a call (`Session::last_commit`) is drawn with its turn, so that times follow the turns; its
-//! later phase commits at a later one, which only the rows get. Who comes after a closure gets a time above its.
+//! **Times.** The time of a call (`Session::last_commit`) is drawn with its turn, so that times follow the
+//! turns; its later phase commits at a later time, which only the rows get. A call after a closure gets a
+//! time above the closure's.
 //!
-//! **Where we leave the paper.** Its now phases are executed by a thread of their own, and its later phases by others,
-//! some when somebody reads what they would have written, some never. Here a call is its session's from begin to end,
-//! because its result is wanted. What a later phase accesses is found by the engine: in the paper each transaction
-//! says it by hand. Keys that are not known before something is read then (of entries in secondary indexes that an
-//! update moves or a deletion takes along) are awaited while the call has its turn.
-//! Tests: `phases_*` of the conformance suite.
+//! **Where we leave the paper.** Its now phases are executed by a thread of their own, and its later phases
+//! by others, some when another transaction reads what they would have written, some never. Here a session
+//! executes its call from begin to end, because the result is wanted. The engine finds what a later phase
+//! accesses: in the paper each transaction declares it by hand. Keys that are known only after the later
+//! phase has read something (of entries in secondary indexes that an update moves or a deletion takes along)
+//! are awaited while the call holds its turn. Tests: `phases_*` of the conformance suite.
 
-use super::Inner;
-use super::attempt::{Answer, Attempt};
-use super::footprint::{Announced, Footprint, Turn};
+use super::{Answer, Attempt};
+use crate::db::Inner;
+use crate::db::footprint::{Footprint, Turn};
 use crate::error::{Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Execution, Protocol};
 use crate::stamp;
-use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, decided, lock, wait_until};
+use crate::sync::{Ordering, Suspender, decided, lock};
 use crate::table::{GroupSet, Layout};
-use crossbeam_utils::CachePadded;
-
-/// Whose turn it is, and what was announced.
-pub(super) struct Sequencer {
-    /// The last turn that was drawn, and the one that is held.
-    drawn: CachePadded<AtomicU64>,
-    held: CachePadded<AtomicU64>,
-    /// The greatest time of a call's now phase, or of a closure.
-    last: CachePadded<AtomicU64>,
-    /// By worker, the turn of its last call that has ended. Turns begin with 1.
-    ended: Box<[CachePadded<AtomicU64>]>,
-    /// Locked for moments, mostly by who has the turn.
-    announced: Mutex<Announced>,
-}
-
-impl Sequencer {
-    /// Of so many workers.
-    pub fn new(workers: usize) -> Self {
-        let word = |value| CachePadded::new(AtomicU64::new(value));
-        Self {
-            drawn: word(0),
-            held: word(1),
-            last: word(0),
-            ended: (0..workers).map(|_| word(0)).collect(),
-            announced: Mutex::new(Announced::new(workers)),
-        }
-    }
-
-    /// Waits for the caller's turn.
-    fn take(&self, worker: usize, suspender: Option<&Suspender>) -> Turn {
-        // Relaxed: the number only says who is next; what others did is seen by what follows.
-        let number = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
-        // Acquire: what those before did with their turns happens before this.
-        wait_until(suspender, || self.held.load(Ordering::Acquire) == number);
-        Turn { worker, number }
-    }
-
-    /// The next has its turn.
-    fn give(&self, turn: Turn) {
-        // Release: pairs with `take`.
-        self.held.store(turn.number + 1, Ordering::Release);
-    }
-
-    fn end(&self, turn: Turn) {
-        // Release: what the call did happens before whatever waits for its end.
-        self.ended[turn.worker].store(turn.number, Ordering::Release);
-    }
-
-    /// Whether a call that has announced something has not ended.
-    fn runs(&self, turn: Turn) -> bool {
-        // Acquire: pairs with `end`.
-        self.ended[turn.worker].load(Ordering::Acquire) < turn.number
-    }
-
-    /// Waits until these calls have ended, and forgets them.
-    fn await_end(&self, turns: &mut Vec<Turn>, suspender: Option<&Suspender>) {
-        for turn in turns.drain(..) {
-            wait_until(suspender, || !self.runs(turn));
-        }
-    }
-}
 
 /// How far a call is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// It has its turn, and does what is before the mark.
+    /// The call has the turn, and executes what is before the mark.
     #[default]
     Now,
-    /// It has its turn, and says what it will access.
+    /// It has the turn, and announces what it will access.
     Announcing,
-    /// It does what it has announced.
+    /// It executes what it has announced.
     Later,
-    /// It has its turn, and is the only one that runs.
+    /// It has the turn, and is the only one that runs.
     Alone,
 }
 
@@ -118,23 +59,23 @@ pub(super) struct Sequenced {
     later: Option<u16>,
     phase: Phase,
     turn: Option<Turn>,
-    /// It has its turn still.
+    /// It still has the turn.
     holds: bool,
-    /// What it commits has a time above this.
+    /// Its commits have times above this.
     pub after: u64,
-    /// Its own time, where something of it was written.
+    /// Its own time, if it has written anything.
     time: u64,
     footprint: Footprint,
-    /// Those whom it waits for.
+    /// The calls that it waits for.
     before: Vec<Turn>,
 }
 
-/// What is done to a row.
+/// What an access does to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meets {
+pub(super) enum AccessMode {
     Reads,
     Writes,
-    /// It is written, and what it holds says which entries of indexes are written with it.
+    /// It is written, and its value decides which entries of indexes are written with it.
     WritesEntries,
 }
 
@@ -146,7 +87,8 @@ impl<P: Protocol> Attempt<P> {
         let (turn, holds) = (Some(turn), true);
         self.sequenced = Sequenced { later, turn, holds, footprint, before, ..Sequenced::default() };
         self.sequenced.footprint.clear();
-        // Relaxed, as all of these: whoever had the turn before has stored it, or a closure before any call began.
+        // Relaxed, as all of these: the call that had the turn before has stored it, or a closure before any
+        // call began.
         self.sequenced.after = self.db.procedures.sequencer.last.load(Ordering::Relaxed);
     }
 
@@ -176,7 +118,7 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
-    /// Ends the call: the next may have its turn, and whoever waits for it goes on.
+    /// Ends the call: the next may have its turn, and calls that wait for this one go on.
     pub(super) fn end_sequenced(&mut self) {
         let sequencer = &self.db.procedures.sequencer;
         self.sequenced.after = 0;
@@ -189,38 +131,39 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Before each operation of a call.
-    pub(super) fn arrive_sequenced(&mut self) -> Result<Answer> {
+    pub(super) fn enter_piece_sequenced(&mut self) -> Result<Answer> {
         let site = self.site;
-        let recall = &mut self.worker.recall;
-        if recall.repeats() {
-            recall.expect(site.into())?;
-            return Ok(Answer::Old);
+        let replay_log = &mut self.worker.replay_log;
+        if replay_log.repeats() {
+            replay_log.expect(site.into())?;
+            return Ok(Answer::Replayed);
         }
         self.chopped.site(site)?;
         let Sequenced { later, phase, .. } = &self.sequenced;
         if *phase != Phase::Now {
-            return Ok(Answer::New);
+            return Ok(Answer::Live);
         }
         if later.is_some_and(|later| site >= later) {
             self.commit_phase()?;
             self.begin_writes(0);
             self.sequenced.phase = Phase::Announcing;
-            return Ok(Answer::New);
+            return Ok(Answer::Live);
         }
-        recall.push(site.into());
-        Ok(Answer::Remembered)
+        replay_log.push(site.into());
+        Ok(Answer::Recorded)
     }
 
-    /// Whether its body runs to announce what it will access.
+    /// Whether the body runs to announce what the call will access.
     #[inline]
     pub(super) fn announces(&self) -> bool {
         self.executed == Execution::Sequenced && self.sequenced.phase == Phase::Announcing
     }
 
-    /// Its body has run so, to its end if it is `complete`. Afterwards it runs again, and does what is left to do.
+    /// The body has run to announce, to its end if `complete`. It runs again after this, and does what is
+    /// left to do.
     pub(super) fn announce(&mut self, complete: bool) {
         self.abort_writes();
-        self.worker.recall.go_back();
+        self.worker.replay_log.rollback_to_savepoint();
         self.site = 0;
         self.failed = false;
         let Sequenced { turn, holds, footprint, before, phase, .. } = &mut self.sequenced;
@@ -245,22 +188,22 @@ impl<P: Protocol> Attempt<P> {
         self.begin_writes(0);
     }
 
-    /// A call comes to column groups of a row.
-    pub(super) fn meets_row(
+    /// Before a call accesses column groups of a row: announces that, waits, or checks that it was announced.
+    pub(super) fn sequence_row(
         &mut self,
         layout: &'static Layout,
         relation: usize,
         key: &[u64],
         groups: GroupSet,
-        meets: Meets,
+        mode: AccessMode,
     ) -> Result<()> {
-        // Whoever only asks whether a row exists reads what an insertion writes.
-        let (groups, writes) = (groups.max(1), meets != Meets::Reads);
+        // An access that only asks whether a row exists reads what an insertion writes.
+        let (groups, writes) = (groups.max(1), mode != AccessMode::Reads);
         let Sequenced { phase, footprint, before, .. } = &mut self.sequenced;
         if *phase == Phase::Announcing {
             footprint.add_point(relation, key, groups, writes);
         }
-        if *phase == Phase::Now || *phase == Phase::Announcing && meets == Meets::WritesEntries {
+        if *phase == Phase::Now || *phase == Phase::Announcing && mode == AccessMode::WritesEntries {
             let sequencer = &self.db.procedures.sequencer;
             let runs = |turn| sequencer.runs(turn);
             lock(&sequencer.announced).before_point(relation, key, groups, writes, runs, before);
@@ -275,8 +218,8 @@ impl<P: Protocol> Attempt<P> {
         Ok(())
     }
 
-    /// A call begins to scan these keys.
-    pub(super) fn meets_keys(
+    /// Before a call scans these keys: announces that, or checks that it was announced.
+    pub(super) fn sequence_range(
         &mut self,
         layout: &'static Layout,
         relation: usize,
@@ -293,9 +236,9 @@ impl<P: Protocol> Attempt<P> {
     }
 }
 
-/// A scan of a now phase has found what it found of these keys. True if somebody has ended since for whom it had
-/// to wait: then it must look again.
-pub(super) fn awaits_keys<P: Protocol>(
+/// After a scan of these keys in a now phase: waits for the calls that it conflicts with. True if there was
+/// one: then the scan must look again.
+pub(super) fn await_range<P: Protocol>(
     db: &Inner<P>,
     sequenced: &mut Sequenced,
     suspender: Option<&Suspender>,

@@ -1,0 +1,107 @@
+//! What is recorded of a scenario.
+//!
+//! The record lies outside the simulation, so that it outlives workers that are killed and simulations that
+//! do not end. An attempt is entered when it begins, each of its operations when it has returned, and its
+//! outcome when the worker knows it. What a dead worker's attempt came to is known as well: the engine tells
+//! of every transaction that cannot fail any more, and at which time it commits
+//! ([`heddledb::internals::sync::decided`]).
+
+use heddledb::Registered;
+use heddledb_check::history::{Attempt, Op, Status};
+use std::cell::{Cell, RefCell};
+
+/// How an attempt stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::search) enum State {
+    /// It runs, or its worker never came back.
+    Open,
+    /// Its worker was told.
+    Ended,
+    /// Its worker was told that it is durable.
+    Acknowledged,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::search) struct Entry {
+    pub attempt: Attempt,
+    pub state: State,
+}
+
+/// What was recorded.
+#[derive(Default)]
+pub(in crate::search) struct Record {
+    clock: Cell<u64>,
+    pub(super) version: Cell<u64>,
+    pub entries: RefCell<Vec<Entry>>,
+    /// By worker: when the attempt that it runs was decided to commit, 0 before, and how many of its operations
+    /// were: where pieces commit one by one, those up to then.
+    pub(super) decided: RefCell<Vec<(u64, usize)>>,
+    /// The procedures of the scenario, as they were registered last, and whether they still are.
+    pub(super) registered: RefCell<Vec<(Registered, bool)>>,
+    /// What is wrong without a judge.
+    pub wrong: RefCell<Vec<String>>,
+    pub commits: Cell<u64>,
+}
+
+impl Record {
+    fn now(&self) -> u64 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
+    }
+
+    pub(super) fn begin(&self, worker: usize) -> usize {
+        self.decided.borrow_mut()[worker] = (0, 0);
+        let (session, begin) = (worker as u32, self.now());
+        let attempt =
+            Attempt { session, begin, end: u64::MAX, status: Status::Lost, stamp: 0, ops: Vec::new() };
+        let mut entries = self.entries.borrow_mut();
+        entries.push(Entry { attempt, state: State::Open });
+        entries.len() - 1
+    }
+
+    pub(super) fn end(&self, at: usize, status: Status, stamp: u64, state: State) {
+        let end = self.now();
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[at];
+        let wrote = writes(&entry.attempt);
+        entry.attempt.end = end;
+        entry.attempt.status = status;
+        entry.state = state;
+        if status == Status::Committed {
+            self.commits.set(self.commits.get() + 1);
+            if wrote {
+                entry.attempt.stamp = stamp;
+                let (decided, _) = self.decided.borrow()[entry.attempt.session as usize];
+                if decided != stamp {
+                    drop(entries);
+                    self.say(format!("a commit at {stamp:#x} was announced for {decided:#x}"));
+                }
+            }
+        }
+    }
+
+    pub fn say(&self, what: String) {
+        self.wrong.borrow_mut().push(what);
+    }
+
+    /// Gives the attempts that never ended the outcome that was decided.
+    pub fn settle(&self) {
+        let last = self.now();
+        let decided = self.decided.borrow();
+        for entry in self.entries.borrow_mut().iter_mut().filter(|entry| entry.state == State::Open) {
+            let attempt = &mut entry.attempt;
+            attempt.end = last;
+            let (time, ops) = decided[attempt.session as usize];
+            attempt.ops.truncate(if time == 0 { attempt.ops.len() } else { ops });
+            if time != 0 && writes(attempt) {
+                attempt.status = Status::Survived;
+                attempt.stamp = time;
+            }
+        }
+    }
+}
+
+/// Whether it did more than read.
+pub(in crate::search) fn writes(attempt: &Attempt) -> bool {
+    attempt.ops.iter().any(|op| matches!(op, Op::Write(..) | Op::Delete(..)))
+}

@@ -1,0 +1,58 @@
+//! Which sessions have a call under way, where calls commit in parts.
+
+use crate::sync::{AtomicU64, Ordering, Suspender, wait_until};
+use crossbeam_utils::CachePadded;
+
+/// Which sessions have a call under way, and how many wait for closures to end.
+pub(super) struct ActiveCalls {
+    /// By worker: 1 while it has a call under way.
+    calls: Box<[CachePadded<AtomicU64>]>,
+    waiting: AtomicU64,
+}
+
+impl ActiveCalls {
+    pub fn new(sessions: usize) -> Self {
+        let calls = (0..sessions).map(|_| CachePadded::new(AtomicU64::new(0))).collect();
+        Self { calls, waiting: AtomicU64::new(0) }
+    }
+
+    /// How many sessions there may be.
+    pub fn sessions(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// A call begins, once the gate is open.
+    pub fn begin(&self, worker: usize, suspender: Option<&Suspender>, is_open: impl Fn() -> bool) {
+        let mut waits = false;
+        loop {
+            // SeqCst: either who closes the gate sees this, or we see the gate closed.
+            self.calls[worker].store(1, Ordering::SeqCst);
+            if is_open() {
+                break;
+            }
+            self.calls[worker].store(0, Ordering::SeqCst);
+            if !std::mem::replace(&mut waits, true) {
+                self.waiting.fetch_add(1, Ordering::SeqCst);
+            }
+            wait_until(suspender, &is_open);
+        }
+        if waits {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    pub fn end(&self, worker: usize) {
+        // Release: what the call did happens before whatever a closure does.
+        self.calls[worker].store(0, Ordering::Release);
+    }
+
+    /// Whether no call is under way.
+    pub fn is_idle(&self) -> bool {
+        self.calls.iter().all(|call| call.load(Ordering::SeqCst) == 0)
+    }
+
+    /// Whether no call waits for the gate to open.
+    pub fn nobody_waits(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) == 0
+    }
+}
