@@ -88,14 +88,6 @@ pub struct Range<'a> {
     pub site: u16,
 }
 
-impl<'a> Range<'a> {
-    /// The one row of an access.
-    pub(crate) fn of(access: &Access<'a>) -> Self {
-        let Access { relation, groups, span, spans, site, .. } = *access;
-        Self { relation, bounds: None, direction: Direction::Forward, limit: 1, groups, span, spans, site }
-    }
-}
-
 /// Rows that will be used soon, for [`Worker::prefetch`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ahead<'a> {

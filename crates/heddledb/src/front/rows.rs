@@ -152,10 +152,7 @@ impl<'a> RowScan<'a> {
 
     /// Descending keys.
     pub fn reverse(mut self) -> Self {
-        self.direction = match self.direction {
-            Direction::Forward => Direction::Reverse,
-            Direction::Reverse => Direction::Forward,
-        };
+        self.direction = self.direction.reversed();
         self
     }
 

@@ -14,6 +14,16 @@ pub enum Direction {
     Reverse,
 }
 
+impl Direction {
+    /// The other direction.
+    pub(crate) fn reversed(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+}
+
 /// A range of keys of relation `R`, the direction to go through it, and how far.
 ///
 /// ```
@@ -70,10 +80,7 @@ impl<R: Relation> Scan<R> {
 
     /// Descending keys.
     pub fn reverse(mut self) -> Self {
-        self.direction = match self.direction {
-            Direction::Forward => Direction::Reverse,
-            Direction::Reverse => Direction::Forward,
-        };
+        self.direction = self.direction.reversed();
         self
     }
 

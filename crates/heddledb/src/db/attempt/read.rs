@@ -8,7 +8,7 @@ use crate::index::Lookup;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Execution, Intent, Protocol, Sighted};
 use crate::record::{RecordData, RecordRef, data_base};
-use crate::seam::{Access, within};
+use crate::seam::{Access, Range, within};
 use crate::sight::Sight;
 use crate::sync::{IN_PLACE, Phase, Work, note, phase, work};
 use crate::table::{Definition, GroupSet, Span};
@@ -28,6 +28,13 @@ impl<'a> Part<'a> {
     #[inline(always)]
     pub fn of(access: &Access<'a>) -> Self {
         let Access { relation, groups, span, spans, .. } = *access;
+        Self { relation, groups, span, spans }
+    }
+
+    /// What a scan reads of each row.
+    #[inline(always)]
+    pub fn of_range(range: &Range<'a>) -> Self {
+        let Range { relation, groups, span, spans, .. } = *range;
         Self { relation, groups, span, spans }
     }
 
@@ -219,16 +226,11 @@ impl<P: Protocol> Attempt<P> {
         note(|| format!("looks for {}{key:?}", relation.name()));
         let worker = &mut *self.worker;
         let number = relation.number();
-        if let Some((scanned, direction)) = worker.scanned
-            && scanned == number
-            && let Some(record) = worker.leaf.find(key, direction)
-        {
-            // Often what a scan has found is written next. Should the record have left the index since, it is
-            // sealed, and the attempt finds that out as for any other record.
-            P::visit_key(&mut worker.local, number, key);
-            return Ok(Some(record));
-        }
-        if let Some(record) = worker.ahead.get(number, key) {
+        // Often what a scan or a prefetch has found is used next. Should the record have left the index since, it is
+        // sealed, and the attempt finds that out as for any other record.
+        let scanned = worker.scanned.filter(|(scanned, _)| *scanned == number);
+        let scanned = scanned.and_then(|(_, direction)| worker.leaf.find(key, direction));
+        if let Some(record) = scanned.or_else(|| worker.ahead.get(number, key)) {
             P::visit_key(&mut worker.local, number, key);
             return Ok(Some(record));
         }

@@ -149,8 +149,8 @@ impl<P: Protocol> Attempt<P> {
         left: &mut usize,
         visit: &mut Visitor<'_>,
     ) -> Result<ControlFlow<()>> {
-        let Range { relation, groups, span, spans, .. } = *range;
-        let part = Part { relation, groups, span, spans };
+        let Range { relation, span, .. } = *range;
+        let part = Part::of_range(range);
         let number = relation.number();
         for (at, record) in leaf.records().iter().enumerate() {
             if planted(Mutant::ScanSkipsFirstOfLeaf) && at == 0 && leaf.len() > 2 {

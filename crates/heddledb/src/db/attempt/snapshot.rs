@@ -6,6 +6,7 @@
 //! snapshot's whole life, so it holds back neither commits nor the epoch, only the reclamation of what it may
 //! still read.
 
+use super::read::Part;
 use super::scan::Bounds;
 use super::{Attempt, SCAN_AHEAD, SCAN_PASSES};
 use crate::access::Groups;
@@ -14,13 +15,13 @@ use crate::error::{Misuse, Result};
 use crate::index::Lookup;
 use crate::protocol::Protocol;
 use crate::record::RecordRef;
-use crate::seam::{Access, Moment, Range, Visit, within};
+use crate::seam::{Access, Moment, Range, Visit};
 use crate::sight::Sight;
 
 impl<P: Protocol> Attempt<P> {
     /// Runs `look` pinned in the epoch, so that nothing that it finds is reused meanwhile.
     #[inline(always)]
-    fn pinned<R>(&mut self, look: impl FnOnce(&mut Self) -> R) -> R {
+    pub(super) fn pinned<R>(&mut self, look: impl FnOnce(&mut Self) -> R) -> R {
         self.db.clock.pin(self.worker.number);
         let result = look(self);
         self.db.clock.unpin(self.worker.number);
@@ -31,7 +32,7 @@ impl<P: Protocol> Attempt<P> {
     pub(super) fn get_row_at(&mut self, moment: Moment, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
         let found = self.pinned(|attempt| -> Result<Option<usize>> {
             match attempt.db.stores.get(access.relation)?.index.get(access.key) {
-                Lookup::Found(record) => Ok(attempt.copy_at(moment, record, &Range::of(access))),
+                Lookup::Found(record) => Ok(attempt.copy_at(moment, record, Part::of(access))),
                 Lookup::Missing(_) => Ok(None),
             }
         })?;
@@ -64,7 +65,7 @@ impl<P: Protocol> Attempt<P> {
                 leaf.records().iter().take(left).for_each(|record| record.prefetch(SCAN_AHEAD));
                 let mut goes_on = true;
                 for (number, record) in leaf.records().iter().enumerate() {
-                    if let Some(at) = attempt.copy_at(moment, *record, range) {
+                    if let Some(at) = attempt.copy_at(moment, *record, Part::of_range(range)) {
                         left -= 1;
                         let key = leaf.key(number, relation.key_words);
                         let visited = visit(key, attempt.released(at, range.span));
@@ -87,18 +88,17 @@ impl<P: Protocol> Attempt<P> {
 
     /// Copies the words that are wanted of a record as of a moment to the end of the scratch buffer. Returns
     /// where; `None` where the row was absent.
-    fn copy_at(&mut self, moment: Moment, record: RecordRef, range: &Range<'_>) -> Option<usize> {
-        let Range { relation, groups, span, spans, .. } = *range;
+    fn copy_at(&mut self, moment: Moment, record: RecordRef, part: Part<'_>) -> Option<usize> {
         let writes = &mut self.worker.writes;
-        let at = writes.reserve(span.end);
-        let words = writes.scratch(at, span.end);
-        let present = Groups(groups).all(|group| {
-            let wanted = within(relation, groups, span, spans, group);
+        let at = writes.reserve(part.span.end);
+        let words = writes.scratch(at, part.span.end);
+        let present = Groups(part.groups).all(|group| {
+            let wanted = part.span_of(group);
             let target = match wanted.len() {
                 0 => &mut [][..],
                 len => &mut words[wanted.start..][..len],
             };
-            copy_group::<P>(record, relation.layout, group, wanted, moment.epoch(), target)
+            copy_group::<P>(record, part.relation.layout, group, wanted, moment.epoch(), target)
         });
         if !present {
             writes.release(at);

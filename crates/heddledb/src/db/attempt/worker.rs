@@ -115,10 +115,11 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn prefetch_at(&mut self, ahead: &Ahead<'_>) {
-        self.db.clock.pin(self.worker.number);
-        self.ask_for(ahead);
-        self.forget_ahead();
-        self.db.clock.unpin(self.worker.number);
+        self.pinned(|attempt| {
+            attempt.ask_for(ahead);
+            // Nothing keeps the records there once the worker is not pinned.
+            attempt.worker.ahead.clear();
+        });
     }
 
     fn wait_durable(&self, epoch: u64) -> Result<()> {
@@ -175,11 +176,6 @@ impl<P: Protocol> Attempt<P> {
         if !crate::sync::MODEL {
             spin(hints);
         }
-    }
-
-    /// Forgets where the records are, since nothing keeps them there.
-    fn forget_ahead(&mut self) {
-        self.worker.ahead.clear();
     }
 
     /// Prefetches the memory of rows that will be used, and remembers where they are.
