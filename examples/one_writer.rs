@@ -32,7 +32,7 @@ use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{AtomicBool, AtomicU64, Ordering, Wait, fence};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, Wait, decided, fence};
 use crate::table::{GroupSet, Layout};
 use std::sync::Arc;
 
@@ -115,9 +115,7 @@ impl ConcurrencyWords for OneWriter {
 }
 
 impl State for OneWriter {
-    const NAME: &'static str = "one-writer";
-    const SESSIONS_MAX: usize = 1024;
-    type Options = ();
+    type Options = crate::kind::OneWriter;
     type Local = Local;
     type Shared = TheLock;
 }
@@ -125,11 +123,7 @@ impl State for OneWriter {
 impl Pieces for OneWriter {}
 
 impl Protocol for OneWriter {
-    fn strict(_: &()) -> bool {
-        true
-    }
-
-    fn local(_: &(), shared: &Arc<TheLock>, _: usize) -> Local {
+    fn local(_: &crate::kind::OneWriter, shared: &Arc<TheLock>, _: usize) -> Local {
         Local { lock: Arc::clone(shared), holds: false, failed: false, taken: Vec::new(), last: 0 }
     }
 
@@ -221,6 +215,8 @@ impl Protocol for OneWriter {
             }
             local.last = time;
         }
+        // From here on it cannot fail: what a simulation wants to know when it kills a worker.
+        decided(time);
         for write in writes.writes() {
             for group in write.group_numbers() {
                 let word = stamp_word(&write.record, group);

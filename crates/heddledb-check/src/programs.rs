@@ -6,7 +6,7 @@
 
 use crate::recorder::{Hashed, Hashed3, Ordered, Ordered2, Recorder, TABLES, with_table};
 use crate::workload::Step;
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::procedure::Declaration;
 use heddledb::{Result, Transaction};
 use std::fmt;

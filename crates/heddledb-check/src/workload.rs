@@ -13,7 +13,7 @@
 use crate::history::{ABSENT, Attempt, Header, History, Op, Status};
 use crate::programs::{Placed, Program, execute};
 use crate::recorder::{HASHED, ORDERED, Recorder};
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 use heddledb::{Database, Error, Misuse, ReadTransaction, Registered, Result, Session, Transaction, Txn};
 use std::sync::Barrier;

@@ -6,7 +6,7 @@
 
 use crate::point::{Broken, Load, Point, Subject};
 use heddledb::protocol::{Isolation, Kind};
-use heddledb::simulation::Settings;
+use heddledb_engine_simulated::sync::simulation::Settings;
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{self, Tpcc};
 use heddledb_workloads::ycsb::{self, Ycsb};

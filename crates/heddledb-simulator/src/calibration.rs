@@ -3,7 +3,7 @@
 //! `heddle sim calibrate` runs the same loads on one real core and on one virtual one. What it found for the
 //! table in [`Costs::default`] is kept here, and told with every result.
 
-use heddledb::simulation::Costs;
+use heddledb_engine_simulated::sync::simulation::Costs;
 
 /// What was found: comments on the machine, and a line for each workload and protocol with a transaction's own
 /// nanoseconds on one real core and on a virtual one, the latter by the former, and more.

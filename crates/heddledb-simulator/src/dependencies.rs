@@ -4,8 +4,8 @@
 //! that these depend on, and so on, as long as they run too. Who has ended when a dependency arises is nobody
 //! to wait for, and does not count. Protocols that keep no dependencies tell of none.
 
-use heddledb::internals::sync::Course;
-use heddledb::simulation::Follower;
+use heddledb_engine_simulated::sync::Course;
+use heddledb_engine_simulated::sync::simulation::Follower;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

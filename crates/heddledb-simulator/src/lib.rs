@@ -7,9 +7,9 @@
 //!   [`calibration`]: how well the table of costs fits a real machine.
 //! - [`dependencies`]: on how many others a transaction depends.
 //!
-//! The engine is the same source, compiled behind the simulation backend of its `sync` door, and so are the
-//! workloads: they are other types than those of the plain engine, and a program may have both. See
-//! [`engine::simulation`] for the machine, and `docs/simulation.md` for what it leaves out.
+//! The engine is the same source, compiled behind the simulation backend of its `sync` door; databases that
+//! [`builder`] opens run on it. Tables, procedures, workloads and checks are the same as elsewhere. See
+//! [`simulation`] for the machine, and `docs/simulation.md` for what it leaves out.
 
 #![forbid(unsafe_code)]
 
@@ -21,5 +21,9 @@ pub mod search;
 pub mod shapes;
 pub mod timeline;
 
-pub use heddledb as engine;
-pub use heddledb_workloads as workloads;
+pub use heddledb_engine_simulated::sync::simulation;
+
+/// Settings for a database on virtual cores.
+pub fn builder() -> heddledb::Builder {
+    heddledb::Database::builder().engine(heddledb_engine_simulated::open)
+}

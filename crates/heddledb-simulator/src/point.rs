@@ -5,10 +5,12 @@
 //! A transaction counts when it ends in the window. What it cost is taken from a worker's first transaction
 //! that begins in the window to the end of its last, so that it covers whole transactions.
 
-use heddledb::internals::sync::thread;
 use heddledb::protocol::{Isolation, Kind};
-use heddledb::simulation::{Counts, Failure, Settings, clock, costs, counts, free, simulate, steps};
 use heddledb::{Conflict, Database, Error, LogicalTime};
+use heddledb_engine_simulated::sync::simulation::{
+    Counts, Failure, Settings, clock, costs, counts, free, simulate, steps,
+};
+use heddledb_engine_simulated::sync::thread;
 use heddledb_workloads::micro::Micro;
 use heddledb_workloads::tpcc::Tpcc;
 use heddledb_workloads::tpce::Tpce;
@@ -199,7 +201,7 @@ struct Tally<L> {
 }
 
 fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point, Error> {
-    let builder = Database::builder().protocol(kind).sessions(load.cores);
+    let builder = crate::builder().protocol(kind).sessions(load.cores);
     let builder = workload.tables(builder).epoch_interval(load.epoch_interval).isolation(load.isolation);
     let db = builder.open()?;
     workload.load(&db, load.seed, &|_| {})?;

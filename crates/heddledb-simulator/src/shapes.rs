@@ -13,10 +13,10 @@
 //! | timestamps from one counter | transactions scale until they reach the counter's rate, then flat |
 //! | private counters | perfect |
 
-use heddledb::internals::sync::{
+use heddledb_engine_simulated::sync::simulation::{Settings, clock, costs, simulate};
+use heddledb_engine_simulated::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Ordering, Work, spin_until, thread, work,
 };
-use heddledb::simulation::{Settings, clock, costs, simulate};
 use std::sync::Arc;
 use std::time::Duration;
 

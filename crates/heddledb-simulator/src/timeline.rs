@@ -5,12 +5,12 @@
 //! only called later; a barrier for each change of the plan; or a transition from plan to plan.
 
 use crate::point::Broken;
-use heddledb::internals::sync::{sleep, thread};
 use heddledb::procedure::PlanChange;
 use heddledb::procedure::Procedure;
 use heddledb::protocol::Ic3;
-use heddledb::simulation::{Settings, clock, costs, free, simulate};
 use heddledb::{Conflict, Database, Error};
+use heddledb_engine_simulated::sync::simulation::{Settings, clock, costs, free, simulate};
+use heddledb_engine_simulated::sync::{sleep, thread};
 use heddledb_workloads::tpcc::input::Kind;
 use heddledb_workloads::tpcc::transactions::{Delivery, Payment};
 use heddledb_workloads::tpcc::{Ledger, Parameters, Tpcc};
@@ -98,7 +98,7 @@ fn body(scheme: Scheme, workload: &Arc<Tpcc>, load: &Load) -> Result<Timeline, E
         Scheme::AtStart => PlanChange::default(),
         Scheme::Online(change) => change,
     };
-    let builder = Database::builder().protocol(Ic3::default()).sessions(load.cores + 1).plan_change(change);
+    let builder = crate::builder().protocol(Ic3::default()).sessions(load.cores + 1).plan_change(change);
     let db = workload.tables(builder).epoch_interval(load.epoch_interval).open()?;
     if scheme != Scheme::AtStart {
         db.unregister::<Payment>()?;

@@ -1,10 +1,10 @@
 //! Cascading aborts on many cores must not feed themselves.
 
-use heddledb::internals::sync::{Random, sleep, thread};
 use heddledb::procedure::Declaration;
 use heddledb::protocol::{Ic3, Isolation, Kind};
-use heddledb::simulation::{Settings, clock, costs, simulate};
-use heddledb::{Conflict, Database, Error, ReadTransaction, Result, Stats, Table, Transaction};
+use heddledb::{Conflict, Error, ReadTransaction, Result, Stats, Table, Transaction};
+use heddledb_engine_simulated::sync::simulation::{Settings, clock, costs, simulate};
+use heddledb_engine_simulated::sync::{Random, sleep, thread};
 use heddledb_simulator::point::{Load, Subject};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{Mix, Parameters, Scale, Tpcc};
@@ -59,7 +59,7 @@ struct GaveUp;
 fn late_aborts(workers: usize, one_in: u64) -> (Stats, u64) {
     const ROWS: u64 = 1000;
     let body = move || -> Result<(Stats, u64)> {
-        let builder = Database::builder().protocol(Ic3::default()).sessions(workers + 2);
+        let builder = heddledb_simulator::builder().protocol(Ic3::default()).sessions(workers + 2);
         let db = builder.epoch_interval(Duration::from_micros(50)).open()?;
         let mut declaration = Declaration::new("count");
         declaration.upsert::<Hot>();

@@ -1,8 +1,8 @@
 //! The model of hardware transactions.
 
-use heddledb::internals::sync::{AtomicU64, Mutex, Ordering, Work, lock, shared_memory, thread, work};
-use heddledb::simulation::htm::{Abort, Tally, abort, attempt, in_region, tally};
-use heddledb::simulation::{Settings, simulate};
+use heddledb_engine_simulated::sync::simulation::htm::{Abort, Tally, abort, attempt, in_region, tally};
+use heddledb_engine_simulated::sync::simulation::{Settings, simulate};
+use heddledb_engine_simulated::sync::{AtomicU64, Mutex, Ordering, Work, lock, shared_memory, thread, work};
 use std::sync::Arc;
 
 /// A region on words that live as long as the test.
@@ -37,7 +37,7 @@ fn regions_are_atomic_and_retries_end() {
         let bodies = (0..CORES).map(|number| {
             let cells = Arc::clone(&cells);
             Box::new(move || {
-                let mut random = heddledb::internals::sync::Random::new(number as u64);
+                let mut random = heddledb_engine_simulated::sync::Random::new(number as u64);
                 for _ in 0..ROUNDS {
                     let (from, to) = (random.below(64) as usize, random.below(64) as usize);
                     let mut tries = 0;

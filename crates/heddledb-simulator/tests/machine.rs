@@ -1,7 +1,7 @@
 //! The virtual machine: known shapes, waiting, determinism.
 
-use heddledb::internals::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, sleep, spin_until, thread};
-use heddledb::simulation::{Failure, Settings, clock, counts, free, simulate, steps};
+use heddledb_engine_simulated::sync::simulation::{Failure, Settings, clock, counts, free, simulate, steps};
+use heddledb_engine_simulated::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, sleep, spin_until, thread};
 use heddledb_simulator::shapes::Shape;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,10 +81,10 @@ fn mutexes_and_conditions_wait_in_virtual_time() {
 fn a_timed_wait_ends_at_its_time() {
     let timed_out = run(|| {
         let pair = (Mutex::new(()), Condvar::new());
-        let before = heddledb::internals::sync::now_ns();
+        let before = heddledb_engine_simulated::sync::now_ns();
         let (guard, result) = pair.1.wait_timeout(lock(&pair.0), Duration::from_millis(3)).unwrap();
         drop(guard);
-        (result.timed_out(), heddledb::internals::sync::now_ns() - before)
+        (result.timed_out(), heddledb_engine_simulated::sync::now_ns() - before)
     });
     assert!(timed_out.0 && (3_000_000..3_100_000).contains(&timed_out.1), "{timed_out:?}");
 }

@@ -1,10 +1,10 @@
 //! The plan of registered procedures changes while they are called, on virtual cores: what that costs them.
 
-use heddledb::internals::sync::{Random, sleep, thread};
 use heddledb::procedure::{Declaration, PlanChange};
 use heddledb::protocol::Ic3;
-use heddledb::simulation::{Schedule, Settings, simulate};
-use heddledb::{Conflict, Database, ReadTransaction, Result, Stats, Table, Transaction, Txn};
+use heddledb::{Conflict, ReadTransaction, Result, Stats, Table, Transaction, Txn};
+use heddledb_engine_simulated::sync::simulation::{Schedule, Settings, simulate};
+use heddledb_engine_simulated::sync::{Random, sleep, thread};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -66,7 +66,8 @@ fn raise(tx: &mut Txn, key: u64, slow: bool) -> Result<(i64, i64)> {
 fn run(seed: u64, how: PlanChange) -> (Stats, u64) {
     let settings = Settings { schedule: Schedule::Random { seed, odds: 40 }, ..Settings::default() };
     let body = move || -> Result<(Stats, u64)> {
-        let builder = Database::builder().protocol(Ic3::default()).sessions(WORKERS + 2).plan_change(how);
+        let builder =
+            heddledb_simulator::builder().protocol(Ic3::default()).sessions(WORKERS + 2).plan_change(how);
         let db = builder.epoch_interval(Duration::from_micros(20)).open()?;
         let forth = db.register_declared(declare("forth", true))?;
         db.session()?.run(|tx| {

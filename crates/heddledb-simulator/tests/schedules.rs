@@ -1,8 +1,8 @@
 //! Schedules find small bugs, delays and deaths fall where they were ordered, and who waits for what is told.
 
-use heddledb::internals::sync::{AtomicU64, Mutex, Ordering, lock, point, sleep, thread};
-use heddledb::simulation::*;
 use heddledb::{Database, Durability, Error, Misuse, ReadTransaction, Table, Transaction};
+use heddledb_engine_simulated::sync::simulation::*;
+use heddledb_engine_simulated::sync::{AtomicU64, Mutex, Ordering, lock, point, sleep, thread};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ struct Row {
 
 fn logged() -> (heddledb::storage::Simulated, Database) {
     let disk = heddledb::storage::Simulated::new();
-    let builder = Database::builder().sessions(4).table::<Row>(0).storage(Arc::new(disk.clone()));
+    let builder = heddledb_simulator::builder().sessions(4).table::<Row>(0).storage(Arc::new(disk.clone()));
     let builder =
         builder.recovery_threads(1).checkpoint_after(None).epoch_interval(Duration::from_micros(10));
     (disk, builder.open().unwrap())
@@ -186,6 +186,7 @@ fn without_the_epoch_thread_whoever_waits_moves_the_epoch() {
     });
     let disk = disk.ok().or(survived.take()).unwrap();
     let left = disk.after_power_cut(7);
-    let db = Database::builder().table::<Row>(0).storage(Arc::new(left)).manual_epochs().open().unwrap();
+    let db =
+        heddledb_simulator::builder().table::<Row>(0).storage(Arc::new(left)).manual_epochs().open().unwrap();
     assert_eq!(db.snapshot().unwrap().collect(heddledb::Scan::<Row>::all()).unwrap().len(), 21);
 }

@@ -1,7 +1,7 @@
 //! Opening a database: calls of the builder in any order, protocols by value and by name, options.
 
-use heddledb::protocol::locking::Policy;
-use heddledb::protocol::silo::Calls;
+use heddledb::protocol::Calls;
+use heddledb::protocol::Policy;
 use heddledb::protocol::{Choice, Dta, Hekaton, Ic3, Isolation, Kind, Locking, Silo, TicToc, Unprotected};
 use heddledb::storage::Simulated;
 use heddledb::{
@@ -172,8 +172,7 @@ fn options_are_values() {
 fn options_decide_on_the_isolation_levels() {
     let levels = |protocol: Choice| under(protocol).open().unwrap().isolation_levels();
     assert_eq!(levels(TicToc::default().into()), Isolation::ALL);
-    let mut strict = TicToc::default();
-    strict.strict = true;
+    let strict = TicToc { strict: true, ..TicToc::default() };
     for narrow in [
         Choice::from(strict),
         Choice::from(TicToc::OPAQUE),

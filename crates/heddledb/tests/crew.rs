@@ -1,6 +1,6 @@
 //! Several sessions on one thread: what waits for another transaction lets the next one run.
 
-use heddledb::protocol::silo::Calls;
+use heddledb::protocol::Calls;
 use heddledb::protocol::{Choice, Ic3, Kind, Silo};
 use heddledb::{Database, Error, ReadTransaction, Result, Table, Transaction, procedure};
 

@@ -20,12 +20,10 @@ pub use results::{Dot, Line, Missing, Results};
 use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
 use heddledb::Durability;
-use heddledb::protocol::{Isolation as RealIsolation, Kind as RealKind};
-use heddledb_simulator::engine::protocol::{Isolation, Kind};
+use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::timeline;
-use heddledb_simulator::workloads::ReadOnly;
-use heddledb_workloads::{ReadOnly as RealReadOnly, tpcc, ycsb};
+use heddledb_workloads::{ReadOnly, tpcc, ycsb};
 use std::time::Duration;
 
 /// A paper.
@@ -125,7 +123,7 @@ pub enum Setting {
     /// On virtual cores.
     Virtual(VirtualSetting),
     /// On this machine's threads.
-    Real(RealSetting),
+    Threads(ThreadSetting),
 }
 
 /// A point on virtual cores.
@@ -149,7 +147,7 @@ pub struct VirtualSetting {
 
 /// What runs on this machine's threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum RealWorkload {
+pub enum ThreadWorkload {
     /// TPC-C.
     Tpcc(tpcc::Parameters),
     /// YCSB.
@@ -158,19 +156,19 @@ pub enum RealWorkload {
 
 /// A point on this machine's threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RealSetting {
+pub struct ThreadSetting {
     /// What runs.
-    pub workload: RealWorkload,
+    pub workload: ThreadWorkload,
     /// Under which protocol.
-    pub kind: RealKind,
+    pub kind: Kind,
     /// On how many threads.
     pub threads: usize,
     /// When commits count as done.
     pub durability: Durability,
     /// How transactions that only read are run.
-    pub read_only: RealReadOnly,
+    pub read_only: ReadOnly,
     /// The isolation level.
-    pub isolation: RealIsolation,
+    pub isolation: Isolation,
 }
 
 impl VirtualSetting {

@@ -4,11 +4,11 @@
 //! threads.
 
 use super::figure::{
-    Axis, Content, Dot, Facts, Figure, Judgement, Line, Measure, Paper, RealSetting, RealWorkload, Results,
-    Series, Setting, VirtualSetting, caption,
+    Axis, Content, Dot, Facts, Figure, Judgement, Line, Measure, Paper, Results, Series, Setting,
+    ThreadSetting, ThreadWorkload, VirtualSetting, caption,
 };
-use crate::bench::arguments::{Configuration as RealConfiguration, Plan as RealPlan};
-use crate::bench::runner::{LogSettings, Settings as RealSettings};
+use crate::bench::arguments::{Configuration as BenchConfiguration, Plan as BenchPlan};
+use crate::bench::runner::{LogSettings, Settings as RunnerSettings};
 use crate::clock::Clock;
 use crate::failure::{Failure, chain};
 use crate::report::model::{Machine, Measurement, Report};
@@ -17,8 +17,8 @@ use crate::sim::arguments::{Configuration, Factor};
 use crate::sim::points::{self, Task};
 use crate::{bench, machine};
 use heddledb::Compression;
-use heddledb_simulator::engine::simulation::{Costs, Settings, Topology};
 use heddledb_simulator::point::Load;
+use heddledb_simulator::simulation::{Costs, Settings, Topology};
 use heddledb_simulator::timeline::{self, Scheme};
 use heddledb_workloads::Workload;
 use heddledb_workloads::tpcc::Tpcc;
@@ -137,8 +137,8 @@ pub fn reproduce(
     let real = run_for_real(figures, plan)?;
     let measured = |setting: &Setting| match setting {
         Setting::Virtual(setting) => simulated.get(&setting.key()),
-        Setting::Real(setting) => {
-            let mine = |(known, _): &&(RealSetting, Measurement)| *known == *setting;
+        Setting::Threads(setting) => {
+            let mine = |(known, _): &&(ThreadSetting, Measurement)| *known == *setting;
             real.results.iter().find(mine).map(|(_, measurement)| measurement)
         }
     };
@@ -252,7 +252,7 @@ fn over_time(load: &timeline::Load, seed: u64, results: &mut Results) -> Result<
         results.facts.insert(fact("ns without a commit"), line.longest_gap_ns as f64);
         let adding = line.changes.iter().map(|[_, took]| *took).max().unwrap_or(0);
         results.facts.insert(fact("ns to add a type"), adding as f64);
-        let given_up = line.conflicts[heddledb_simulator::engine::Conflict::TimedOut as usize];
+        let given_up = line.conflicts[heddledb::Conflict::TimedOut as usize];
         results.facts.insert(fact("waits given up"), given_up as f64);
     }
     Ok(())
@@ -323,19 +323,19 @@ fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
 /// What came of the real settings.
 #[derive(Default)]
 struct Real {
-    results: Vec<(RealSetting, Measurement)>,
+    results: Vec<(ThreadSetting, Measurement)>,
     notes: Vec<String>,
 }
 
 /// Runs each real setting: those together that differ in the protocol and the threads alone.
 fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
-    let like = |one: &RealSetting, other: &RealSetting| {
-        let of = |setting: &RealSetting| (setting.workload, setting.read_only, setting.isolation);
+    let like = |one: &ThreadSetting, other: &ThreadSetting| {
+        let of = |setting: &ThreadSetting| (setting.workload, setting.read_only, setting.isolation);
         of(one) == of(other)
     };
-    let mut groups: Vec<Vec<RealSetting>> = Vec::new();
+    let mut groups: Vec<Vec<ThreadSetting>> = Vec::new();
     for (_, setting) in settings(figures) {
-        let Setting::Real(setting) = *setting else { continue };
+        let Setting::Threads(setting) = *setting else { continue };
         match groups.iter_mut().find(|group| like(&group[0], &setting)) {
             None => groups.push(vec![setting]),
             Some(group) if group.contains(&setting) => {}
@@ -346,8 +346,12 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
     for group in groups {
         let refused = |error: heddledb::Error| Failure::run(chain(&error));
         let report = match group[0].workload {
-            RealWorkload::Tpcc(parameters) => measure(&Tpcc::new(parameters).map_err(refused)?, &group, plan),
-            RealWorkload::Ycsb(parameters) => measure(&Ycsb::new(parameters).map_err(refused)?, &group, plan),
+            ThreadWorkload::Tpcc(parameters) => {
+                measure(&Tpcc::new(parameters).map_err(refused)?, &group, plan)
+            }
+            ThreadWorkload::Ycsb(parameters) => {
+                measure(&Ycsb::new(parameters).map_err(refused)?, &group, plan)
+            }
         };
         for note in report.notes {
             if !real.notes.contains(&note) {
@@ -363,18 +367,18 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
 }
 
 /// Runs settings of one workload.
-fn measure<W: Workload>(workload: &W, settings: &[RealSetting], plan: &Plan) -> Report {
+fn measure<W: Workload>(workload: &W, settings: &[ThreadSetting], plan: &Plan) -> Report {
     let (warmup, seconds, runs) = if plan.quick { (0.1, 0.3, 1) } else { (0.5, 1.5, 3) };
-    let asked = settings.iter().map(|setting| RealConfiguration {
+    let asked = settings.iter().map(|setting| BenchConfiguration {
         kind: setting.kind,
         threads: setting.threads,
         durability: setting.durability,
     });
-    let plan = RealPlan {
+    let plan = BenchPlan {
         baseline: None,
         asked: asked.collect(),
         runs,
-        settings: RealSettings {
+        settings: RunnerSettings {
             warmup: Duration::from_secs_f64(warmup),
             seconds: Duration::from_secs_f64(seconds),
             crew: 1,

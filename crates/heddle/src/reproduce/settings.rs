@@ -3,10 +3,10 @@
 use super::figure::{Axis, Content, Measure, Scope, Series, Setting};
 use crate::failure::{Failure, chain};
 use crate::report::html::chart::Spacing;
-use heddledb_simulator::engine::protocol::Kind;
+use heddledb::protocol::Kind;
 use heddledb_simulator::point::Subject;
-use heddledb_simulator::workloads::tpcc::{self, Scale, Tpcc};
 use heddledb_workloads::tpcc as real_tpcc;
+use heddledb_workloads::tpcc::{self, Scale, Tpcc};
 use std::time::Duration;
 
 /// Over numbers of virtual cores.
@@ -28,7 +28,7 @@ pub fn window(scope: &Scope, cores: usize, core_ms: u64, least_us: u64, most_us:
 }
 
 /// A setting that a workload refuses.
-pub fn unusable(error: heddledb_simulator::engine::Error) -> Failure {
+pub fn unusable(error: heddledb::Error) -> Failure {
     Failure::run(format!("a setting cannot be used: {}", chain(&error)))
 }
 

@@ -5,10 +5,10 @@ use crate::arguments::{protocols, refuse_levels};
 use crate::failure::{Failure, chain};
 use crate::report::outputs::Outputs;
 use clap::Args;
-use heddledb_simulator::engine::protocol::{Isolation, Kind};
-use heddledb_simulator::engine::simulation::{Costs, Topology};
-use heddledb_simulator::workloads::ReadOnly;
-use heddledb_simulator::workloads::arguments::WorkloadArguments;
+use heddledb::protocol::{Isolation, Kind};
+use heddledb_simulator::simulation::{Costs, Topology};
+use heddledb_workloads::ReadOnly;
+use heddledb_workloads::arguments::WorkloadArguments;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -18,7 +18,7 @@
 use super::costs::{read, render};
 use super::fit::{Sample, fit};
 use crate::arguments::protocols;
-use crate::bench::runner::{Job, LogSettings, Settings as RealSettings};
+use crate::bench::runner::{Job, LogSettings, Settings as RunnerSettings};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
@@ -27,14 +27,12 @@ use crate::report::table::{align, empty, lines, paint};
 use crate::terminal::terminal_with_colours;
 use clap::{Args, Command, FromArgMatches};
 use comfy_table::{Attribute, Cell};
-use heddledb::protocol::{Isolation, Kind as RealKind};
+use heddledb::protocol::{Isolation, Kind};
 use heddledb::{Compression, Durability};
-use heddledb_simulator::engine::protocol::{Isolation as SimulatedIsolation, Kind};
-use heddledb_simulator::engine::simulation::{Costs, Settings};
 use heddledb_simulator::point::{Load as VirtualLoad, Point, Subject};
-use heddledb_simulator::workloads::ReadOnly;
-use heddledb_simulator::workloads::arguments as virtual_workload;
-use heddledb_workloads::arguments as real_workload;
+use heddledb_simulator::simulation::{Costs, Settings};
+use heddledb_workloads::ReadOnly;
+use heddledb_workloads::arguments::{TpccArguments, WorkloadArguments, YcsbArguments};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -157,7 +155,7 @@ impl Pair {
     }
 }
 
-/// Where [`Counts::work`](heddledb_simulator::engine::simulation::Counts::work) has fresh memory.
+/// Where [`Counts::work`](heddledb_simulator::simulation::Counts::work) has fresh memory.
 const FRESH: usize = 6;
 
 /// The entries that one core's own time depends on, and that are fitted.
@@ -190,7 +188,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
     }
     let (runs, seconds) = if arguments.quick { (1, 0.1) } else { (arguments.runs, arguments.seconds) };
     let length = Duration::from_secs_f64(seconds);
-    let settings = RealSettings {
+    let settings = RunnerSettings {
         warmup: length,
         seconds: length,
         crew: 1,
@@ -217,8 +215,8 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
         let words = words(given, if arguments.quick { small } else { "" });
         for &kind in &kinds {
             let point = match which {
-                Which::Tpcc => virtually::<virtual_workload::TpccArguments>(&words, kind, arguments, costs),
-                Which::Ycsb => virtually::<virtual_workload::YcsbArguments>(&words, kind, arguments, costs),
+                Which::Tpcc => virtually::<TpccArguments>(&words, kind, arguments, costs),
+                Which::Ycsb => virtually::<YcsbArguments>(&words, kind, arguments, costs),
             }?;
             progress.weight_done(&format!("{load}, {kind}: one virtual core"), 1);
             pairs.push(Pair { load, which, words: words.clone(), kind, real: Vec::new(), point });
@@ -230,12 +228,8 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
             let words = &pair.words;
             let title = format!("{}, {}", pair.load, pair.kind);
             let real = match pair.which {
-                Which::Tpcc => {
-                    really::<real_workload::TpccArguments>(words, pair.kind, &settings, &title, &progress)
-                }
-                Which::Ycsb => {
-                    really::<real_workload::YcsbArguments>(words, pair.kind, &settings, &title, &progress)
-                }
+                Which::Tpcc => really::<TpccArguments>(words, pair.kind, &settings, &title, &progress),
+                Which::Ycsb => really::<YcsbArguments>(words, pair.kind, &settings, &title, &progress),
             }?;
             pair.real.push(real);
             let [own, system] = real;
@@ -260,16 +254,15 @@ fn parsed<A: Args + FromArgMatches>(words: &[String]) -> Result<A, Failure> {
 }
 
 /// Nanoseconds of a transaction on one real core: its own, and the system's.
-fn really<A: real_workload::WorkloadArguments>(
+fn really<A: WorkloadArguments>(
     words: &[String],
     kind: Kind,
-    settings: &RealSettings,
+    settings: &RunnerSettings,
     title: &str,
     progress: &Progress,
 ) -> Result<[f64; 2], Failure> {
     let broken = |error: String| Failure::run(format!("{title}: {error}"));
     let workload = parsed::<A>(words)?.workload().map_err(|error| broken(error.to_string()))?;
-    let kind: RealKind = kind.name().parse().map_err(|error| broken(format!("{error}")))?;
     let durability = Durability::None;
     let job = Job { kind, workload: &workload, settings, threads: 1, durability, run: 1, title, progress };
     let run = job.run();
@@ -285,7 +278,7 @@ fn really<A: real_workload::WorkloadArguments>(
 }
 
 /// One virtual core.
-fn virtually<A: virtual_workload::WorkloadArguments>(
+fn virtually<A: WorkloadArguments>(
     words: &[String],
     kind: Kind,
     arguments: &CalibrateArguments,
@@ -304,7 +297,7 @@ where
         window,
         epoch_interval: Duration::from_millis(10),
         read_only: ReadOnly::Serializable,
-        isolation: SimulatedIsolation::Serializable,
+        isolation: Isolation::Serializable,
         pool: POOL,
     };
     let settings = Settings { costs, ..Settings::default() };
@@ -478,16 +471,10 @@ mod tests {
                 let words = words(given, more);
                 match which {
                     Which::Tpcc => {
-                        let real = parsed::<real_workload::TpccArguments>(&words).unwrap();
-                        assert!(real_workload::WorkloadArguments::workload(&real).is_ok(), "{load}");
-                        let ours = parsed::<virtual_workload::TpccArguments>(&words).unwrap();
-                        assert!(virtual_workload::WorkloadArguments::workload(&ours).is_ok(), "{load}");
+                        assert!(parsed::<TpccArguments>(&words).unwrap().workload().is_ok(), "{load}");
                     }
                     Which::Ycsb => {
-                        let real = parsed::<real_workload::YcsbArguments>(&words).unwrap();
-                        assert!(real_workload::WorkloadArguments::workload(&real).is_ok(), "{load}");
-                        let ours = parsed::<virtual_workload::YcsbArguments>(&words).unwrap();
-                        assert!(virtual_workload::WorkloadArguments::workload(&ours).is_ok(), "{load}");
+                        assert!(parsed::<YcsbArguments>(&words).unwrap().workload().is_ok(), "{load}");
                     }
                 }
             }
@@ -524,7 +511,7 @@ mod tests {
             .fresh(),
             12.0
         );
-        let work = heddledb_simulator::engine::simulation::Counts::WORK;
+        let work = heddledb_simulator::simulation::Counts::WORK;
         assert_eq!((&FITTED[5..], "fresh"), (&work[..FRESH], work[FRESH]));
         assert!(FITTED.iter().all(|name| Costs::is_time(name)));
     }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use heddledb_simulator::engine::simulation::Costs;
+use heddledb_simulator::simulation::Costs;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

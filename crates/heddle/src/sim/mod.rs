@@ -30,7 +30,7 @@ use calibrate::CalibrateArguments;
 use clap::{Args, Subcommand};
 use costs::CostsArguments;
 use heddledb_simulator::point::Subject;
-use heddledb_simulator::workloads::arguments::{
+use heddledb_workloads::arguments::{
     MicroArguments, TpccArguments, TpceArguments, WorkloadArguments, YcsbArguments,
 };
 use search::{HuntArguments, ReplayArguments};

@@ -10,11 +10,11 @@ use crate::report::model::{
     CheckResult, DependencyFigures, Latency, Machine, Measurement, Outcomes, Report, Run, Simulation,
 };
 use crate::report::{percent, rate, table};
+use heddledb::Conflict;
 use heddledb_simulator::calibration;
 use heddledb_simulator::dependencies::{Census, Dependencies};
-use heddledb_simulator::engine::Conflict;
-use heddledb_simulator::engine::simulation::{Costs, Counts, Settings, Topology};
 use heddledb_simulator::point::{Broken, Load, Point, Subject};
+use heddledb_simulator::simulation::{Costs, Counts, Settings, Topology};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;

@@ -4,7 +4,7 @@ use crate::arguments::protocols;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use clap::Args;
-use heddledb_simulator::engine::protocol::Kind;
+use heddledb::protocol::Kind;
 use heddledb_simulator::search::{self, Budget, Faults, ReplayOptions, Spec};
 use std::io::{self, BufRead, Write, stdin, stdout};
 use std::time::Duration;

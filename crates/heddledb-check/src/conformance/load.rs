@@ -1,10 +1,11 @@
 //! Invariants while threads run for real.
 
 use super::{Hashed, Ordered, Tables, Test, check_index, open};
-use heddledb::internals::sync::{AtomicU64, Ordering, Random};
+use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 use heddledb::{Database, Error, ReadTransaction, Scan, Session, Table, Transaction};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![

@@ -5,9 +5,9 @@
 
 use super::load::{lawful, on_threads};
 use super::{Hashed, Ordered, Tables, Test, open};
-use heddledb::internals::sync::{AtomicU64, Ordering};
 use heddledb::protocol::Kind;
 use heddledb::{Database, Error, ReadTransaction, Result, Transaction, Txn};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![

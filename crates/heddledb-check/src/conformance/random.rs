@@ -2,7 +2,7 @@
 
 use super::script::{KEYS, Op, Program, interleave, judge};
 use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open, reset};
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 
 pub(super) fn tests() -> Vec<Test> {

@@ -3,7 +3,7 @@
 
 use super::random::seeds;
 use super::{Hashed, HashedRow, Ordered, OrderedRow, Tables, Test, open};
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 use heddledb::{Builder, Database, ReadTransaction, Result, Scan, Session, Transaction};
 use std::collections::BTreeMap;

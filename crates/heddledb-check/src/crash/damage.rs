@@ -2,7 +2,7 @@
 
 use heddledb::LogError;
 use heddledb::internals::log::{Frames, Manifest, Name, SEGMENT_HEADER_BYTES, survey};
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::storage::{Simulated, Storage};
 use std::ops::Range;
 

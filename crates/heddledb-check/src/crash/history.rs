@@ -17,7 +17,7 @@
 use crate::history::{Attempt, Header, History, Op, Status};
 use crate::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
 use crate::workload::draw;
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated};
 use heddledb::{Compression, Database, Durability, Error, Result, Session, Ticket};

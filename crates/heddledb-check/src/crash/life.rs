@@ -6,7 +6,7 @@
 
 use super::model::{Account, Note, Program, State};
 use heddledb::internals::log::{Manifest, survey};
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
 use heddledb::{Compression, Database, Durability, Error, LogError, Result, Session, Ticket};

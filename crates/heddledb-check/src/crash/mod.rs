@@ -25,7 +25,7 @@ pub mod model;
 
 use damage::{Lawful, Map};
 use heddledb::LogError;
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::storage::{Fault, Simulated};
 use life::{End, Ledger, Life, Report, Settings};
 use std::fmt;

@@ -2,7 +2,7 @@
 //!
 //! Rows are few, so that a state is a small value that can be kept for every commit.
 
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::{Error, ReadTransaction, Result, Scan, Table, Text, Transaction};
 use std::ops::ControlFlow;
 

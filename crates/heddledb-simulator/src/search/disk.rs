@@ -4,9 +4,9 @@
 //! others run meanwhile and a fate can befall whoever waits; then it happens at once, without accesses of its
 //! own, so that nobody dies with the disk in his hand.
 
-use heddledb::internals::sync::sleep;
-use heddledb::simulation::free;
 use heddledb::storage::{File, Guard, Simulated, Storage};
+use heddledb_engine_simulated::sync::simulation::free;
+use heddledb_engine_simulated::sync::sleep;
 use std::io;
 use std::time::Duration;
 

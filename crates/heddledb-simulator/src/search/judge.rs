@@ -12,11 +12,11 @@ use super::stage::{Run, State, open, writes};
 use heddledb::Result;
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
-use heddledb::simulation::Failure;
 use heddledb::storage::Simulated;
 use heddledb_check::history::{Attempt, Header, History, Op, Status};
 use heddledb_check::recorder::Recorder;
 use heddledb_check::{checker, elle};
+use heddledb_engine_simulated::sync::simulation::Failure;
 use std::time::Duration;
 
 /// Bits of a stamp below its epoch.

@@ -25,7 +25,7 @@ mod stage;
 pub use replay::{Options as ReplayOptions, replay};
 
 use heddledb::protocol::Kind;
-use heddledb::simulation::Observer;
+use heddledb_engine_simulated::sync::simulation::Observer;
 use scenario::{Program, Scenario};
 use stage::Run;
 use std::fmt;

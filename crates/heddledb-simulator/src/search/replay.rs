@@ -11,7 +11,7 @@
 //! same text, byte for byte.
 
 use super::{Spec, Verdict, play, verdict};
-use heddledb::simulation::{Costs, Fate, Kind, Observed, What, Who};
+use heddledb_engine_simulated::sync::simulation::{Costs, Fate, Kind, Observed, What, Who};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;

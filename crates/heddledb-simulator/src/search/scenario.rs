@@ -6,13 +6,13 @@
 //! what the small size hides: which keys are there, how full a leaf is, who is slow where.
 
 use super::{Cut, Faults};
-use heddledb::internals::sync::Random;
+use heddledb::internals::random::Random;
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
-use heddledb::simulation::{Event, Fate, Schedule, When, Who};
 use heddledb_check::programs::{Placed, Program as Procedure};
 use heddledb_check::recorder::{ORDERED, TABLES};
 use heddledb_check::workload::Step;
+use heddledb_engine_simulated::sync::simulation::{Event, Fate, Schedule, When, Who};
 use std::fmt;
 
 /// A transaction of a recorded history.

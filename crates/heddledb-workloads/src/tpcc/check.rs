@@ -15,7 +15,6 @@ use super::schema::{
 use super::{DISTRICTS, Ledger, Mode, Scale, Tpcc};
 use crate::Check;
 use crate::verdict::{Verdict, equal};
-use heddledb::internals::sync::Ordering;
 use heddledb::{Database, Error, ReadTransaction, Result, Scan, Session, Text, Txn};
 use std::ops::ControlFlow::Continue;
 use std::ops::Range;
@@ -217,9 +216,7 @@ impl<'a> Survey<'a> {
             Mode::Dbx1000 => {}
             Mode::Spec => self.orders(w_id, d_id, next_o_id)?,
             // Relaxed: the database is quiet.
-            Mode::Sto => {
-                self.orders(w_id, d_id, self.tpcc.outside(w_id, d_id).next_o_id.load(Ordering::Relaxed))?
-            }
+            Mode::Sto => self.orders(w_id, d_id, self.tpcc.outside(w_id, d_id).next_o_id.load())?,
         }
         self.customers(w_id, d_id)?;
         Ok(ytd)

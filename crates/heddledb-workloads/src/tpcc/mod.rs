@@ -26,7 +26,7 @@ mod random;
 pub mod schema;
 
 use crate::{Check, Workload};
-use heddledb::internals::sync::{AtomicU32, AtomicU64, Ordering};
+use heddledb::internals::shared::{SharedU32, SharedU64};
 use heddledb::{Builder, Database, Error, Misuse, ReadTransaction, Result, Session, Transaction};
 use input::{Generator, Input, Kind};
 use std::fmt;
@@ -245,7 +245,7 @@ pub struct Tpcc {
     parameters: Parameters,
     /// How many generators there have been. Each gets a number of its own for HISTORY keys.
     /// Written and read by [`Workload::generator`]; it publishes nothing else.
-    generators: AtomicU64,
+    generators: SharedU64,
     /// For each district.
     outside: Box<[Outside]>,
 }
@@ -255,10 +255,10 @@ pub struct Tpcc {
 #[derive(Debug, Default)]
 struct Outside {
     /// The next order id in [`Mode::Sto`]; written by every New-Order.
-    next_o_id: AtomicU32,
+    next_o_id: SharedU32,
     /// The last order known to be delivered; written by whoever has committed a Delivery, read by
     /// the next.
-    delivered: AtomicU32,
+    delivered: SharedU32,
 }
 
 impl Tpcc {
@@ -293,7 +293,7 @@ impl Tpcc {
             parameters.mix = Mix::NP;
         }
         let outside = (0..Scale::districts(warehouses)).map(|_| Outside::default()).collect();
-        Ok(Self { parameters, generators: AtomicU64::new(0), outside })
+        Ok(Self { parameters, generators: SharedU64::new(0), outside })
     }
 
     /// The parameters in effect.
@@ -393,15 +393,15 @@ impl Workload for Tpcc {
 
     fn load(&self, db: &Database, seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         for outside in &self.outside {
-            outside.next_o_id.store(self.parameters.scale.orders + 1, Ordering::Relaxed);
-            outside.delivered.store(0, Ordering::Relaxed);
+            outside.next_o_id.store(self.parameters.scale.orders + 1);
+            outside.delivered.store(0);
         }
         load::load(&self.parameters, db, seed, progress)
     }
 
     fn generator(&self, worker: usize, _workers: usize, seed: u64) -> Generator {
         // Relaxed: only the number must be unique.
-        let number = self.generators.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.generators.fetch_add(1) + 1;
         Generator::new(&self.parameters, worker, number, seed)
     }
 
@@ -499,7 +499,7 @@ impl Workload for Tpcc {
                         continue;
                     }
                     ledger.delivered[Self::district_index(delivery.w_id, d_id)] += 1;
-                    self.outside(delivery.w_id, d_id).delivered.fetch_max(order, Ordering::Relaxed);
+                    self.outside(delivery.w_id, d_id).delivered.fetch_max(order);
                 }
             }
             _ => {}

@@ -18,7 +18,6 @@ use super::schema::{
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
 use crate::missing::{Missing, OrMissing};
-use heddledb::internals::sync::Ordering;
 use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction, procedure};
 use std::fmt;
 use std::hint::black_box;
@@ -113,7 +112,7 @@ pub fn new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::NewOrder
             Mode::Sto => {
                 let tax = tx.get_columns((w_id, d_id), District::tax)?.or_missing("district")?;
                 // Relaxed: the number must be unique and publishes nothing.
-                (tax, tpcc.outside(w_id, d_id).next_o_id.fetch_add(1, Ordering::Relaxed))
+                (tax, tpcc.outside(w_id, d_id).next_o_id.fetch_add(1))
             }
         };
     }
@@ -391,7 +390,7 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
 fn oldest_order(tx: &mut impl ReadTransaction, tpcc: &Tpcc, w_id: u16, d_id: u8) -> Result<Option<u32>> {
     let waiting = if tpcc.parameters.delivery_hint {
         // Relaxed: a hint, and any older value is as good.
-        let start = tpcc.outside(w_id, d_id).delivered.load(Ordering::Relaxed);
+        let start = tpcc.outside(w_id, d_id).delivered.load();
         Scan::range((w_id, d_id, start)..=(w_id, d_id, u32::MAX))
     } else {
         Scan::prefix((w_id, d_id))
@@ -416,7 +415,7 @@ pub fn stock_level(tx: &mut impl ReadTransaction, tpcc: &Tpcc, input: &input::St
             (w_id, d_id, next.saturating_sub(RECENT), 0)..(w_id, d_id, next, 0)
         }
         Mode::Sto => {
-            let next = tpcc.outside(w_id, d_id).next_o_id.load(Ordering::Relaxed);
+            let next = tpcc.outside(w_id, d_id).next_o_id.load();
             (w_id, d_id, next, 0)..(w_id, d_id, next.saturating_sub(RECENT), 0)
         }
     };

@@ -16,7 +16,7 @@ use super::schema::{Date, Symbol};
 use super::transactions::Output;
 use crate::random::{chance, stream};
 use heddledb::Text;
-use heddledb::internals::sync::{AtomicU64, Ordering};
+use heddledb::internals::shared::SharedU64;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::collections::VecDeque;
@@ -206,7 +206,7 @@ pub(super) struct Shared<'a> {
     pub parameters: &'a Parameters,
     pub population: &'a Population,
     /// The last TRADE key given out, with [`Parameters::shared_trade_ids`].
-    pub t_id: &'a AtomicU64,
+    pub t_id: &'a SharedU64,
 }
 
 impl Generator {
@@ -287,7 +287,7 @@ impl Generator {
     fn next_t_id(&mut self, shared: Shared<'_>) -> u64 {
         if shared.parameters.shared_trade_ids {
             // Relaxed: the number must be unique and publishes nothing.
-            return shared.t_id.fetch_add(1, Ordering::Relaxed) + 1;
+            return shared.t_id.fetch_add(1) + 1;
         }
         self.t_id += 1;
         self.t_id

@@ -35,7 +35,7 @@ mod population;
 pub mod schema;
 
 use crate::{Check, Workload};
-use heddledb::internals::sync::{AtomicU64, Ordering};
+use heddledb::internals::shared::SharedU64;
 use heddledb::{Builder, Database, Misuse, Result, Session, Transaction};
 use input::{By, Generator, Input, Kind, Shared};
 use population::{CUSTOMER_UNIT, Population};
@@ -158,10 +158,10 @@ pub struct Tpce {
     population: Population,
     /// How many generators there have been. Each gets a number of its own for TRADE keys. Written and
     /// read by [`Workload::generator`]; it publishes nothing else.
-    generators: AtomicU64,
+    generators: SharedU64,
     /// The last TRADE key given out, with [`Parameters::shared_trade_ids`]. Written by whoever draws an
     /// order; relaxed, because it only hands out numbers.
-    t_id: AtomicU64,
+    t_id: SharedU64,
 }
 
 impl Tpce {
@@ -173,8 +173,8 @@ impl Tpce {
     pub fn new(parameters: Parameters) -> Result<Self> {
         parameters.validate()?;
         let population = Population::new(parameters.customers);
-        let t_id = AtomicU64::new(population.lots.len() as u64);
-        Ok(Self { parameters, population, generators: AtomicU64::new(0), t_id })
+        let t_id = SharedU64::new(population.lots.len() as u64);
+        Ok(Self { parameters, population, generators: SharedU64::new(0), t_id })
     }
 
     /// The parameters in effect.
@@ -259,13 +259,13 @@ impl Workload for Tpce {
 
     /// The population follows from the number of customers, so the seed does not matter.
     fn load(&self, db: &Database, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
-        self.t_id.store(self.loaded_trades(), Ordering::Relaxed);
+        self.t_id.store(self.loaded_trades());
         load::load(&self.population, db, progress)
     }
 
     fn generator(&self, worker: usize, _workers: usize, seed: u64) -> Generator {
         // Relaxed: only the number must be unique.
-        let number = self.generators.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.generators.fetch_add(1) + 1;
         Generator::new(worker, number, seed)
     }
 

@@ -4,7 +4,6 @@ use super::table::{Fields, counter, loaded, tagged};
 use super::{BEYOND, Ledger, Write, Ycsb};
 use crate::Check;
 use crate::verdict::{Verdict, equal};
-use heddledb::internals::sync::Ordering;
 use heddledb::{Database, ReadTransaction, Result, Scan, Session};
 use std::ops::ControlFlow::Continue;
 
@@ -18,7 +17,7 @@ impl Ycsb {
         let mut per_row = Verdict::new("the number in each row = committed increments of that row");
         let mut present = Verdict::new("every record that was loaded is there");
         let (mut rows, mut sum) = (0i128, 0i128);
-        let end = self.next_key.load(Ordering::Relaxed) + BEYOND;
+        let end = self.next_key.load() + BEYOND;
         for first in (0..end).step_by(ROWS as usize) {
             let chunk: Vec<Option<R>> =
                 session.run(|tx| (first..end.min(first + ROWS)).map(|key| tx.get(key)).collect())?;

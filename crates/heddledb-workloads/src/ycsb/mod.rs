@@ -23,7 +23,7 @@ pub use parameters::{KeyOrder, Parameters, Read, Write};
 
 use crate::random::stream;
 use crate::{Check, Workload};
-use heddledb::internals::sync::{AtomicU64, Ordering};
+use heddledb::internals::shared::SharedU64;
 use heddledb::{Builder, Database, Error, ReadTransaction, Result, Row, Scan, Transaction};
 use operation::KINDS;
 use rand::RngExt;
@@ -53,10 +53,10 @@ pub struct Ycsb {
     parameters: Parameters,
     zipf: Zipf,
     /// How many generators there have been; each gets a number of its own for tags.
-    generators: AtomicU64,
+    generators: SharedU64,
     /// The next key to insert. Written by whoever draws an insert, read by whoever draws from the
     /// latest; relaxed, because it only hands out numbers.
-    next_key: AtomicU64,
+    next_key: SharedU64,
 }
 
 /// Runs generic code for the shape of the table that the parameters ask for.
@@ -85,8 +85,8 @@ impl Ycsb {
         Ok(Self {
             parameters,
             zipf: Zipf::new(parameters.records, parameters.theta),
-            generators: AtomicU64::new(0),
-            next_key: AtomicU64::new(parameters.records),
+            generators: SharedU64::new(0),
+            next_key: SharedU64::new(parameters.records),
         })
     }
 
@@ -98,7 +98,7 @@ impl Ycsb {
     fn key(&self, rng: &mut SmallRng) -> u64 {
         let rank = self.zipf.draw(rng) - 1;
         if self.parameters.latest {
-            self.next_key.load(Ordering::Relaxed) - 1 - rank
+            self.next_key.load() - 1 - rank
         } else if self.parameters.scramble {
             scramble(rank, self.parameters.records)
         } else {
@@ -107,7 +107,7 @@ impl Ycsb {
     }
 
     fn new_key(&self) -> u64 {
-        self.next_key.fetch_add(1, Ordering::Relaxed)
+        self.next_key.fetch_add(1)
     }
 
     fn action(&self, rng: &mut SmallRng) -> Action {
@@ -323,12 +323,12 @@ impl Workload for Ycsb {
 
     /// The content of a row is a hash of its key, so the seed does not matter.
     fn load(&self, db: &Database, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
-        self.next_key.store(self.parameters.records, Ordering::Relaxed);
+        self.next_key.store(self.parameters.records);
         with_shape!(self.parameters, Shape => self.load_shape::<Shape>(db, progress))
     }
 
     fn generator(&self, worker: usize, _workers: usize, seed: u64) -> Generator {
-        let number = self.generators.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.generators.fetch_add(1) + 1;
         Generator { rng: stream(seed, worker as u64), tag: number << SEQUENCE_BITS }
     }
 

@@ -4,7 +4,7 @@ use super::{Builder, Database, Session};
 #[cfg(doc)]
 use crate::error::Misuse;
 use crate::error::Result;
-use crate::procedure::{Declaration, NamedProcedure};
+use heddledb_core::procedure::{Declaration, NamedProcedure};
 use std::any::{Any, TypeId};
 
 impl Session {

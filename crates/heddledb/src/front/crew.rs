@@ -2,7 +2,7 @@
 
 use super::{Database, Session};
 use crate::error::{Misuse, Result};
-use crate::sync::interleave;
+use heddledb_engine::sync::interleave;
 
 impl Database {
     /// Runs `work` on so many sessions at once, all on this thread; returns what it returned for each of them, in the

@@ -3,10 +3,10 @@
 #[cfg(doc)]
 use crate::error::Misuse;
 use crate::error::Result;
-use crate::procedure::{Declaration, Plan, Procedure};
 use crate::protocol::Isolation;
 use crate::seam::{Callee, CheckpointReport, Engine, Metrics, ProcedureInfo, Recovery, Registered};
 use crate::table::{Definition, Index, IndexSet, IndexVisitor, Table};
+use heddledb_core::procedure::{Declaration, Plan, Procedure};
 use std::any::TypeId;
 use std::sync::Arc;
 

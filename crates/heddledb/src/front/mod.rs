@@ -1,7 +1,6 @@
 //! The typed front: databases, sessions and transactions as users see them, compiled once for all protocols.
 //!
-//! It knows no protocol: every operation goes through [`crate::seam`] in words. It has no atomics and, but for
-//! the decoding in [`crate::sight`], no unsafe code.
+//! It knows no protocol: every operation goes through [`crate::seam`] in words. It has no atomics and no unsafe code.
 
 mod builder;
 #[cfg(feature = "postcard")]
@@ -9,7 +8,6 @@ mod by_name;
 #[cfg(feature = "suspend")]
 mod crew;
 mod database;
-mod reading;
 mod rows;
 mod session;
 mod snapshot;

@@ -1,9 +1,9 @@
 //! Tables that were defined at run time: rows of values by name, in transactions and on snapshots.
 
 use super::database::Database;
-use super::reading::{Reading, Wanted};
 use super::txn::Txn;
 use crate::error::{Misuse, Result};
+use crate::reading::{Reading, Wanted};
 use crate::seam::{Access, Engine, Inserted, Purpose, Range, Staged, Visit};
 use crate::sight::Sight;
 use crate::table::dynamic::{

@@ -2,12 +2,12 @@
 
 use super::database::Database;
 use super::txn::Txn;
-use crate::durability::{Durability, Ticket};
 use crate::error::{Error, Misuse, Result};
-use crate::procedure::Procedure;
 use crate::protocol::Isolation;
-use crate::seam::{Body, Callee, Ended, Registered, Stats, Worker};
+use crate::seam::{Body, Callee, Ended, Registered, Stats, Ticket, Worker};
+use crate::settings::Durability;
 use crate::stamp;
+use heddledb_core::procedure::Procedure;
 use std::any::TypeId;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

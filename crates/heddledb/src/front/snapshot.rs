@@ -1,10 +1,10 @@
 //! Snapshots: the database as it was at one moment.
 
 use super::database::Database;
-use super::reading::Reading;
 use super::rows::{RowTable, Rows};
 use super::session::Session;
 use crate::error::Result;
+use crate::reading::Reading;
 use crate::seam::{Access, Ahead, Moment, Range, Visit, Worker};
 use crate::sight::Sight;
 

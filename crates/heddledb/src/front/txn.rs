@@ -1,9 +1,8 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
-use super::reading::{Reading, Wanted};
 use crate::error::{Error, Misuse, Result};
 use crate::mutant::{Mutant, planted};
-use crate::procedure::{Declaration, Held};
+use crate::reading::{Reading, Wanted};
 use crate::seam::{Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Staged, Visit, Worker};
 use crate::sight::Sight;
 use crate::table::{
@@ -12,6 +11,7 @@ use crate::table::{
 };
 use crate::transaction::Transaction;
 use crate::words::{Words, WordsCopy, WordsMut};
+use heddledb_core::procedure::{Declaration, Held};
 
 /// A running transaction; see [`Transaction`].
 ///

@@ -5,7 +5,7 @@ use super::chart::{Chart, Curve, Point, Spacing};
 use super::frame::{escape, section, table};
 use super::series::line_legend;
 use crate::report::{microseconds, percent, rate};
-use heddledb_simulator::engine::simulation::Costs;
+use heddledb_simulator::simulation::Costs;
 use std::fmt::Write;
 
 /// One figure as curves.

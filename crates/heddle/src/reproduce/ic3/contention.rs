@@ -11,8 +11,8 @@ use crate::reproduce::figure::{
     Axis, Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, Series, above, near,
 };
 use crate::reproduce::settings::{CORES, by_kind, times};
-use heddledb_simulator::engine::protocol::Kind;
-use heddledb_simulator::workloads::micro;
+use heddledb::protocol::Kind;
+use heddledb_workloads::micro;
 
 /// Figure 12a of IC3.
 pub fn figure_12a(scope: &Scope) -> Result<Figure, Failure> {

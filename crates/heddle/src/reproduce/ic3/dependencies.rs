@@ -6,9 +6,9 @@ use crate::reproduce::figure::{
     Claim, Content, Figure, Finding, Measure, Scope, Series, Setting, VirtualSetting, above, near,
 };
 use crate::reproduce::settings::{CORES, scale, scale_note, tpcc};
-use heddledb_simulator::engine::protocol::{Isolation, Kind};
-use heddledb_simulator::workloads::ReadOnly;
-use heddledb_simulator::workloads::tpcc::{self, Mix};
+use heddledb::protocol::{Isolation, Kind};
+use heddledb_workloads::ReadOnly;
+use heddledb_workloads::tpcc::{self, Mix};
 
 /// Table 1 of IC3.
 pub fn table_1(scope: &Scope) -> Result<Figure, Failure> {

@@ -3,8 +3,8 @@
 use super::settings::{locking, lost};
 use crate::report::microseconds;
 use crate::reproduce::figure::{
-    Claim, Content, Figure, Finding, Measure, Missing, RealSetting, RealWorkload, Results, Scope, Series,
-    Setting,
+    Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, Series, Setting, ThreadSetting,
+    ThreadWorkload,
 };
 use crate::reproduce::settings::{REAL_SMALL, THREADS, threads};
 use heddledb::Durability;
@@ -21,15 +21,15 @@ fn durable(low: bool, scope: &Scope, measure: Measure, logs: &[Durability]) -> V
                 let warehouses = if low { threads as u16 } else { 1 };
                 let scale = if scope.quick { REAL_SMALL } else { tpcc::Scale::FULL };
                 let workload = tpcc::Parameters { warehouses, scale, ..Default::default() };
-                let setting = RealSetting {
-                    workload: RealWorkload::Tpcc(workload),
+                let setting = ThreadSetting {
+                    workload: ThreadWorkload::Tpcc(workload),
                     kind,
                     threads,
                     durability,
                     read_only: ReadOnly::Snapshot,
                     isolation: Isolation::Serializable,
                 };
-                (threads as f64, Setting::Real(setting))
+                (threads as f64, Setting::Threads(setting))
             };
             let name = match durability {
                 Durability::None => kind.name().to_owned(),

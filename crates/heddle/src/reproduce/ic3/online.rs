@@ -5,7 +5,7 @@ use crate::report::{microseconds, percent, rate};
 use crate::reproduce::figure::{Axis, Claim, Content, Figure, Finding, Missing, Results, Scope, above};
 use crate::reproduce::settings::{scale, scale_note};
 use heddledb_simulator::timeline::{Load, Scheme};
-use heddledb_simulator::workloads::tpcc;
+use heddledb_workloads::tpcc;
 use std::time::Duration;
 
 /// Figure 22 of IC3.

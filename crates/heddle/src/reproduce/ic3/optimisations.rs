@@ -7,8 +7,8 @@ use crate::reproduce::figure::{
     Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, Series, above, near,
 };
 use crate::reproduce::settings::{CORES, scale, scale_note, times, tpcc};
-use heddledb_simulator::engine::protocol::Kind;
-use heddledb_simulator::workloads::tpcc::{self, Mix};
+use heddledb::protocol::Kind;
+use heddledb_workloads::tpcc::{self, Mix};
 
 /// What the full mix is bound by.
 const BOUND: &str =

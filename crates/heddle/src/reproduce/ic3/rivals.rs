@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::report::{percent, rate};
 use crate::reproduce::figure::{Claim, Figure, Finding, Scope, above, near};
 use crate::reproduce::settings::{CORES, scale, scale_note, times, tpcc, window};
-use heddledb_simulator::engine::protocol::Kind;
-use heddledb_simulator::workloads::tpcc::{self, Mix};
+use heddledb::protocol::Kind;
+use heddledb_workloads::tpcc::{self, Mix};
 
 /// Figure 15a of IC3.
 pub fn figure_15a(scope: &Scope) -> Result<Figure, Failure> {

@@ -4,11 +4,11 @@ use crate::failure::Failure;
 use crate::report::percent;
 use crate::reproduce::figure::{Content, Measure, Missing, Results, Scope, Setting, VirtualSetting};
 use crate::reproduce::settings::{by_kind, scale, tpcc, unusable, window};
-use heddledb_simulator::engine::protocol::{Isolation, Kind};
+use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
-use heddledb_simulator::workloads::ReadOnly;
-use heddledb_simulator::workloads::micro::{self, Micro};
-use heddledb_simulator::workloads::tpcc;
+use heddledb_workloads::ReadOnly;
+use heddledb_workloads::micro::{self, Micro};
+use heddledb_workloads::tpcc;
 use std::time::Duration;
 
 /// The most cores.

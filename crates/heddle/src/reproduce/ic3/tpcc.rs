@@ -9,7 +9,7 @@ use crate::report::html::chart::Spacing;
 use crate::report::percent;
 use crate::reproduce::figure::{Axis, Claim, Figure, Finding, Measure, Scope, above, near};
 use crate::reproduce::settings::{CORES, SMALL, by_kind, scale_note, times, tpcc, window};
-use heddledb_simulator::workloads::tpcc;
+use heddledb_workloads::tpcc;
 
 /// Figure 13a of IC3.
 pub fn figure_13a(scope: &Scope) -> Result<Figure, Failure> {

@@ -6,9 +6,9 @@ use crate::report::html::chart::Spacing;
 use crate::report::percent;
 use crate::reproduce::figure::{Axis, Claim, Figure, Finding, Measure, Scope, above, near};
 use crate::reproduce::settings::{CORES, by_kind, times, unusable};
-use heddledb_simulator::engine::protocol::Kind;
+use heddledb::protocol::Kind;
 use heddledb_simulator::point::Subject;
-use heddledb_simulator::workloads::tpce::{self, Tpce};
+use heddledb_workloads::tpce::{self, Tpce};
 use std::time::Duration;
 
 fn tpce(scope: &Scope, security_range: Option<u32>) -> Result<Subject, Failure> {

@@ -8,7 +8,7 @@ use crate::reproduce::figure::{
     Axis, Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, Series, above, near,
 };
 use crate::reproduce::settings::CORES;
-use heddledb_simulator::engine::protocol::Kind;
+use heddledb::protocol::Kind;
 
 /// Percentages of user aborts.
 const GIVING_UP: [u32; 3] = [0, 5, 10];

@@ -8,7 +8,7 @@ use crate::reproduce::figure::{
     Axis, Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, above, near,
 };
 use crate::reproduce::settings::{by_kind, times};
-use heddledb_simulator::engine::protocol::Isolation;
+use heddledb::protocol::Isolation;
 use heddledb_simulator::point::Subject;
 
 const BY_LEVEL: Axis = Axis {

@@ -10,7 +10,7 @@ use crate::reproduce::figure::{
     Axis, Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, Series, above, near,
 };
 use crate::reproduce::settings::{CORES, times};
-use heddledb_simulator::engine::protocol::Isolation;
+use heddledb::protocol::Isolation;
 use heddledb_simulator::point::Subject;
 
 const STAGES_NOTE: &str =

@@ -11,7 +11,7 @@ use crate::reproduce::figure::{
     Axis, Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, above, near,
 };
 use crate::reproduce::settings::{CORES, by_kind, times};
-use heddledb_simulator::engine::protocol::{Isolation, Kind};
+use heddledb::protocol::{Isolation, Kind};
 
 /// Figure 4a of TicToc.
 pub fn figure_4a(scope: &Scope) -> Result<Figure, Failure> {

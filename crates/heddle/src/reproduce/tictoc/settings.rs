@@ -7,11 +7,11 @@ use crate::reproduce::figure::{
     Claim, Content, Finding, Measure, Missing, Results, Scope, Setting, VirtualSetting, above, near,
 };
 use crate::reproduce::settings::{SMALL, by_kind, times, tpcc, unusable, window};
-use heddledb_simulator::engine::protocol::{Isolation, Kind};
+use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
-use heddledb_simulator::workloads::ReadOnly;
-use heddledb_simulator::workloads::tpcc::{Binding, Mix, Mode, Parameters};
-use heddledb_simulator::workloads::ycsb::{self, Ycsb};
+use heddledb_workloads::ReadOnly;
+use heddledb_workloads::tpcc::{Binding, Mix, Mode, Parameters};
+use heddledb_workloads::ycsb::{self, Ycsb};
 use std::time::Duration;
 
 /// The most cores.

@@ -6,8 +6,8 @@ use super::settings::{
 use crate::report::html::chart::Spacing;
 use crate::report::percent;
 use crate::reproduce::figure::{
-    Axis, Claim, Content, Figure, Finding, Measure, RealSetting, RealWorkload, Scope, Series, Setting, above,
-    near,
+    Axis, Claim, Content, Figure, Finding, Measure, Scope, Series, Setting, ThreadSetting, ThreadWorkload,
+    above, near,
 };
 use crate::reproduce::settings::{REAL_SMALL, THREADS, threads, times};
 use heddledb::Durability;
@@ -28,8 +28,8 @@ pub fn figures(scope: &Scope) -> Vec<Figure> {
 }
 
 /// What a setting on threads leaves open.
-fn point(workload: RealWorkload, kind: Kind, threads: usize, isolation: Isolation) -> Setting {
-    Setting::Real(RealSetting {
+fn point(workload: ThreadWorkload, kind: Kind, threads: usize, isolation: Isolation) -> Setting {
+    Setting::Threads(ThreadSetting {
         workload,
         kind,
         threads,
@@ -52,7 +52,7 @@ const ON_THREADS: [Kind; 9] = [
     Kind::DlDetect,
 ];
 
-fn by_threads(scope: &Scope, kinds: &[Kind], workload: RealWorkload) -> Content {
+fn by_threads(scope: &Scope, kinds: &[Kind], workload: ThreadWorkload) -> Content {
     let series = kinds.iter().map(|&kind| {
         let at = |threads: usize| (threads as f64, point(workload, kind, threads, Isolation::Serializable));
         let points = threads(scope).into_iter().map(at).collect();
@@ -61,10 +61,10 @@ fn by_threads(scope: &Scope, kinds: &[Kind], workload: RealWorkload) -> Content 
     Content::Points(series.collect())
 }
 
-fn keys(scope: &Scope, preset: &str) -> RealWorkload {
+fn keys(scope: &Scope, preset: &str) -> ThreadWorkload {
     let records = if scope.quick { 100_000 } else { 1_000_000 };
     let preset = ycsb::Parameters::preset(preset).unwrap_or_default();
-    RealWorkload::Ycsb(ycsb::Parameters { records, field_bytes: 10, ..preset })
+    ThreadWorkload::Ycsb(ycsb::Parameters { records, field_bytes: 10, ..preset })
 }
 
 fn keys_note(scope: &Scope) -> Vec<String> {
@@ -75,7 +75,7 @@ fn keys_note(scope: &Scope) -> Vec<String> {
 const FEW_THREADS: &str = "this machine has fewer; the figure on virtual cores has them";
 
 fn orders(scope: &Scope) -> Figure {
-    let workload = RealWorkload::Tpcc(tpcc::Parameters {
+    let workload = ThreadWorkload::Tpcc(tpcc::Parameters {
         warehouses: 4,
         mix: tpcc::Mix::NP,
         mode: tpcc::Mode::Dbx1000,

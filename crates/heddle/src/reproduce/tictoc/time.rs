@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
 use crate::reproduce::figure::{Axis, Claim, Figure, Finding, Measure, Scope, near};
 use crate::reproduce::settings::{CORES, by_kind, times};
-use heddledb_simulator::engine::protocol::{Isolation, Kind};
+use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
 
 /// Figure 11 of TicToc.

@@ -3,8 +3,9 @@
 
 use super::Play;
 use crate::search::scenario::{Invariant, TRIES};
-use heddledb::internals::sync::{Random, yield_now};
+use heddledb::internals::random::Random;
 use heddledb::{Error, ReadTransaction, Result, Scan, Session, Table, Transaction, Txn};
+use heddledb_engine_simulated::sync::yield_now;
 use std::ops::ControlFlow;
 
 /// A row of the programs with invariants.

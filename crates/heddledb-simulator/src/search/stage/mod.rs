@@ -13,14 +13,16 @@ pub(super) use record::{State, writes};
 
 use super::disk::Timed;
 use super::scenario::{Change, Changes, Disk, Epochs, Invariant, Program, Scenario, Steps, TRIES};
-use heddledb::internals::sync::{thread, yield_now};
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
-use heddledb::simulation::{Costs, Failure, Observer, Settings, Who, free, simulate, steps};
 use heddledb::storage::{Fault, Simulated};
 use heddledb::{Database, Durability, Error, Misuse, Registered, Result, Session, Transaction, Txn};
 use heddledb_check::history::Status;
 use heddledb_check::recorder::{self, ORDERED, Recorder};
+use heddledb_engine_simulated::sync::simulation::{
+    Costs, Failure, Observer, Settings, Who, free, simulate, steps,
+};
+use heddledb_engine_simulated::sync::{thread, yield_now};
 use invariants::{Account, Slot};
 use record::{Entry, Record};
 use std::rc::Rc;
@@ -109,7 +111,7 @@ pub(super) fn open(
     epochs: Epochs,
     change: PlanChange,
 ) -> Result<Database> {
-    let builder = Database::builder().protocol(kind).sessions(sessions).plan_change(change);
+    let builder = crate::builder().protocol(kind).sessions(sessions).plan_change(change);
     let builder = recorder::tables(builder);
     let builder = match epochs {
         Epochs::Service { interval_ns } => builder.epoch_interval(Duration::from_nanos(interval_ns)),

@@ -4,7 +4,7 @@
 //! do not end. An attempt is entered when it begins, each of its operations when it has returned, and its
 //! outcome when the worker knows it. What a dead worker's attempt came to is known as well: the engine tells
 //! of every transaction that cannot fail any more, and at which time it commits
-//! ([`heddledb::internals::sync::decided`]).
+//! ([`heddledb_engine_simulated::sync::decided`]).
 
 use heddledb::Registered;
 use heddledb_check::history::{Attempt, Op, Status};

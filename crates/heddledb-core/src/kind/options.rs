@@ -1,0 +1,395 @@
+//! Protocols with their options, as values, and what each promises.
+//!
+//! An engine has the mechanisms; here is what can be said of them without one.
+
+use crate::isolation::Isolation;
+use crate::procedure::Tracking;
+
+/// How calls of registered procedures are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Execution {
+    /// Like closures.
+    #[default]
+    Whole,
+    /// Piece by piece, by the protocol's own verbs.
+    Pieces,
+    /// Piece by piece, each of which commits on its own: transaction chopping (IC3 §6.4).
+    ///
+    /// The pieces are merged until no SC-cycle is left. What may abort is one piece too: of a procedure that
+    /// nowhere says `#[no_abort]`, all. If a body gives up after a piece was committed, that piece stands,
+    /// and the caller is told so ([`Misuse::PiecesStand`](crate::Misuse::PiecesStand)); likewise where the
+    /// body panics. A closure is no part of the analysis, so it runs while no call does.
+    Chopped,
+    /// In the order in which they begin: what comes before the procedure's mark `#[later]` one call after
+    /// another, and what comes behind it at once, except for what conflicts. Deterministic execution (IC3
+    /// §6.4).
+    ///
+    /// From the mark on a body must not give up, as with [`Self::Chopped`], and must access no row that it
+    /// would not access with other answers ([`Misuse::Unforeseen`](crate::Misuse::Unforeseen)). A closure
+    /// runs while no call does.
+    Sequenced,
+}
+
+impl Execution {
+    /// Whether a call commits in parts, so that what it has done may be there although it gives up.
+    pub fn commits_pieces(self) -> bool {
+        matches!(self, Self::Chopped | Self::Sequenced)
+    }
+}
+
+/// What a protocol promises under its options.
+pub trait Promises {
+    /// The protocol's name.
+    fn name(&self) -> &'static str;
+
+    /// The most sessions that a database may have under it.
+    fn sessions_max(&self) -> usize {
+        1024
+    }
+
+    /// Whether the serial order always agrees with real time (PITFALLS X11).
+    fn strict(&self) -> bool {
+        true
+    }
+
+    /// Whether whatever a body sees is of one moment, also where its attempt aborts (PITFALLS TT12).
+    fn opaque(&self) -> bool {
+        false
+    }
+
+    /// The isolation levels that transactions may choose from, the strongest first.
+    fn levels(&self) -> &'static [Isolation] {
+        &[Isolation::Serializable]
+    }
+
+    /// How calls of procedures are executed.
+    fn execution(&self) -> Execution {
+        Execution::Whole
+    }
+
+    /// Whether additions whose result nobody uses are analysed as commuting.
+    fn commutes(&self) -> bool {
+        true
+    }
+
+    /// Which conflicts between procedures are tracked.
+    fn tracking(&self) -> Tracking {
+        Tracking::Nothing
+    }
+}
+
+/// No concurrency control, one session: the limit that the others are measured against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unprotected;
+
+impl Promises for Unprotected {
+    fn name(&self) -> &'static str {
+        "unprotected"
+    }
+
+    fn sessions_max(&self) -> usize {
+        1
+    }
+
+    fn opaque(&self) -> bool {
+        true
+    }
+}
+
+/// Optimistic concurrency control with commit by read validation, after Silo.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silo {
+    /// How calls are executed.
+    pub calls: Calls,
+    /// Where commit times come from.
+    pub allocation: Allocation,
+}
+
+/// How calls of registered procedures are executed under [`Silo`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Calls {
+    /// Like closures.
+    #[default]
+    Whole,
+    /// In pieces that are validated, and executed again, one by one: nested OCC.
+    Nested,
+    /// In pieces each of which commits on its own: transaction chopping. See [`Execution::Chopped`].
+    Chopped,
+    /// In two phases, in the order in which they begin. See [`Execution::Sequenced`].
+    Sequenced,
+}
+
+/// Where the times of commits come from under [`Silo`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Allocation {
+    /// The stamps that were read and overwritten, and the epoch.
+    #[default]
+    Computed,
+    /// A counter that all commits add to: TS_ALLOC. A cache line goes from core to core for each.
+    Counter,
+}
+
+impl Silo {
+    /// Settings with `calls`.
+    pub const fn with_calls(calls: Calls) -> Self {
+        Self { calls, allocation: Allocation::Computed }
+    }
+
+    /// Settings with `allocation`.
+    pub const fn with_allocation(allocation: Allocation) -> Self {
+        Self { calls: Calls::Whole, allocation }
+    }
+}
+
+impl Promises for Silo {
+    fn name(&self) -> &'static str {
+        "silo"
+    }
+
+    fn levels(&self) -> &'static [Isolation] {
+        match self.calls {
+            Calls::Whole => &[Isolation::Serializable, Isolation::RepeatableRead],
+            Calls::Nested | Calls::Chopped | Calls::Sequenced => &[Isolation::Serializable],
+        }
+    }
+
+    fn execution(&self) -> Execution {
+        match self.calls {
+            Calls::Whole => Execution::Whole,
+            Calls::Nested => Execution::Pieces,
+            Calls::Chopped => Execution::Chopped,
+            Calls::Sequenced => Execution::Sequenced,
+        }
+    }
+}
+
+/// TicToc, with the optimisations of its §5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TicToc {
+    /// §5.1: when a write lock is taken, release all and restart the validation phase, instead of
+    /// waiting for it in key order.
+    pub no_wait: bool,
+    /// §5.2: abort before locking when an approximate commit time shows that a read cannot be
+    /// validated.
+    pub preemptive_abort: bool,
+    /// Whatever an attempt sees is of one moment, also of one that aborts.
+    pub opaque: bool,
+    /// What was read must be current at the commit.
+    pub strict: bool,
+    /// How a version's two times are kept.
+    pub times: Times,
+}
+
+/// How the two times of a version are kept under [`TicToc`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Times {
+    /// In a word each.
+    #[default]
+    TwoWords,
+    /// With the time of the version before (TicToc §5.3, timestamp history).
+    WithHistory,
+    /// In one word, as in the paper (TicToc §3.6).
+    Packed,
+}
+
+impl TicToc {
+    /// Both optimisations of §5.
+    pub const FULL: Self =
+        Self { no_wait: true, preemptive_abort: true, opaque: false, strict: false, times: Times::TwoWords };
+    /// No-wait alone.
+    pub const NO_WAIT: Self = Self { preemptive_abort: false, ..Self::FULL };
+    /// Neither.
+    pub const SORTED: Self = Self { no_wait: false, preemptive_abort: false, ..Self::FULL };
+    /// Opaque reads, in an order of real time.
+    pub const OPAQUE: Self = Self { opaque: true, strict: true, ..Self::FULL };
+    /// Timestamp history.
+    pub const HISTORY: Self = Self { times: Times::WithHistory, ..Self::FULL };
+    /// The paper's layout.
+    pub const PACKED: Self = Self { times: Times::Packed, ..Self::FULL };
+}
+
+impl Default for TicToc {
+    fn default() -> Self {
+        Self::FULL
+    }
+}
+
+impl Promises for TicToc {
+    fn name(&self) -> &'static str {
+        "tictoc"
+    }
+
+    fn strict(&self) -> bool {
+        self.strict
+    }
+
+    fn opaque(&self) -> bool {
+        self.opaque
+    }
+
+    /// A transaction whose reads must be current, or of one moment, gains little by a lower level.
+    fn levels(&self) -> &'static [Isolation] {
+        if self.strict || self.opaque { &[Isolation::Serializable] } else { &Isolation::ALL }
+    }
+}
+
+/// Two-phase locking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Locking {
+    /// What happens on a lock conflict.
+    pub policy: Policy,
+    /// Each piece of a call locks and commits on its own: transaction chopping. See [`Execution::Chopped`].
+    pub chopped: bool,
+}
+
+/// What happens on a lock conflict under [`Locking`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Abort at once.
+    #[default]
+    NoWait,
+    /// Wait for younger holders, abort for older ones.
+    WaitDie,
+    /// Wait; the youngest of a circle of waits aborts.
+    Detect,
+    /// Wait for a lock above all that are held, in the order of relations and keys; abort for others.
+    Ordered,
+}
+
+impl Locking {
+    /// Settings with `policy`.
+    pub const fn with_policy(policy: Policy) -> Self {
+        Self { policy, chopped: false }
+    }
+
+    /// These settings, with calls chopped.
+    #[must_use]
+    pub const fn chopped(self) -> Self {
+        Self { chopped: true, ..self }
+    }
+}
+
+impl Promises for Locking {
+    fn name(&self) -> &'static str {
+        "locking"
+    }
+
+    fn levels(&self) -> &'static [Isolation] {
+        match self.chopped {
+            false => &[Isolation::Serializable, Isolation::RepeatableRead],
+            true => &[Isolation::Serializable],
+        }
+    }
+
+    fn execution(&self) -> Execution {
+        if self.chopped { Execution::Chopped } else { Execution::Whole }
+    }
+}
+
+/// Optimistic, commit time chosen from the interval that conflicts with recent commits leave (DTA).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dta;
+
+impl Promises for Dta {
+    fn name(&self) -> &'static str {
+        "dta"
+    }
+}
+
+/// Optimistic on several versions: reads as of the begin, checked again at the end (Hekaton).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hekaton;
+
+impl Promises for Hekaton {
+    fn name(&self) -> &'static str {
+        "hekaton"
+    }
+
+    fn levels(&self) -> &'static [Isolation] {
+        &Isolation::ALL
+    }
+}
+
+/// Settings of IC3, as in the paper's factor analysis (§6.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ic3 {
+    /// A piece executes first and waits before it is entered, not before it executes (§4.1).
+    pub optimistic_constraint: bool,
+    /// A piece without a C-edge to a transaction that it depends on waits for a rendezvous piece of it, not
+    /// for its end (§4.2).
+    pub rendezvous: bool,
+    /// Additions commute and are deferred to the commit (§4.3).
+    pub commutative: bool,
+    /// Which conflicts are tracked. In the paper all are, wherever the analysis does not exclude them.
+    pub tracking: Tracking,
+    /// Which interleavings are permitted.
+    pub interleaving: Interleaving,
+}
+
+/// Which interleavings of the pieces of several transactions are permitted under [`Ic3`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interleaving {
+    /// Those that keep dependencies free of cycles: IC3.
+    #[default]
+    Constrained,
+    /// All; a transaction that has waited for too long aborts: DATM.
+    Free,
+}
+
+impl Ic3 {
+    /// All of it, where transactions contend.
+    pub const CONTENDED: Self = Self { tracking: Tracking::Contended, ..Self::FULL };
+    /// Every access that may conflict is shown at once, and no order is enforced (DATM).
+    pub const DATM: Self = Self { tracking: Tracking::Each, interleaving: Interleaving::Free, ..Self::FULL };
+    /// The paper's IC3 with all that its §4 adds.
+    pub const FULL: Self = Self {
+        optimistic_constraint: true,
+        rendezvous: true,
+        commutative: true,
+        tracking: Tracking::Always,
+        interleaving: Interleaving::Constrained,
+    };
+    /// Without what §4 adds.
+    pub const BASIC: Self =
+        Self { optimistic_constraint: false, rendezvous: false, commutative: false, ..Self::FULL };
+    /// With the first of the three only.
+    pub const OPTIMISTIC: Self = Self { optimistic_constraint: true, ..Self::BASIC };
+    /// Without rendezvous pieces.
+    pub const NO_RENDEZVOUS: Self = Self { rendezvous: false, ..Self::FULL };
+}
+
+impl Default for Ic3 {
+    fn default() -> Self {
+        Self::FULL
+    }
+}
+
+impl Promises for Ic3 {
+    fn name(&self) -> &'static str {
+        "ic3"
+    }
+
+    fn execution(&self) -> Execution {
+        Execution::Pieces
+    }
+
+    fn commutes(&self) -> bool {
+        self.commutative
+    }
+
+    fn tracking(&self) -> Tracking {
+        self.tracking
+    }
+}
+
+/// An example: one transaction at a time.
+#[cfg(feature = "example")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OneWriter;
+
+#[cfg(feature = "example")]
+impl Promises for OneWriter {
+    fn name(&self) -> &'static str {
+        "one-writer"
+    }
+}

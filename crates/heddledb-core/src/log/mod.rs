@@ -1,0 +1,178 @@
+//! The log's format: what stands in the files of a directory, and how it is checked.
+//!
+//! ```text
+//!  MANIFEST ----------- which relations, checkpoint and generations count
+//!  checkpoint-9-00 ..   the rows as of an epoch, in parts
+//!  log-7-00, log-7-01   a generation: what one opening of the database logged, in parallel files
+//!
+//!  segment   | header | frame | frame | frame | zeros ..
+//!  frame     | header, 64 bytes | payload, whole words |     each with a round number
+//!  payload   | entry | entry | ..                            of a log: one entry per transaction
+//!            | relation | row | row | ..                     of a checkpoint
+//! ```
+//!
+//! This room turns words into bytes and bytes, whatever they are, back into words or an error. It
+//! starts no thread and keeps no buffer of the log's; the writer and recovery stand on it.
+//!
+//! **A round** is what is written and synced at once: a frame, or several, in each of its *member*
+//! files. Round r + 1 is begun only when round r is durable in all its members. So a round of which
+//! something is missing is a *torn tail* if it is the last one, and damage if a later one was begun.
+//! `docs/log-format.md` draws every field and goes through the crashes.
+
+mod entry;
+mod frame;
+mod frames;
+#[doc(hidden)]
+pub mod fuzz;
+mod manifest;
+mod read;
+mod rows;
+mod segment;
+mod survey;
+
+pub use entry::{Entries, Entry, Malformed, Write, Writes, Writing};
+pub use frame::{
+    Compression, Decoder, Encoder, FRAME_HEADER_BYTES, Flaw, Header, Kind, Label, PAYLOAD_WORDS_MAX, Place,
+};
+pub use frames::Frames;
+pub use manifest::{Checkpoint, End, Generation, Manifest, Part, RelationEntry};
+pub use rows::{Rows, WritingRows};
+pub use segment::{Name, SEGMENT_HEADER_BYTES, SegmentHeader};
+pub use survey::{Lost, Survey, Surveyed, Torn, survey};
+
+use crate::storage::Storage;
+use std::io;
+
+/// The version of the format that this build writes, and the only one that it reads.
+pub const FORMAT: u32 = 1;
+/// Files of a generation, and parts of a checkpoint: at most as many as a word has bits.
+pub const FILES_MAX: u8 = 64;
+
+/// What is wrong with a directory, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The system failed.
+    #[error("{doing} {file} failed: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file, with its directory.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file does not hold what was written to it.
+    #[error("{file} is damaged at byte {offset}: {what}; {}", remedy(.file))]
+    Damaged {
+        /// The file, with its directory.
+        file: String,
+        /// Where in it.
+        offset: u64,
+        /// What was found.
+        what: String,
+    },
+    /// A file of another version of the format.
+    #[error(
+        "{file} has format version {found}, this build reads version {FORMAT}; open it with the release that wrote it"
+    )]
+    Version {
+        /// The file, with its directory.
+        file: String,
+        /// Its version.
+        found: u32,
+    },
+    /// Another database has the directory open.
+    #[error("{place} is open in another database; close that first")]
+    Locked {
+        /// The directory.
+        place: String,
+    },
+    /// The definition of a table or index differs from the one in the files.
+    #[error(
+        "{place} has {relation} as `{stored}`, the program declares it as `{declared}`; open it with the old definition, or move its rows to a table of another name"
+    )]
+    Definition {
+        /// The directory.
+        place: String,
+        /// The table or index.
+        relation: String,
+        /// The definition in the files.
+        stored: String,
+        /// The definition in the program.
+        declared: String,
+    },
+    /// A table or index in the files that the program does not declare.
+    #[error(
+        "{place} holds {relation} (`{stored}`), which the program does not declare; name its table with `Builder::table`"
+    )]
+    NotDeclared {
+        /// The directory.
+        place: String,
+        /// The table or index.
+        relation: String,
+        /// The definition in the files.
+        stored: String,
+    },
+    /// Two tables of one name.
+    #[error(
+        "two tables or indexes are called {relation}; give one another name by `#[table(name = \"..\")]`"
+    )]
+    TwoOfOneName {
+        /// The name.
+        relation: String,
+    },
+    /// A compressed frame, and a build without the decompressor.
+    #[error(
+        "{file} is compressed with {found} from byte {offset}; open it with a build that has the feature `{found}`"
+    )]
+    Compression {
+        /// The file, with its directory.
+        file: String,
+        /// The first frame that cannot be read.
+        offset: u64,
+        /// The name of the compression and of the feature.
+        found: &'static str,
+    },
+}
+
+/// What can be done about a damaged file.
+fn remedy(file: &str) -> &'static str {
+    match Name::parse(file.rsplit('/').next().unwrap_or(file)) {
+        Some(Name::Log { .. }) => {
+            "restore the file from a copy, or open with salvage to give up every round from there on"
+        }
+        Some(Name::Checkpoint { .. }) => "restore the file from a copy: the log no longer holds these rows",
+        _ => "restore the file from a copy: it says which other files count",
+    }
+}
+
+impl LogError {
+    /// Makes an error of the system's, which came up while `doing` something to a file.
+    pub fn io(
+        storage: &dyn Storage,
+        doing: &'static str,
+        name: &str,
+    ) -> impl FnOnce(io::Error) -> Self + use<> {
+        let file = path(storage, name);
+        move |source| Self::Io { doing, file, source }
+    }
+}
+
+/// A file's name for messages.
+pub fn path(storage: &dyn Storage, name: &str) -> String {
+    format!("{}/{name}", storage.place())
+}
+
+/// Does it again for as long as a signal comes in between.
+pub fn again<T>(mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match operation() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

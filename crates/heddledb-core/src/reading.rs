@@ -1,0 +1,289 @@
+//! Reading in terms of words: what a transaction and a snapshot do in ways of their own, and all of
+//! [`ReadTransaction`] in terms of it.
+
+use crate::error::Result;
+use crate::procedure::Declaration;
+use crate::seam::{Access, Ahead, Range, Visit};
+use crate::sight::Sight;
+use crate::table::{
+    Columns, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, decode_key, encode_key,
+};
+use crate::transaction::ReadTransaction;
+use crate::words::Words;
+use std::ops::ControlFlow;
+
+/// Column groups that a table may have.
+const GROUPS_MAX: usize = GroupSet::BITS as usize;
+
+/// Which words a set of columns is in.
+#[derive(Debug)]
+pub struct Wanted {
+    /// Their column groups.
+    pub groups: GroupSet,
+    /// From the first of them to the last.
+    pub span: Span,
+    /// Of each group, where the columns are in several and are not all.
+    each: Option<[Span; GROUPS_MAX]>,
+}
+
+impl Wanted {
+    /// The words of some columns.
+    #[inline(always)]
+    pub fn of<C: Columns>(columns: &C) -> Self {
+        let groups = columns.groups();
+        let layout = <C::Table as Relation>::LAYOUT;
+        if groups.is_power_of_two() {
+            let span = columns.span(groups.trailing_zeros() as usize);
+            return Self { groups, span, each: None };
+        }
+        if columns.ordinals() == u64::MAX {
+            return Self::all(layout.words, groups);
+        }
+        let (mut span, mut each) = (Span::NONE, [Span::NONE; GROUPS_MAX]);
+        for (group, each) in each.iter_mut().enumerate().take(layout.groups.len()) {
+            if groups & (1 << group) != 0 {
+                *each = columns.span(group);
+                span = span.cover(*each);
+            }
+        }
+        Self { groups, span, each: Some(each) }
+    }
+
+    /// Whole rows.
+    #[inline(always)]
+    pub fn all(words: usize, groups: GroupSet) -> Self {
+        Self { groups, span: Span { start: 0, end: words }, each: None }
+    }
+
+    /// Of each group, or nothing.
+    #[inline(always)]
+    pub fn spans(&self) -> &[Span] {
+        match &self.each {
+            Some(each) => each,
+            None => &[],
+        }
+    }
+
+    /// The access of these words of the row with a key.
+    #[inline(always)]
+    pub fn access<'a, R: Relation>(&'a self, key: &'a R::Words, site: u16, part: bool) -> Access<'a> {
+        Access {
+            relation: R::definition(),
+            key: key.words(),
+            groups: self.groups,
+            span: self.span,
+            spans: self.spans(),
+            site,
+            part,
+        }
+    }
+
+    /// The same of the rows in a range.
+    #[inline(always)]
+    fn range<'a, R: Relation>(&'a self, scan: &'a Scan<R>, site: u16) -> Range<'a> {
+        Range {
+            relation: R::definition(),
+            bounds: scan.bounds.as_ref().map(|(low, high)| (low.words(), high.words())),
+            direction: scan.direction,
+            limit: scan.limit,
+            groups: self.groups,
+            span: self.span,
+            spans: self.spans(),
+            site,
+        }
+    }
+}
+
+/// Something that reads relations.
+pub trait Reading {
+    /// What [`ReadTransaction::at`] does.
+    #[inline(always)]
+    fn at(&mut self, site: u16) -> &mut Self {
+        let _ = site;
+        self
+    }
+
+    /// What [`ReadTransaction::enter`] does.
+    #[inline(always)]
+    fn enter(&mut self, sites: u16) {
+        let _ = sites;
+    }
+
+    /// What [`ReadTransaction::leave`] does.
+    #[inline(always)]
+    fn leave(&mut self, sites: u16) {
+        let _ = sites;
+    }
+
+    /// The site of the next access.
+    #[inline(always)]
+    fn site(&self) -> u16 {
+        0
+    }
+
+    /// An access is about to be made: test builds compare it with what its procedure declares.
+    #[inline(always)]
+    fn declared(&mut self, made: impl FnOnce(&mut Declaration)) {
+        let _ = made;
+    }
+
+    /// What `decode` makes of a row, run on a consistent state, possibly several times.
+    fn get_words<R>(&mut self, access: &Access<'_>, decode: impl FnMut(Sight<'_>) -> R) -> Result<Option<R>>;
+
+    /// Visits rows in a range, in order.
+    fn scan_words(
+        &mut self,
+        range: &Range<'_>,
+        visit: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
+    ) -> Result<()>;
+
+    /// Words for whatever is needed for a moment.
+    fn scratch(&mut self) -> &mut Vec<u64>;
+
+    /// Asks for the memory of rows that will be read.
+    fn prefetch_words(&mut self, ahead: &Ahead<'_>);
+}
+
+/// Visits typed columns of each row.
+#[inline(always)]
+fn scan_rows<K: Key, V>(
+    reading: &mut impl Reading,
+    range: &Range<'_>,
+    load: impl Fn(&Sight<'_>) -> V,
+    mut visit: impl FnMut(K, V) -> ControlFlow<()>,
+) -> Result<()> {
+    reading.scan_words(range, &mut |key, row| {
+        let value = load(&row);
+        if !row.stands() {
+            return Visit::Torn;
+        }
+        match visit(decode_key(key), value) {
+            ControlFlow::Continue(()) => Visit::More,
+            ControlFlow::Break(()) => Visit::Enough,
+        }
+    })
+}
+
+/// The primary key in an index entry.
+#[inline(always)]
+fn target<I: Index>() -> Wanted {
+    Wanted::all(I::LAYOUT.words, 1)
+}
+
+/// The words of the primary key in an index entry.
+#[inline(always)]
+fn target_words<I: Index>(row: &Sight<'_>) -> <I::Table as Relation>::Words {
+    let mut key = <I::Table as Relation>::Words::MIN;
+    key.words_mut().iter_mut().enumerate().for_each(|(index, word)| *word = row.word(index));
+    key
+}
+
+impl<X: Reading> ReadTransaction for X {
+    #[inline(always)]
+    fn at(&mut self, site: u16) -> &mut Self {
+        Reading::at(self, site)
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, sites: u16) {
+        Reading::enter(self, sites);
+    }
+
+    #[inline(always)]
+    fn leave(&mut self, sites: u16) {
+        Reading::leave(self, sites);
+    }
+
+    #[inline]
+    fn get_columns<C: Columns>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+    ) -> Result<Option<C::Value>> {
+        self.declared(|made| made.get(columns));
+        get::<C>(self, &encode_key(&key), columns)
+    }
+
+    fn prefetch<C: Columns>(&mut self, rows: impl Iterator<Item = (<C::Table as Relation>::Key, C)> + Clone) {
+        let mut words = std::mem::take(self.scratch());
+        words.clear();
+        for (key, columns) in rows {
+            let key: <C::Table as Relation>::Words = encode_key(&key);
+            words.extend_from_slice(key.words());
+            let span = Wanted::of(&columns).span;
+            words.extend([span.start as u64, span.end as u64]);
+        }
+        self.prefetch_words(&Ahead { relation: C::Table::definition(), rows: &words });
+        *self.scratch() = words;
+    }
+
+    #[inline]
+    fn scan_columns<C: Columns>(
+        &mut self,
+        scan: Scan<C::Table>,
+        columns: C,
+        visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.declared(|made| made.scan(columns));
+        let wanted = Wanted::of(&columns);
+        scan_rows(self, &wanted.range(&scan, self.site()), |row| columns.load(row), visit)
+    }
+
+    #[inline]
+    fn scan_index<I: Index>(
+        &mut self,
+        scan: Scan<I>,
+        mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.declared(|made| made.scan_index::<I>());
+        let (wanted, site) = (target::<I>(), self.site());
+        scan_rows(self, &wanted.range(&scan, site), target_words::<I>, |entry, key| {
+            visit(entry, decode_key(key.words()))
+        })
+    }
+
+    fn find_key<I: Index>(&mut self, columns: I::Columns) -> Result<Option<<I::Table as Relation>::Key>> {
+        self.declared(|made| made.find_key::<I>());
+        Ok(key_of::<I>(self, &columns)?.map(|key| decode_key(key.words())))
+    }
+
+    fn find<I: Index>(&mut self, columns: I::Columns) -> Result<Option<I::Table>> {
+        self.declared(|made| made.find::<I>());
+        match key_of::<I>(self, &columns)? {
+            Some(key) => get(self, &key, Row::<I::Table>::new()),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Columns of the row with a key.
+#[inline(always)]
+fn get<C: Columns>(
+    reading: &mut impl Reading,
+    key: &<C::Table as Relation>::Words,
+    columns: C,
+) -> Result<Option<C::Value>> {
+    let wanted = Wanted::of(&columns);
+    let access = wanted.access::<C::Table>(key, reading.site(), false);
+    reading.get_words(&access, |row| columns.load(&row))
+}
+
+/// The primary key in the first index entry with these columns.
+fn key_of<I: Index>(
+    reading: &mut impl Reading,
+    columns: &I::Columns,
+) -> Result<Option<<I::Table as Relation>::Words>> {
+    let (wanted, site) = (target::<I>(), reading.site());
+    if I::UNIQUE {
+        let entry = encode_key(columns);
+        let access = wanted.access::<I>(&entry, site, false);
+        return reading.get_words(&access, |row| target_words::<I>(&row));
+    }
+    let mut first = None;
+    let scan = Scan::<I>::encoded_prefix(columns).limit(1);
+    scan_rows(reading, &wanted.range(&scan, site), target_words::<I>, |_: I::Key, key| {
+        first = Some(key);
+        ControlFlow::Break(())
+    })?;
+    Ok(first)
+}

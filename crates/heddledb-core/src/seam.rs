@@ -1,0 +1,460 @@
+//! The seam between the typed front and the engine: operations in words.
+//!
+//! Above it are typed keys, rows, columns, procedures and sessions, compiled once for all protocols. Below it an
+//! engine runs one protocol, which is a static type parameter there. One indirect call per operation crosses it:
+//! [`Worker::get`], [`Worker::insert`], [`Worker::patch`], [`Worker::delete`], [`Worker::scan`]; two per update
+//! ([`Worker::stage`], then [`Worker::store`] what the user's closure made of it). Keys and rows are words; relations
+//! are data ([`Definition`]).
+//!
+//! **Life of an attempt.** [`Worker::begin`], then operations, then [`Worker::end`] with what became of the body.
+//! After `end` said [`Ended::Again`] the body is executed again, in the same attempt; otherwise the attempt is over.
+//! After an operation has failed, only `end` follows.
+
+use crate::error::{Conflict, Error, Result};
+use crate::isolation::Isolation;
+use crate::kind::Choice;
+use crate::procedure::{Declaration, Plan};
+use crate::settings::Settings;
+use crate::sight::Sight;
+use crate::table::{Definition, Direction, GroupSet, Span};
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
+
+/// Which part of which row an operation is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Access<'a> {
+    /// The table or index.
+    pub relation: &'static Definition,
+    /// The key's words, as many as the relation says.
+    pub key: &'a [u64],
+    /// The column groups.
+    pub groups: GroupSet,
+    /// Of the row's data words, those from the first to the last column.
+    pub span: Span,
+    /// The words of each group, by its number, where these are fewer than those of `span`; or empty.
+    pub spans: &'a [Span],
+    /// The site of the procedure, counted over all procedures that run within the one that was called.
+    pub site: u16,
+    /// Whether this is a part of the operation before: an index entry, or the row to which an entry led.
+    pub part: bool,
+}
+
+impl Access<'_> {
+    /// The words of a column group that are wanted.
+    #[inline(always)]
+    pub fn span_of(&self, group: usize) -> Span {
+        within(self.relation, self.groups, self.span, self.spans, group)
+    }
+}
+
+/// The words of a column group that are wanted, where all groups together want `span`.
+#[inline(always)]
+pub fn within(relation: &Definition, groups: GroupSet, span: Span, spans: &[Span], group: usize) -> Span {
+    if let Some(span) = spans.get(group) {
+        *span
+    } else if groups.is_power_of_two() {
+        span
+    } else {
+        let all = relation.layout.groups[group].span;
+        Span { start: all.start.max(span.start), end: all.end.min(span.end) }
+    }
+}
+
+/// What a scan asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'a> {
+    /// The table or index.
+    pub relation: &'static Definition,
+    /// The lowest and the highest key, both included; `None` for no key at all.
+    pub bounds: Option<(&'a [u64], &'a [u64])>,
+    /// Where it begins.
+    pub direction: Direction,
+    /// The most rows.
+    pub limit: usize,
+    /// As in [`Access`].
+    pub groups: GroupSet,
+    /// As in [`Access`].
+    pub span: Span,
+    /// As in [`Access`].
+    pub spans: &'a [Span],
+    /// As in [`Access`].
+    pub site: u16,
+}
+
+/// Rows that will be used soon, for [`Worker::prefetch`].
+#[derive(Clone, Copy, Debug)]
+pub struct Ahead<'a> {
+    /// The table.
+    pub relation: &'static Definition,
+    /// Of each row: the key's words, then the first of the words that are wanted, and the one after the last.
+    pub rows: &'a [u64],
+}
+
+/// What a staged row is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be changed.
+    Update,
+    /// To be changed, and index entries with it.
+    UpdateWithEntries,
+    /// To be deleted, and index entries with it.
+    DeleteWithEntries,
+}
+
+/// A row that is about to be changed.
+pub enum Staged<'a> {
+    /// There is none.
+    Missing,
+    /// A private copy, from data word 0 on. What becomes of it is stored by [`Worker::store`].
+    New(&'a mut [u64]),
+    /// As it was when the body was executed before: all that was done with it stands.
+    Old(&'a mut [u64]),
+}
+
+/// What came of an insert.
+pub enum Inserted<'a> {
+    /// There is such a row.
+    Exists,
+    /// The words to be filled.
+    New(&'a mut [u64]),
+    /// The body was executed before up to here: all that it did stands.
+    Old,
+}
+
+/// A write to a row whose present value does not matter.
+#[derive(Clone, Copy, Debug)]
+pub enum Patch<'a> {
+    /// Adds to a data word, wrapping.
+    Add {
+        /// The word.
+        word: usize,
+        /// The summand.
+        delta: u64,
+    },
+    /// Replaces those bits of the access's span that are ones in the masks. As many masks as values.
+    Merge {
+        /// The words of the span.
+        values: &'a [u64],
+        /// Which of their bits count.
+        masks: &'a [u64],
+    },
+}
+
+/// How a visit of a row ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visit {
+    /// Go on.
+    More,
+    /// That was enough.
+    Enough,
+    /// The sight did not stand: the same row again.
+    Torn,
+}
+
+/// Which procedure is called.
+#[derive(Clone, Copy, Debug)]
+pub enum Callee {
+    /// That of this type.
+    Type(TypeId),
+    /// That of this number.
+    Number(Registered),
+}
+
+/// What became of a body.
+pub enum Body {
+    /// It came to its end; `failed` if an operation had failed before.
+    Done {
+        /// An operation has failed.
+        failed: bool,
+    },
+    /// It returned an error.
+    Gave(Error),
+    /// It panicked.
+    Panicked,
+}
+
+/// What becomes of an attempt that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It has committed.
+    Committed,
+    /// The body is to be executed again.
+    Again,
+    /// It was aborted, and the panic is real.
+    Panics,
+}
+
+/// A procedure that was registered, by whom it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered(pub u16);
+
+/// A procedure that is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcedureInfo {
+    /// Its name.
+    pub name: String,
+    /// Whether it can be called by it, and not by its type only.
+    pub by_name: bool,
+}
+
+impl ProcedureInfo {
+    /// A procedure of that name.
+    #[doc(hidden)]
+    pub fn new(name: String, by_name: bool) -> Self {
+        Self { name, by_name }
+    }
+}
+
+/// A call of one procedure on a session, its arguments and result as bytes.
+pub type CallByName = fn(session: &mut dyn Any, arguments: &[u8]) -> Result<Vec<u8>>;
+
+/// The moment of a snapshot: it sees what was committed in this epoch and before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    /// The epoch.
+    pub fn epoch(self) -> u64 {
+        self.0
+    }
+}
+
+/// What knows how far commits are durable.
+pub trait Acknowledges: Send + Sync {
+    /// The last durable epoch.
+    fn durable(&self) -> u64;
+    /// Waits until everything up to that epoch is durable.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the log fails before.
+    fn wait(&self, epoch: u64) -> Result<()>;
+}
+
+/// A commit that may not be durable yet, from
+/// `Session::run_pipelined`.
+#[derive(Clone)]
+#[must_use = "the commit is durable only when `wait` says so"]
+pub struct Ticket {
+    log: Option<Arc<dyn Acknowledges>>,
+    epoch: u64,
+}
+
+impl Ticket {
+    /// A ticket for a commit of that epoch.
+    pub fn new(log: Option<Arc<dyn Acknowledges>>, epoch: u64) -> Self {
+        Self { log, epoch }
+    }
+
+    /// Waits until the commit, and everything that it depends on, is durable. At once where the database
+    /// has no log.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the log fails before.
+    pub fn wait(&self) -> Result<()> {
+        self.log.as_ref().map_or(Ok(()), |log| log.wait(self.epoch))
+    }
+
+    /// Whether it is durable already.
+    pub fn is_durable(&self) -> bool {
+        self.log.as_ref().is_none_or(|log| log.durable() >= self.epoch)
+    }
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ticket").field("epoch", &self.epoch).field("is_durable", &self.is_durable()).finish()
+    }
+}
+
+/// What can suspend a waiting session, so that others of its thread go on.
+pub trait Suspend: Send + Sync {
+    /// Lets the thread's other tasks run; `in_vain` if this one has looked again since and still waits. False if that
+    /// is impossible, because it is not called by the task itself.
+    fn suspend(&self, in_vain: bool) -> bool;
+}
+
+/// An open database under one protocol.
+pub trait Engine: Send + Sync {
+    /// A place for one more session.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManySessions`](crate::Misuse::TooManySessions).
+    fn worker(self: Arc<Self>) -> Result<Box<dyn Worker>>;
+    /// Makes a relation now instead of at its first use, sized for `rows` rows.
+    ///
+    /// # Errors
+    /// [`Misuse::TooManyTables`](crate::Misuse::TooManyTables), [`Misuse::Undeclared`](crate::Misuse::Undeclared).
+    fn create(&self, relation: &'static Definition, rows: usize) -> Result<()>;
+    /// The relation of that name, if there is one.
+    fn relation(&self, name: &str) -> Option<&'static Definition>;
+    /// Registers a procedure, unless it is registered.
+    ///
+    /// # Errors
+    /// As `Database::register`.
+    fn register(
+        &self,
+        id: Option<TypeId>,
+        declared: Declaration,
+        by_name: Option<CallByName>,
+    ) -> Result<Registered>;
+    /// Removes a procedure; false if it was not registered.
+    ///
+    /// # Errors
+    /// As `Database::unregister`.
+    fn unregister(&self, which: Callee) -> Result<bool>;
+    /// The registered procedures, in the order of their names.
+    fn procedures(&self) -> Vec<ProcedureInfo>;
+    /// The plan under which procedures run now.
+    fn plan(&self) -> Arc<Plan>;
+    /// Makes a vertex of the present plan hot, or cold.
+    fn adapt(&self, vertex: u16, hot: bool);
+    /// What all workers did, and what the database holds.
+    fn metrics(&self) -> Metrics;
+    /// Advances the epoch by one, unless a transaction that began before holds it back.
+    fn advance_epoch(&self) -> bool;
+    /// Makes everything durable that was committed before the call.
+    ///
+    /// # Errors
+    /// As `Database::flush`.
+    fn flush(&self) -> Result<()>;
+    /// Writes a checkpoint.
+    ///
+    /// # Errors
+    /// As `Database::checkpoint`.
+    fn checkpoint(&self) -> Result<CheckpointReport>;
+    /// What was found when the directory was opened.
+    fn recovery(&self) -> Option<&Recovery>;
+    /// The protocol's name.
+    fn protocol(&self) -> &'static str;
+    /// The isolation levels that the protocol offers with its options, the strongest first.
+    fn levels(&self) -> &'static [Isolation];
+    /// Whether commits are logged.
+    fn is_logged(&self) -> bool;
+    /// When commits count as done, unless a session is told otherwise.
+    fn durability(&self) -> crate::settings::Durability;
+}
+
+/// What opens databases: an engine's `open`.
+pub type Open = fn(Choice, Settings) -> Result<Arc<dyn Engine>>;
+
+/// A session's place in an engine: runs one attempt at a time.
+pub trait Worker: Send {
+    /// The engine that it is a place of.
+    fn engine(&self) -> Arc<dyn Engine>;
+    /// Its number.
+    fn number(&self) -> usize;
+    /// Gives the place back, with its memory, for another session.
+    fn release(self: Box<Self>);
+
+    /// Begins an attempt, of a closure or of a call; `retry` counts the earlier ones of the same transaction. False,
+    /// and nothing has begun, if there is no such procedure.
+    fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool;
+    /// Ends an attempt, or an execution of its body.
+    ///
+    /// # Errors
+    /// What the caller hears of an attempt that did not commit, a conflict among it.
+    fn end(&mut self, body: Body) -> Result<Ended>;
+    /// Ends an attempt without effect.
+    fn abort(&mut self);
+    /// Whether everything read so far still stands.
+    ///
+    /// # Errors
+    /// If it does not.
+    fn validate(&mut self) -> Result<(), Conflict>;
+    /// Waits a little, for longer the more often the transaction was tried.
+    fn back_off(&mut self, retry: u32);
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// Conflicts, and misuse; so of all operations.
+    fn get(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>>;
+    /// Reads it once more, where what [`Worker::get`] had returned did not stand: this stands.
+    ///
+    /// # Errors
+    /// As there.
+    fn get_again(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>>;
+    /// Reads a row that is about to be changed.
+    ///
+    /// # Errors
+    /// As all operations.
+    fn stage(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>>;
+    /// Writes these column groups of the row that was staged last, as they are now.
+    ///
+    /// # Errors
+    /// As all operations.
+    fn store(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()>;
+    /// Makes a row exist.
+    ///
+    /// # Errors
+    /// As all operations.
+    fn insert(&mut self, access: &Access<'_>) -> Result<Inserted<'_>>;
+    /// Changes a row without reading it; false if there is none.
+    ///
+    /// # Errors
+    /// As all operations.
+    fn patch(&mut self, access: &Access<'_>, patch: Patch<'_>) -> Result<bool>;
+    /// Makes a row not exist; false if there is none.
+    ///
+    /// # Errors
+    /// As all operations.
+    fn delete(&mut self, access: &Access<'_>) -> Result<bool>;
+    /// Visits rows in the order of their keys: key words and row.
+    ///
+    /// # Errors
+    /// As all operations.
+    fn scan(&mut self, range: &Range<'_>, visit: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit) -> Result<()>;
+    /// Asks for the memory of rows. A hint.
+    fn prefetch(&mut self, ahead: &Ahead<'_>);
+
+    /// Begins a snapshot, of now or of a recent moment, and waits until it can be read.
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`](crate::Misuse::EpochHeld).
+    fn begin_snapshot(&mut self, recent: bool) -> Result<Moment>;
+    /// Ends it.
+    fn end_snapshot(&mut self, moment: Moment);
+    /// Reads a row as of a moment.
+    ///
+    /// # Errors
+    /// Misuse.
+    fn get_at(&mut self, moment: Moment, access: &Access<'_>) -> Result<Option<Sight<'_>>>;
+    /// Visits rows as of a moment.
+    ///
+    /// # Errors
+    /// Misuse.
+    fn scan_at(
+        &mut self,
+        moment: Moment,
+        range: &Range<'_>,
+        visit: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
+    ) -> Result<()>;
+    /// As [`Worker::prefetch`], outside of an attempt.
+    fn prefetch_at(&mut self, ahead: &Ahead<'_>);
+
+    /// Waits until everything committed up to an epoch is durable.
+    ///
+    /// # Errors
+    /// As `Session::run`.
+    fn wait_durable(&self, epoch: u64) -> Result<()>;
+    /// A ticket for the last commit.
+    fn ticket(&self) -> Ticket;
+    /// The stamp of the last commit.
+    fn last_commit(&self) -> u64;
+    /// The isolation level of its attempts.
+    fn isolation(&self) -> Isolation;
+    /// Sets it; one of those that the engine offers.
+    fn set_isolation(&mut self, level: Isolation);
+    /// What this place did so far.
+    fn stats(&self) -> Stats;
+    /// How a procedure is called by name.
+    ///
+    /// # Errors
+    /// As `Session::call_named`.
+    fn by_name(&mut self, name: &str) -> Result<CallByName>;
+    /// How it waits for other transactions from now on; it spins if it is told nothing.
+    fn suspend_by(&mut self, suspender: Option<Arc<dyn Suspend>>);
+}

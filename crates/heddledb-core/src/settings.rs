@@ -1,0 +1,136 @@
+//! The settings of a database that is about to be opened, whatever its protocol.
+
+use crate::error::{Misuse, Result};
+use crate::isolation::Isolation;
+use crate::log::{Compression, FILES_MAX};
+use crate::metrics::Tell;
+use crate::procedure::PlanChange;
+use crate::storage::Storage;
+use crate::table::Definition;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When a commit counts as done.
+///
+/// | | returns | survives the process's death | survives power loss |
+/// |---|---|---|---|
+/// | `None` | when it is in memory | at best | at best |
+/// | `Epoch` | when it is in memory | unless it is some epochs old | unless it is some epochs old |
+/// | `Sync` | when it is on the disk | yes | yes |
+///
+/// In all modes what survives is a prefix: never a part of a transaction, never one without those that it
+/// depends on. A database opened with `None` writes no log at all, so what survives is its last checkpoint.
+/// A single commit's `None` only waives the wait; it is logged all the same, since later ones build on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Nothing is promised.
+    None,
+    /// Durable soon: with its epoch, some epochs later.
+    #[default]
+    Epoch,
+    /// Durable when the commit returns.
+    Sync,
+}
+
+/// Settings of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// How many files it is written to at once.
+    pub files: u8,
+    /// Whether, and how, it is compressed.
+    pub compression: Compression,
+    /// A worker whose buffer has this many words waits for a round.
+    pub buffer_words: usize,
+    /// Whether the files of a round are written at once, by a thread for each.
+    pub at_once: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20, at_once: true }
+    }
+}
+
+/// What a `Builder` was told.
+pub struct Settings {
+    /// As many as the protocol allows, up to [`Settings::SESSIONS`], unless told.
+    pub sessions: Option<usize>,
+    /// Relations that are made at once, sized for so many rows.
+    pub relations: Vec<(&'static Definition, usize)>,
+    /// The level of transactions that choose none.
+    pub isolation: Isolation,
+    /// How procedures are registered while others run.
+    pub plan_change: PlanChange,
+    /// How often the epoch advances; `None` where the user advances it.
+    pub epoch_interval: Option<Duration>,
+    /// How old the moment of a recent snapshot may be.
+    pub snapshot_interval: Duration,
+    /// Where the files are; `None` for a database in memory.
+    pub place: Option<Place>,
+    /// When commits count as done.
+    pub durability: Durability,
+    /// Of the log.
+    pub log: LogOptions,
+    /// Of recovery and checkpoints; as many as there are cores unless told.
+    pub threads: Option<usize>,
+    /// The log's length after which a checkpoint is taken.
+    pub checkpoint_log_bytes: Option<u64>,
+    /// Whether a damaged log is opened as far as it is whole.
+    pub salvage: bool,
+    /// Is told how far opening has come.
+    pub tell: Option<Tell>,
+}
+
+/// Where the files are.
+pub enum Place {
+    /// In a directory.
+    Path(PathBuf),
+    /// In a storage of the user's.
+    Storage(Arc<dyn Storage>),
+}
+
+/// For how long a moment is recent enough for `Session::read`.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the epoch advances.
+const EPOCH_INTERVAL: Duration = Duration::from_millis(10);
+/// The log's length after which a checkpoint is taken.
+const CHECKPOINT_LOG_BYTES: u64 = 1 << 30;
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            sessions: None,
+            relations: Vec::new(),
+            isolation: Isolation::default(),
+            plan_change: PlanChange::default(),
+            epoch_interval: Some(EPOCH_INTERVAL),
+            snapshot_interval: SNAPSHOT_INTERVAL,
+            place: None,
+            durability: Durability::Epoch,
+            log: LogOptions::default(),
+            threads: None,
+            checkpoint_log_bytes: Some(CHECKPOINT_LOG_BYTES),
+            salvage: false,
+            tell: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Sessions of a database unless it is told otherwise.
+    pub const SESSIONS: usize = 128;
+
+    /// Refuses what no protocol could meet.
+    pub fn check(&self) -> Result<()> {
+        let option = |what: String| Err(Misuse::Option(what).into());
+        if self.log.files == 0 || self.log.files > FILES_MAX {
+            return option(format!("a log has 1 to {FILES_MAX} files, not {}", self.log.files));
+        }
+        if !self.log.compression.is_built() {
+            let name = self.log.compression.name();
+            return option(format!("this build has no compression by {name}; enable the feature `{name}`"));
+        }
+        Ok(())
+    }
+}

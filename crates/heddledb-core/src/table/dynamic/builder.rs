@@ -1,0 +1,370 @@
+//! From a declaration to a shape: every rule of `#[derive(Table)]` is checked here, and the layout computed.
+//!
+//! The rules, the layout and the schema text are those of the derive, which knows them as code that it
+//! generates (`heddledb-macros`: `parse`, `expand`). The tests of this room hold the two together.
+
+use super::column_type::{ColumnType, ROW_WORDS_MAX};
+use super::definition::TableDefinition;
+use super::key::WORDS_MAX;
+use super::shape::{IndexShape, PlacedColumn, PlacedGroup, Shape};
+use crate::error::{Misuse, Result};
+use crate::table::Structure;
+use crate::table::key::key_words;
+
+/// Limits that the derive has too: sets of columns and groups are words, keys and index sets are tuples.
+const COLUMNS_MAX: usize = 64;
+const GROUPS_MAX: usize = 16;
+const KEY_PARTS_MAX: usize = 8;
+const INDEXES_MAX: usize = 6;
+/// A limit that a log has for relations, as for the words of a row.
+const NAME_BYTES_MAX: usize = 1 << 10;
+
+/// Declares a table at run time; see [`TableDefinition::builder`].
+///
+/// Whatever is wrong is reported by [`build`](Self::build).
+#[derive(Clone, Debug)]
+#[must_use = "nothing is defined before `build`"]
+pub struct TableBuilder {
+    name: String,
+    columns: Vec<Column>,
+    structure: Structure,
+    append_only: bool,
+    indexes: Vec<Index>,
+    /// What was wrong with a call of `group`, the first time.
+    misplaced: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Column {
+    name: String,
+    ty: ColumnType,
+    key: bool,
+    group: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Index {
+    name: String,
+    unique: bool,
+    columns: Vec<String>,
+}
+
+impl TableDefinition {
+    /// Begins to declare a table, whose columns are in the order of the calls.
+    pub fn builder(name: impl Into<String>) -> TableBuilder {
+        TableBuilder::new(name.into())
+    }
+}
+
+impl TableBuilder {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            columns: Vec::new(),
+            structure: Structure::Ordered,
+            append_only: false,
+            indexes: Vec::new(),
+            misplaced: None,
+        }
+    }
+
+    /// Declares the next column, which is the key or the next part of it. `#[key]` on a field.
+    pub fn key(mut self, name: impl Into<String>, ty: ColumnType) -> Self {
+        self.columns.push(Column { name: name.into(), ty, key: true, group: None });
+        self
+    }
+
+    /// Declares the next column.
+    pub fn column(mut self, name: impl Into<String>, ty: ColumnType) -> Self {
+        self.columns.push(Column { name: name.into(), ty, key: false, group: None });
+        self
+    }
+
+    /// Puts the column that was declared last into the column group `name`. `#[group(name)]` on a field.
+    /// Columns without a group are in `main`, and key columns always are.
+    pub fn group(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        let problem = match self.columns.last_mut() {
+            None => format!("group `{name}` has no column; declare the column before its group"),
+            Some(Column { name, key: true, .. }) => {
+                format!("key column `{name}` is always in group `main`; remove the group")
+            }
+            Some(Column { name, group: Some(_), .. }) => {
+                format!("column `{name}` has a group already; remove one")
+            }
+            Some(column) => {
+                column.group = Some(name);
+                return self;
+            }
+        };
+        self.misplaced.get_or_insert(problem);
+        self
+    }
+
+    /// Reaches the primary key by a hash table: point access only. `#[table(hash)]`.
+    pub fn hash(mut self) -> Self {
+        self.structure = Structure::Hash;
+        self
+    }
+
+    /// Promises that rows are only inserted, each under a key of its own. `#[table(append_only)]`.
+    pub fn append_only(mut self) -> Self {
+        self.append_only = true;
+        self
+    }
+
+    /// Declares a secondary index over columns that several rows may share. `#[table(index(Name(column,
+    /// ..)))]`.
+    pub fn index<C: Into<String>>(
+        self,
+        name: impl Into<String>,
+        columns: impl IntoIterator<Item = C>,
+    ) -> Self {
+        self.add_index(name.into(), false, columns)
+    }
+
+    /// Declares a secondary index over columns that no two rows may share. `#[table(unique(Name(column,
+    /// ..)))]`.
+    pub fn unique<C: Into<String>>(
+        self,
+        name: impl Into<String>,
+        columns: impl IntoIterator<Item = C>,
+    ) -> Self {
+        self.add_index(name.into(), true, columns)
+    }
+
+    fn add_index<C: Into<String>>(
+        mut self,
+        name: String,
+        unique: bool,
+        columns: impl IntoIterator<Item = C>,
+    ) -> Self {
+        let columns = columns.into_iter().map(Into::into).collect();
+        self.indexes.push(Index { name, unique, columns });
+        self
+    }
+
+    /// The definition. It lives as long as the process, and is the one that was made before if this table was
+    /// defined before.
+    ///
+    /// # Errors
+    /// [`Misuse::Definition`] with the first rule that the table does not satisfy.
+    pub fn build(self) -> Result<&'static TableDefinition> {
+        let table = self.name.clone();
+        let shape = self.shape().map_err(|why| Misuse::Definition { table, why })?;
+        Ok(TableDefinition::interned(shape))
+    }
+
+    fn shape(self) -> Result<Shape, String> {
+        self.check_names()?;
+        if let Some(problem) = self.misplaced {
+            return Err(problem);
+        }
+        let (groups, columns) = place(&self.columns)?;
+        let key: Vec<usize> = (0..columns.len()).filter(|ordinal| self.columns[*ordinal].key).collect();
+        check_key(&columns, &key)?;
+        let schema = schema(&groups, &columns, &key, self.structure);
+        let mut indexes = Vec::new();
+        for index in &self.indexes {
+            indexes.push(index.shape(&columns, &key, &schema)?);
+        }
+        let hash = self.structure == Structure::Hash;
+        Ok(Shape {
+            name: self.name,
+            schema,
+            hash,
+            append_only: self.append_only,
+            columns,
+            groups,
+            key,
+            indexes,
+        })
+    }
+
+    /// Names, and how many there are of each kind.
+    fn check_names(&self) -> Result<(), String> {
+        if self.name.is_empty() {
+            return Err("the name is empty; write one".to_owned());
+        }
+        if self.columns.len() > COLUMNS_MAX {
+            let given = self.columns.len();
+            return Err(format!(
+                "a table has at most {COLUMNS_MAX} columns, and this has {given}; \
+                 move some to a second table with the same key"
+            ));
+        }
+        for (ordinal, column) in self.columns.iter().enumerate() {
+            check_name("column", &column.name)?;
+            if let Some(group) = &column.group {
+                check_name("group", group)?;
+            }
+            if self.columns[..ordinal].iter().any(|other| other.name == column.name) {
+                return Err(format!(
+                    "column `{}` is declared already; give this one another name",
+                    column.name
+                ));
+            }
+            column.ty.check().map_err(|why| format!("column `{}`: {why}", column.name))?;
+        }
+        if self.indexes.len() > INDEXES_MAX {
+            let given = self.indexes.len();
+            return Err(format!("a table has at most {INDEXES_MAX} indexes, and this has {given}"));
+        }
+        for (number, index) in self.indexes.iter().enumerate() {
+            check_name("index", &index.name)?;
+            if self.indexes[..number].iter().any(|other| other.name == index.name) {
+                return Err(format!(
+                    "index `{}` is declared already; give this one another name",
+                    index.name
+                ));
+            }
+        }
+        // An index's relation is called `table.Index`.
+        let index_bytes = self.indexes.iter().map(|index| index.name.len() + 1).max().unwrap_or(0);
+        match self.name.len() + index_bytes > NAME_BYTES_MAX {
+            true => {
+                Err(format!("the name, with an index's, has more than {NAME_BYTES_MAX} bytes; shorten it"))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+/// Names of columns, groups and indexes are identifiers, so that the schema can be read in one way only.
+/// Unlike in Rust, keywords are names too.
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let starts = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
+    let goes_on = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if !starts || !goes_on || name == "_" {
+        return Err(format!(
+            "`{name}` is not a valid {what} name; write letters, digits and `_`, with no digit first"
+        ));
+    }
+    match name.len() > NAME_BYTES_MAX {
+        true => Err(format!("the {what} name has more than {NAME_BYTES_MAX} bytes; shorten it")),
+        false => Ok(()),
+    }
+}
+
+/// The offset of each column in bytes, and the groups with their bounds in words.
+fn place(columns: &[Column]) -> Result<(Vec<PlacedGroup>, Vec<PlacedColumn>), String> {
+    let mut groups = vec![PlacedGroup { name: "main".to_owned(), end: 0 }];
+    let mut placed = Vec::new();
+    for Column { name, ty, group, .. } in columns {
+        let group = group.as_deref().unwrap_or("main");
+        let known = groups.iter().position(|other| other.name == group);
+        let group = known.unwrap_or_else(|| {
+            groups.push(PlacedGroup { name: group.to_owned(), end: 0 });
+            groups.len() - 1
+        });
+        placed.push(PlacedColumn { name: name.clone(), ty: ty.clone(), group, offset: 0 });
+    }
+    if groups.len() > GROUPS_MAX {
+        let given = groups.len();
+        return Err(format!(
+            "a table has at most {GROUPS_MAX} column groups, `main` among them, and this has {given}; \
+             put together the columns that change together"
+        ));
+    }
+    let mut end = 0;
+    for (number, group) in groups.iter_mut().enumerate() {
+        for column in placed.iter_mut().filter(|column| column.group == number) {
+            column.offset = usize::next_multiple_of(end, column.ty.align());
+            end = column.offset + column.ty.bytes();
+        }
+        end = end.next_multiple_of(8);
+        group.end = end / 8;
+    }
+    match end / 8 > ROW_WORDS_MAX {
+        true => Err(format!("a row has at most {} bytes, and this has {end}", ROW_WORDS_MAX * 8)),
+        false => Ok((groups, placed)),
+    }
+}
+
+/// The rules of the primary key.
+fn check_key(columns: &[PlacedColumn], key: &[usize]) -> Result<(), String> {
+    if key.is_empty() {
+        return Err("it has no key; declare the columns that identify a row with `key`".to_owned());
+    }
+    if key.len() > KEY_PARTS_MAX {
+        return Err(format!("a key has at most {KEY_PARTS_MAX} parts, and this has {}", key.len()));
+    }
+    check_key_types("the key", columns, key)
+}
+
+/// Whether there is an encoding for a key of these parts.
+fn check_key_types(what: &str, columns: &[PlacedColumn], key: &[usize]) -> Result<(), String> {
+    let parts = || key.iter().map(|ordinal| &columns[*ordinal]);
+    if let Some(PlacedColumn { name, ty, .. }) = parts().find(|column| !column.ty.is_key()) {
+        return Err(format!(
+            "column `{name}` is part of {what}, but `{ty}` cannot be: \
+             floats and options have no order as keys"
+        ));
+    }
+    let bytes: usize = parts().map(|column| column.ty.bytes()).sum();
+    match key_words(bytes) > WORDS_MAX {
+        true => Err(format!("{what} has at most {} bytes, and this has {bytes}", WORDS_MAX * 8)),
+        false => Ok(()),
+    }
+}
+
+impl Index {
+    fn shape(&self, columns: &[PlacedColumn], key: &[usize], table: &str) -> Result<IndexShape, String> {
+        let name = &self.name;
+        let mut parts = Vec::new();
+        for column in &self.columns {
+            match columns.iter().position(|other| other.name == *column) {
+                None => {
+                    let names: Vec<_> = columns.iter().map(|column| format!("`{}`", column.name)).collect();
+                    let names = names.join(", ");
+                    return Err(format!("index `{name}`: there is no column `{column}`; there are {names}"));
+                }
+                Some(ordinal) if parts.contains(&ordinal) => {
+                    return Err(format!("index `{name}` has column `{column}` already; remove one"));
+                }
+                Some(ordinal) => parts.push(ordinal),
+            }
+        }
+        let listed = parts.len();
+        // Parts of the primary key that are indexed columns stand in the entry already.
+        let rest: Vec<usize> =
+            key.iter().copied().filter(|part| !self.unique && !parts.contains(part)).collect();
+        if listed == 0 {
+            return Err(format!("index `{name}` has no columns; list at least one"));
+        }
+        if listed > KEY_PARTS_MAX {
+            return Err(format!(
+                "an index has at most {KEY_PARTS_MAX} columns, and `{name}` has {listed}; list fewer"
+            ));
+        }
+        if listed + rest.len() > KEY_PARTS_MAX {
+            return Err(format!(
+                "the key of index `{name}` would have {} parts, {listed} columns and then {} of the primary \
+                 key, but at most {KEY_PARTS_MAX} fit; list fewer columns, or make it `unique` if no two \
+                 rows share them",
+                listed + rest.len(),
+                rest.len()
+            ));
+        }
+        let word = if self.unique { "unique index" } else { "index" };
+        let schema = format!("{word} over {}; {table}", self.columns.join(", "));
+        parts.extend(rest);
+        check_key_types(&format!("the key of index `{name}`"), columns, &parts)?;
+        Ok(IndexShape { name: name.clone(), schema, unique: self.unique, columns: listed, key: parts })
+    }
+}
+
+/// The definition as text: `id: u64, owner: Text<24>, money.balance: i64; key id; ordered`.
+fn schema(groups: &[PlacedGroup], columns: &[PlacedColumn], key: &[usize], structure: Structure) -> String {
+    let texts = columns.iter().map(|PlacedColumn { name, ty, group, .. }| match group {
+        0 => format!("{name}: {ty}"),
+        group => format!("{}.{name}: {ty}", groups[*group].name),
+    });
+    let texts: Vec<String> = texts.collect();
+    let key: Vec<&str> = key.iter().map(|ordinal| columns[*ordinal].name.as_str()).collect();
+    let structure = match structure {
+        Structure::Ordered => "ordered",
+        Structure::Hash => "hash",
+    };
+    format!("{}; key {}; {structure}", texts.join(", "), key.join(", "))
+}

@@ -1,0 +1,42 @@
+//! Relations as data: tables that are defined at run time, and rows of values.
+//!
+//! What `#[derive(Table)]` computes when a program is compiled is computed here from a declaration that is
+//! made while it runs: the layout, the encodings of keys, the schema text, and the relations of the indexes.
+//! A declaration gives the same either way, byte for byte, so the storage cannot tell the two apart.
+//!
+//! ```text
+//!   TableBuilder --checks, places--> Shape --interns--> &'static TableDefinition
+//!                                                        |- RelationDefinition    keys, and a `Definition`
+//!                                                        |- ColumnDefinition..    type, group, offset
+//!                                                        '- IndexDefinition..     a RelationDefinition each
+//!   Value.. <--encode, decode: by ColumnType--> words of a row, words of a key
+//! ```
+//!
+//! | derived | here |
+//! |---|---|
+//! | `V: ColumnValue`, `V: Key` | [`ColumnType`], and [`Value`] for what is of it |
+//! | `Column<T, V>` | [`ColumnDefinition`] |
+//! | `T: Relation` | [`RelationDefinition`], with [`EncodedKey`] for `T::Words` |
+//! | `T: Table`, `I: Index` | [`TableDefinition`], [`IndexDefinition`] |
+//! | a value of `T` | [`RowValues`], or a slice of values |
+//!
+//! What has no twin here: column types of the user's own, and type aliases, whose names are in the schema.
+
+mod builder;
+mod column_type;
+mod definition;
+mod key;
+mod relation;
+mod row;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use builder::TableBuilder;
+pub use column_type::ColumnType;
+pub use definition::{IndexDefinition, TableDefinition};
+pub use key::EncodedKey;
+pub use relation::{ColumnDefinition, RelationDefinition};
+pub use row::RowValues;
+pub use value::{Value, WrongType};

@@ -1,0 +1,286 @@
+//! Values as data: what a column of some type holds, and the way from and to the Rust types.
+
+use crate::error::{Error, Misuse};
+use crate::table::Text;
+use std::cmp::Reverse;
+use std::fmt;
+
+/// The value of one column.
+///
+/// Types are exact: a column of `i64` takes a [`Value::I64`] and no other integer. A column of `Reverse<V>`
+/// holds the values of `V`.
+///
+/// ```
+/// use heddledb::table::dynamic::Value;
+///
+/// let value = Value::from(5i64);
+/// assert_eq!(i64::try_from(&value), Ok(5));
+/// assert_eq!(Option::<i64>::try_from(&Value::Null), Ok(None));
+/// assert_eq!(u8::try_from(&value).unwrap_err().to_string(), "expected u8, given 5 (i64)");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing, in a column of an `Option`.
+    Null,
+    /// `u8`.
+    U8(u8),
+    /// `u16`.
+    U16(u16),
+    /// `u32`.
+    U32(u32),
+    /// `u64`.
+    U64(u64),
+    /// `i8`.
+    I8(i8),
+    /// `i16`.
+    I16(i16),
+    /// `i32`.
+    I32(i32),
+    /// `i64`.
+    I64(i64),
+    /// `u128`.
+    U128(u128),
+    /// `bool`.
+    Bool(bool),
+    /// `f32`.
+    F32(f32),
+    /// `f64`.
+    F64(f64),
+    /// `[u8; N]`.
+    Bytes(Vec<u8>),
+    /// `Text<N>`.
+    Text(String),
+}
+
+impl Value {
+    /// True for [`Value::Null`].
+    pub fn is_null(&self) -> bool {
+        *self == Self::Null
+    }
+}
+
+/// A value that is not of the expected type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}, given {given}")]
+pub struct WrongType {
+    /// The Rust type.
+    pub expected: String,
+    /// The value and its type.
+    pub given: String,
+}
+
+impl WrongType {
+    fn new<T: ?Sized>(given: &Value) -> Self {
+        // Without the paths: `Option<Text<24>>`.
+        let path = std::any::type_name::<T>();
+        let words = path.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+        let expected = words.map(|word| word.rsplit("::").next().unwrap_or(word)).collect();
+        Self { expected, given: given.described() }
+    }
+}
+
+impl From<WrongType> for Error {
+    fn from(wrong: WrongType) -> Self {
+        Misuse::Option(wrong.to_string()).into()
+    }
+}
+
+macro_rules! scalar_values {
+    ($($name:ident $t:ty),*) => {
+        $(
+            impl From<$t> for Value {
+                fn from(value: $t) -> Self {
+                    Self::$name(value)
+                }
+            }
+
+            impl TryFrom<&Value> for $t {
+                type Error = WrongType;
+                fn try_from(value: &Value) -> Result<Self, WrongType> {
+                    match value {
+                        Value::$name(value) => Ok(*value),
+                        other => Err(WrongType::new::<Self>(other)),
+                    }
+                }
+            }
+        )*
+
+        impl Value {
+            /// The value and its type, in a message. Long texts are cut.
+            pub(super) fn described(&self) -> String {
+                match self {
+                    Self::Null => "null".to_owned(),
+                    $(Self::$name(value) => format!("{value} ({})", stringify!($t)),)*
+                    Self::Bytes(bytes) => format!("{} bytes", bytes.len()),
+                    Self::Text(text) => {
+                        let start: String = text.chars().take(DESCRIBED_CHARS_MAX).collect();
+                        let more = if start.len() < text.len() { ".." } else { "" };
+                        format!("{start:?}{more} (text of {} bytes)", text.len())
+                    }
+                }
+            }
+        }
+
+        /// As in Rust, with `null` for nothing, bytes in hexadecimal digits, and texts as they are.
+        impl fmt::Display for Value {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    Self::Null => f.pad("null"),
+                    $(Self::$name(value) => value.fmt(f),)*
+                    Self::Bytes(bytes) => {
+                        f.write_str("0x")?;
+                        bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                    }
+                    Self::Text(text) => f.pad(text),
+                }
+            }
+        }
+    };
+}
+
+const DESCRIBED_CHARS_MAX: usize = 24;
+
+scalar_values!(
+    U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, U128 u128, Bool bool, F32 f32, F64 f64
+);
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<const N: usize> From<Text<N>> for Value {
+    fn from(text: Text<N>) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(bytes.to_owned())
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Value {
+    fn from(bytes: [u8; N]) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl<V: Into<Value>> From<Option<V>> for Value {
+    fn from(value: Option<V>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl<V: Into<Value>> From<Reverse<V>> for Value {
+    fn from(value: Reverse<V>) -> Self {
+        value.0.into()
+    }
+}
+
+impl<'a> TryFrom<&'a Value> for &'a str {
+    type Error = WrongType;
+    fn try_from(value: &'a Value) -> Result<Self, WrongType> {
+        match value {
+            Value::Text(text) => Ok(text),
+            other => Err(WrongType::new::<str>(other)),
+        }
+    }
+}
+
+impl TryFrom<&Value> for String {
+    type Error = WrongType;
+    fn try_from(value: &Value) -> Result<Self, WrongType> {
+        <&str>::try_from(value).map(str::to_owned)
+    }
+}
+
+impl<const N: usize> TryFrom<&Value> for Text<N> {
+    type Error = WrongType;
+    fn try_from(value: &Value) -> Result<Self, WrongType> {
+        let text = <&str>::try_from(value).ok().and_then(|text| Self::new(text).ok());
+        text.ok_or_else(|| WrongType::new::<Self>(value))
+    }
+}
+
+impl<'a> TryFrom<&'a Value> for &'a [u8] {
+    type Error = WrongType;
+    fn try_from(value: &'a Value) -> Result<Self, WrongType> {
+        match value {
+            Value::Bytes(bytes) => Ok(bytes),
+            other => Err(WrongType::new::<[u8]>(other)),
+        }
+    }
+}
+
+impl TryFrom<&Value> for Vec<u8> {
+    type Error = WrongType;
+    fn try_from(value: &Value) -> Result<Self, WrongType> {
+        <&[u8]>::try_from(value).map(<[u8]>::to_vec)
+    }
+}
+
+impl<const N: usize> TryFrom<&Value> for [u8; N] {
+    type Error = WrongType;
+    fn try_from(value: &Value) -> Result<Self, WrongType> {
+        let bytes = <&[u8]>::try_from(value).ok().and_then(|bytes| bytes.try_into().ok());
+        bytes.ok_or_else(|| WrongType::new::<Self>(value))
+    }
+}
+
+impl<'a, V: TryFrom<&'a Value, Error = WrongType>> TryFrom<&'a Value> for Reverse<V> {
+    type Error = WrongType;
+    fn try_from(value: &'a Value) -> Result<Self, WrongType> {
+        V::try_from(value).map(Self)
+    }
+}
+
+/// `Option` of the types above, and each of them from an owned value.
+macro_rules! nullable_and_owned {
+    ($([$($parameter:tt)*] $t:ty),* $(,)?) => {$(
+        impl<$($parameter)*> TryFrom<&Value> for Option<$t> {
+            type Error = WrongType;
+            fn try_from(value: &Value) -> Result<Self, WrongType> {
+                match value {
+                    Value::Null => Ok(None),
+                    value => match <$t>::try_from(value) {
+                        Ok(value) => Ok(Some(value)),
+                        Err(_) => Err(WrongType::new::<Self>(value)),
+                    },
+                }
+            }
+        }
+
+        impl<$($parameter)*> TryFrom<Value> for Option<$t> {
+            type Error = WrongType;
+            fn try_from(value: Value) -> Result<Self, WrongType> {
+                Self::try_from(&value)
+            }
+        }
+
+        impl<$($parameter)*> TryFrom<Value> for $t {
+            type Error = WrongType;
+            fn try_from(value: Value) -> Result<Self, WrongType> {
+                Self::try_from(&value)
+            }
+        }
+    )*};
+}
+nullable_and_owned!(
+    [] u8, [] u16, [] u32, [] u64, [] i8, [] i16, [] i32, [] i64, [] u128, [] bool, [] f32, [] f64,
+    [] String, [] Vec<u8>, [const N: usize] Text<N>, [const N: usize] [u8; N],
+);

@@ -1,0 +1,115 @@
+//! What to scan: a range of keys, a direction and a limit.
+
+use super::key::{KeyPrefix, prefix_bounds};
+use super::{Key, KeyWords, Relation, encode_key};
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+/// Direction of a scan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Reverse,
+}
+
+impl Direction {
+    /// The other direction.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+}
+
+/// A range of keys of relation `R`, the direction to go through it, and how far.
+///
+/// ```
+/// use heddledb::{Scan, Table};
+/// #[derive(Table, Clone, Copy)]
+/// struct Line { #[key] order: u32, #[key] number: u8, amount: i64 }
+///
+/// let lines_of_seven = Scan::<Line>::prefix((7u32,));
+/// let last_three = Scan::<Line>::range((0, 0)..(100, 0)).reverse().limit(3);
+/// # let _ = (lines_of_seven, last_three);
+/// ```
+pub struct Scan<R: Relation> {
+    /// Lowest and highest key, both included; `None` when the range is empty.
+    #[doc(hidden)]
+    pub bounds: Option<(R::Words, R::Words)>,
+    #[doc(hidden)]
+    pub direction: Direction,
+    #[doc(hidden)]
+    pub limit: usize,
+}
+
+impl<R: Relation> Scan<R> {
+    fn over(bounds: Option<(R::Words, R::Words)>) -> Self {
+        let bounds = bounds.filter(|(low, high)| low <= high);
+        Self { bounds, direction: Direction::Forward, limit: usize::MAX }
+    }
+
+    /// Every key.
+    pub fn all() -> Self {
+        Self::over(Some((R::Words::MIN, R::Words::MAX)))
+    }
+
+    /// The keys within `range`, as with `BTreeMap::range`; an inverted range is empty.
+    pub fn range(range: impl RangeBounds<R::Key>) -> Self {
+        let low = match range.start_bound() {
+            Bound::Included(key) => Some(encode_key(key)),
+            Bound::Excluded(key) => encode_key::<_, R::Words>(key).successor(),
+            Bound::Unbounded => Some(R::Words::MIN),
+        };
+        let high = match range.end_bound() {
+            Bound::Included(key) => Some(encode_key(key)),
+            Bound::Excluded(key) => encode_key::<_, R::Words>(key).predecessor(),
+            Bound::Unbounded => Some(R::Words::MAX),
+        };
+        Self::over(low.zip(high))
+    }
+
+    /// The keys that start with `prefix`: `(a,)` or `(a, b)` for a key `(a, b, c)`.
+    pub fn prefix<P: KeyPrefix<R::Key>>(prefix: P) -> Self {
+        Self::over(Some(prefix_bounds(&prefix)))
+    }
+
+    /// The keys whose encoding starts with that of `prefix`, whatever its type.
+    #[doc(hidden)]
+    pub fn encoded_prefix<P: Key>(prefix: &P) -> Self {
+        Self::over(Some(prefix_bounds(prefix)))
+    }
+
+    /// Descending keys.
+    pub fn reverse(mut self) -> Self {
+        self.direction = self.direction.reversed();
+        self
+    }
+
+    /// At most `rows` rows.
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.limit = rows;
+        self
+    }
+}
+
+impl<R: Relation> Clone for Scan<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<R: Relation> Copy for Scan<R> {}
+
+impl<R: Relation> fmt::Debug for Scan<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan")
+            .field("relation", &R::LAYOUT.name)
+            .field("bounds", &self.bounds)
+            .field("direction", &self.direction)
+            .field("limit", &self.limit)
+            .finish()
+    }
+}

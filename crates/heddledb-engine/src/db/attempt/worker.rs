@@ -1,0 +1,198 @@
+//! An attempt as a worker of the seam.
+
+use super::Attempt;
+use super::scan::Visitor;
+use crate::db::Inner;
+use crate::error::{Conflict, Result};
+use crate::index::Lookup;
+use crate::protocol::{Isolation, Protocol};
+use crate::record::data_base;
+use crate::seam::{
+    Access, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose, Range, Staged,
+    Stats, Suspend, Ticket, Worker,
+};
+use crate::sight::Sight;
+use crate::stamp;
+use crate::sync::{Suspender, lock, spin, yield_now};
+use crate::table::{GroupSet, Span};
+use std::sync::Arc;
+
+impl<P: Protocol> Worker for Attempt<P> {
+    fn engine(&self) -> Arc<dyn Engine> {
+        Arc::clone(&self.db) as Arc<dyn Engine>
+    }
+
+    fn number(&self) -> usize {
+        self.worker.number
+    }
+
+    fn release(self: Box<Self>) {
+        let Self { db, worker, .. } = *self;
+        lock(&db.places).idle.push(worker);
+    }
+
+    fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool {
+        self.begin_attempt(retry, call)
+    }
+
+    fn end(&mut self, body: Body) -> Result<Ended> {
+        self.end_body(body)
+    }
+
+    fn abort(&mut self) {
+        self.abort_attempt();
+    }
+
+    fn validate(&mut self) -> Result<(), Conflict> {
+        self.validate_reads()
+    }
+
+    fn back_off(&mut self, retry: u32) {
+        // What the attempt conflicts with may be held by a suspended session of this thread, which only goes on
+        // if it is let run.
+        self.let_others_run();
+        self.pause_before(retry);
+    }
+
+    fn get(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.get_row(access)
+    }
+
+    fn get_again(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.get_row_again(access)
+    }
+
+    fn stage(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
+        self.stage_row(access, purpose)
+    }
+
+    fn store(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()> {
+        self.store_row(access, changed)
+    }
+
+    fn insert(&mut self, access: &Access<'_>) -> Result<Inserted<'_>> {
+        self.insert_row(access)
+    }
+
+    fn patch(&mut self, access: &Access<'_>, patch: Patch<'_>) -> Result<bool> {
+        self.patch_row(access, patch)
+    }
+
+    fn delete(&mut self, access: &Access<'_>) -> Result<bool> {
+        self.delete_row(access)
+    }
+
+    fn scan(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.scan_rows(range, visit)
+    }
+
+    fn prefetch(&mut self, ahead: &Ahead<'_>) {
+        self.ask_for(ahead);
+    }
+
+    fn begin_snapshot(&mut self, recent: bool) -> Result<Moment> {
+        let Inner { boundaries, clock, .. } = &*self.db;
+        let boundary = if recent { boundaries.recent(clock)? } else { boundaries.now(clock)? };
+        Ok(boundary.moment())
+    }
+
+    fn end_snapshot(&mut self, moment: Moment) {
+        self.worker.writes.clear();
+        self.db.boundaries.release(moment.into());
+    }
+
+    fn get_at(&mut self, moment: Moment, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.get_row_at(moment, access)
+    }
+
+    fn scan_at(&mut self, moment: Moment, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
+        self.scan_rows_at(moment, range, visit)
+    }
+
+    fn prefetch_at(&mut self, ahead: &Ahead<'_>) {
+        self.pinned(|attempt| {
+            attempt.ask_for(ahead);
+            // Nothing keeps the records there once the worker is not pinned.
+            attempt.worker.ahead.clear();
+        });
+    }
+
+    fn wait_durable(&self, epoch: u64) -> Result<()> {
+        self.db.logging().map_or(Ok(()), |log| log.wait(epoch))
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket::new(self.db.logging().map(|log| Arc::clone(log) as _), stamp::epoch(self.worker.last_commit))
+    }
+
+    fn last_commit(&self) -> u64 {
+        self.worker.last_commit
+    }
+
+    fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    fn set_isolation(&mut self, level: Isolation) {
+        self.isolation = level;
+    }
+
+    fn stats(&self) -> Stats {
+        self.db.counters.of(self.worker.number)
+    }
+
+    fn by_name(&mut self, name: &str) -> Result<CallByName> {
+        let cache = &mut self.worker.plan_cache;
+        self.db.procedures.update(cache);
+        cache.by_name(name)
+    }
+
+    fn suspend_by(&mut self, suspender: Option<Arc<dyn Suspend>>) {
+        let suspender = suspender.map(Suspender::new);
+        P::suspend_by(&mut self.worker.local, suspender.clone());
+        self.worker.suspender = suspender;
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// Randomised, bounded exponential back-off after the `retry`-th conflict in a row. The bound
+    /// keeps the wait below a few transactions' length; yielding lets holders run where threads
+    /// outnumber cores.
+    #[cold]
+    pub(super) fn pause_before(&mut self, retry: u32) {
+        const HINTS_FIRST: u64 = 32;
+        const DOUBLINGS: u32 = 6;
+        const YIELD_AFTER: u32 = 8;
+        let hints = self.worker.random.below(HINTS_FIRST << retry.min(DOUBLINGS));
+        if crate::sync::MODEL || retry >= YIELD_AFTER {
+            yield_now();
+        }
+        if !crate::sync::MODEL {
+            spin(hints);
+        }
+    }
+
+    /// Prefetches the memory of rows that will be used, and remembers where they are.
+    fn ask_for(&mut self, ahead: &Ahead<'_>) {
+        // Without a store there are no rows; the access itself will report what is wrong.
+        let Ok(store) = self.db.stores.get(ahead.relation) else { return };
+        let known = &mut self.worker.ahead;
+        let width = ahead.relation.key_words;
+        let rows = || ahead.rows.chunks_exact(width + 2);
+        rows().for_each(|row| store.index.prefetch(&row[..width]));
+        let base = data_base::<P>(ahead.relation.layout);
+        for row in rows() {
+            let (key, span) = row.split_at(width);
+            let record = match known.get(store.number, key) {
+                Some(record) => record,
+                None => {
+                    let Lookup::Found(record) = store.index.get(key) else { continue };
+                    known.put(store.number, key, record);
+                    record
+                }
+            };
+            record.prefetch(Span { start: 0, end: base });
+            record.prefetch(Span { start: base + span[0] as usize, end: base + span[1] as usize });
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! A database under one protocol: opening, workers, metrics; the [`Engine`] of the seam.
+
+mod active_calls;
+mod attempt;
+mod by_name;
+mod checkpoint;
+mod counters;
+mod footprint;
+mod garbage;
+mod procedures;
+mod recall;
+mod recovery;
+mod replay;
+mod sequencer;
+mod shares;
+pub(crate) mod store;
+
+use crate::arena::{Arena, Exchange};
+use crate::durability::RedoLog;
+use crate::epoch::{EpochClock, Ticker};
+use crate::error::{Misuse, Result};
+use crate::isolation;
+use crate::kind::Promises;
+use crate::log::LogError;
+use crate::metrics::{CheckpointReport, Metrics, Recovery};
+use crate::procedure::{Declaration, Plan};
+use crate::protocol::{Env, Isolation, Protocol, Shared};
+use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker};
+use crate::settings::{Durability, LogOptions, Place, Settings};
+use crate::snapshot::Boundaries;
+use crate::storage::{Disk, Guard, Storage};
+use crate::sync::{Condvar, Mutex, lock, thread};
+use crate::table::Definition;
+use attempt::{Attempt, WorkerState};
+use counters::Counters;
+use procedures::Procedures;
+use recovery::{Opened, Opening};
+use std::any::TypeId;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use store::Stores;
+
+/// What all handles, sessions and transactions share.
+///
+/// Fields are dropped in order: the ticker stops first; stores and workers (with their arenas) go
+/// together, when no session is left that could follow a reference into them.
+pub(crate) struct Inner<P: Protocol> {
+    /// Advances the clock and runs rounds of the log; `None` if the user does so.
+    _ticker: Option<Ticker>,
+    /// Takes checkpoints when the log has grown.
+    checkpointer: Option<Checkpointer>,
+    clock: Arc<EpochClock>,
+    boundaries: Arc<Boundaries>,
+    stores: Stores<P>,
+    counters: Counters,
+    procedures: Procedures,
+    /// The protocol's, with these options.
+    name: &'static str,
+    options: P::Options,
+    /// The level of transactions that choose none.
+    isolation: Isolation,
+    /// What the protocol's workers share.
+    shared: Arc<P::Shared>,
+    sessions_max: usize,
+    exchange: Arc<Exchange>,
+    places: Mutex<Places<P>>,
+    /// The log of a database with files.
+    log: Option<Arc<RedoLog>>,
+    /// The default of its commits; [`Durability::None`] means that nothing is logged.
+    durability: Durability,
+    recovery: Option<Recovery>,
+    /// Held during a checkpoint.
+    checkpointing: Mutex<()>,
+    checkpoint_threads: usize,
+    /// The lock on the directory; released last.
+    _guard: Option<Box<dyn Guard>>,
+}
+
+/// The thread that takes checkpoints.
+struct Checkpointer {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// Workers without a session.
+struct Places<P: Protocol> {
+    idle: Vec<Box<WorkerState<P>>>,
+    made: usize,
+    /// Memory that recovery filled and that belongs to no worker.
+    _orphan_arenas: Vec<Arena>,
+}
+
+impl<P: Protocol> Inner<P> {
+    /// The log, if commits are logged.
+    #[inline(always)]
+    fn logging(&self) -> Option<&Arc<RedoLog>> {
+        match self.durability {
+            Durability::None => None,
+            _ => self.log.as_ref(),
+        }
+    }
+
+    /// What a verb of the protocol gets to see.
+    #[inline(always)]
+    fn env(&self, worker: usize, isolation: Isolation) -> Env<'_> {
+        Env { clock: &self.clock, worker, epoch: None, after: 0, isolation }
+    }
+
+    /// A worker for a new session.
+    fn take_place(self: Arc<Self>) -> Result<Attempt<P>> {
+        let mut places = lock(&self.places);
+        let worker = match places.idle.pop() {
+            Some(worker) => worker,
+            None if places.made < self.sessions_max => {
+                places.made += 1;
+                let exchange = Arc::clone(&self.exchange);
+                Box::new(WorkerState::new(places.made - 1, &self.options, &self.shared, exchange))
+            }
+            None => return Err(Misuse::TooManySessions { limit: self.sessions_max }.into()),
+        };
+        drop(places);
+        Ok(Attempt::new(self, worker))
+    }
+
+    /// Takes a checkpoint.
+    fn take_checkpoint(&self) -> Result<CheckpointReport> {
+        let Some(log) = &self.log else {
+            let what = "a database in memory has no checkpoints; open it with `Builder::path`";
+            return Err(Misuse::Option(what.to_owned()).into());
+        };
+        let _one_at_a_time = lock(&self.checkpointing);
+        let source = checkpoint::Source {
+            log,
+            clock: &self.clock,
+            boundaries: &self.boundaries,
+            stores: self.stores.all().collect(),
+            threads: self.checkpoint_threads,
+            place: self.sessions_max,
+        };
+        source.take()
+    }
+}
+
+impl<P: Protocol> Drop for Inner<P> {
+    /// Makes what was committed durable, unless the log has failed, and stops the threads.
+    fn drop(&mut self) {
+        if let Some(checkpointer) = self.checkpointer.take() {
+            *lock(&checkpointer.stop.0) = true;
+            checkpointer.stop.1.notify_all();
+            // The last handle may be the one that the thread itself holds for a moment.
+            if let Some(thread) = checkpointer.thread
+                && thread.thread().id() != thread::current().id()
+            {
+                // The panic hook has reported a panic of the thread.
+                let _ = thread.join();
+            }
+        }
+        if let Some(log) = self.logging() {
+            // A caller that needs to know has called `flush`.
+            let _ = log.flush();
+        }
+    }
+}
+
+impl Checkpointer {
+    /// Starts the thread, which keeps the database alive only for the length of a checkpoint.
+    fn start<P: Protocol>(db: Weak<Inner<P>>, log: Arc<RedoLog>, log_bytes: u64) -> Self {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let (flag, signal) = &*stopped;
+            let mut guard = lock(flag);
+            while !*guard {
+                guard = match signal.wait_timeout(guard, CHECKPOINT_LOOK) {
+                    Ok((guard, _)) => guard,
+                    Err(poisoned) => poisoned.into_inner().0,
+                };
+                if !*guard && log.generation_bytes() > log_bytes {
+                    drop(guard);
+                    // A failure shows in the metrics: the log keeps growing, or has failed itself.
+                    let _ = db.upgrade().map(|db| db.take_checkpoint());
+                    guard = lock(flag);
+                }
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl<P: Protocol> Engine for Inner<P> {
+    fn worker(self: Arc<Self>) -> Result<Box<dyn Worker>> {
+        Ok(Box::new(self.take_place()?))
+    }
+
+    fn create(&self, relation: &'static Definition, rows: usize) -> Result<()> {
+        self.stores.create(relation, rows).map(|_| ())
+    }
+
+    fn relation(&self, name: &str) -> Option<&'static Definition> {
+        self.stores.all().map(|store| store.relation()).find(|relation| relation.name() == name)
+    }
+
+    fn register(
+        &self,
+        id: Option<TypeId>,
+        declared: Declaration,
+        by_name: Option<CallByName>,
+    ) -> Result<Registered> {
+        self.procedures.add(id, declared, by_name, &self.clock)
+    }
+
+    fn unregister(&self, which: Callee) -> Result<bool> {
+        let number = match which {
+            Callee::Number(number) => Some(number.0.into()),
+            Callee::Type(id) => self.procedures.number_of(id),
+        };
+        number.map_or(Ok(false), |number| self.procedures.remove(number, &self.clock))
+    }
+
+    fn procedures(&self) -> Vec<ProcedureInfo> {
+        self.procedures.list()
+    }
+
+    fn plan(&self) -> Arc<Plan> {
+        self.procedures.plan()
+    }
+
+    fn adapt(&self, vertex: u16, hot: bool) {
+        self.procedures.adapt(&self.procedures.plan(), vertex, hot);
+    }
+
+    fn metrics(&self) -> Metrics {
+        let memory = self.counters.memory_sum();
+        let oldest_snapshot = self.boundaries.oldest();
+        let nodes = |store: &dyn store::AnyStore| (store.layout().name, store.index().nodes());
+        let mut metrics = Metrics::default();
+        metrics.stats = self.counters.sum();
+        metrics.epoch = self.clock.now();
+        metrics.record_bytes = memory.record_bytes;
+        metrics.version_bytes = memory.version_bytes;
+        metrics.versions_kept = memory.versions_kept as u64;
+        metrics.garbage = memory.garbage;
+        metrics.oldest_snapshot = oldest_snapshot.map(|(_, _, age)| age);
+        metrics.log = self.logging().map(|log| log.metrics());
+        metrics.index_nodes = self.stores.all().map(nodes).collect();
+        metrics
+    }
+
+    fn advance_epoch(&self) -> bool {
+        let moved = self.clock.advance();
+        self.boundaries.expire();
+        moved
+    }
+
+    fn flush(&self) -> Result<()> {
+        match self.logging() {
+            Some(log) => log.flush(),
+            None => Err(Misuse::Option(
+                "this database has no log to flush; open it with `Builder::path`".to_owned(),
+            )
+            .into()),
+        }
+    }
+
+    fn checkpoint(&self) -> Result<CheckpointReport> {
+        self.take_checkpoint()
+    }
+
+    fn recovery(&self) -> Option<&Recovery> {
+        self.recovery.as_ref()
+    }
+
+    fn protocol(&self) -> &'static str {
+        self.name
+    }
+
+    fn levels(&self) -> &'static [Isolation] {
+        self.options.levels()
+    }
+
+    fn is_logged(&self) -> bool {
+        self.logging().is_some()
+    }
+
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+}
+
+/// How often the log's length is looked at.
+const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+/// Threads of recovery and checkpoints, at most.
+const THREADS_MAX: usize = 16;
+
+/// Opens a database under `P`.
+///
+/// # Errors
+/// As `Builder::open`.
+pub(crate) fn open<P: Protocol>(
+    name: &'static str,
+    options: P::Options,
+    settings: Settings,
+) -> Result<Arc<dyn Engine>> {
+    let option = |what: String| Err(Misuse::Option(what).into());
+    let max = options.sessions_max();
+    let sessions = settings.sessions.unwrap_or(Settings::SESSIONS.min(max));
+    if sessions == 0 || sessions > max {
+        return option(format!("{name} allows 1 to {max} sessions, not {sessions}"));
+    }
+    isolation::offers(name, options.levels(), settings.isolation)?;
+    settings.check()?;
+    let mut stores = Stores::<P>::new();
+    for (relation, rows) in &settings.relations {
+        stores.create(relation, *rows)?;
+    }
+    let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX));
+    // Asking the system takes longer than opening a small directory.
+    let threads = match &settings.place {
+        None => 1,
+        Some(_) => settings.threads.unwrap_or_else(cores),
+    };
+    let opened = match &settings.place {
+        None => None,
+        Some(place) => {
+            stores.close();
+            Some(open_files(place, &settings, stores.all().collect(), threads)?)
+        }
+    };
+    Ok(start::<P>(name, options, sessions, threads, settings, stores, opened))
+}
+
+/// Opens the files of a database, and loads what they hold.
+fn open_files(
+    place: &Place,
+    settings: &Settings,
+    stores: Vec<&dyn store::AnyStore>,
+    threads: usize,
+) -> Result<Opened> {
+    let storage: Arc<dyn Storage> = match place {
+        Place::Storage(storage) => Arc::clone(storage),
+        Place::Path(path) => Arc::new(Disk::open(path).map_err(|source| LogError::Io {
+            doing: "opening the directory",
+            file: path.display().to_string(),
+            source,
+        })?),
+    };
+    let files = if settings.durability == Durability::None { 0 } else { settings.log.files };
+    let opening = Opening {
+        storage,
+        stores,
+        options: LogOptions { files, at_once: settings.epoch_interval.is_some(), ..settings.log },
+        threads,
+        salvage: settings.salvage,
+        tell: settings.tell.clone(),
+    };
+    opening.open()
+}
+
+/// Puts the parts of a database together and starts its threads.
+fn start<P: Protocol>(
+    name: &'static str,
+    options: P::Options,
+    sessions: usize,
+    checkpoint_threads: usize,
+    settings: Settings,
+    stores: Stores<P>,
+    opened: Option<Opened>,
+) -> Arc<Inner<P>> {
+    // Checkpoints pin the epoch from places behind those of the sessions.
+    let places = sessions + checkpoint_threads;
+    let clock = match &opened {
+        Some(opened) => EpochClock::starting_at(places, opened.epoch),
+        None => EpochClock::new(places),
+    }
+    .with_late_commits(options.execution().commits_pieces());
+    let clock = Arc::new(clock);
+    clock.name_words();
+    let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));
+    let exchange: Arc<Exchange> = Arc::default();
+    let shared = Arc::new(P::Shared::new(sessions));
+    let mut idle = Vec::new();
+    let mut orphan_arenas = Vec::new();
+    let (mut log, mut recovery, mut guard) = (None, None, None);
+    if let Some(opened) = opened {
+        for (number, (arena, garbage)) in opened.memory.into_iter().enumerate() {
+            if number < sessions {
+                let worker = WorkerState::new(number, &options, &shared, Arc::clone(&exchange));
+                let worker = worker.with_memory(arena, garbage);
+                idle.push(Box::new(worker));
+            } else {
+                orphan_arenas.push(arena);
+            }
+        }
+        let redo = RedoLog::new(
+            Arc::clone(&clock),
+            opened.ids,
+            sessions,
+            settings.log,
+            opened.files,
+            opened.epoch - 1,
+        );
+        log = Some(Arc::new(redo));
+        (recovery, guard) = (Some(opened.recovery), Some(opened.guard));
+    }
+    // The workers that are taken next come from the end.
+    idle.reverse();
+    let logging = log.clone().filter(|_| settings.durability != Durability::None);
+    let ticker = settings.epoch_interval.map(|interval| {
+        let (clock, boundaries, log) = (Arc::clone(&clock), Arc::clone(&boundaries), logging.clone());
+        Ticker::start(interval, move || {
+            clock.advance();
+            boundaries.expire();
+            if let Some(log) = &log {
+                log.tick();
+            }
+        })
+    });
+    Arc::new_cyclic(|db: &Weak<Inner<P>>| {
+        let watched = logging.zip(settings.checkpoint_log_bytes).filter(|_| ticker.is_some());
+        let start = |(log, log_bytes)| Checkpointer::start(Weak::clone(db), log, log_bytes);
+        Inner {
+            checkpointer: watched.map(start),
+            _ticker: ticker,
+            clock,
+            boundaries,
+            stores,
+            counters: Counters::new(sessions),
+            procedures: Procedures::new::<P>(&options, settings.plan_change, sessions),
+            name,
+            options,
+            isolation: settings.isolation,
+            shared,
+            sessions_max: sessions,
+            exchange,
+            places: Mutex::new(Places { made: idle.len(), idle, _orphan_arenas: orphan_arenas }),
+            log,
+            durability: settings.durability,
+            recovery,
+            checkpointing: Mutex::new(()),
+            checkpoint_threads,
+            _guard: guard,
+        }
+    })
+}

@@ -1,0 +1,385 @@
+//! Opening a directory: its files become the database.
+//!
+//! **Mechanism.** The manifest says which checkpoint and which generations of the log count. The
+//! generations are surveyed first: how far each is whole, and so which epoch `D` is the last durable one.
+//! Then the checkpoint's rows are loaded, each thread taking parts of its own, and the log's entries are
+//! replayed ([`Replay`]). Commits of epochs above `D` are dropped, whole.
+//!
+//! Nothing is written until all is read. Then what was read is made durable, since the process that wrote it
+//! may have been killed before it was: the last round and the manifest are written again. Last, a new
+//! manifest ends the old generations at `D`, so that what was dropped stays dropped when the directory is
+//! opened again, and begins a new one. The epoch starts above every epoch named in any file, a torn tail
+//! included (X13).
+
+use super::garbage::Garbage;
+use super::replay::Replay;
+use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
+use super::store::{AnyStore, Restore};
+use crate::arena::Arena;
+use crate::durability::{Files, NewFiles, create_generation};
+use crate::error::Result;
+use crate::log::{
+    self, Checkpoint, End, Frames, Generation, LogError, Malformed, Manifest, Name, RelationEntry, Rows,
+    SegmentHeader, Survey, again, survey,
+};
+use crate::metrics::{Recovery, Tell};
+use crate::mutant::{Mutant, planted};
+use crate::settings::LogOptions;
+use crate::stamp;
+use crate::storage::{Guard, Storage, write_all};
+use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a directory is opened.
+pub(crate) struct Opening<'a> {
+    pub storage: Arc<dyn Storage>,
+    pub stores: Vec<&'a dyn AnyStore>,
+    pub options: LogOptions,
+    pub threads: usize,
+    pub salvage: bool,
+    pub tell: Option<Tell>,
+}
+
+/// An opened directory.
+pub(crate) struct Opened {
+    pub guard: Box<dyn Guard>,
+    pub files: Files,
+    /// The number in the files of each relation, by its number in this process.
+    pub ids: Box<[u16]>,
+    /// The first epoch of the new life.
+    pub epoch: u64,
+    /// The memory of the rows, and the absent ones among them, by thread.
+    pub memory: Vec<(Arena, Garbage)>,
+    pub recovery: Recovery,
+}
+
+impl Opening<'_> {
+    /// Opens the directory.
+    ///
+    /// # Errors
+    /// [`LogError`]; nothing was changed then, apart from files that do not count.
+    pub fn open(self) -> Result<Opened> {
+        let begun = now_ns();
+        let storage = &*self.storage;
+        let guard = again(|| storage.lock()).map_err(|source| match source.kind() {
+            std::io::ErrorKind::WouldBlock => LogError::Locked { place: storage.place() },
+            _ => LogError::io(storage, "locking", "")(source),
+        })?;
+        let mut manifest = Manifest::read(storage)?.unwrap_or_else(fresh_manifest);
+        let relations = self.relations(&manifest.relations)?;
+        let mut recovery = Recovery::default();
+
+        let read = Progress::new(storage, &manifest, self.tell.clone())?;
+        let surveys = self.surveys(&manifest, &mut recovery, &read)?;
+        let checkpoint_epoch = manifest.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.epoch);
+        let closed = |(generation, survey): (&Generation, &Survey)| {
+            survey.closed.min(generation.end.map_or(u64::MAX, |end| end.epoch))
+        };
+        let durable = manifest.generations.iter().zip(&surveys).map(closed).max().unwrap_or(0);
+        let durable = durable.max(checkpoint_epoch);
+        let highest = surveys.iter().map(|survey| survey.highest).max().unwrap_or(0);
+        let epoch = match planted(Mutant::RecoveryEpochTooLow) {
+            false => manifest.floor.max(highest.max(durable) + 1),
+            true => durable + 1,
+        };
+
+        let mut shares: Vec<Share> = (0..self.threads.max(1)).map(|_| Share::default()).collect();
+        if let Some(checkpoint) = &manifest.checkpoint {
+            self.load(&manifest, checkpoint, &relations, &mut shares, &read)?;
+        }
+        let replay = Replay {
+            storage,
+            directory: manifest.directory,
+            generations: &manifest.generations,
+            surveys: &surveys,
+            relations: &relations,
+            durable,
+            checkpoint_epoch,
+            epoch,
+            read: &read,
+        };
+        replay.run(&mut shares)?;
+        for share in &shares {
+            recovery.rows += share.rows;
+            recovery.writes += share.writes;
+            recovery.transactions += share.transactions;
+        }
+        recovery.bytes = read.done();
+        recovery.durable_epoch = durable;
+
+        if !planted(Mutant::RecoveryTailNotRewritten) {
+            self.settle(&manifest, &surveys)?;
+        }
+        let old = std::mem::take(&mut manifest.generations);
+        manifest.generations = ended(&old, &surveys, durable);
+        manifest.relations = relations.entries;
+        manifest.floor = epoch;
+        let (manifest, files) = self.begin(manifest)?;
+        recovery.elapsed = Duration::from_nanos(now_ns() - begun);
+        Ok(Opened {
+            guard,
+            ids: ids(&self.stores, &manifest),
+            files: Files::new(Arc::clone(&self.storage), manifest, files, self.options),
+            epoch,
+            memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
+            recovery,
+        })
+    }
+
+    /// Compares what the files hold with what the program declares.
+    fn relations(&self, stored: &[RelationEntry]) -> Result<Relations<'_>> {
+        let place = || self.storage.place();
+        let mut relations = Relations { stores: Vec::new(), entries: stored.to_vec() };
+        let declared = &self.stores;
+        for entry in stored {
+            let name = |store: &&&dyn AnyStore| store.layout().name == entry.name;
+            let Some(store) = declared.iter().find(name) else {
+                let (relation, stored) = (entry.name.clone(), entry.schema.clone());
+                return Err(LogError::NotDeclared { place: place(), relation, stored }.into());
+            };
+            if *entry != describe(*store, entry.id) {
+                let (stored, declared) = (entry.schema.clone(), store.relation().schema.to_owned());
+                let relation = entry.name.clone();
+                return Err(LogError::Definition { place: place(), relation, stored, declared }.into());
+            }
+            relations.put(entry.id, *store);
+        }
+        for store in declared {
+            let name = store.layout().name;
+            if declared.iter().filter(|other| other.layout().name == name).count() > 1 {
+                return Err(LogError::TwoOfOneName { relation: name.to_owned() }.into());
+            }
+            if !relations.entries.iter().any(|entry| entry.name == name) {
+                let id = relations.entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+                relations.entries.push(describe(*store, id));
+                relations.put(id, *store);
+            }
+        }
+        Ok(relations)
+    }
+
+    /// Surveys the generations; where damage is salvaged, the later ones are dropped too.
+    fn surveys(&self, manifest: &Manifest, recovery: &mut Recovery, read: &Progress) -> Result<Vec<Survey>> {
+        let mut surveys = Vec::new();
+        for generation in &manifest.generations {
+            if !recovery.lost.is_empty() {
+                // Its commits may depend on what was lost. How far it went matters for the next epoch.
+                let highest = survey(&*self.storage, manifest.directory, generation, true, self.threads)
+                    .map_or(0, |survey| survey.highest);
+                let files = vec![Default::default(); usize::from(generation.files)];
+                surveys.push(Survey { rounds: 0, closed: 0, highest, files, torn: None, lost: None });
+                continue;
+            }
+            let survey = survey(&*self.storage, manifest.directory, generation, self.salvage, self.threads)?;
+            read.add(survey.files.iter().map(|file| file.bytes).sum());
+            recovery.torn.extend(survey.torn.clone());
+            recovery.lost.extend(survey.lost.clone());
+            surveys.push(survey);
+        }
+        Ok(surveys)
+    }
+
+    /// Loads the rows of the checkpoint.
+    fn load(
+        &self,
+        manifest: &Manifest,
+        checkpoint: &Checkpoint,
+        relations: &Relations<'_>,
+        shares: &mut [Share],
+        read: &Progress,
+    ) -> Result<()> {
+        // Below every later commit's.
+        let time = stamp::floor(checkpoint.epoch + 1) - 1;
+        let next = AtomicU64::new(0);
+        in_parallel(shares, |_, share: &mut Share| -> Result<(), LogError> {
+            let mut words = Vec::new();
+            loop {
+                // Relaxed: a number of its own for each.
+                let part = next.fetch_add(1, Ordering::Relaxed);
+                if part >= checkpoint.parts.len() as u64 {
+                    return Ok(());
+                }
+                let mut frames =
+                    Frames::of_checkpoint(&*self.storage, manifest.directory, checkpoint, part as u8)?;
+                while let Some(header) = frames.next_frame(&mut words)? {
+                    read.add(header.bytes());
+                    let malformed = |what| frames.malformed(Malformed { at: 0, what });
+                    let rows = Rows::new(&words).map_err(|error| frames.malformed(error))?;
+                    let store = relations.store(rows.relation).ok_or_else(|| malformed(UNKNOWN))?;
+                    let layout = store.layout();
+                    if (rows.key_words, rows.data_words) != (store.relation().key_words, layout.words) {
+                        return Err(malformed(OTHER_SHAPE));
+                    }
+                    let (relation, groups) = (rows.relation, layout.all_groups());
+                    let change = |(key, data)| {
+                        let write = log::Write { relation, groups, present: true, key, data };
+                        Restore { write, time }
+                    };
+                    let changes: Vec<Restore<'_>> = rows.iter().map(change).collect();
+                    for batch in changes.chunks(BATCH) {
+                        store.restore(batch, &mut share.arena, &mut |_, _| {});
+                    }
+                    share.rows += changes.len() as u64;
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Makes the last round of each generation that has no end durable. It may have been read from the
+    /// system's memory: when the process was killed before its sync, or after one that failed. Then another
+    /// sync does not help, so it is written again, over the same bytes.
+    fn settle(&self, manifest: &Manifest, surveys: &[Survey]) -> Result<()> {
+        let storage = &*self.storage;
+        for (generation, survey) in manifest.generations.iter().zip(surveys) {
+            if survey.lost.is_some() && survey.rounds > 0 {
+                self.mend(manifest.directory, generation)?;
+            }
+            for (number, surveyed) in survey.files.iter().enumerate() {
+                if generation.end.is_some() || surveyed.last >= surveyed.bytes {
+                    continue;
+                }
+                let name = Name::Log { generation: generation.number, file: number as u8 }.to_string();
+                let io = |doing| LogError::io(storage, doing, &name);
+                let file = again(|| storage.open(&name)).map_err(io("opening"))?;
+                let mut at = surveyed.last;
+                let mut buffer = vec![0; COPY_BYTES.min((surveyed.bytes - at) as usize)];
+                while at < surveyed.bytes {
+                    let want = buffer.len().min((surveyed.bytes - at) as usize);
+                    let read = again(|| file.read_at(&mut buffer[..want], at)).map_err(io("reading"))?;
+                    if read == 0 {
+                        let end = std::io::ErrorKind::UnexpectedEof.into();
+                        return Err(io("reading")(end).into());
+                    }
+                    write_all(&*file, &buffer[..read], at).map_err(io("writing"))?;
+                    at += read as u64;
+                }
+                again(|| file.sync()).map_err(io("syncing"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each file of a salvaged generation its header, so that what is left of it can be opened again.
+    fn mend(&self, directory: u64, generation: &Generation) -> Result<()> {
+        let storage = &*self.storage;
+        for number in 0..generation.files {
+            let name = Name::Log { generation: generation.number, file: number }.to_string();
+            let io = |doing| LogError::io(storage, doing, &name);
+            let file = match again(|| storage.open(&name)) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => again(|| storage.create(&name)),
+                opened => opened,
+            };
+            let file = file.map_err(io("opening"))?;
+            let header = SegmentHeader::of_log(directory, generation.number, number, generation.files);
+            write_all(&*file, &header.encode(), 0).map_err(io("writing"))?;
+            again(|| file.sync()).map_err(io("syncing"))?;
+        }
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+        Ok(())
+    }
+
+    /// Makes the new manifest durable, with a new generation, and removes what no longer counts.
+    fn begin(&self, mut manifest: Manifest) -> Result<(Manifest, NewFiles)> {
+        let storage = &*self.storage;
+        // What neither the manifest in force nor the new one lists: left by a crash.
+        let old = Manifest::read(storage)?;
+        // The manifest in force has the name, but perhaps not durably: a power cut may bring back the one
+        // before. So it is replaced by itself, before a file is made that it must list, or one removed that
+        // the other lists.
+        if old.is_none() || !planted(Mutant::RecoveryManifestTrusted) {
+            old.as_ref().unwrap_or(&manifest).replace(storage)?;
+        }
+        remove_unlisted(storage, [old.as_ref(), Some(&manifest)])?;
+        let files = match self.options.files {
+            0 => Vec::new(),
+            _ => create_generation(&self.storage, &mut manifest, &self.options)?,
+        };
+        manifest.replace(storage)?;
+        remove_unlisted(storage, [Some(&manifest), None])?;
+        Ok((manifest, files))
+    }
+}
+
+/// Bytes that are written again at once.
+const COPY_BYTES: usize = 1 << 20;
+
+fn fresh_manifest() -> Manifest {
+    Manifest {
+        directory: RandomState::new().hash_one(std::process::id()),
+        next_generation: 1,
+        floor: 1,
+        relations: Vec::new(),
+        checkpoint: None,
+        generations: Vec::new(),
+    }
+}
+
+fn describe(store: &dyn AnyStore, id: u16) -> RelationEntry {
+    let layout = store.layout();
+    RelationEntry {
+        id,
+        name: layout.name.to_owned(),
+        schema: store.relation().schema.to_owned(),
+        key_words: store.relation().key_words as u8,
+        groups: layout.groups.iter().map(|group| group.span.len() as u32).collect(),
+    }
+}
+
+/// The generations with what counts of them, for good.
+fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Generation> {
+    let pairs = generations.iter().zip(surveys).filter(|(_, survey)| survey.rounds > 0);
+    pairs
+        .map(|(generation, survey)| {
+            let epoch = generation.end.map_or(durable, |end| end.epoch.min(durable));
+            let end = Some(End { rounds: survey.rounds, epoch });
+            let end = if planted(Mutant::RecoveryGenerationNotEnded) { generation.end } else { end };
+            Generation { end, ..*generation }
+        })
+        .collect()
+}
+
+/// The number in the files of each relation, by its number in this process.
+fn ids(stores: &[&dyn AnyStore], manifest: &Manifest) -> Box<[u16]> {
+    let mut ids = Vec::new();
+    for store in stores {
+        let entry = manifest.relations.iter().find(|entry| entry.name == store.layout().name);
+        ids.resize(ids.len().max(store.number() + 1), u16::MAX);
+        ids[store.number()] = entry.expect("every declared relation is listed").id;
+    }
+    ids.into()
+}
+
+/// Removes the log's and checkpoints' files that none of the manifests lists.
+pub(crate) fn remove_unlisted(
+    storage: &dyn Storage,
+    manifests: [Option<&Manifest>; 2],
+) -> Result<(), LogError> {
+    let listed = |name: Name| {
+        manifests.iter().flatten().any(|manifest| match name {
+            Name::Log { generation, file } => {
+                manifest.generations.iter().any(|g| g.number == generation && file < g.files)
+            }
+            Name::Checkpoint { number, part } => manifest
+                .checkpoint
+                .as_ref()
+                .is_some_and(|c| c.number == number && usize::from(part) < c.parts.len()),
+            Name::Manifest | Name::Lock => true,
+            Name::NewManifest => false,
+        })
+    };
+    let names = again(|| storage.list()).map_err(LogError::io(storage, "listing the files of", ""))?;
+    let mut removed = false;
+    for name in names {
+        if Name::parse(&name).is_some_and(|parsed| !listed(parsed)) {
+            again(|| storage.remove(&name)).map_err(LogError::io(storage, "removing", &name))?;
+            removed = true;
+        }
+    }
+    if removed {
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,394 @@
+//! The redo log at work: what commits wait for, and how their writes reach the disk.
+//!
+//! **Mechanism.** A committing transaction appends the words of the column groups that it wrote, as they
+//! are after it, to its worker's buffer ([`Buffer`]), before it ends. A *round* takes all buffers, writes
+//! them to the log's files and syncs those ([`RedoLog::round`]). Rounds follow one another; while one
+//! waits for the device, the next one's buffers fill, so the device sets the pace.
+//!
+//! ```text
+//!   worker 0 --append--> buffer 0 --.            .--> file 0 --sync--.
+//!   worker 1 --append--> buffer 1 ---+-- round --+                   +--> durable epoch --> waiters
+//!   worker 2 --append--> buffer 2 --'            '--> file 1 --sync--'
+//! ```
+//!
+//! **What an acknowledgement means** (PITFALLS X6). When the epoch is `c + 2`, every transaction that
+//! commits in an epoch up to `c` has ended, so its words are in a buffer or on disk. A round that takes the
+//! buffers after that makes all of them durable, and says so in its frames: epoch `c` is *closed*. Epochs
+//! do not fall along dependencies, so what is closed contains all that it depends on. Recovery keeps
+//! the commits of closed epochs and no others.
+//!
+//! **Rounds are run** by those that wait for one: the first becomes the leader, the others wait for the
+//! leader or for their turn. Where none waits, the database's ticker runs one at each epoch.
+//!
+//! **Failure.** After a failed write or sync it is unknown what is on the disk, and another sync may report a
+//! wrong result. So the log is poisoned: waiting callers hear that the outcome is unknown, no commit is
+//! acknowledged again, writers are refused, and opening the directory anew is the way out.
+
+mod files;
+
+pub(crate) use files::{Files, NewFiles, create_generation};
+
+use crate::epoch::EpochClock;
+use crate::error::{Error, Result};
+use crate::log::{LogError, Writing};
+use crate::metrics::LogMetrics;
+use crate::mutant::{Mutant, planted};
+use crate::record::RecordRef;
+use crate::seam::Acknowledges;
+use crate::settings::LogOptions;
+use crate::stamp;
+use crate::sync::{ASSERTS_LOAD, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns, point};
+use crate::table::GroupSet;
+use crossbeam_utils::CachePadded;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// What a worker has committed since the last round took it.
+#[derive(Default)]
+pub(crate) struct Buffer {
+    words: Vec<u64>,
+    /// The highest epoch in it.
+    highest: u64,
+}
+
+/// The log of an open database.
+pub(crate) struct RedoLog {
+    clock: Arc<EpochClock>,
+    /// The number in the files of each relation, by its number in this process.
+    ids: Box<[u16]>,
+    buffers: Box<[CachePadded<Mutex<Buffer>>]>,
+    options: LogOptions,
+    /// The last closed epoch. Written by the leader of a round, in `ended`.
+    durable: CachePadded<AtomicU64>,
+    failure: OnceLock<Arc<LogError>>,
+    writer: Mutex<Writer>,
+    /// Rounds that have ended, for callers that wait for one.
+    ended: Mutex<u64>,
+    one_ended: Condvar,
+    figures: Figures,
+}
+
+/// What only the leader of a round has.
+struct Writer {
+    files: Files,
+    /// What the last round left for the buffers to be swapped with.
+    spares: Vec<Buffer>,
+    taken: Vec<(usize, Buffer)>,
+    /// The highest epoch that was written, in any round.
+    highest: u64,
+}
+
+#[derive(Default)]
+struct Figures {
+    rounds: AtomicU64,
+    bytes: AtomicU64,
+    words: AtomicU64,
+    sync_ns: AtomicU64,
+}
+
+/// How often the leader of a round tries to move the epoch on past transactions that still run.
+const ADVANCE_PAUSES: u32 = 100;
+impl RedoLog {
+    /// A log that continues with `files`. Everything up to epoch `durable` is on the disk.
+    pub fn new(
+        clock: Arc<EpochClock>,
+        ids: Box<[u16]>,
+        workers: usize,
+        options: LogOptions,
+        files: Files,
+        durable: u64,
+    ) -> Self {
+        Self {
+            clock,
+            ids,
+            buffers: (0..workers).map(|_| CachePadded::new(Mutex::new(Buffer::default()))).collect(),
+            options,
+            durable: CachePadded::new(AtomicU64::new(durable)),
+            failure: OnceLock::new(),
+            writer: Mutex::new(Writer { files, spares: Vec::new(), taken: Vec::new(), highest: durable }),
+            ended: Mutex::new(0),
+            one_ended: Condvar::new(),
+            figures: Figures::default(),
+        }
+    }
+
+    /// Refuses to go on after a failure.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`].
+    #[inline(always)]
+    pub fn check(&self) -> Result<()> {
+        match self.failure.get() {
+            None => Ok(()),
+            Some(failure) => Err(Error::LogFailed(Arc::clone(failure))),
+        }
+    }
+
+    /// A worker's appender for one commit. The worker stays pinned until after its end.
+    #[inline(always)]
+    pub fn append(&self, worker: usize, time: u64) -> Append<'_> {
+        // Contended only by the leader of a round, for the length of a swap.
+        let mut buffer = lock(&self.buffers[worker]);
+        debug_assert!(!ASSERTS_LOAD || stamp::epoch(time) > self.durable(), "a commit of a closed epoch");
+        buffer.highest = buffer.highest.max(stamp::epoch(time));
+        let entry = Writing::begin(&mut buffer.words, time);
+        Append { log: self, buffer, entry: Some(entry) }
+    }
+
+    /// The last durable epoch.
+    #[inline(always)]
+    pub fn durable(&self) -> u64 {
+        // Acquire: a caller that sees an epoch durable also sees what was written about it.
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// Waits until everything up to `epoch` is durable. The caller is not pinned.
+    ///
+    /// # Errors
+    /// [`Error::OutcomeUnknown`] when the log fails before.
+    pub fn wait(&self, epoch: u64) -> Result<()> {
+        let mut wait = Wait::new();
+        while self.durable() < epoch {
+            self.lead_or_follow(epoch)?;
+            if self.durable() < epoch && !self.clock.passed(epoch) {
+                // A transaction that began before has not ended.
+                wait.pause();
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a round, or waits for the one that is running.
+    fn lead_or_follow(&self, epoch: u64) -> Result<()> {
+        let unknown = |failure: &Arc<LogError>| Error::OutcomeUnknown(Arc::clone(failure));
+        let before = *lock(&self.ended);
+        match self.writer.try_lock() {
+            Ok(mut writer) => {
+                if self.durable() < epoch {
+                    self.close(epoch);
+                    // A failure is seen below.
+                    let _ = self.round(&mut writer);
+                }
+                self.step_down(writer);
+            }
+            Err(_) => {
+                let mut ended = lock(&self.ended);
+                while *ended == before && self.durable() < epoch && self.failure.get().is_none() {
+                    ended = self.one_ended.wait(ended).unwrap_or_else(|poisoned| poisoned.into_inner());
+                }
+            }
+        }
+        self.failure.get().map_or(Ok(()), |failure| Err(unknown(failure)))
+    }
+
+    /// Tries for a while to move the epoch on until `epoch` is closed.
+    fn close(&self, epoch: u64) {
+        let mut wait = Wait::new();
+        while !self.clock.passed(epoch) && wait.rounds() < ADVANCE_PAUSES {
+            if !self.clock.advance() {
+                wait.pause();
+            }
+        }
+    }
+
+    /// Makes everything durable that was committed before the call.
+    ///
+    /// # Errors
+    /// As for [`RedoLog::wait`]; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld).
+    pub fn flush(&self) -> Result<()> {
+        let epoch = self.clock.now();
+        self.clock.wait_passed(epoch)?;
+        self.wait(epoch)
+    }
+
+    /// Runs a round for no caller in particular, unless one is running.
+    pub fn tick(&self) {
+        if self.failure.get().is_none()
+            && let Ok(mut writer) = self.writer.try_lock()
+        {
+            // A failure is kept, and reported to the next caller.
+            let _ = self.round(&mut writer);
+            self.step_down(writer);
+        }
+    }
+
+    /// Ends a leader's turn: first the next leader can take it, then the waiting callers are told.
+    fn step_down(&self, writer: MutexGuard<'_, Writer>) {
+        drop(writer);
+        *lock(&self.ended) += 1;
+        self.one_ended.notify_all();
+    }
+
+    /// Lets a worker whose buffer is full wait until a round has taken it. The worker is not pinned.
+    #[cold]
+    pub fn relieve(&self, worker: usize) {
+        while lock(&self.buffers[worker]).words.len() >= self.options.buffer_words {
+            // The next commit reports a failure.
+            if self.lead_or_follow(self.clock.now()).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Takes all buffers, writes and syncs them, and publishes the closed epoch.
+    fn round(&self, writer: &mut Writer) -> Result<(), Arc<LogError>> {
+        if let Some(failure) = self.failure.get() {
+            return Err(Arc::clone(failure));
+        }
+        // Before the buffers are taken: every transaction of an epoch up to this has ended.
+        let open = if planted(Mutant::LogEpochClosedEarly) { 0 } else { 2 };
+        let closed = self.clock.now().saturating_sub(open).max(self.durable());
+        let Writer { files, spares, taken, highest } = writer;
+        for (worker, place) in self.buffers.iter().enumerate() {
+            let mut buffer = lock(place);
+            if !buffer.words.is_empty() {
+                debug_assert!(!ASSERTS_LOAD || buffer.highest > self.durable(), "commits of a closed epoch");
+                let taken_now = std::mem::replace(&mut *buffer, spares.pop().unwrap_or_default());
+                drop(buffer);
+                taken.push((worker, taken_now));
+            }
+        }
+        point("round taken");
+        let undecided = *highest > self.durable();
+        let written = if taken.is_empty() && !(undecided && closed > self.durable()) {
+            // Nothing was committed in the epochs that have closed, or no epoch has.
+            Ok(())
+        } else {
+            let begun = now_ns();
+            let written = files.write_round(
+                closed,
+                taken.iter().map(|(worker, buffer)| (*worker, buffer.highest, &buffer.words[..])),
+            );
+            self.figures.sync_ns.fetch_add(now_ns() - begun, Ordering::Relaxed);
+            written.map(|bytes| {
+                let words: usize = taken.iter().map(|(_, buffer)| buffer.words.len()).sum();
+                self.figures.rounds.fetch_add(1, Ordering::Relaxed);
+                self.figures.bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.figures.words.fetch_add(words as u64, Ordering::Relaxed);
+            })
+        };
+        for (_, mut buffer) in taken.drain(..) {
+            *highest = buffer.highest.max(*highest);
+            empty(&mut buffer.words);
+            buffer.highest = 0;
+            spares.push(buffer);
+        }
+        written.map_err(|error| self.poison(error))?;
+        point("round durable");
+        // Release: pairs with `durable`.
+        self.durable.store(closed, Ordering::Release);
+        Ok(())
+    }
+
+    fn poison(&self, error: LogError) -> Arc<LogError> {
+        Arc::clone(self.failure.get_or_init(|| Arc::new(error)))
+    }
+
+    /// Runs `change` on the files between two rounds, after a round that leaves nothing behind.
+    ///
+    /// # Errors
+    /// As for [`RedoLog::wait`], and those of `change`, which poison the log like those of a round.
+    pub fn between_rounds<R>(&self, change: impl FnOnce(&mut Files) -> Result<R, LogError>) -> Result<R> {
+        let mut writer = lock(&self.writer);
+        let outcome = self
+            .round(&mut writer)
+            .and_then(|()| change(&mut writer.files).map_err(|error| self.poison(error)));
+        self.step_down(writer);
+        outcome.map_err(Error::LogFailed)
+    }
+
+    /// Bytes of the generation that is being written.
+    pub fn generation_bytes(&self) -> u64 {
+        lock(&self.writer).files.bytes()
+    }
+
+    /// What was done so far.
+    pub fn metrics(&self) -> LogMetrics {
+        let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let mut metrics = LogMetrics::default();
+        metrics.durable_epoch = self.durable();
+        metrics.rounds = load(&self.figures.rounds);
+        metrics.bytes = load(&self.figures.bytes);
+        metrics.entry_bytes = load(&self.figures.words) * 8;
+        metrics.io_time = Duration::from_nanos(load(&self.figures.sync_ns));
+        metrics
+    }
+}
+
+impl Acknowledges for RedoLog {
+    fn durable(&self) -> u64 {
+        self.durable()
+    }
+
+    fn wait(&self, epoch: u64) -> Result<()> {
+        self.wait(epoch)
+    }
+}
+
+/// Empties a buffer for the next round. A buffer that a stall of the device made large shrinks again.
+fn empty<T>(buffer: &mut Vec<T>) {
+    const KEPT: usize = 1 << 16;
+    if buffer.capacity() > KEPT && buffer.len() < buffer.capacity() / 8 {
+        buffer.shrink_to(buffer.capacity() / 2);
+    }
+    buffer.clear();
+}
+
+/// The entry of one commit, being written.
+pub(crate) struct Append<'a> {
+    log: &'a RedoLog,
+    buffer: MutexGuard<'a, Buffer>,
+    entry: Option<Writing>,
+}
+
+impl Append<'_> {
+    /// Whether the buffer is so full that its owner should wait for a round.
+    pub fn is_long(&self) -> bool {
+        self.buffer.words.len() >= self.log.options.buffer_words
+    }
+
+    /// Adds a write: the words of its column groups as they are in the record now. The caller is the
+    /// record's only writer.
+    #[inline(always)]
+    pub fn write(&mut self, write: &LoggedWrite<'_>) {
+        let Self { log, buffer, entry } = self;
+        let Some(entry) = entry else { return };
+        let spans = || crate::access::Groups(write.groups).map(|group| write.layout.groups[group].span);
+        let words: usize = if write.present { spans().map(|span| span.len()).sum() } else { 0 };
+        let id = log.ids[write.relation];
+        entry.write(&mut buffer.words, id, write.groups, write.present, write.key, words);
+        if write.present {
+            for span in spans() {
+                // Relaxed: stored by this thread, or ordered by the lock on the record.
+                let word = |index: usize| write.record.word(write.base + index).load(Ordering::Relaxed);
+                buffer.words.extend((span.start..span.end).map(word));
+            }
+        }
+    }
+}
+
+impl Drop for Append<'_> {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            entry.end(&mut self.buffer.words);
+        }
+    }
+}
+
+/// A write to a record, for the log.
+pub(crate) struct LoggedWrite<'a> {
+    /// The record.
+    pub record: RecordRef,
+    /// Where its data begin.
+    pub base: usize,
+    /// Its shape.
+    pub layout: &'static crate::table::Layout,
+    /// Its relation's number in this process.
+    pub relation: usize,
+    /// Its key.
+    pub key: &'a [u64],
+    /// What was written.
+    pub groups: GroupSet,
+    /// Whether the row exists now.
+    pub present: bool,
+}

@@ -1,0 +1,33 @@
+//! HeddleDB's engine: what shares memory. Programs use the crate `heddledb`.
+//!
+//! Concurrency controls, records, indexes, epochs, the log at work, recovery. It is reached by the seam alone:
+//! [`open`] gives an [`Engine`](heddledb_core::seam::Engine). All its atomics, locks and clocks come through [`sync`],
+//! whose backend makes it a plain engine, one under a model checker, or one on virtual cores (the package
+//! `heddledb-engine-simulated`, with the same sources).
+//!
+//! **No promises**: anything in here may change in any version.
+
+pub mod sync;
+
+mod access;
+mod arena;
+mod commit;
+mod db;
+mod durability;
+mod epoch;
+mod index;
+#[cfg(all(test, feature = "loom"))]
+mod models;
+mod open;
+mod protocol;
+mod record;
+mod snapshot;
+mod version;
+
+pub use open::open;
+
+// The rooms below the engine, by the names that they have in their crate.
+use heddledb_core::{
+    error, isolation, kind, log, metrics, mutant, parallel, procedure, random, seam, settings, sight, stamp,
+    storage, table, words,
+};

@@ -1,0 +1,266 @@
+//! Where concurrency controls differ: the traits that each implements, and a room for each.
+//!
+//! A `Protocol` decides what its words in a record mean, what a read does, what the first write
+//! to a record does, what is remembered about absence, and how a transaction commits. Everything
+//! else (tables, keys, the write set, indexes, secondary indexes, reclamation) is shared and does
+//! not know which protocol runs.
+//!
+//! | room | control | guarantee |
+//! |---|---|---|
+//! | [`silo`] | optimistic, commit by read validation; commit times computed or from a counter | strictly serializable |
+//! | [`tictoc`] | optimistic, commit time computed from the data | serializable, not strict |
+//! | [`dta`] | optimistic, commit time chosen from the interval that conflicts with recent commits leave | strictly serializable |
+//! | [`hekaton`] | optimistic on several versions: reads as of the begin, checked again at the end | strictly serializable |
+//! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
+//! | [`locking`] | two-phase locking: NO_WAIT, WAIT_DIE, deadlock detection, ordered acquisition | strictly serializable |
+//! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
+//! | [`unprotected`] | none, one session | serial |
+//!
+//! Adding one: a new file here, its options, a line in `protocols!` and one in `registry!` (`crate::kind`), and a line
+//! in [`crate::db::open`]. `examples/one_writer.rs` is one that was added so.
+
+pub mod dta;
+pub mod hekaton;
+pub mod ic3;
+mod images;
+pub mod locking;
+mod nested;
+mod pieces;
+pub(crate) mod reads;
+pub mod silo;
+mod stamps;
+pub mod tictoc;
+pub mod unprotected;
+
+#[cfg(feature = "example")]
+#[path = "../../../../examples/one_writer.rs"]
+pub mod one_writer;
+
+pub use crate::isolation::Isolation;
+pub use crate::kind::{Execution, Promises};
+pub(crate) use pieces::{Arrived, Pieces};
+
+use crate::access::WriteSet;
+use crate::commit::Commit;
+use crate::epoch::EpochClock;
+use crate::error::Conflict;
+use crate::index::{Change, Fold, Gap, Seen};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef};
+use crate::sync::Suspender;
+use crate::table::{GroupSet, Layout};
+use std::sync::Arc;
+
+/// What a read is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// To know the value.
+    Read,
+    /// To write the same column groups next.
+    Update,
+    /// A scan has come to the record, and has told `Protocol::observe_gap` of the gap that it is in.
+    Scan,
+}
+
+/// A column group, to be read in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sighted {
+    /// The row is absent, and that was read.
+    Absent,
+    /// Its data are in the record, and are what was read as long as a word of the record is unchanged. That
+    /// word changes before any of the data does.
+    At {
+        /// The word.
+        word: usize,
+        /// What it was.
+        was: u64,
+    },
+    /// It can only be copied.
+    Hidden,
+}
+
+/// Whether a block could be sealed for reclamation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seal {
+    /// Sealed: locked and absent for ever.
+    Sealed,
+    /// The row exists again; there is nothing to reclaim.
+    Live,
+    /// In use or too young; try again later.
+    Busy,
+}
+
+/// What every verb of a protocol gets to see of its worker and database.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The epochs.
+    pub clock: &'a EpochClock,
+    /// This worker's number.
+    pub worker: usize,
+    /// The epoch of its commit, where that was fixed before.
+    pub epoch: Option<u64>,
+    /// A time that its commit must be above, where calls are sequenced ([`Execution::Sequenced`]).
+    pub after: u64,
+    /// The level of the attempt, one of those that the protocol offers.
+    pub isolation: Isolation,
+}
+
+impl Env<'_> {
+    /// The epoch for a commit, read after the transaction's locks are held (PITFALLS X5).
+    #[inline]
+    pub fn commit_epoch(&self) -> u64 {
+        let now = self.clock.commit_epoch();
+        self.epoch.unwrap_or(now)
+    }
+}
+
+/// What the workers of a database share besides its records.
+pub trait Shared: Send + Sync + 'static {
+    /// The shared state of a database with `sessions` sessions.
+    fn new(sessions: usize) -> Self;
+}
+
+/// For protocols whose workers meet in the records alone.
+impl Shared for () {
+    fn new(_: usize) {}
+}
+
+/// The types that a protocol's verbs work on.
+pub(crate) trait State: ConcurrencyWords + Sized + Send + Sync + 'static {
+    /// Settings, fixed when the database is opened.
+    type Options: Promises + Clone + Default + Send + Sync + 'static;
+    /// What one worker remembers about its attempt.
+    type Local: Send;
+    /// What the workers share.
+    type Shared: Shared;
+}
+
+/// A concurrency control.
+///
+/// **Contract.** One worker runs one attempt at a time: `begin`, then any number of `read`, `write`,
+/// `observe_gap` and `own_gap_changed`, then `commit` or `abort` exactly once. The worker is pinned in an
+/// epoch from before `begin` until after the last. After a verb returned a conflict, only `abort` follows.
+/// `init_record` and `seal` may run at any time on records that the index protects: `seal` beside attempts
+/// that read or write the same record.
+///
+/// Whatever a committed attempt read and saw absent must be as if read at one moment of a serial
+/// order, together with its writes; at a lower level ([`Env::isolation`]), as that level promises.
+pub(crate) trait Protocol: Pieces {
+    /// How the stamps of two gaps become one.
+    const GAP_FOLD: Fold = Fold::Max;
+
+    /// A worker's local state.
+    fn local(options: &Self::Options, shared: &Arc<Self::Shared>, worker: usize) -> Self::Local;
+
+    /// Starts an attempt; `retry` counts the attempts of the same transaction before it.
+    fn begin(local: &mut Self::Local, env: Env<'_>, retry: u32);
+
+    /// The record of that key in a relation is about to be read or written, if there is one.
+    #[inline(always)]
+    fn visit_key(_local: &mut Self::Local, _relation: usize, _key: &[u64]) {}
+
+    /// Reads column groups of a record: runs `copy` on a consistent state, possibly several times
+    /// (earlier results are discarded), and returns its result, or `None` where the row is absent.
+    fn read<R>(
+        local: &mut Self::Local,
+        env: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        intent: Intent,
+        copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict>;
+
+    /// Reads one column group in place, if that can be: as [`Protocol::read`], but the caller copies, and
+    /// then finds out whether the word that vouches for the data is what it was. Only asked where the caller
+    /// can.
+    #[inline(always)]
+    fn sight(
+        _local: &mut Self::Local,
+        _env: Env<'_>,
+        _record: RecordRef,
+        _layout: &'static Layout,
+        _group: usize,
+        _intent: Intent,
+    ) -> Result<Sighted, Conflict> {
+        Ok(Sighted::Hidden)
+    }
+
+    /// What [`Protocol::sight`] showed last was not what it was: forgets that it was read.
+    fn unsight(_local: &mut Self::Local) {}
+
+    /// Whether the row exists, for a write that does not read. Not validated: `commit` finds out.
+    fn exists(local: &mut Self::Local, record: RecordRef) -> bool;
+
+    /// Announces a write to column groups of a record, which is that of the given number in the write set. A
+    /// protocol that locks at the commit needs no announcement.
+    #[inline(always)]
+    fn write(
+        _local: &mut Self::Local,
+        _env: Env<'_>,
+        _record: RecordRef,
+        _layout: &'static Layout,
+        _groups: GroupSet,
+        _number: usize,
+    ) -> Result<(), Conflict> {
+        Ok(())
+    }
+
+    /// The attempt has looked at a gap, and depends on what the gap did not hold.
+    fn observe_gap(local: &mut Self::Local, seen: Seen);
+
+    /// This attempt's own insert changed a gap.
+    fn own_gap_changed(local: &mut Self::Local, change: Change);
+
+    /// Prepares a block for a new key, absent, under the latch of the gap that it will fill.
+    fn init_record(record: RecordRef, layout: &'static Layout, gap: &Gap);
+
+    /// The key of a row of this attempt is about to be added to a gap, under the gap's latch.
+    fn before_insert(_local: &mut Self::Local, _gap: &Gap) {}
+
+    /// A row of this attempt will take the place of an absent record, which is in this gap, and which it has
+    /// just read.
+    fn reuse_absent(_local: &mut Self::Local, _record: RecordRef, _seen: Seen) {}
+
+    /// Commits, and returns the commit time. For one record, times rise from writer to writer, and
+    /// along every dependency, anti-dependencies included, epochs of times do not fall. The time of
+    /// an attempt without writes is of no earlier epoch than anything that it read.
+    ///
+    /// Once it has decided to commit it calls `Commit::install` for each write.
+    fn commit(local: &mut Self::Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict>;
+
+    /// Whether everything read so far still stands, so that a decision based on it is sound.
+    fn validate(local: &mut Self::Local, env: Env<'_>) -> Result<(), Conflict>;
+
+    /// Releases whatever the attempt holds.
+    fn abort(local: &mut Self::Local, env: Env<'_>, writes: &WriteSet);
+
+    /// Seals an absent record, under the latch of its gap, before it is unlinked; only one whose stamps are
+    /// below every later commit's, since the row's next record begins anew, and only if `has_no_versions`,
+    /// asked when no other transaction can write the record, says that it has no past.
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        clock: &EpochClock,
+        gap: &Gap,
+        has_no_versions: impl FnOnce() -> bool,
+    ) -> Seal;
+
+    /// Makes the concurrency words of a column group those of a committed version with this stamp, which is
+    /// neither read nor locked, while no other transaction has the record.
+    fn restore(record: RecordRef, group: usize, stamp: u64);
+
+    /// This attempt has just added a record, so it knows that there is no row; true if it need not look, and
+    /// the write need not be announced.
+    #[inline(always)]
+    fn own_insert(
+        _local: &mut Self::Local,
+        _record: RecordRef,
+        _layout: &'static Layout,
+        _number: usize,
+    ) -> bool {
+        false
+    }
+
+    /// How the worker waits for other transactions from now on; it spins if it is told nothing.
+    fn suspend_by(_local: &mut Self::Local, _suspender: Option<Suspender>) {}
+}

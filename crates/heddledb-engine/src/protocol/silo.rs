@@ -1,0 +1,408 @@
+//! Optimistic concurrency control with commit by read validation, after Silo.
+//!
+//! **Mechanism.** Reads copy a record between two equal readings of its stamp and remember the
+//! stamp; nothing shared is written. Commit, in four steps:
+//!
+//! 1. lock every column group that is written (bounded spin, then abort: no waiting cycle lasts);
+//! 2. read the epoch; this is the serialisation point;
+//! 3. validate: every stamp read still stands and is not locked by another, every gap seen still
+//!    has its version;
+//! 4. install the data and publish a new stamp, greater than every stamp read or overwritten and
+//!    than this worker's last, in the epoch of step 2; the same store unlocks.
+//!
+//! A record's word, with its transitions (`crate::stamp`):
+//!
+//! ```text
+//! unlocked(stamp) --lock--> locked(stamp) --publish--> unlocked(new stamp)
+//!       ^                        |
+//!       '---- unlock on abort ---'          absent, unlocked --seal--> sealed, for ever
+//! ```
+//!
+//! **Phantoms.** An insert puts an absent placeholder into the index while it executes and treats
+//! it as read and to be written. A reader of absence either sees the placeholder and validates its
+//! stamp, or saw the gap before and validates the gap's version.
+//!
+//! **Calls of procedures** are executed like closures, or as [`Calls`] says.
+//!
+//! **Times** are computed as in step 4, or drawn from a counter that all share ([`Allocation::Counter`]):
+//! TS_ALLOC, the way of conventional timestamp ordering, against which TicToc §6.5 measures. A time is drawn
+//! between steps 2 and 3. So times rise along all dependencies, anti-dependencies included: a transaction
+//! that overwrites what was validated here has locked it after that, and draws later. The time's epoch may
+//! then be later than that of step 2, where another has moved the counter on; that is as if step 2 had come
+//! later.
+//!
+//! Strictly serializable: the serialisation point lies between begin and end of the transaction,
+//! and all reads are current there.
+
+use super::nested::Nested;
+use super::reads::{GapSet, PAUSES, ReadSet, Repeats};
+use super::stamps::seal_stamps;
+use super::{Arrived, Env, Intent, Isolation, Pieces, Protocol, Seal, Shared, Sighted, State};
+use crate::access::WriteSet;
+use crate::commit::Commit;
+use crate::epoch::EpochClock;
+use crate::error::Conflict;
+use crate::index::{Change, Gap, Seen};
+use crate::kind::{Allocation, Calls, Silo as Options};
+use crate::mutant::{Mutant, planted};
+use crate::procedure::Plan;
+use crate::record::{ConcurrencyWords, RecordData, RecordRef};
+use crate::stamp;
+use crate::sync::{AtomicU64, Ordering, Wait, Work, decided, fence, point, work};
+use crate::table::{GroupSet, Layout};
+use crossbeam_utils::CachePadded;
+use std::sync::Arc;
+
+/// The protocol. One word per column group: its stamp.
+#[derive(Debug)]
+pub struct Silo;
+
+/// The last time that was drawn.
+#[derive(Debug)]
+pub struct Counter(CachePadded<AtomicU64>);
+
+impl Shared for Counter {
+    fn new(_: usize) -> Self {
+        Self(CachePadded::new(AtomicU64::new(0)))
+    }
+}
+
+impl Counter {
+    /// Draws a time that no other commit gets, greater than all before, of no earlier epoch than `epoch`.
+    #[inline]
+    fn draw(&self, epoch: u64) -> u64 {
+        let floor = if planted(Mutant::AllocationBelowFloor) { 0 } else { stamp::floor(epoch) };
+        // Relaxed: only a hint; the exchange decides.
+        if self.0.load(Ordering::Relaxed) < floor {
+            // Relaxed: the same word as below, so in one order with it.
+            self.0.fetch_max(floor, Ordering::Relaxed);
+        }
+        // SeqCst: after our locks and before our validation, in one order with those of others.
+        self.0.fetch_add(1, Ordering::SeqCst) + 1
+    }
+}
+
+/// A group that is locked, and its stamp before.
+struct Lock {
+    record: RecordRef,
+    stamp: u64,
+    group: u8,
+}
+
+/// One worker's attempt.
+#[derive(Default)]
+pub struct Local {
+    reads: ReadSet<Silo>,
+    gaps: GapSet,
+    repeats: Repeats,
+    /// Absent records that this attempt has added. They are not read, since the commit finds them absent under its
+    /// locks, or gives up; but a decision rests on their absence too.
+    own: Vec<RecordRef>,
+    /// Calls are executed like closures.
+    whole: bool,
+    nested: Option<Nested>,
+    /// In the order of the write set, groups ascending.
+    locks: Vec<Lock>,
+    /// The time of this worker's last commit.
+    last: u64,
+    /// Where times are drawn from, unless they are computed.
+    counter: Option<Arc<Counter>>,
+    /// A time that was drawn too early, by a planted bug.
+    at_begin: Option<u64>,
+}
+
+impl Local {
+    #[inline]
+    fn lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<(), Conflict> {
+        let mut wait = Wait::new();
+        loop {
+            let word = record.word(group).load(Ordering::Relaxed);
+            if stamp::is_locked(word) {
+                if word == stamp::SEALED {
+                    return Err(Conflict::Reclaimed);
+                }
+                if wait.rounds() >= PAUSES {
+                    return Err(Conflict::Locked);
+                }
+                wait.pause();
+                continue;
+            }
+            if stamp::is_absent(word) == present {
+                // A blind write saw the row there, or a placeholder missing, without validating it.
+                return Err(Conflict::ReadChanged);
+            }
+            // Acquire: our stores to the data come after. SeqCst: in one order with the other
+            // locks and with the epoch, so that of two transactions which each read what the
+            // other writes at least one sees the other's lock.
+            let locked = word | stamp::LOCK;
+            if record.word(group).compare_exchange(word, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+            {
+                self.locks.push(Lock { record, stamp: word, group: group as u8 });
+                return Ok(());
+            }
+        }
+    }
+
+    fn unlock_all(&mut self) {
+        for lock in self.locks.drain(..) {
+            // Release: nothing was written, but the lock's critical section ends here.
+            lock.record.word(lock.group as usize).store(lock.stamp, Ordering::Release);
+        }
+    }
+
+    /// A time of no earlier epoch than anything read. Absence may be as young as the present epoch.
+    fn newest_read(&self, clock: &EpochClock) -> u64 {
+        if self.gaps.is_empty() { self.reads.newest() } else { stamp::floor(clock.now()) }
+    }
+
+    /// A time from the counter, if there is one.
+    #[inline]
+    fn draw(&self, epoch: u64) -> Option<u64> {
+        self.counter.as_ref().map(|counter| counter.draw(epoch))
+    }
+
+    /// Step 3, as far as the level asks for it. `own` says whether this transaction holds the lock of a
+    /// group.
+    #[inline(always)]
+    fn validate_for(
+        &mut self,
+        level: Isolation,
+        own: impl Fn(RecordRef, usize) -> bool,
+    ) -> Result<(), Conflict> {
+        if level == Isolation::RepeatableRead {
+            return self.reads.validate_repeats(own, &mut self.repeats);
+        }
+        self.reads.validate(own)?;
+        self.validate_gaps()
+    }
+
+    /// That no other transaction has filled what this one has added.
+    fn validate_own(&self) -> Result<(), Conflict> {
+        let is_free = |record: &RecordRef| {
+            let stamp = record.word(0).load(Ordering::SeqCst);
+            stamp::is_absent(stamp) && !stamp::is_locked(stamp)
+        };
+        if self.own.iter().all(is_free) { Ok(()) } else { Err(Conflict::ReadChanged) }
+    }
+
+    fn validate_gaps(&self) -> Result<(), Conflict> {
+        if planted(Mutant::SiloGapsNotValidated) { Ok(()) } else { self.gaps.validate() }
+    }
+}
+
+impl ConcurrencyWords for Silo {
+    const GROUP_WORDS: usize = 1;
+    const NAMES: &'static [&'static str] = &["stamp"];
+
+    #[inline(always)]
+    fn stamp_word(group: usize) -> usize {
+        group
+    }
+}
+
+impl State for Silo {
+    type Options = Options;
+    type Local = Local;
+    type Shared = Counter;
+}
+
+impl Pieces for Silo {
+    const PIECES: bool = true;
+
+    fn call(local: &mut Local, plan: &Arc<Plan>, of_type: usize) -> bool {
+        if let Some(nested) = &mut local.nested {
+            nested.call(plan.of_type(of_type));
+        }
+        local.nested.is_some()
+    }
+
+    fn enter_piece(local: &mut Local, _: &mut WriteSet, site: u16) -> Result<Arrived, Conflict> {
+        let another_piece = match &mut local.nested {
+            Some(nested) => nested.enter_piece(site, &local.reads, &local.gaps)?,
+            None => false,
+        };
+        Ok(Arrived { another_piece, remembered: true })
+    }
+
+    fn finish(local: &mut Local, _: &mut WriteSet) -> Result<(), Conflict> {
+        local.nested.as_ref().map_or(Ok(()), |nested| nested.end_piece(&local.reads, &local.gaps))
+    }
+
+    fn retry_piece(local: &mut Local, _: Conflict) -> bool {
+        local.nested.as_mut().is_some_and(|nested| nested.retry_piece(&mut local.reads, &mut local.gaps))
+    }
+}
+
+impl Protocol for Silo {
+    fn local(options: &Options, counter: &Arc<Counter>, _: usize) -> Local {
+        let nested = (options.calls == Calls::Nested).then(Nested::default);
+        let counter = (options.allocation == Allocation::Counter).then(|| Arc::clone(counter));
+        Local { nested, counter, whole: options.calls == Calls::Whole, ..Local::default() }
+    }
+
+    #[inline]
+    fn begin(local: &mut Local, env: Env<'_>, _: u32) {
+        if planted(Mutant::AllocationAtBegin) {
+            local.at_begin = local.draw(env.clock.now());
+        }
+        local.reads.clear();
+        local.gaps.clear();
+        local.own.clear();
+        local.locks.clear();
+        if let Some(nested) = &mut local.nested {
+            nested.begin();
+        }
+    }
+
+    #[inline(always)]
+    fn read<R>(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        _: Intent,
+        copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        local.reads.read(record, layout, groups, 0, copy)
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        group: usize,
+        _: Intent,
+    ) -> Result<Sighted, Conflict> {
+        local.reads.sight(record, group, 0)
+    }
+
+    fn unsight(local: &mut Local) {
+        local.reads.unsight();
+    }
+
+    #[inline]
+    fn exists(_: &mut Local, record: RecordRef) -> bool {
+        !stamp::is_absent(record.word(0).load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn observe_gap(local: &mut Local, seen: Seen) {
+        local.gaps.push(seen);
+    }
+
+    #[inline]
+    fn own_insert(local: &mut Local, record: RecordRef, _: &'static Layout, _: usize) -> bool {
+        // What commits in parts, or is executed again in parts, reads what it has added.
+        if local.whole {
+            local.own.push(record);
+        }
+        local.whole
+    }
+
+    fn own_gap_changed(local: &mut Local, change: Change) {
+        local.gaps.follow(change);
+    }
+
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
+        for group in 0..layout.groups.len() {
+            // Relaxed: published by the index's release.
+            record.word(group).store(stamp::ABSENT, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
+        work(Work::Checks(local.reads.len() + writes.writes().len()));
+        let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
+        let at_begin = if planted(Mutant::AllocationAtBegin) { local.at_begin } else { None };
+        if !planted(Mutant::SiloWritesNotLocked) {
+            for write in writes.writes() {
+                for group in write.group_numbers() {
+                    local.lock(write.record, group, write.was_present)?;
+                }
+            }
+        }
+        if writes.is_empty() {
+            let drawn = local.draw(env.clock.now());
+            // There is no lock of ours to order before the validation; only the reads come first.
+            fence(Ordering::Acquire);
+            local.validate_for(env.isolation, |_, _| false)?;
+            return Ok(drawn.unwrap_or_else(|| local.newest_read(env.clock)));
+        }
+        point("locked");
+        let epoch = early.unwrap_or_else(|| env.commit_epoch());
+        let drawn = at_begin.or_else(|| local.draw(epoch));
+        local.validate_for(env.isolation, |record, group| writes.covers(record, group))?;
+
+        point("validated");
+        let time = match drawn {
+            None => {
+                let newest_read = local.reads.newest();
+                let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
+                newest_read.max(newest_write).max(local.last).max(env.after).max(stamp::floor(epoch)) + 1
+            }
+            Some(time) => time,
+        };
+        let latest = if drawn.is_some() { env.clock.now() } else { epoch };
+        if stamp::epoch(time) > latest {
+            return Err(Conflict::EpochFull);
+        }
+        debug_assert!(cfg!(feature = "mutants") || time > local.last, "a worker's times fall");
+        local.last = time;
+        decided(time);
+
+        // Release fence, then relaxed data stores: a reader that copied one of them also finds the
+        // lock bit or a newer stamp when it checks (pairs with the acquire fence in `read`).
+        fence(Ordering::Release);
+        for write in writes.writes() {
+            let word = stamp::of(time, write.present);
+            if planted(Mutant::SiloUnlockedBeforeInstall) {
+                write.group_numbers().for_each(|g| write.record.word(g).store(word, Ordering::Release));
+                crate::sync::yield_now();
+            }
+            point("install");
+            commit.install::<Self>(write, time);
+            for group in write.group_numbers() {
+                // Release: publishes the data to readers of this stamp (Acquire).
+                write.record.word(group).store(word, Ordering::Release);
+            }
+        }
+        local.locks.clear();
+        Ok(time)
+    }
+
+    fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
+        fence(Ordering::SeqCst);
+        let outcome = local.validate_for(env.isolation, |_, _| false).and_then(|()| local.validate_own());
+        if let (Err(_), Some(nested)) = (&outcome, &mut local.nested) {
+            nested.failed(&local.reads, &local.gaps);
+        }
+        outcome
+    }
+
+    fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
+        local.unlock_all();
+    }
+
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        clock: &EpochClock,
+        _: &Gap,
+        has_no_versions: impl FnOnce() -> bool,
+    ) -> Seal {
+        // Of an epoch gone by, so that the next writer of the row, from a placeholder without a past, has a
+        // greater stamp.
+        let from = clock.commits_from();
+        seal_stamps(record, layout, 1, |stamp| stamp::epoch(stamp) < from, has_no_versions)
+    }
+
+    fn restore(record: RecordRef, group: usize, stamp: u64) {
+        // Relaxed: later readers learn of the record by a release.
+        record.word(group).store(stamp, Ordering::Relaxed);
+    }
+}

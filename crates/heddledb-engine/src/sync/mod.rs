@@ -1,0 +1,124 @@
+//! The one door to shared memory.
+//!
+//! Every atomic, lock, fence, spin hint, clock, thread start and random number of the engine
+//! comes through here, so that the same protocol code can run
+//!
+//! - plainly (`native`, the default, at no cost),
+//! - under [loom](https://docs.rs/loom), which tries every interleaving of a small kernel under
+//!   the weak memory model (feature `loom`),
+//! - under [shuttle](https://docs.rs/shuttle), which explores whole transactions by seeded random
+//!   schedules (feature `shuttle`),
+//! - and on virtual cores (`simulation`, feature `simulation`), where a model of the caches charges each
+//!   access and a schedule decides which core is next, so that a thousand cores run on one, from a seed.
+//!
+//! To keep the door fit for these, the engine has no `thread_local!`, starts no thread elsewhere, and lets no
+//! decision or iteration order depend on an address.
+//!
+//! **Exceptions, on purpose.** Process-wide immutable identities ([`crate::table::Definition`]) and
+//! reference counts (`Arc`) use the standard library: they carry no data of a database.
+
+#[cfg(any(
+    all(feature = "loom", feature = "shuttle"),
+    all(feature = "loom", feature = "simulation"),
+    all(feature = "shuttle", feature = "simulation"),
+))]
+compile_error!("choose one backend of heddledb::sync: feature `loom`, `shuttle` or `simulation`");
+
+#[cfg(all(feature = "suspend", any(feature = "loom", feature = "shuttle", feature = "simulation")))]
+compile_error!("feature `suspend` of heddledb::sync is for threads of the system");
+
+#[cfg(feature = "loom")]
+#[path = "loom.rs"]
+mod backend;
+#[cfg(not(any(feature = "loom", feature = "shuttle", feature = "simulation")))]
+#[path = "native.rs"]
+mod backend;
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+#[path = "shuttle.rs"]
+mod backend;
+#[cfg(all(feature = "simulation", not(any(feature = "loom", feature = "shuttle"))))]
+pub mod simulation;
+#[cfg(all(feature = "simulation", not(any(feature = "loom", feature = "shuttle"))))]
+use simulation as backend;
+
+mod annotate;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+mod clock;
+#[cfg(feature = "suspend")]
+mod suspend;
+mod suspender;
+mod wait;
+
+pub use crate::parallel::in_parallel;
+pub use crate::random::Random;
+pub use annotate::*;
+pub use backend::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, fence, now_ns,
+    sleep, spin, spin_loop, spin_until, thread, yield_now,
+};
+#[cfg(feature = "simulation")]
+pub use backend::{attempt_ended, course, decided, name, note, phase, point, shared_memory, work};
+pub use std::sync::atomic::Ordering;
+#[cfg(feature = "suspend")]
+pub use suspend::interleave;
+pub use suspender::Suspender;
+pub use wait::Wait;
+
+/// Waits until `condition` holds, whose only reason to change is a write by another task or thread: spins,
+/// unless a suspender can suspend the task.
+#[inline]
+pub fn wait_until(suspender: Option<&Suspender>, condition: impl FnMut() -> bool) {
+    match suspender {
+        None => spin_until(condition),
+        Some(suspender) => suspender.wait_until(condition),
+    }
+}
+
+/// True where a model checker schedules the threads: spins must then be few, chunks small.
+pub const MODEL: bool = cfg!(any(feature = "loom", feature = "shuttle"));
+
+/// True where the atomics are the standard library's, so that words in a record can be read from outside of
+/// the engine. Elsewhere each access is scheduled or charged, so rows are copied by the engine.
+pub const IN_PLACE: bool = cfg!(not(any(feature = "loom", feature = "shuttle", feature = "simulation")));
+
+/// True where assertions may load shared words: in debug builds, but not where each access is scheduled or
+/// charged, nor where a bug may be planted, which is to be found by its effects.
+pub const ASSERTS_LOAD: bool = cfg!(all(debug_assertions, not(feature = "mutants"))) && IN_PLACE;
+
+/// Locks a mutex; a panic of another holder does not poison data that is always left consistent.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Bytes of a cache line, for [`prefetch`].
+pub const LINE: usize = 64;
+
+/// Asks the processor to fetch the first `lines` cache lines at `pointer`. A hint: no effect on
+/// memory, whatever the address; nothing where the processor has no such instruction.
+#[inline(always)]
+pub fn prefetch<T>(pointer: *const T, lines: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in 0..lines {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch never faults and changes nothing, whatever the address.
+        unsafe { _mm_prefetch(pointer.cast::<i8>().wrapping_add(line * LINE), _MM_HINT_T0) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (pointer, lines);
+}
+
+/// Restores, under loom, the total order of SeqCst accesses, which it treats as AcqRel: a fence there
+/// and nothing elsewhere. Stands between two SeqCst accesses to different words.
+#[inline(always)]
+pub fn model_fence() {
+    if cfg!(feature = "loom") {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// Lets a model checker switch threads where a plain build only spins.
+pub fn model_yield() {
+    if MODEL {
+        yield_now();
+    }
+}
