@@ -1,12 +1,12 @@
 //! Finding the record of a key, and reading it.
 
-use super::sequencing::AccessMode;
+use super::modes::{self, AccessMode};
 use super::{Answer, Attempt};
 use crate::access::{Groups, Write};
 use crate::error::{Conflict, Result};
 use crate::index::Lookup;
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Execution, Intent, Protocol, Sighted};
+use crate::protocol::{Intent, Protocol, Sighted};
 use crate::record::{RecordData, RecordRef, data_base};
 use crate::seam::{Access, Range, within};
 use crate::sight::Sight;
@@ -220,7 +220,7 @@ impl<P: Protocol> Attempt<P> {
     /// The record of a key, or the absence of one, which is then remembered.
     #[inline(always)]
     pub(super) fn find(&mut self, access: &Access<'_>, mode: AccessMode) -> Result<Option<RecordRef>> {
-        self.sequence_access(access, mode)?;
+        modes::row(self, access, mode)?;
         work(Work::Operation);
         let Access { relation, key, .. } = *access;
         note(|| format!("looks for {}{key:?}", relation.name()));
@@ -248,16 +248,6 @@ impl<P: Protocol> Attempt<P> {
                 Ok(None)
             }
         }
-    }
-
-    /// Before the record of a key is looked for.
-    #[inline(always)]
-    pub(super) fn sequence_access(&mut self, access: &Access<'_>, mode: AccessMode) -> Result<()> {
-        if P::PIECES && self.executed == Execution::Sequenced {
-            let Access { relation, key, groups, .. } = *access;
-            self.sequence_row(relation.layout, relation.number(), key, groups, mode)?;
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Staging and storing, inserts, patches, deletions.
 
+use super::modes::{self, AccessMode};
 use super::read::Part;
-use super::sequencing::AccessMode;
 use super::{Answer, Attempt, Placeholder};
 use crate::access::{Groups, copy_key};
 use crate::db::store::init_record;
@@ -79,7 +79,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// A row that will be deleted with its index entries.
     fn stage_for_delete(&mut self, access: &Access<'_>, answer: Answer) -> Result<Staged<'_>> {
-        self.sequence_access(access, AccessMode::WritesEntries)?;
+        modes::row(self, access, AccessMode::WritesEntries)?;
         let at = self.copy_of(access, AccessMode::Reads, Intent::Update)?;
         if answer == Answer::Recorded {
             self.worker.replay_log.push(at.is_some().into());
@@ -106,7 +106,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline(always)]
     pub(super) fn store_row(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()> {
         let (record, at) = self.staged.take().expect("a row was staged");
-        if changed == 0 || P::PIECES && self.announces() {
+        if changed == 0 || P::PIECES && self.dry {
             return Ok(());
         }
         let write = self.start_write(record, access, changed, true)?;
@@ -132,8 +132,8 @@ impl<P: Protocol> Attempt<P> {
     fn insert_record(&mut self, access: &Access<'_>) -> Result<Option<usize>> {
         let Access { relation, key, .. } = *access;
         let layout = relation.layout;
-        self.sequence_access(access, AccessMode::Writes)?;
-        if P::PIECES && self.announces() {
+        modes::row(self, access, AccessMode::Writes)?;
+        if P::PIECES && self.dry {
             return Ok(Some(self.worker.writes.reserve(layout.words)));
         }
         let worker = &mut *self.worker;
@@ -219,7 +219,7 @@ impl<P: Protocol> Attempt<P> {
         if !self.exists(record, access.relation, all, Intent::Update)? {
             return Ok(false);
         }
-        if P::PIECES && self.announces() {
+        if P::PIECES && self.dry {
             return Ok(true);
         }
         let write = self.start_write(record, access, all, true)?;
@@ -236,8 +236,8 @@ impl<P: Protocol> Attempt<P> {
             return Ok(true);
         }
         let groups = access.groups;
-        if P::PIECES && self.announces() {
-            self.sequence_access(access, AccessMode::Writes)?;
+        if P::PIECES && self.dry {
+            modes::row(self, access, AccessMode::Writes)?;
             return Ok(true);
         }
         let Some(record) = self.find(access, AccessMode::Writes)? else { return Ok(false) };
