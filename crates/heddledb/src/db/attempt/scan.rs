@@ -1,13 +1,12 @@
 //! Going through the leaves of an ordered relation.
 
-use super::read::Part;
 use super::{Answer, Attempt, SCAN_AHEAD, SCAN_PASSES, modes};
 use crate::db::store::is_ordered;
 use crate::error::{Misuse, Result};
 use crate::index::{Direction, Leaf};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
-use crate::seam::{Range, Visit};
+use crate::seam::{Part, Range, Visit};
 use crate::sight::Sight;
 use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::Definition;
@@ -79,7 +78,7 @@ impl<P: Protocol> Attempt<P> {
 
     #[cold]
     fn tell_again(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let (width, span) = (range.relation.key_words, range.span);
+        let (width, span) = (range.wanted.relation.key_words, range.wanted.span);
         let mut key = [0; Definition::KEY_WORDS_MAX];
         while self.worker.replay_log.next()? != 0 {
             let worker = &mut *self.worker;
@@ -96,7 +95,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     fn scan_leaves(&mut self, range: &Range<'_>, remembered: bool, visit: &mut Visitor<'_>) -> Result<()> {
-        let Range { relation, direction, .. } = *range;
+        let Range { wanted: Part { relation, .. }, direction, .. } = *range;
         if !is_ordered(relation) {
             return Err(Misuse::NotOrdered { table: relation.name() }.into());
         }
@@ -147,8 +146,8 @@ impl<P: Protocol> Attempt<P> {
         left: &mut usize,
         visit: &mut Visitor<'_>,
     ) -> Result<ControlFlow<()>> {
-        let Range { relation, span, .. } = *range;
-        let part = Part::of_range(range);
+        let part = range.wanted;
+        let Part { relation, span, .. } = part;
         let number = relation.number();
         for (at, record) in leaf.records().iter().enumerate() {
             if planted(Mutant::ScanSkipsFirstOfLeaf) && at == 0 && leaf.len() > 2 {

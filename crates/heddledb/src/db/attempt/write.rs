@@ -1,7 +1,6 @@
 //! Staging and storing, inserts, patches, deletions.
 
 use super::modes::{self, AccessMode};
-use super::read::Part;
 use super::{Answer, Attempt, Placeholder};
 use crate::access::{Groups, copy_key};
 use crate::db::store::init_record;
@@ -10,7 +9,7 @@ use crate::index;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
 use crate::record::{RecordRef, name_words};
-use crate::seam::{Access, Inserted, Patch, Purpose, Staged};
+use crate::seam::{Access, Inserted, Part, Patch, Purpose, Staged};
 use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::GroupSet;
 
@@ -28,7 +27,7 @@ impl<P: Protocol> Attempt<P> {
         let env = self.db.env(worker.number, self.isolation);
         let writes = &mut worker.writes;
         let known = writes.find(record);
-        let Access { relation, key, .. } = *access;
+        let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let layout = relation.layout;
         P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
         let write = match known {
@@ -54,17 +53,17 @@ impl<P: Protocol> Attempt<P> {
             Some(record) => self.stage_record(record, access)?.map(|at| (record, at)),
             None => None,
         };
-        self.remember(answer, access.span, at.map(|(_, at)| at));
+        self.remember(answer, access.wanted.span, at.map(|(_, at)| at));
         self.staged = at;
         Ok(match at {
-            Some((_, at)) => Staged::New(self.worker.writes.scratch(at, access.span.end)),
+            Some((_, at)) => Staged::New(self.worker.writes.scratch(at, access.wanted.span.end)),
             None => Staged::Missing,
         })
     }
 
     #[inline(always)]
     fn stage_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<usize>> {
-        let part = Part::of(access);
+        let part = access.wanted;
         match self.worker.writes.find(record) {
             Some(write) if !self.worker.writes.writes()[write].present => Ok(None),
             Some(write) => self.stage_own(write, part, Intent::Update).map(Some),
@@ -85,7 +84,7 @@ impl<P: Protocol> Attempt<P> {
             self.worker.replay_log.push(at.is_some().into());
         }
         Ok(match at {
-            Some(at) => Staged::New(self.worker.writes.last(at, access.span.end)),
+            Some(at) => Staged::New(self.worker.writes.last(at, access.wanted.span.end)),
             None => Staged::Missing,
         })
     }
@@ -96,8 +95,8 @@ impl<P: Protocol> Attempt<P> {
             let deleted = self.worker.replay_log.next()? != 0;
             return Ok(if deleted { Staged::Old(&mut []) } else { Staged::Missing });
         }
-        Ok(match self.replay_row(access.span)? {
-            Some(at) => Staged::Old(self.worker.writes.last(at, access.span.end)),
+        Ok(match self.replay_row(access.wanted.span)? {
+            Some(at) => Staged::Old(self.worker.writes.last(at, access.wanted.span.end)),
             None => Staged::Missing,
         })
     }
@@ -111,7 +110,7 @@ impl<P: Protocol> Attempt<P> {
         }
         let write = self.start_write(record, access, changed, true)?;
         for group in Groups(changed) {
-            let part = access.span_of(group);
+            let part = access.wanted.span_of(group);
             self.worker.writes.replace(write, part, at + part.start);
         }
         Ok(())
@@ -123,14 +122,16 @@ impl<P: Protocol> Attempt<P> {
             return Ok(Inserted::Old);
         }
         match self.insert_record(access)? {
-            Some(at) => Ok(Inserted::New(self.worker.writes.scratch(at, access.relation.layout.words))),
+            Some(at) => {
+                Ok(Inserted::New(self.worker.writes.scratch(at, access.wanted.relation.layout.words)))
+            }
             None => Ok(Inserted::Exists),
         }
     }
 
     /// Adds a row. Returns where in the scratch buffer to write its words; `None` if the row exists.
     fn insert_record(&mut self, access: &Access<'_>) -> Result<Option<usize>> {
-        let Access { relation, key, .. } = *access;
+        let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let layout = relation.layout;
         modes::row(self, access, AccessMode::Writes)?;
         if P::PIECES && self.dry {
@@ -215,8 +216,8 @@ impl<P: Protocol> Attempt<P> {
     }
 
     fn delete_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<bool> {
-        let all = access.relation.layout.all_groups();
-        if !self.exists(record, access.relation, all, Intent::Update)? {
+        let all = access.wanted.relation.layout.all_groups();
+        if !self.exists(record, access.wanted.relation, all, Intent::Update)? {
             return Ok(false);
         }
         if P::PIECES && self.dry {
@@ -235,7 +236,7 @@ impl<P: Protocol> Attempt<P> {
         if self.enter_access(access)? == Answer::Replayed {
             return Ok(true);
         }
-        let groups = access.groups;
+        let groups = access.wanted.groups;
         if P::PIECES && self.dry {
             modes::row(self, access, AccessMode::Writes)?;
             return Ok(true);
@@ -245,7 +246,7 @@ impl<P: Protocol> Attempt<P> {
         let own = writes.find(record).map(|write| writes.writes()[write].present);
         if !own.unwrap_or_else(|| P::exists(&mut self.worker.local, record)) {
             // The answer depends on the absence, so it is read like anything else.
-            if own.is_some() || !self.exists(record, access.relation, groups, Intent::Read)? {
+            if own.is_some() || !self.exists(record, access.wanted.relation, groups, Intent::Read)? {
                 return Ok(false);
             }
         }
@@ -260,8 +261,8 @@ impl<P: Protocol> Attempt<P> {
             }
             Patch::Merge { values, masks } => {
                 for group in Groups(groups) {
-                    let span = access.span_of(group);
-                    let from = span.start - access.span.start;
+                    let span = access.wanted.span_of(group);
+                    let from = span.start - access.wanted.span.start;
                     let at = writes.reserve(span.len() * 2);
                     let (to_values, to_masks) = writes.scratch(at, span.len() * 2).split_at_mut(span.len());
                     to_values.copy_from_slice(&values[from..][..span.len()]);

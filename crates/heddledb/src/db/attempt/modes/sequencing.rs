@@ -34,7 +34,7 @@ use super::{AccessMode, Answer, Attempt, CallMode, Keys, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
-use crate::seam::Access;
+use crate::seam::{Access, Part};
 use crate::stamp;
 use crate::sync::{Ordering, decided, lock};
 use crate::table::Definition;
@@ -142,7 +142,7 @@ impl CallMode for Sequenced {
 
     /// Announces the access, waits for the calls before that it conflicts with, or checks that it was announced.
     fn row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
-        let Access { relation, key, groups, .. } = *access;
+        let Access { wanted: Part { relation, groups, .. }, key, .. } = *access;
         let number = relation.number();
         // An access that only asks whether a row exists reads what an insertion writes.
         let (groups, writes) = (groups.max(1), mode != AccessMode::Reads);
