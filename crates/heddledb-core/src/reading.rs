@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::procedure::Declaration;
-use crate::seam::{Access, Ahead, Range, Visit};
+use crate::seam::{Access, Ahead, Part, Range, Visit};
 use crate::sight::Sight;
 use crate::table::{
     Columns, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, decode_key, encode_key,
@@ -64,31 +64,26 @@ impl Wanted {
         }
     }
 
+    /// These words of a relation's rows.
+    #[inline(always)]
+    fn part<R: Relation>(&self) -> Part<'_> {
+        Part { relation: R::definition(), groups: self.groups, span: self.span, spans: self.spans() }
+    }
+
     /// The access of these words of the row with a key.
     #[inline(always)]
     pub fn access<'a, R: Relation>(&'a self, key: &'a R::Words, site: u16, part: bool) -> Access<'a> {
-        Access {
-            relation: R::definition(),
-            key: key.words(),
-            groups: self.groups,
-            span: self.span,
-            spans: self.spans(),
-            site,
-            part,
-        }
+        Access { wanted: self.part::<R>(), key: key.words(), site, part }
     }
 
     /// The same of the rows in a range.
     #[inline(always)]
     fn range<'a, R: Relation>(&'a self, scan: &'a Scan<R>, site: u16) -> Range<'a> {
         Range {
-            relation: R::definition(),
+            wanted: self.part::<R>(),
             bounds: scan.bounds.as_ref().map(|(low, high)| (low.words(), high.words())),
             direction: scan.direction,
             limit: scan.limit,
-            groups: self.groups,
-            span: self.span,
-            spans: self.spans(),
             site,
         }
     }

@@ -22,63 +22,70 @@ use std::sync::Arc;
 
 pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
 
-/// Which part of which row an operation is about.
+/// Which part of a relation's rows is wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Access<'a> {
+pub struct Part<'a> {
     /// The table or index.
     pub relation: &'static Definition,
-    /// The key's words, as many as the relation says.
-    pub key: &'a [u64],
     /// The column groups.
     pub groups: GroupSet,
-    /// Of the row's data words, those from the first to the last column.
+    /// Of a row's data words, those from the first to the last column.
     pub span: Span,
     /// The words of each group, by its number, where these are fewer than those of `span`; or empty.
     pub spans: &'a [Span],
+}
+
+impl Part<'_> {
+    /// Whole rows.
+    pub fn whole(relation: &'static Definition) -> Self {
+        let layout = relation.layout;
+        Self { relation, groups: layout.all_groups(), span: Span { start: 0, end: layout.words }, spans: &[] }
+    }
+
+    /// Whether a row exists, without any of its words.
+    #[inline(always)]
+    pub fn existence(relation: &'static Definition, groups: GroupSet) -> Self {
+        Self { relation, groups, span: Span { start: 0, end: 0 }, spans: &[] }
+    }
+
+    /// The words of a column group that are wanted.
+    #[inline(always)]
+    pub fn span_of(&self, group: usize) -> Span {
+        if let Some(span) = self.spans.get(group) {
+            *span
+        } else if self.groups.is_power_of_two() {
+            self.span
+        } else {
+            let all = self.relation.layout.groups[group].span;
+            Span { start: all.start.max(self.span.start), end: all.end.min(self.span.end) }
+        }
+    }
+}
+
+/// Which part of which row an operation is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Access<'a> {
+    /// The relation, and the words of the row.
+    pub wanted: Part<'a>,
+    /// The key's words, as many as the relation says.
+    pub key: &'a [u64],
     /// The site of the procedure, counted over all procedures that run within the one that was called.
     pub site: u16,
     /// Whether this is a part of the operation before: an index entry, or the row to which an entry led.
     pub part: bool,
 }
 
-impl Access<'_> {
-    /// The words of a column group that are wanted.
-    #[inline(always)]
-    pub fn span_of(&self, group: usize) -> Span {
-        within(self.relation, self.groups, self.span, self.spans, group)
-    }
-}
-
-/// The words of a column group that are wanted, where all groups together want `span`.
-#[inline(always)]
-pub fn within(relation: &Definition, groups: GroupSet, span: Span, spans: &[Span], group: usize) -> Span {
-    if let Some(span) = spans.get(group) {
-        *span
-    } else if groups.is_power_of_two() {
-        span
-    } else {
-        let all = relation.layout.groups[group].span;
-        Span { start: all.start.max(span.start), end: all.end.min(span.end) }
-    }
-}
-
 /// What a scan asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'a> {
-    /// The table or index.
-    pub relation: &'static Definition,
+    /// The relation, and the words of each row.
+    pub wanted: Part<'a>,
     /// The lowest and the highest key, both included; `None` for no key at all.
     pub bounds: Option<(&'a [u64], &'a [u64])>,
     /// Where it begins.
     pub direction: Direction,
     /// The most rows.
     pub limit: usize,
-    /// As in [`Access`].
-    pub groups: GroupSet,
-    /// As in [`Access`].
-    pub span: Span,
-    /// As in [`Access`].
-    pub spans: &'a [Span],
     /// As in [`Access`].
     pub site: u16,
 }

@@ -1,17 +1,14 @@
 //! A database under one protocol: opening, workers, metrics; the [`Engine`] of the seam.
 
-mod active_calls;
 mod attempt;
 mod by_name;
 mod checkpoint;
 mod counters;
-mod footprint;
 mod garbage;
 mod procedures;
 mod recall;
 mod recovery;
 mod replay;
-mod sequencer;
 mod shares;
 pub(crate) mod store;
 
@@ -31,7 +28,7 @@ use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, Storage};
 use crate::sync::{Condvar, Mutex, lock, thread};
 use crate::table::Definition;
-use attempt::{Attempt, WorkerState};
+use attempt::{Attempt, SharedStates, WorkerState};
 use counters::Counters;
 use procedures::Procedures;
 use recovery::{Opened, Opening};
@@ -54,6 +51,8 @@ pub(crate) struct Inner<P: Protocol> {
     stores: Stores<P>,
     counters: Counters,
     procedures: Procedures,
+    /// What workers share because of how calls are executed.
+    modes: SharedStates,
     /// The protocol's, with these options.
     name: &'static str,
     options: P::Options,
@@ -425,7 +424,8 @@ fn start<P: Protocol>(
             boundaries,
             stores,
             counters: Counters::new(sessions),
-            procedures: Procedures::new::<P>(&options, settings.plan_change, sessions),
+            procedures: Procedures::new::<P>(&options, settings.plan_change),
+            modes: SharedStates::new(options.execution(), sessions),
             name,
             options,
             isolation: settings.isolation,

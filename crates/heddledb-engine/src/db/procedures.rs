@@ -14,8 +14,6 @@
 //! under way, and runs. Such a transaction, like a change of the plan, holds the *turn*, so that the plan
 //! does not change under it.
 
-use super::active_calls::ActiveCalls;
-use super::sequencer::Sequencer;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::kind::Promises;
@@ -41,11 +39,7 @@ pub(crate) struct Procedures {
     turn: AtomicU64,
     options: Options,
     tracking: Tracking,
-    pub execution: Execution,
     change: PlanChange,
-    active_calls: ActiveCalls,
-    /// Where calls are executed in two phases.
-    pub(super) sequencer: Sequencer,
 }
 
 /// All procedures that were ever registered.
@@ -87,21 +81,17 @@ pub(crate) struct PlanCache {
 }
 
 impl Procedures {
-    pub fn new<P: Protocol>(options: &P::Options, change: PlanChange, sessions: usize) -> Self {
-        let execution = options.execution();
-        let workers = |needed: bool| if needed { sessions } else { 0 };
+    pub fn new<P: Protocol>(options: &P::Options, change: PlanChange) -> Self {
+        let chopped = options.execution() == Execution::Chopped;
         Self {
             types: Mutex::new(Types { all: Vec::new(), changed_in: 0 }),
             current: Mutex::new(Current::default()),
             version: AtomicU64::new(1),
             gate: AtomicU64::new(0),
             turn: AtomicU64::new(0),
-            options: Plan::options(options.commutes(), execution == Execution::Chopped),
+            options: Plan::options(options.commutes(), chopped),
             tracking: options.tracking(),
-            execution,
             change: if options.tracking() == Tracking::Nothing { PlanChange::Barrier } else { change },
-            active_calls: ActiveCalls::new(workers(execution.commits_pieces())),
-            sequencer: Sequencer::new(workers(execution == Execution::Sequenced)),
         }
     }
 
@@ -228,11 +218,6 @@ impl Procedures {
             let plan = Arc::new(known.with(vertex, hot));
             self.publish(|current| current.plan = plan);
         }
-    }
-
-    /// The calls that are under way, where calls are chopped.
-    pub fn active_calls(&self) -> &ActiveCalls {
-        &self.active_calls
     }
 
     /// The number of a procedure by its type.

@@ -3,8 +3,8 @@
 use super::database::Database;
 use super::txn::Txn;
 use crate::error::{Misuse, Result};
-use crate::reading::{Reading, Wanted};
-use crate::seam::{Access, Engine, Inserted, Purpose, Range, Staged, Visit};
+use crate::reading::Reading;
+use crate::seam::{Access, Engine, Inserted, Part, Purpose, Range, Staged, Visit};
 use crate::sight::Sight;
 use crate::table::dynamic::{
     EncodedKey, IndexDefinition, RelationDefinition, RowValues, TableDefinition, Value,
@@ -165,13 +165,7 @@ impl<'a> RowScan<'a> {
 
 /// The access of a whole row.
 fn access<'a>(relation: &'static Definition, key: &'a [u64], part: bool) -> Access<'a> {
-    let Wanted { groups, span, .. } = whole(relation);
-    Access { relation, key, groups, span, spans: &[], site: 0, part }
-}
-
-/// All of a row.
-fn whole(relation: &Definition) -> Wanted {
-    Wanted::all(relation.layout.words, relation.layout.all_groups())
+    Access { wanted: Part::whole(relation), key, site: 0, part }
 }
 
 /// The words of a row that has so many.
@@ -241,15 +235,11 @@ impl<X: Reading> Rows<'_, X> {
             }
         };
         let bounds = relation.range(low, high)?;
-        let Wanted { groups, span, .. } = whole(definition);
         let range = Range {
-            relation: definition,
+            wanted: Part::whole(definition),
             bounds: bounds.as_ref().map(|(low, high)| (low.words(), high.words())),
             direction,
             limit,
-            groups,
-            span,
-            spans: &[],
             site: 0,
         };
         if index.is_none() {

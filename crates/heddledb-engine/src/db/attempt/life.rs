@@ -1,6 +1,6 @@
 //! Beginning and ending an attempt.
 
-use super::{Attempt, WorkerState};
+use super::{Attempt, WorkerState, modes};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::db::Inner;
@@ -9,10 +9,10 @@ use crate::db::garbage::ReclaimContext;
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Env, Execution, Protocol};
+use crate::protocol::{Env, Protocol};
 use crate::record::heads_base;
 use crate::seam::{Body, Callee, Ended};
-use crate::sync::{Phase, Wait, Work, attempt_ended, note, phase, point, wait_until, work};
+use crate::sync::{Phase, Wait, Work, attempt_ended, note, phase, point, work};
 
 impl<P: Protocol> Attempt<P> {
     /// Starts an attempt, of a call or of a closure; `retry` counts the earlier ones of the same transaction.
@@ -25,15 +25,7 @@ impl<P: Protocol> Attempt<P> {
         self.failed = false;
         self.called = call.is_some();
         self.failures = 0;
-        match self.db.procedures.execution {
-            Execution::Chopped | Execution::Sequenced if P::PIECES => self.begin_chopped(call.is_some()),
-            execution => {
-                self.db.clock.pin(self.worker.number);
-                if P::PIECES && execution == Execution::Pieces {
-                    self.pass_gate(retry);
-                }
-            }
-        }
+        modes::begin(self, retry);
         self.begin_writes(retry);
         match call {
             None => true,
@@ -59,40 +51,23 @@ impl<P: Protocol> Attempt<P> {
         P::begin(&mut worker.local, env, retry);
     }
 
-    /// Begins, if the gate is open. A transaction that has failed often closes the gate and waits until no
-    /// call is under way, so that it gets through.
-    #[inline]
-    fn pass_gate(&mut self, retry: u32) {
-        const OFTEN: u32 = 64;
-        if retry < OFTEN && self.db.procedures.is_open() {
-            return;
-        }
-        let Inner { clock, procedures, .. } = &*self.db;
-        let suspender = self.worker.suspender.as_ref();
-        clock.unpin(self.worker.number);
-        if retry < OFTEN {
-            loop {
-                procedures.wait_open(suspender);
-                clock.pin(self.worker.number);
-                if procedures.is_open() {
-                    return;
-                }
-                clock.unpin(self.worker.number);
-            }
-        }
-        procedures.take_turn(suspender);
-        procedures.close();
-        (self.turn, self.gate) = (true, true);
-        wait_until(suspender, || P::quiescent(&self.worker.local));
-        clock.pin(self.worker.number);
-    }
-
     /// Keeps other transactions from beginning until this attempt ends.
     #[cold]
     pub(super) fn hold_gate(&mut self) {
         if !self.gate {
             self.db.procedures.close();
             self.gate = true;
+        }
+    }
+
+    /// Ends what [`Self::hold_gate`] began, or a mode's `begin`: the gate is open again, and the turn free.
+    #[inline]
+    pub(super) fn let_others_begin(&mut self) {
+        if std::mem::take(&mut self.gate) {
+            self.db.procedures.open();
+        }
+        if std::mem::take(&mut self.turn) {
+            self.db.procedures.give_turn();
         }
     }
 
@@ -159,7 +134,7 @@ impl<P: Protocol> Attempt<P> {
         let error = match error {
             Error::Conflict(conflict) => Error::Conflict(conflict),
             // The decision may rest on a state that never was: then it is a conflict after all (X8).
-            decided => self.validate_reads().map_or_else(Error::from, |()| self.given_up(decided)),
+            decided => self.validate_reads().map_or_else(Error::from, |()| modes::given_up(self, decided)),
         };
         self.abort_attempt();
         match &error {
@@ -176,14 +151,8 @@ impl<P: Protocol> Attempt<P> {
             self.abort_attempt();
             return Err(Misuse::Failed.into());
         }
-        // The last piece has committed.
-        let committed =
-            if self.executed.commits_pieces() { Ok(self.chopped.log_is_long) } else { self.commit_writes() };
-        match committed {
+        match modes::commit(self) {
             Ok(log_is_long) => {
-                if P::PIECES && self.executed == Execution::Whole {
-                    self.pass_time();
-                }
                 self.db.counters.commit(self.worker.number);
                 self.end_attempt();
                 attempt_ended(true);
@@ -206,8 +175,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub(in crate::db) fn commit_writes(&mut self) -> Result<bool> {
         let worker = &mut *self.worker;
-        let (epoch, after) = (self.epoch, self.sequenced.after);
-        let env = Env { epoch, after, ..self.db.env(worker.number, self.isolation) };
+        let env = Env { epoch: self.epoch, after: self.after, ..self.db.env(worker.number, self.isolation) };
         let WorkerState { local, writes, arena, superseded, garbage, .. } = worker;
         let log = self.db.logging();
         if let Some(log) = log
@@ -287,18 +255,7 @@ impl<P: Protocol> Attempt<P> {
         };
         self.db.counters.memory(worker.number, memory);
         self.db.clock.unpin(worker.number);
-        if P::PIECES {
-            if std::mem::take(&mut self.executed) == Execution::Sequenced {
-                self.end_sequenced();
-            }
-            self.end_chopped();
-            if std::mem::take(&mut self.gate) {
-                self.db.procedures.open();
-            }
-            if std::mem::take(&mut self.turn) {
-                self.db.procedures.give_turn();
-            }
-        }
+        modes::end(self);
     }
 }
 

@@ -8,7 +8,8 @@
 //! | room | what is there |
 //! |---|---|
 //! | `life` | beginning and ending: gate, commit, abort, what is left behind |
-//! | `call` | calls in pieces: sites, answers that are told again, executing a piece again |
+//! | `call` | calls: sites, answers that are told again, executing a body again |
+//! | `modes` | how calls are executed: whole, in pieces, in parts that commit, in turn; the hook of all of these |
 //! | `ahead` | records that a prefetch has found |
 //! | `read` | finding a record; reading it in place, or by a copy |
 //! | `write` | staging and storing, inserts, patches, deletions |
@@ -17,16 +18,15 @@
 
 mod ahead;
 mod call;
-mod chopping;
 mod life;
+mod modes;
 mod read;
 mod scan;
-mod sequencing;
 mod snapshot;
 mod worker;
 mod write;
 
-pub(super) use call::Answer;
+pub(super) use modes::SharedStates;
 
 use super::Inner;
 use super::garbage::Garbage;
@@ -41,8 +41,7 @@ use crate::record::{RecordRef, heads_base};
 use crate::sync::{Random, Suspender};
 use crate::table::{Layout, Span};
 use ahead::Ahead;
-use chopping::Chopped;
-use sequencing::Sequenced;
+use modes::{Answer, States};
 use std::sync::Arc;
 
 /// What belongs to a worker's place and outlives its session: its memory and its local state.
@@ -133,20 +132,21 @@ pub(crate) struct Attempt<P: Protocol> {
     pub(super) failed: bool,
     /// The attempt is a call of a registered procedure.
     called: bool,
-    /// How it is executed: as a closure is, or as a call in pieces.
-    pub(super) executed: Execution,
+    /// How it is executed: as a closure is, or as a call in the database's mode.
+    executed: Execution,
+    /// What it keeps for that mode.
+    modes: States,
     /// How often pieces of it failed.
     failures: u32,
     /// What it may see of others.
     pub(super) isolation: Isolation,
-    /// The epoch of its commit, where that is fixed.
-    pub(super) epoch: Option<u64>,
-    chopped: Chopped,
-    sequenced: Sequenced,
-    /// The site of the next access.
-    pub(super) site: u16,
+    /// The epoch of its commits, where that is fixed, and a time that they must be above.
+    epoch: Option<u64>,
+    after: u64,
+    /// Its body runs to find out what it will access: nothing is written.
+    dry: bool,
     /// The attempt keeps the gate closed.
-    pub(super) gate: bool,
+    gate: bool,
     /// The attempt has the turn, to run alone.
     turn: bool,
     /// The row that was staged last: its record, and where its words are in the scratch buffer.
@@ -168,11 +168,11 @@ impl<P: Protocol> Attempt<P> {
             failed: false,
             called: false,
             executed: Execution::Whole,
+            modes: States::default(),
             failures: 0,
             epoch: None,
-            chopped: Chopped::default(),
-            sequenced: Sequenced::default(),
-            site: 0,
+            after: 0,
+            dry: false,
             gate: false,
             turn: false,
             staged: None,

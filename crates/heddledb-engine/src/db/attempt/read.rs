@@ -1,55 +1,18 @@
 //! Finding the record of a key, and reading it.
 
-use super::sequencing::AccessMode;
+use super::modes::{self, AccessMode};
 use super::{Answer, Attempt};
 use crate::access::{Groups, Write};
 use crate::error::{Conflict, Result};
 use crate::index::Lookup;
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Execution, Intent, Protocol, Sighted};
+use crate::protocol::{Intent, Protocol, Sighted};
 use crate::record::{RecordData, RecordRef, data_base};
-use crate::seam::{Access, Range, within};
+use crate::seam::{Access, Part};
 use crate::sight::Sight;
 use crate::sync::{IN_PLACE, Phase, Work, note, phase, work};
 use crate::table::{Definition, GroupSet, Span};
 use crate::words::Words;
-
-/// Which words of a record are read, of which groups.
-#[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub relation: &'static Definition,
-    pub groups: GroupSet,
-    pub span: Span,
-    pub spans: &'a [Span],
-}
-
-impl<'a> Part<'a> {
-    /// What an access reads.
-    #[inline(always)]
-    pub fn of(access: &Access<'a>) -> Self {
-        let Access { relation, groups, span, spans, .. } = *access;
-        Self { relation, groups, span, spans }
-    }
-
-    /// What a scan reads of each row.
-    #[inline(always)]
-    pub fn of_range(range: &Range<'a>) -> Self {
-        let Range { relation, groups, span, spans, .. } = *range;
-        Self { relation, groups, span, spans }
-    }
-
-    /// Whether the row exists, without any of its words.
-    #[inline(always)]
-    pub fn existence(relation: &'static Definition, groups: GroupSet) -> Self {
-        Self { relation, groups, span: Span { start: 0, end: 0 }, spans: &[] }
-    }
-
-    /// The words of a group.
-    #[inline(always)]
-    pub fn span_of(&self, group: usize) -> Span {
-        within(self.relation, self.groups, self.span, self.spans, group)
-    }
-}
 
 impl<P: Protocol> Attempt<P> {
     /// Reads a row by its key.
@@ -60,7 +23,7 @@ impl<P: Protocol> Attempt<P> {
             answer => return self.get_in_piece(access, answer),
         }
         match self.find(access, AccessMode::Reads)? {
-            Some(record) => self.look(record, Part::of(access), Intent::Read),
+            Some(record) => self.look(record, access.wanted, Intent::Read),
             None => Ok(None),
         }
     }
@@ -68,14 +31,14 @@ impl<P: Protocol> Attempt<P> {
     /// As [`Self::get_row`], where the answer is replayed, or recorded.
     fn get_in_piece(&mut self, access: &Access<'_>, answer: Answer) -> Result<Option<Sight<'_>>> {
         let at = match answer {
-            Answer::Replayed => self.replay_row(access.span)?,
+            Answer::Replayed => self.replay_row(access.wanted.span)?,
             _ => {
                 let at = self.copy_of(access, AccessMode::Reads, Intent::Read)?;
-                self.remember(answer, access.span, at);
+                self.remember(answer, access.wanted.span, at);
                 at
             }
         };
-        Ok(at.map(|at| self.released(at, access.span)))
+        Ok(at.map(|at| self.released(at, access.wanted.span)))
     }
 
     /// Reads the row again by a copy, where what was read in place did not stand.
@@ -83,7 +46,7 @@ impl<P: Protocol> Attempt<P> {
     pub(super) fn get_row_again(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
         P::unsight(&mut self.worker.local);
         let at = self.copy_of(access, AccessMode::Reads, Intent::Read)?;
-        Ok(at.map(|at| self.released(at, access.span)))
+        Ok(at.map(|at| self.released(at, access.wanted.span)))
     }
 
     /// Copies a row by its key to the end of the scratch buffer.
@@ -94,7 +57,7 @@ impl<P: Protocol> Attempt<P> {
         intent: Intent,
     ) -> Result<Option<usize>> {
         match self.find(access, mode)? {
-            Some(record) => self.read(record, Part::of(access), intent),
+            Some(record) => self.read(record, access.wanted, intent),
             None => Ok(None),
         }
     }
@@ -220,9 +183,9 @@ impl<P: Protocol> Attempt<P> {
     /// The record of a key, or the absence of one, which is then remembered.
     #[inline(always)]
     pub(super) fn find(&mut self, access: &Access<'_>, mode: AccessMode) -> Result<Option<RecordRef>> {
-        self.sequence_access(access, mode)?;
+        modes::row(self, access, mode)?;
         work(Work::Operation);
-        let Access { relation, key, .. } = *access;
+        let Access { wanted: Part { relation, .. }, key, .. } = *access;
         note(|| format!("looks for {}{key:?}", relation.name()));
         let worker = &mut *self.worker;
         let number = relation.number();
@@ -248,16 +211,6 @@ impl<P: Protocol> Attempt<P> {
                 Ok(None)
             }
         }
-    }
-
-    /// Before the record of a key is looked for.
-    #[inline(always)]
-    pub(super) fn sequence_access(&mut self, access: &Access<'_>, mode: AccessMode) -> Result<()> {
-        if P::PIECES && self.executed == Execution::Sequenced {
-            let Access { relation, key, groups, .. } = *access;
-            self.sequence_row(relation.layout, relation.number(), key, groups, mode)?;
-        }
-        Ok(())
     }
 }
 

@@ -1,14 +1,12 @@
 //! Going through the leaves of an ordered relation.
 
-use super::read::Part;
-use super::sequencing::await_range;
-use super::{Answer, Attempt, SCAN_AHEAD, SCAN_PASSES};
+use super::{Answer, Attempt, SCAN_AHEAD, SCAN_PASSES, modes};
 use crate::db::store::is_ordered;
 use crate::error::{Misuse, Result};
 use crate::index::{Direction, Leaf};
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Execution, Intent, Protocol};
-use crate::seam::{Range, Visit};
+use crate::protocol::{Intent, Protocol};
+use crate::seam::{Part, Range, Visit};
 use crate::sight::Sight;
 use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::Definition;
@@ -44,6 +42,15 @@ impl Bounds {
         &self.high[..self.width]
     }
 
+    /// Those of its keys that a leaf covers, where the scan is in it.
+    fn of_leaf<'a>(&'a self, leaf: &'a Leaf, direction: Direction) -> (&'a [u64], &'a [u64]) {
+        let next = leaf.next(self.width);
+        match direction {
+            Direction::Forward => (self.low(), next.unwrap_or(self.high())),
+            Direction::Reverse => (next.unwrap_or(self.low()), self.high()),
+        }
+    }
+
     /// Goes on behind a leaf; false where the range is exhausted.
     pub fn advance(&mut self, leaf: &Leaf, direction: Direction) -> bool {
         let Some(next) = leaf.next(self.width) else { return false };
@@ -71,7 +78,7 @@ impl<P: Protocol> Attempt<P> {
 
     #[cold]
     fn tell_again(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        let (width, span) = (range.relation.key_words, range.span);
+        let (width, span) = (range.wanted.relation.key_words, range.wanted.span);
         let mut key = [0; Definition::KEY_WORDS_MAX];
         while self.worker.replay_log.next()? != 0 {
             let worker = &mut *self.worker;
@@ -88,7 +95,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     fn scan_leaves(&mut self, range: &Range<'_>, remembered: bool, visit: &mut Visitor<'_>) -> Result<()> {
-        let Range { relation, direction, .. } = *range;
+        let Range { wanted: Part { relation, .. }, direction, .. } = *range;
         if !is_ordered(relation) {
             return Err(Misuse::NotOrdered { table: relation.name() }.into());
         }
@@ -96,9 +103,7 @@ impl<P: Protocol> Attempt<P> {
         work(Work::Operation);
         note(|| format!("scans {} from {low:?} to {high:?}", relation.name()));
         let number = relation.number();
-        if P::PIECES && self.executed == Execution::Sequenced {
-            self.sequence_range(relation.layout, number, low, high)?;
-        }
+        modes::range(self, relation, (low, high))?;
         let mut bounds = Bounds::new(low, high);
         let mut left = range.limit;
         // The buffer is put back at the end; a nested scan cannot happen, `visit` has no transaction.
@@ -117,16 +122,8 @@ impl<P: Protocol> Attempt<P> {
             let most = left.saturating_add(SCAN_PASSES);
             let seen = store.index.read_leaf(direction, bounds.low(), bounds.high(), most, &mut leaf);
             phase(Phase::Body);
-            if P::PIECES && self.executed == Execution::Sequenced {
-                let next = leaf.next(relation.key_words);
-                let (from, to) = match direction {
-                    Direction::Forward => (bounds.low(), next.unwrap_or(bounds.high())),
-                    Direction::Reverse => (next.unwrap_or(bounds.low()), bounds.high()),
-                };
-                let suspender = self.worker.suspender.as_ref();
-                if await_range(&self.db, &mut self.sequenced, suspender, number, from, to) {
-                    continue;
-                }
+            if modes::scanned(self, relation, || bounds.of_leaf(&leaf, direction)) {
+                continue;
             }
             P::observe_gap(&mut self.worker.local, seen);
             leaf.records().iter().take(left).for_each(|record| record.prefetch(SCAN_AHEAD));
@@ -149,8 +146,8 @@ impl<P: Protocol> Attempt<P> {
         left: &mut usize,
         visit: &mut Visitor<'_>,
     ) -> Result<ControlFlow<()>> {
-        let Range { relation, span, .. } = *range;
-        let part = Part::of_range(range);
+        let part = range.wanted;
+        let Part { relation, span, .. } = part;
         let number = relation.number();
         for (at, record) in leaf.records().iter().enumerate() {
             if planted(Mutant::ScanSkipsFirstOfLeaf) && at == 0 && leaf.len() > 2 {

@@ -6,7 +6,6 @@
 //! snapshot's whole life, so it holds back neither commits nor the epoch, only the reclamation of what it may
 //! still read.
 
-use super::read::Part;
 use super::scan::Bounds;
 use super::{Attempt, SCAN_AHEAD, SCAN_PASSES};
 use crate::access::Groups;
@@ -15,7 +14,7 @@ use crate::error::{Misuse, Result};
 use crate::index::Lookup;
 use crate::protocol::Protocol;
 use crate::record::RecordRef;
-use crate::seam::{Access, Moment, Range, Visit};
+use crate::seam::{Access, Moment, Part, Range, Visit};
 use crate::sight::Sight;
 
 impl<P: Protocol> Attempt<P> {
@@ -31,12 +30,12 @@ impl<P: Protocol> Attempt<P> {
     /// Reads a row as of a moment.
     pub(super) fn get_row_at(&mut self, moment: Moment, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
         let found = self.pinned(|attempt| -> Result<Option<usize>> {
-            match attempt.db.stores.get(access.relation)?.index.get(access.key) {
-                Lookup::Found(record) => Ok(attempt.copy_at(moment, record, Part::of(access))),
+            match attempt.db.stores.get(access.wanted.relation)?.index.get(access.key) {
+                Lookup::Found(record) => Ok(attempt.copy_at(moment, record, access.wanted)),
                 Lookup::Missing(_) => Ok(None),
             }
         })?;
-        Ok(found.map(|at| self.released(at, access.span)))
+        Ok(found.map(|at| self.released(at, access.wanted.span)))
     }
 
     /// Visits rows as of a moment.
@@ -46,7 +45,7 @@ impl<P: Protocol> Attempt<P> {
         range: &Range<'_>,
         visit: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
     ) -> Result<()> {
-        let relation = range.relation;
+        let relation = range.wanted.relation;
         if !is_ordered(relation) {
             return Err(Misuse::NotOrdered { table: relation.name() }.into());
         }
@@ -65,10 +64,10 @@ impl<P: Protocol> Attempt<P> {
                 leaf.records().iter().take(left).for_each(|record| record.prefetch(SCAN_AHEAD));
                 let mut goes_on = true;
                 for (number, record) in leaf.records().iter().enumerate() {
-                    if let Some(at) = attempt.copy_at(moment, *record, Part::of_range(range)) {
+                    if let Some(at) = attempt.copy_at(moment, *record, range.wanted) {
                         left -= 1;
                         let key = leaf.key(number, relation.key_words);
-                        let visited = visit(key, attempt.released(at, range.span));
+                        let visited = visit(key, attempt.released(at, range.wanted.span));
                         if visited == Visit::Enough || left == 0 {
                             goes_on = false;
                             break;

@@ -1,7 +1,6 @@
 //! Staging and storing, inserts, patches, deletions.
 
-use super::read::Part;
-use super::sequencing::AccessMode;
+use super::modes::{self, AccessMode};
 use super::{Answer, Attempt, Placeholder};
 use crate::access::{Groups, copy_key};
 use crate::db::store::init_record;
@@ -10,7 +9,7 @@ use crate::index;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
 use crate::record::{RecordRef, name_words};
-use crate::seam::{Access, Inserted, Patch, Purpose, Staged};
+use crate::seam::{Access, Inserted, Part, Patch, Purpose, Staged};
 use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::GroupSet;
 
@@ -28,7 +27,7 @@ impl<P: Protocol> Attempt<P> {
         let env = self.db.env(worker.number, self.isolation);
         let writes = &mut worker.writes;
         let known = writes.find(record);
-        let Access { relation, key, .. } = *access;
+        let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let layout = relation.layout;
         P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
         let write = match known {
@@ -54,17 +53,17 @@ impl<P: Protocol> Attempt<P> {
             Some(record) => self.stage_record(record, access)?.map(|at| (record, at)),
             None => None,
         };
-        self.remember(answer, access.span, at.map(|(_, at)| at));
+        self.remember(answer, access.wanted.span, at.map(|(_, at)| at));
         self.staged = at;
         Ok(match at {
-            Some((_, at)) => Staged::New(self.worker.writes.scratch(at, access.span.end)),
+            Some((_, at)) => Staged::New(self.worker.writes.scratch(at, access.wanted.span.end)),
             None => Staged::Missing,
         })
     }
 
     #[inline(always)]
     fn stage_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<usize>> {
-        let part = Part::of(access);
+        let part = access.wanted;
         match self.worker.writes.find(record) {
             Some(write) if !self.worker.writes.writes()[write].present => Ok(None),
             Some(write) => self.stage_own(write, part, Intent::Update).map(Some),
@@ -79,13 +78,13 @@ impl<P: Protocol> Attempt<P> {
 
     /// A row that will be deleted with its index entries.
     fn stage_for_delete(&mut self, access: &Access<'_>, answer: Answer) -> Result<Staged<'_>> {
-        self.sequence_access(access, AccessMode::WritesEntries)?;
+        modes::row(self, access, AccessMode::WritesEntries)?;
         let at = self.copy_of(access, AccessMode::Reads, Intent::Update)?;
         if answer == Answer::Recorded {
             self.worker.replay_log.push(at.is_some().into());
         }
         Ok(match at {
-            Some(at) => Staged::New(self.worker.writes.last(at, access.span.end)),
+            Some(at) => Staged::New(self.worker.writes.last(at, access.wanted.span.end)),
             None => Staged::Missing,
         })
     }
@@ -96,8 +95,8 @@ impl<P: Protocol> Attempt<P> {
             let deleted = self.worker.replay_log.next()? != 0;
             return Ok(if deleted { Staged::Old(&mut []) } else { Staged::Missing });
         }
-        Ok(match self.replay_row(access.span)? {
-            Some(at) => Staged::Old(self.worker.writes.last(at, access.span.end)),
+        Ok(match self.replay_row(access.wanted.span)? {
+            Some(at) => Staged::Old(self.worker.writes.last(at, access.wanted.span.end)),
             None => Staged::Missing,
         })
     }
@@ -106,12 +105,12 @@ impl<P: Protocol> Attempt<P> {
     #[inline(always)]
     pub(super) fn store_row(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()> {
         let (record, at) = self.staged.take().expect("a row was staged");
-        if changed == 0 || P::PIECES && self.announces() {
+        if changed == 0 || P::PIECES && self.dry {
             return Ok(());
         }
         let write = self.start_write(record, access, changed, true)?;
         for group in Groups(changed) {
-            let part = access.span_of(group);
+            let part = access.wanted.span_of(group);
             self.worker.writes.replace(write, part, at + part.start);
         }
         Ok(())
@@ -123,17 +122,19 @@ impl<P: Protocol> Attempt<P> {
             return Ok(Inserted::Old);
         }
         match self.insert_record(access)? {
-            Some(at) => Ok(Inserted::New(self.worker.writes.scratch(at, access.relation.layout.words))),
+            Some(at) => {
+                Ok(Inserted::New(self.worker.writes.scratch(at, access.wanted.relation.layout.words)))
+            }
             None => Ok(Inserted::Exists),
         }
     }
 
     /// Adds a row. Returns where in the scratch buffer to write its words; `None` if the row exists.
     fn insert_record(&mut self, access: &Access<'_>) -> Result<Option<usize>> {
-        let Access { relation, key, .. } = *access;
+        let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let layout = relation.layout;
-        self.sequence_access(access, AccessMode::Writes)?;
-        if P::PIECES && self.announces() {
+        modes::row(self, access, AccessMode::Writes)?;
+        if P::PIECES && self.dry {
             return Ok(Some(self.worker.writes.reserve(layout.words)));
         }
         let worker = &mut *self.worker;
@@ -215,11 +216,11 @@ impl<P: Protocol> Attempt<P> {
     }
 
     fn delete_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<bool> {
-        let all = access.relation.layout.all_groups();
-        if !self.exists(record, access.relation, all, Intent::Update)? {
+        let all = access.wanted.relation.layout.all_groups();
+        if !self.exists(record, access.wanted.relation, all, Intent::Update)? {
             return Ok(false);
         }
-        if P::PIECES && self.announces() {
+        if P::PIECES && self.dry {
             return Ok(true);
         }
         let write = self.start_write(record, access, all, true)?;
@@ -235,9 +236,9 @@ impl<P: Protocol> Attempt<P> {
         if self.enter_access(access)? == Answer::Replayed {
             return Ok(true);
         }
-        let groups = access.groups;
-        if P::PIECES && self.announces() {
-            self.sequence_access(access, AccessMode::Writes)?;
+        let groups = access.wanted.groups;
+        if P::PIECES && self.dry {
+            modes::row(self, access, AccessMode::Writes)?;
             return Ok(true);
         }
         let Some(record) = self.find(access, AccessMode::Writes)? else { return Ok(false) };
@@ -245,7 +246,7 @@ impl<P: Protocol> Attempt<P> {
         let own = writes.find(record).map(|write| writes.writes()[write].present);
         if !own.unwrap_or_else(|| P::exists(&mut self.worker.local, record)) {
             // The answer depends on the absence, so it is read like anything else.
-            if own.is_some() || !self.exists(record, access.relation, groups, Intent::Read)? {
+            if own.is_some() || !self.exists(record, access.wanted.relation, groups, Intent::Read)? {
                 return Ok(false);
             }
         }
@@ -260,8 +261,8 @@ impl<P: Protocol> Attempt<P> {
             }
             Patch::Merge { values, masks } => {
                 for group in Groups(groups) {
-                    let span = access.span_of(group);
-                    let from = span.start - access.span.start;
+                    let span = access.wanted.span_of(group);
+                    let from = span.start - access.wanted.span.start;
                     let at = writes.reserve(span.len() * 2);
                     let (to_values, to_masks) = writes.scratch(at, span.len() * 2).split_at_mut(span.len());
                     to_values.copy_from_slice(&values[from..][..span.len()]);

@@ -1,0 +1,79 @@
+//! Transaction chopping: each piece of a call is a transaction of the protocol, and commits (Shasha et al.;
+//! the comparator of IC3 §6.4).
+//!
+//! **Mechanism.** The plan has merged pieces until no SC-cycle is left, so any interleaving of pieces, each
+//! serializable, is one of whole calls. A piece that conflicts is executed again for as long as it takes,
+//! with the answers that those before it got (`db::recall`); it cannot be given up, so whatever may give up
+//! is in the first piece ([`Options::rollback_safe`](heddledb_analysis::Options::rollback_safe)).
+//!
+//! Closures and epochs: as for all calls that commit in parts (`parts`).
+
+use super::{Answer, Attempt, CallMode, parts};
+use crate::error::{Conflict, Error, Misuse, Result};
+use crate::protocol::Protocol;
+
+/// A call whose pieces commit one by one.
+#[derive(Default)]
+pub(super) struct Chopped {
+    /// The piece that runs.
+    piece: Option<u16>,
+}
+
+impl CallMode for Chopped {
+    type Shared = ();
+
+    fn shared(_: usize) {}
+
+    fn begin<P: Protocol>(attempt: &mut Attempt<P>, _retry: u32) {
+        parts::begin(attempt);
+    }
+
+    fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {
+        parts::call(attempt, number);
+        attempt.modes.chopping.piece = None;
+        true
+    }
+
+    fn commit<P: Protocol>(attempt: &mut Attempt<P>) -> Result<bool> {
+        // The last piece of a call has committed.
+        if attempt.called { Ok(attempt.modes.parts.log_is_long) } else { attempt.commit_writes() }
+    }
+
+    fn end<P: Protocol>(attempt: &mut Attempt<P>) {
+        parts::end(attempt);
+    }
+
+    fn enter<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
+        if parts::replays(attempt, site)? {
+            return Ok(Answer::Replayed);
+        }
+        let piece = attempt.modes.parts.site(site)?.piece;
+        let before = attempt.modes.chopping.piece;
+        if before != Some(piece) {
+            if before.is_some() {
+                parts::commit_part(attempt)?;
+                attempt.begin_writes(0);
+            }
+            attempt.modes.chopping.piece = Some(piece);
+        }
+        Ok(parts::record(attempt, site))
+    }
+
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, done: bool) -> Result<bool> {
+        if done {
+            if attempt.failed {
+                return Err(Misuse::Failed.into());
+            }
+            parts::commit_part(attempt)?;
+        }
+        Ok(false)
+    }
+
+    fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
+        parts::retry(attempt)
+    }
+
+    fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+        parts::given_up(attempt, error)
+    }
+}

@@ -1,0 +1,296 @@
+//! How calls of registered procedures are executed: the hook of all schemes for that.
+//!
+//! A [`CallMode`] is such a scheme. Its verbs are all that an attempt needs of it, so the rest of an attempt, and the
+//! session above it, know no scheme. An attempt calls a verb as a function of this room, which matches once: on how
+//! the database executes calls, where closures need the verb too, and else on how this attempt is executed. For a
+//! protocol without pieces ([`Pieces::PIECES`](crate::protocol::Pieces::PIECES)) each verb is that of [`Whole`], so
+//! nothing is left of the hook.
+//!
+//! | room | what is there |
+//! |---|---|
+//! | `whole` | calls that are executed as closures are |
+//! | `pieces` | calls in pieces, by the protocol's own verbs |
+//! | `chopping` | calls whose pieces commit one by one |
+//! | `sequencing` | calls that take turns; `sequencer` and `footprint`: whose turn it is, and what was announced |
+//! | `parts` | what is common to calls that commit in parts; `active_calls`: which are under way |
+//!
+//! Adding one: a file here, a line in `modes!`, and the name in [`Execution`] by which protocols ask for it.
+
+mod active_calls;
+mod chopping;
+mod footprint;
+mod parts;
+mod pieces;
+mod sequencer;
+mod sequencing;
+mod whole;
+
+use super::Attempt;
+use crate::error::{Conflict, Error, Result};
+use crate::protocol::{Execution, Protocol};
+use crate::seam::Access;
+use crate::table::Definition;
+use active_calls::ActiveCalls;
+use chopping::Chopped;
+use parts::Parts;
+use pieces::InPieces;
+use sequencing::Sequenced;
+use whole::Whole;
+
+/// Where an operation of a call gets its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum Answer {
+    /// From the database.
+    Live,
+    /// From the database, to be remembered.
+    Recorded,
+    /// It was given before.
+    Replayed,
+}
+
+/// What an access does to a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AccessMode {
+    Reads,
+    Writes,
+    /// It is written, and its value decides which entries of indexes are written with it.
+    WritesEntries,
+}
+
+/// Keys from the first to the second, both included.
+pub(super) type Keys<'a> = (&'a [u64], &'a [u64]);
+
+/// How calls of registered procedures are executed: the verbs in which such schemes differ.
+///
+/// A mode's own value is what each attempt keeps for it ([`States`]). Its verbs work on the whole attempt: they begin,
+/// commit and abort what the protocol has read and written, as often as they like. They may fix the epoch of the
+/// commit, and a time that it must be above, and say that the body runs without effect ([`Attempt::dry`]).
+///
+/// A verb does what closures need, unless the mode says otherwise.
+trait CallMode: Default {
+    /// What the workers of a database share.
+    type Shared;
+
+    /// The shared state of a database with so many sessions; none, where it executes no calls in this mode.
+    fn shared(sessions: usize) -> Self::Shared;
+
+    // Of all attempts in a database whose calls are executed in this mode, closures among them.
+
+    /// Waits until the attempt may begin, and pins its worker in the epoch.
+    #[inline(always)]
+    fn begin<P: Protocol>(attempt: &mut Attempt<P>, _retry: u32) {
+        attempt.db.clock.pin(attempt.worker.number);
+    }
+
+    /// The attempt that has begun is a call of the procedure with that number in the plan. False if it is executed
+    /// as a closure is.
+    fn call<P: Protocol>(_attempt: &mut Attempt<P>, _number: usize) -> bool {
+        false
+    }
+
+    /// Commits, a call after its body has ended. True if the log has become long.
+    #[inline(always)]
+    fn commit<P: Protocol>(attempt: &mut Attempt<P>) -> Result<bool> {
+        attempt.commit_writes()
+    }
+
+    /// The attempt has ended, and its worker is no longer pinned.
+    #[inline(always)]
+    fn end<P: Protocol>(_attempt: &mut Attempt<P>) {}
+
+    // Of the calls that are executed in this mode.
+
+    /// Before an operation of the body, at that site.
+    fn enter<P: Protocol>(_attempt: &mut Attempt<P>, _site: u16) -> Result<Answer> {
+        Ok(Answer::Live)
+    }
+
+    /// Before column groups of a row are accessed.
+    #[inline(always)]
+    fn row<P: Protocol>(_attempt: &mut Attempt<P>, _access: &Access<'_>, _mode: AccessMode) -> Result<()> {
+        Ok(())
+    }
+
+    /// Before these keys of a relation are scanned.
+    #[inline(always)]
+    fn range<P: Protocol>(
+        _attempt: &mut Attempt<P>,
+        _relation: &'static Definition,
+        _keys: Keys<'_>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// A scan has looked at these keys, and has shown no row of them. True if it must look again.
+    #[inline(always)]
+    fn scanned<'a, P: Protocol>(
+        _attempt: &mut Attempt<P>,
+        _relation: &'static Definition,
+        _keys: impl FnOnce() -> Keys<'a>,
+    ) -> bool {
+        false
+    }
+
+    /// An execution of the body has ended; `done` if it came to its end. Ends its last piece. True if the body is
+    /// to be executed again, although nothing has failed.
+    #[inline(always)]
+    fn end_body<P: Protocol>(_attempt: &mut Attempt<P>, _done: bool) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// After a conflict. True if it is enough to execute the body again, where the pieces before stand; then what
+    /// the last piece did is forgotten.
+    fn retry<P: Protocol>(_attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
+        false
+    }
+
+    /// What to tell the caller of a body that gave up for that reason.
+    fn given_up<P: Protocol>(_attempt: &Attempt<P>, error: Error) -> Error {
+        error
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// How the attempt is executed: a constant, where calls are never in pieces.
+    #[inline(always)]
+    fn execution(&self) -> Execution {
+        if P::PIECES { self.executed } else { Execution::Whole }
+    }
+
+    /// How the database executes calls.
+    #[inline(always)]
+    fn execution_of_calls(&self) -> Execution {
+        if P::PIECES { self.db.modes.execution } else { Execution::Whole }
+    }
+}
+
+/// The list of modes: for each its name for protocols, its type, and its room. Makes of it what attempts keep, what
+/// workers share, and the functions by which an attempt calls a verb.
+macro_rules! modes {
+    ($($execution:ident: $mode:ident in $room:ident,)+) => {
+        /// What an attempt keeps for the modes, from call to call.
+        #[derive(Default)]
+        #[expect(dead_code, reason = "not every mode keeps something")]
+        pub(super) struct States {
+            /// Of calls that commit in parts.
+            parts: Parts,
+            $($room: $mode,)+
+        }
+
+        /// What the workers of a database share because of its mode.
+        #[expect(dead_code, reason = "not every mode shares something")]
+        pub(in crate::db) struct SharedStates {
+            execution: Execution,
+            /// Of calls that commit in parts.
+            parts: ActiveCalls,
+            $($room: <$mode as CallMode>::Shared,)+
+        }
+
+        impl SharedStates {
+            /// Of a database that executes calls so, with so many sessions.
+            pub fn new(execution: Execution, sessions: usize) -> Self {
+                let sessions = |needed: bool| if needed { sessions } else { 0 };
+                Self {
+                    execution,
+                    parts: ActiveCalls::new(sessions(execution.commits_pieces())),
+                    $($room: $mode::shared(sessions(execution == Execution::$execution)),)+
+                }
+            }
+        }
+
+        /// See [`CallMode::begin`].
+        #[inline(always)]
+        pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) {
+            match attempt.execution_of_calls() { $(Execution::$execution => $mode::begin(attempt, retry),)+ }
+        }
+
+        /// See [`CallMode::call`].
+        #[inline(always)]
+        pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) {
+            let execution = attempt.execution_of_calls();
+            let in_mode = match execution { $(Execution::$execution => $mode::call(attempt, number),)+ };
+            if in_mode {
+                attempt.executed = execution;
+            }
+        }
+
+        /// See [`CallMode::commit`].
+        #[inline(always)]
+        pub(super) fn commit<P: Protocol>(attempt: &mut Attempt<P>) -> Result<bool> {
+            match attempt.execution_of_calls() { $(Execution::$execution => $mode::commit(attempt),)+ }
+        }
+
+        /// See [`CallMode::end`].
+        #[inline(always)]
+        pub(super) fn end<P: Protocol>(attempt: &mut Attempt<P>) {
+            if P::PIECES {
+                attempt.executed = Execution::Whole;
+            }
+            match attempt.execution_of_calls() { $(Execution::$execution => $mode::end(attempt),)+ }
+        }
+
+        /// See [`CallMode::enter`].
+        #[inline(always)]
+        pub(super) fn enter<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
+            // Most calls of most protocols are whole. A function of its own does the rest.
+            if attempt.execution() == Execution::Whole { Ok(Answer::Live) } else { enter_in_mode(attempt, site) }
+        }
+
+        fn enter_in_mode<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
+            match attempt.execution() { $(Execution::$execution => $mode::enter(attempt, site),)+ }
+        }
+
+        /// See [`CallMode::row`].
+        #[inline(always)]
+        pub(super) fn row<P: Protocol>(
+            attempt: &mut Attempt<P>,
+            access: &Access<'_>,
+            mode: AccessMode,
+        ) -> Result<()> {
+            match attempt.execution() { $(Execution::$execution => $mode::row(attempt, access, mode),)+ }
+        }
+
+        /// See [`CallMode::range`].
+        #[inline(always)]
+        pub(super) fn range<P: Protocol>(
+            attempt: &mut Attempt<P>,
+            relation: &'static Definition,
+            keys: Keys<'_>,
+        ) -> Result<()> {
+            match attempt.execution() { $(Execution::$execution => $mode::range(attempt, relation, keys),)+ }
+        }
+
+        /// See [`CallMode::scanned`].
+        #[inline(always)]
+        pub(super) fn scanned<'a, P: Protocol>(
+            attempt: &mut Attempt<P>,
+            relation: &'static Definition,
+            keys: impl FnOnce() -> Keys<'a>,
+        ) -> bool {
+            match attempt.execution() { $(Execution::$execution => $mode::scanned(attempt, relation, keys),)+ }
+        }
+
+        /// See [`CallMode::end_body`].
+        #[inline(always)]
+        pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, done: bool) -> Result<bool> {
+            match attempt.execution() { $(Execution::$execution => $mode::end_body(attempt, done),)+ }
+        }
+
+        /// See [`CallMode::retry`].
+        pub(super) fn retry<P: Protocol>(attempt: &mut Attempt<P>, conflict: Conflict) -> bool {
+            match attempt.execution() { $(Execution::$execution => $mode::retry(attempt, conflict),)+ }
+        }
+
+        /// See [`CallMode::given_up`].
+        pub(super) fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+            match attempt.execution() { $(Execution::$execution => $mode::given_up(attempt, error),)+ }
+        }
+    };
+}
+
+modes! {
+    Whole: Whole in whole,
+    Pieces: InPieces in pieces,
+    Chopped: Chopped in chopping,
+    Sequenced: Sequenced in sequencing,
+}

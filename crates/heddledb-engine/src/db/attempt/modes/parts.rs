@@ -1,0 +1,134 @@
+//! What is common to calls that commit in parts.
+//!
+//! **Closures** are no part of the analysis. They run while no call does: a closure closes the gate and waits
+//! until those that are under way have ended. Calls that wait at the gate come before the next closure, so
+//! neither starves the other.
+//!
+//! **One epoch.** Snapshots and recovery cut between epochs, so the parts of a call must be of one epoch;
+//! and as parts of several calls interleave, so must all calls that run at once. A call begins when no
+//! worker is pinned at an earlier epoch any more, and its parts commit in the epoch at which it is pinned,
+//! though the next may have begun; so tombstones stay one epoch longer
+//! ([`EpochClock::commits_from`](crate::epoch::EpochClock)). Test: `procedures_commit_in_one_epoch`.
+
+use super::{Answer, Attempt};
+use crate::error::{Error, Misuse, Result};
+use crate::procedure::{PlannedSite, PlannedType};
+use crate::protocol::Protocol;
+use crate::sync::wait_until;
+use std::sync::Arc;
+
+/// How far a call is that commits in parts.
+#[derive(Default)]
+pub(super) struct Parts {
+    planned: Option<Arc<PlannedType>>,
+    /// Parts have committed.
+    committed: bool,
+    /// One of them wrote.
+    pub wrote: bool,
+    /// How often the part that runs was executed before.
+    retries: u32,
+    /// The log has become long meanwhile.
+    pub log_is_long: bool,
+    /// The epoch at which this worker last saw no other in an earlier one.
+    together: u64,
+}
+
+impl Parts {
+    /// What the plan says of a site, which must be one of the call's type.
+    pub fn site(&self, site: u16) -> Result<PlannedSite> {
+        let planned = self.planned.as_ref().and_then(|planned| planned.site(site));
+        planned.ok_or_else(|| Misuse::NoSite { site }.into())
+    }
+}
+
+/// Begins a call, once the gate is open, or a closure, once no call is under way.
+pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) {
+    let (procedures, clock) = (&attempt.db.procedures, &attempt.db.clock);
+    let (worker, suspender) = (attempt.worker.number, attempt.worker.suspender.as_ref());
+    let active_calls = &attempt.db.modes.parts;
+    if attempt.called {
+        active_calls.begin(worker, suspender, || procedures.is_open());
+        let together = &mut attempt.modes.parts.together;
+        attempt.epoch = Some(clock.pin_together(worker, active_calls.sessions(), together, suspender));
+        return;
+    }
+    wait_until(suspender, || active_calls.nobody_waits());
+    procedures.close();
+    attempt.gate = true;
+    wait_until(suspender, || active_calls.is_idle());
+    clock.pin(worker);
+}
+
+/// The attempt that has begun is a call of that type.
+pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) {
+    attempt.forget_answers();
+    let planned = attempt.worker.plan_cache.plan.of_type(number).map(Arc::clone);
+    let parts = &mut attempt.modes.parts;
+    *parts = Parts { planned, together: parts.together, ..Parts::default() };
+}
+
+/// After an attempt has ended and its worker is no longer pinned.
+pub(super) fn end<P: Protocol>(attempt: &mut Attempt<P>) {
+    if attempt.epoch.take().is_some() {
+        attempt.db.modes.parts.end(attempt.worker.number);
+    }
+    attempt.let_others_begin();
+}
+
+/// Before an operation: whether the body is told what it was told before.
+#[inline]
+pub(super) fn replays<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<bool> {
+    let replay_log = &mut attempt.worker.replay_log;
+    let repeats = replay_log.repeats();
+    if repeats {
+        replay_log.expect(site.into())?;
+    }
+    Ok(repeats)
+}
+
+/// The answer of the operation at that site will be remembered.
+#[inline]
+pub(super) fn record<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Answer {
+    attempt.worker.replay_log.push(site.into());
+    Answer::Recorded
+}
+
+/// Commits the part that runs.
+pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
+    let before = attempt.worker.last_commit;
+    let writes = !attempt.worker.writes.is_empty();
+    let log_is_long = attempt.commit_writes()?;
+    let parts = &mut attempt.modes.parts;
+    // The call's time is that of the last part that wrote. What the others read is of no later epoch.
+    if parts.wrote && !writes {
+        attempt.worker.last_commit = before;
+    }
+    parts.log_is_long |= log_is_long;
+    parts.wrote |= writes;
+    parts.committed = true;
+    parts.retries = 0;
+    attempt.worker.replay_log.save();
+    Ok(())
+}
+
+/// After a conflict: the part that runs begins again.
+pub(super) fn retry<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
+    attempt.abort_writes();
+    attempt.worker.replay_log.rollback_to_savepoint();
+    attempt.modes.parts.retries += 1;
+    attempt.begin_writes(attempt.modes.parts.retries);
+    true
+}
+
+/// What to tell the caller of a body that gave up: where parts stand, that they do.
+pub(super) fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+    if !attempt.modes.parts.committed {
+        return error;
+    }
+    match error {
+        // The epoch in which the parts before have committed is never closed; but whether they are lost
+        // is not known before the next opening.
+        Error::LogFailed(why) => Error::OutcomeUnknown(why),
+        error => Misuse::PiecesStand { why: error.to_string() }.into(),
+    }
+}

@@ -1,0 +1,275 @@
+//! Deterministic execution: one call after another decides what it will access, and all of them do it at once
+//! (Faleiro et al. 2014; the comparator of IC3 §6.4).
+//!
+//! **Mechanism.** Calls take turns in the order in which they begin, and that is the serial order. A call
+//! with its turn executes its *now phase*: what comes before the mark `#[later]`. That commits on its own.
+//! Which rows the rest will access, its *later phase*, does not depend on what the rest reads; so the body
+//! runs once more without effect, and each row that it would access is *announced* ([`Footprint`]). Then the
+//! next call has its turn. The later phase executes when all earlier calls that announced a conflicting
+//! access have ended; an access of a now phase waits for them likewise, holding the turn. No call waits for a
+//! later one, so there is no deadlock, and nothing that was announced aborts.
+//!
+//! A procedure without the mark is all now phase. Where the body gives up while it announces (a row is
+//! missing that an earlier call will insert), its later phase executes while the call holds the turn, after
+//! all earlier calls have ended.
+//!
+//! **Phases.** Each is a transaction of the protocol and commits; conflicting phases are kept apart, so
+//! hardly one fails; one that does is executed again. As for all calls that commit in parts (`parts`), the phases
+//! of one call are of one epoch, and closures run while no call does.
+//!
+//! **Times.** The time of a call (`Session::last_commit`) is drawn with its turn, so that times follow the
+//! turns; its later phase commits at a later time, which only the rows get. A call after a closure gets a
+//! time above the closure's.
+//!
+//! **Where we leave the paper.** Its now phases are executed by a thread of their own, and its later phases
+//! by others, some when another transaction reads what they would have written, some never. Here a session
+//! executes its call from begin to end, because the result is wanted. The engine finds what a later phase
+//! accesses: in the paper each transaction declares it by hand. Keys that are known only after the later
+//! phase has read something (of entries in secondary indexes that an update moves or a deletion takes along)
+//! are awaited while the call holds its turn. Tests: `phases_*` of the conformance suite.
+
+use super::footprint::{Footprint, Turn};
+use super::sequencer::Sequencer;
+use super::{AccessMode, Answer, Attempt, CallMode, Keys, parts};
+use crate::error::{Conflict, Error, Misuse, Result};
+use crate::mutant::{Mutant, planted};
+use crate::protocol::Protocol;
+use crate::seam::{Access, Part};
+use crate::stamp;
+use crate::sync::{Ordering, decided, lock};
+use crate::table::Definition;
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// The call has the turn, and executes what is before the mark.
+    #[default]
+    Now,
+    /// It has the turn, and announces what it will access.
+    Announcing,
+    /// It executes what it has announced.
+    Later,
+    /// It has the turn, and is the only one that runs.
+    Alone,
+}
+
+/// A call that is executed in two phases.
+#[derive(Default)]
+pub(super) struct Sequenced {
+    /// The site at which its later phase begins.
+    later: Option<u16>,
+    phase: Phase,
+    turn: Option<Turn>,
+    /// It still has the turn.
+    holds: bool,
+    /// Its own time, if it has written anything.
+    time: u64,
+    footprint: Footprint,
+    /// The calls that it waits for.
+    before: Vec<Turn>,
+}
+
+impl CallMode for Sequenced {
+    type Shared = Sequencer;
+
+    fn shared(sessions: usize) -> Sequencer {
+        Sequencer::new(sessions)
+    }
+
+    fn begin<P: Protocol>(attempt: &mut Attempt<P>, _retry: u32) {
+        parts::begin(attempt);
+    }
+
+    fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {
+        parts::call(attempt, number);
+        let worker = &*attempt.worker;
+        let sequencer = &attempt.db.modes.sequencing;
+        let later = worker.plan_cache.plan.later_of(number);
+        let turn = sequencer.take(worker.number, worker.suspender.as_ref());
+        let Sequenced { footprint, before, .. } = std::mem::take(&mut attempt.modes.sequencing);
+        let (turn, holds) = (Some(turn), true);
+        attempt.modes.sequencing =
+            Sequenced { later, turn, holds, footprint, before, ..Sequenced::default() };
+        attempt.modes.sequencing.footprint.clear();
+        // Relaxed, as all of these: the call that had the turn before has stored it, or a closure before any
+        // call began.
+        attempt.after = sequencer.last.load(Ordering::Relaxed);
+        true
+    }
+
+    fn commit<P: Protocol>(attempt: &mut Attempt<P>) -> Result<bool> {
+        if attempt.called {
+            // The last phase has committed.
+            return Ok(attempt.modes.parts.log_is_long);
+        }
+        let log_is_long = attempt.commit_writes()?;
+        // Relaxed: the gate's accesses order it before any call.
+        attempt.db.modes.sequencing.last.fetch_max(attempt.worker.last_commit, Ordering::Relaxed);
+        Ok(log_is_long)
+    }
+
+    /// The next call may have its turn, and calls that wait for this one go on.
+    fn end<P: Protocol>(attempt: &mut Attempt<P>) {
+        let sequencer = &attempt.db.modes.sequencing;
+        (attempt.after, attempt.dry) = (0, false);
+        if let Some(turn) = attempt.modes.sequencing.turn.take() {
+            sequencer.end(turn);
+            if std::mem::take(&mut attempt.modes.sequencing.holds) {
+                sequencer.give(turn);
+            }
+        }
+        parts::end(attempt);
+    }
+
+    fn enter<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
+        if parts::replays(attempt, site)? {
+            return Ok(Answer::Replayed);
+        }
+        attempt.modes.parts.site(site)?;
+        let Sequenced { later, phase, .. } = &attempt.modes.sequencing;
+        if *phase != Phase::Now {
+            return Ok(Answer::Live);
+        }
+        if later.is_some_and(|later| site >= later) {
+            commit_phase(attempt)?;
+            attempt.begin_writes(0);
+            attempt.modes.sequencing.phase = Phase::Announcing;
+            attempt.dry = true;
+            return Ok(Answer::Live);
+        }
+        Ok(parts::record(attempt, site))
+    }
+
+    /// Announces the access, waits for the calls before that it conflicts with, or checks that it was announced.
+    fn row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
+        let Access { wanted: Part { relation, groups, .. }, key, .. } = *access;
+        let number = relation.number();
+        // An access that only asks whether a row exists reads what an insertion writes.
+        let (groups, writes) = (groups.max(1), mode != AccessMode::Reads);
+        let Sequenced { phase, footprint, before, .. } = &mut attempt.modes.sequencing;
+        if *phase == Phase::Announcing {
+            footprint.add_point(number, key, groups, writes);
+        }
+        if *phase == Phase::Now || *phase == Phase::Announcing && mode == AccessMode::WritesEntries {
+            let sequencer = &attempt.db.modes.sequencing;
+            let runs = |turn| sequencer.runs(turn);
+            lock(&sequencer.announced).before_point(number, key, groups, writes, runs, before);
+            if planted(Mutant::SequencedNowNotAwaited) {
+                before.clear();
+            }
+            sequencer.await_end(before, attempt.worker.suspender.as_ref());
+        }
+        if *phase == Phase::Later && !footprint.has_point(number, key, groups, writes) {
+            return Err(unforeseen(relation, key));
+        }
+        Ok(())
+    }
+
+    /// Announces the scan, or checks that it was announced.
+    fn range<P: Protocol>(
+        attempt: &mut Attempt<P>,
+        relation: &'static Definition,
+        (low, high): Keys<'_>,
+    ) -> Result<()> {
+        let Sequenced { phase, footprint, .. } = &mut attempt.modes.sequencing;
+        match phase {
+            Phase::Announcing => footprint.add_range(relation.number(), low, high),
+            Phase::Later if !footprint.has_range(relation.number(), low, high) => {
+                return Err(unforeseen(relation, low));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// In a now phase: waits for the calls that the scan conflicts with. If there was one, the scan must look again.
+    fn scanned<'a, P: Protocol>(
+        attempt: &mut Attempt<P>,
+        relation: &'static Definition,
+        keys: impl FnOnce() -> Keys<'a>,
+    ) -> bool {
+        let Sequenced { phase: Phase::Now, before, .. } = &mut attempt.modes.sequencing else { return false };
+        let sequencer = &attempt.db.modes.sequencing;
+        let runs = |turn| sequencer.runs(turn);
+        let (low, high) = keys();
+        lock(&sequencer.announced).before_range(relation.number(), low, high, false, runs, before);
+        if planted(Mutant::SequencedNowNotAwaited) {
+            before.clear();
+        }
+        let awaits = !before.is_empty();
+        sequencer.await_end(before, attempt.worker.suspender.as_ref());
+        awaits
+    }
+
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, done: bool) -> Result<bool> {
+        if attempt.dry {
+            announce(attempt, done);
+            return Ok(true);
+        }
+        if done {
+            if attempt.failed {
+                return Err(Misuse::Failed.into());
+            }
+            commit_phase(attempt)?;
+        }
+        Ok(false)
+    }
+
+    fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
+        parts::retry(attempt)
+    }
+
+    fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+        parts::given_up(attempt, error)
+    }
+}
+
+/// Commits the phase that runs.
+fn commit_phase<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
+    parts::commit_part(attempt)?;
+    let Sequenced { phase, time, .. } = &mut attempt.modes.sequencing;
+    let wrote = attempt.modes.parts.wrote;
+    if *phase == Phase::Now {
+        // Without a write it has no time of its own yet.
+        let floor = attempt.epoch.map_or(0, stamp::floor);
+        *time = if wrote { attempt.worker.last_commit } else { floor.max(attempt.after) + 1 };
+        attempt.after = *time;
+        attempt.db.modes.sequencing.last.store(*time, Ordering::Relaxed);
+    } else if wrote {
+        attempt.worker.last_commit = *time;
+        decided(*time);
+    }
+    Ok(())
+}
+
+/// The body has run to announce, to its end if `complete`. It runs again after this, and does what is left to do.
+fn announce<P: Protocol>(attempt: &mut Attempt<P>, complete: bool) {
+    attempt.abort_writes();
+    attempt.worker.replay_log.rollback_to_savepoint();
+    (attempt.failed, attempt.dry) = (false, false);
+    let Sequenced { turn, holds, footprint, before, phase, .. } = &mut attempt.modes.sequencing;
+    let sequencer = &attempt.db.modes.sequencing;
+    if let Some(turn) = *turn {
+        let mut announced = lock(&sequencer.announced);
+        let runs = |turn| sequencer.runs(turn);
+        if complete {
+            announced.announce(turn, footprint, runs, before);
+            drop(announced);
+            *holds = false;
+            sequencer.give(turn);
+        } else {
+            announced.all(runs, before);
+        }
+    }
+    *phase = if complete { Phase::Later } else { Phase::Alone };
+    if planted(Mutant::SequencedLaterNotAwaited) {
+        before.clear();
+    }
+    sequencer.await_end(before, attempt.worker.suspender.as_ref());
+    attempt.begin_writes(0);
+}
+
+#[cold]
+fn unforeseen(relation: &'static Definition, key: &[u64]) -> Error {
+    Misuse::Unforeseen { table: relation.layout.name, key: format!("{key:x?}") }.into()
+}
