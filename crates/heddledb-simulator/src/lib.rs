@@ -23,6 +23,8 @@ pub mod timeline;
 
 pub use heddledb_engine_simulated::sync::simulation;
 
+use heddledb::internals::BuilderInternals;
+
 /// Settings for a database on virtual cores.
 pub fn builder() -> heddledb::Builder {
     heddledb::Database::builder().engine(heddledb_engine_simulated::open)

@@ -1,5 +1,6 @@
 //! Cascading aborts on many cores must not feed themselves.
 
+use heddledb::internals::{DatabaseInternals, SessionInternals};
 use heddledb::procedure::Declaration;
 use heddledb::protocol::{Ic3, Isolation, Kind};
 use heddledb::{Conflict, Error, ReadTransaction, Result, Stats, Table, Transaction};

@@ -1,5 +1,6 @@
 //! The plan of registered procedures changes while they are called, on virtual cores: what that costs them.
 
+use heddledb::internals::{DatabaseInternals, SessionInternals};
 use heddledb::procedure::{Declaration, PlanChange};
 use heddledb::protocol::Ic3;
 use heddledb::{Conflict, ReadTransaction, Result, Stats, Table, Transaction, Txn};

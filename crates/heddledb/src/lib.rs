@@ -91,7 +91,7 @@ pub use heddledb_core::error::{Conflict, Error, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, LogError};
 pub use heddledb_core::metrics::{CheckpointReport, LogMetrics, Metrics, Recovery, RecoveryProgress, Stats};
-pub use heddledb_core::seam::{ProcedureInfo, Registered, Ticket};
+pub use heddledb_core::seam::{ProcedureInfo, Ticket};
 pub use heddledb_core::settings::Durability;
 pub use heddledb_core::stamp::LogicalTime;
 pub use heddledb_core::storage;
@@ -130,9 +130,12 @@ pub mod protocol {
     pub use heddledb_core::kind::*;
 }
 
-/// What the project's own tools use: the door to shared memory, the log's format, the seam below the sessions.
+/// What the project's own tools use: the door to shared memory, the log's format, the seam below the sessions, plans
+/// and procedures that are made at run time.
 /// **No promises**: anything in here may change in any version.
 pub mod internals {
+    pub use crate::front::{BuilderInternals, DatabaseInternals, SessionInternals};
+    pub use heddledb_core::seam::Registered;
     pub use heddledb_core::{log, random, seam, shared};
     pub use heddledb_engine::sync;
 }

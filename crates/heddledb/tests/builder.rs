@@ -1,5 +1,6 @@
 //! Opening a database: calls of the builder in any order, protocols by value and by name, options.
 
+use heddledb::internals::DatabaseInternals;
 use heddledb::protocol::Calls;
 use heddledb::protocol::Policy;
 use heddledb::protocol::{Choice, Dta, Hekaton, Ic3, Isolation, Kind, Locking, Silo, TicToc, Unprotected};

@@ -5,11 +5,10 @@
 
 use super::Test;
 use super::procedures::await_from;
+use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::Declaration;
 use heddledb::protocol::{Execution, Kind};
-use heddledb::{
-    Database, Error, Misuse, ReadTransaction, Registered, Result, Scan, Session, Table, Transaction, Txn,
-};
+use heddledb::{Database, Error, Misuse, ReadTransaction, Result, Scan, Session, Table, Transaction, Txn};
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Settings for a database that is about to be opened. The calls may come in any order.
 #[must_use = "`open` opens the database"]
 pub struct Builder {
-    engine: Open,
+    pub(super) engine: Open,
     protocol: Choice,
     settings: Settings,
     procedures: Vec<(TypeId, Declaration, Option<CallByName>)>,
@@ -78,13 +78,6 @@ impl Builder {
     pub fn protocol_named(self, name: &str) -> Result<Self> {
         let kind: Kind = name.parse().map_err(|unknown| crate::Misuse::Option(format!("{unknown}")))?;
         Ok(self.protocol(kind))
-    }
-
-    /// Has another engine open the database: one on virtual cores, in tests.
-    #[doc(hidden)]
-    pub fn engine(mut self, open: Open) -> Self {
-        self.engine = open;
-        self
     }
 
     /// How many sessions may exist at once, 1 to 1024; 128 unless told (1 under `unprotected`).

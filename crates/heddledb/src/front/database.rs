@@ -4,9 +4,9 @@
 use crate::error::Misuse;
 use crate::error::Result;
 use crate::protocol::Isolation;
-use crate::seam::{Callee, CheckpointReport, Engine, Metrics, ProcedureInfo, Recovery, Registered};
+use crate::seam::{Callee, CheckpointReport, Engine, Metrics, ProcedureInfo, Recovery};
 use crate::table::{Definition, Index, IndexSet, IndexVisitor, Table};
-use heddledb_core::procedure::{Declaration, Plan, Procedure};
+use heddledb_core::procedure::{Declaration, Procedure};
 use std::any::TypeId;
 use std::sync::Arc;
 
@@ -53,36 +53,6 @@ impl Database {
     /// The registered procedures, in the order of their names. Copies the names.
     pub fn procedures(&self) -> Vec<ProcedureInfo> {
         self.engine.procedures()
-    }
-
-    /// Registers a procedure that has no type of its own, by what it declares.
-    ///
-    /// # Errors
-    /// As for [`Database::register`](crate::Database::register).
-    #[doc(hidden)]
-    pub fn register_declared(&self, declaration: Declaration) -> Result<Registered> {
-        self.engine.register(None, declaration, None)
-    }
-
-    /// Removes a procedure that was registered by what it declares; false if it was removed before.
-    ///
-    /// # Errors
-    /// As for [`Database::unregister`](crate::Database::unregister).
-    #[doc(hidden)]
-    pub fn unregister_declared(&self, which: Registered) -> Result<bool> {
-        self.engine.unregister(Callee::Number(which))
-    }
-
-    /// Makes a vertex of the present plan hot, or cold, as calls do where they contend.
-    #[doc(hidden)]
-    pub fn adapt(&self, vertex: u16, hot: bool) {
-        self.engine.adapt(vertex, hot);
-    }
-
-    /// The plan under which procedures run now.
-    #[doc(hidden)]
-    pub fn plan(&self) -> Arc<Plan> {
-        self.engine.plan()
     }
 
     /// What all workers did since the database was opened, and what it holds.

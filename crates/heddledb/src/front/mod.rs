@@ -11,6 +11,7 @@ mod database;
 mod rows;
 mod session;
 mod snapshot;
+mod tools;
 mod txn;
 
 pub use builder::Builder;
@@ -18,4 +19,5 @@ pub use database::Database;
 pub use rows::{RowScan, RowTable, Rows};
 pub use session::{OwnedTransaction, Session};
 pub use snapshot::Snapshot;
+pub use tools::{BuilderInternals, DatabaseInternals, SessionInternals};
 pub use txn::Txn;

@@ -4,7 +4,7 @@ use super::database::Database;
 use super::txn::Txn;
 use crate::error::{Error, Misuse, Result};
 use crate::protocol::Isolation;
-use crate::seam::{Body, Callee, Ended, Registered, Stats, Ticket, Worker};
+use crate::seam::{Body, Callee, Ended, Stats, Ticket, Worker};
 use crate::settings::Durability;
 use crate::stamp;
 use heddledb_core::procedure::Procedure;
@@ -71,7 +71,7 @@ impl Session {
     }
 
     #[inline(always)]
-    fn acknowledge_last(&self) -> Result<()> {
+    pub(super) fn acknowledge_last(&self) -> Result<()> {
         if self.durability == Durability::Sync {
             self.acknowledge(stamp::epoch(self.txn().worker.last_commit()))
         } else {
@@ -111,7 +111,10 @@ impl Session {
 
     /// Makes attempts until one does not conflict, and waits as long as durability asks for.
     #[inline]
-    fn until_committed<R>(&mut self, mut attempt: impl FnMut(&mut Self, u32) -> Result<R>) -> Result<R> {
+    pub(super) fn until_committed<R>(
+        &mut self,
+        mut attempt: impl FnMut(&mut Self, u32) -> Result<R>,
+    ) -> Result<R> {
         let mut retry = 0;
         loop {
             match attempt(self, retry) {
@@ -177,39 +180,6 @@ impl Session {
         })
     }
 
-    /// Calls a procedure that was registered by its declaration: as [`Session::run`](crate::Session::run), but where the protocol
-    /// does, its body is executed piece by piece. The body must say before each access at which of the declared
-    /// sites it stands, and may do nothing else than was declared.
-    ///
-    /// # Errors
-    /// As for [`Session::run`](crate::Session::run); [`Misuse::NotRegistered`], [`Misuse::Diverged`].
-    #[doc(hidden)]
-    pub fn call_registered<R>(
-        &mut self,
-        which: Registered,
-        mut body: impl FnMut(&mut Txn) -> Result<R>,
-    ) -> Result<R> {
-        let callee = Callee::Number(which);
-        self.until_committed(|session, retry| {
-            session.attempt_numbered(retry, Some(callee), "of that number", &mut body)
-        })
-    }
-
-    /// As [`Session::call_registered`](crate::Session::call_registered), once; a conflict comes back as [`Error::Conflict`].
-    ///
-    /// # Errors
-    /// As there, and conflicts.
-    #[doc(hidden)]
-    pub fn attempt_registered<R>(
-        &mut self,
-        which: Registered,
-        mut body: impl FnMut(&mut Txn) -> Result<R>,
-    ) -> Result<R> {
-        let callee = Callee::Number(which);
-        let result = self.attempt_numbered(0, Some(callee), "of that number", &mut body)?;
-        self.acknowledge_last().map(|()| result)
-    }
-
     /// Runs `body` once; a conflict comes back as [`Error::Conflict`].
     ///
     /// # Errors
@@ -225,7 +195,7 @@ impl Session {
     /// Makes one attempt, of a closure, or of a call of a procedure that has this name in messages. Where the engine
     /// asks for it, the body is executed several times.
     #[inline]
-    fn attempt_numbered<R>(
+    pub(super) fn attempt_numbered<R>(
         &mut self,
         retry: u32,
         call: Option<Callee>,

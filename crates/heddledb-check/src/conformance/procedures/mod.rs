@@ -9,9 +9,10 @@ mod world;
 pub(super) use self::world::await_from;
 use self::world::{FIRST, First, PATIENCE, SECOND, Second, World, always_tracks, two_additions};
 use super::Test;
+use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::{Declaration, PlanChange, Tracking};
 use heddledb::protocol::{Execution, Kind};
-use heddledb::{Conflict, Database, Error, Misuse, ReadTransaction, Registered, Result, Transaction, Txn};
+use heddledb::{Conflict, Database, Error, Misuse, ReadTransaction, Result, Transaction, Txn};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! The tables, the procedures and the channels of the tests beside this file.
 
+use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::{Declaration, PlanChange, Tracking};
 use heddledb::protocol::Kind;
-use heddledb::{Database, Error, ReadTransaction, Registered, Result, Session, Table, Transaction, Txn};
+use heddledb::{Database, Error, ReadTransaction, Result, Session, Table, Transaction, Txn};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 

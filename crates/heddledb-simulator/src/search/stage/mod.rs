@@ -13,10 +13,11 @@ pub(super) use record::{State, writes};
 
 use super::disk::Timed;
 use super::scenario::{Change, Changes, Disk, Epochs, Invariant, Program, Scenario, Steps, TRIES};
+use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated};
-use heddledb::{Database, Durability, Error, Misuse, Registered, Result, Session, Transaction, Txn};
+use heddledb::{Database, Durability, Error, Misuse, Result, Session, Transaction, Txn};
 use heddledb_check::history::Status;
 use heddledb_check::recorder::{self, ORDERED, Recorder};
 use heddledb_engine_simulated::sync::simulation::{

@@ -6,7 +6,7 @@
 //! of every transaction that cannot fail any more, and at which time it commits
 //! ([`heddledb_engine_simulated::sync::decided`]).
 
-use heddledb::Registered;
+use heddledb::internals::Registered;
 use heddledb_check::history::{Attempt, Op, Status};
 use std::cell::{Cell, RefCell};
 

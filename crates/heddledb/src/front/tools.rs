@@ -1,0 +1,107 @@
+//! What only the project's own tools ask of databases, sessions and builders. Shown in `heddledb::internals`.
+
+use super::{Builder, Database, Session, Txn};
+use crate::error::Result;
+use crate::seam::{Callee, Open, Registered};
+use heddledb_core::procedure::{Declaration, Plan};
+use std::sync::Arc;
+
+/// More of a [`Builder`].
+pub trait BuilderInternals {
+    /// Has another engine open the database: one on virtual cores.
+    #[must_use]
+    fn engine(self, open: Open) -> Self;
+}
+
+impl BuilderInternals for Builder {
+    fn engine(mut self, open: Open) -> Self {
+        self.engine = open;
+        self
+    }
+}
+
+/// More of a [`Database`].
+pub trait DatabaseInternals {
+    /// Registers a procedure that has no type of its own, by what it declares.
+    ///
+    /// # Errors
+    /// As for [`Database::register`].
+    fn register_declared(&self, declaration: Declaration) -> Result<Registered>;
+
+    /// Removes a procedure that was registered by what it declares; false if it was removed before.
+    ///
+    /// # Errors
+    /// As for [`Database::unregister`].
+    fn unregister_declared(&self, which: Registered) -> Result<bool>;
+
+    /// Makes a vertex of the present plan hot, or cold, as calls do where they contend.
+    fn adapt(&self, vertex: u16, hot: bool);
+
+    /// The plan under which procedures run now.
+    fn plan(&self) -> Arc<Plan>;
+}
+
+impl DatabaseInternals for Database {
+    fn register_declared(&self, declaration: Declaration) -> Result<Registered> {
+        self.engine.register(None, declaration, None)
+    }
+
+    fn unregister_declared(&self, which: Registered) -> Result<bool> {
+        self.engine.unregister(Callee::Number(which))
+    }
+
+    fn adapt(&self, vertex: u16, hot: bool) {
+        self.engine.adapt(vertex, hot);
+    }
+
+    fn plan(&self) -> Arc<Plan> {
+        self.engine.plan()
+    }
+}
+
+/// More of a [`Session`].
+pub trait SessionInternals {
+    /// Calls a procedure that was registered by its declaration: as [`Session::run`], but where the protocol does, its
+    /// body is executed piece by piece. The body must say before each access at which of the declared sites it
+    /// stands, and may do nothing else than was declared.
+    ///
+    /// # Errors
+    /// As for [`Session::run`]; [`Misuse::NotRegistered`](crate::Misuse::NotRegistered),
+    /// [`Misuse::Diverged`](crate::Misuse::Diverged).
+    fn call_registered<R>(&mut self, which: Registered, body: impl FnMut(&mut Txn) -> Result<R>)
+    -> Result<R>;
+
+    /// As [`SessionInternals::call_registered`], once; a conflict comes back as
+    /// [`Error::Conflict`](crate::Error::Conflict).
+    ///
+    /// # Errors
+    /// As there, and conflicts.
+    fn attempt_registered<R>(
+        &mut self,
+        which: Registered,
+        body: impl FnMut(&mut Txn) -> Result<R>,
+    ) -> Result<R>;
+}
+
+/// What messages call a procedure without a type.
+const NAME: &str = "of that number";
+
+impl SessionInternals for Session {
+    fn call_registered<R>(
+        &mut self,
+        which: Registered,
+        mut body: impl FnMut(&mut Txn) -> Result<R>,
+    ) -> Result<R> {
+        let callee = Callee::Number(which);
+        self.until_committed(|session, retry| session.attempt_numbered(retry, Some(callee), NAME, &mut body))
+    }
+
+    fn attempt_registered<R>(
+        &mut self,
+        which: Registered,
+        mut body: impl FnMut(&mut Txn) -> Result<R>,
+    ) -> Result<R> {
+        let result = self.attempt_numbered(0, Some(Callee::Number(which)), NAME, &mut body)?;
+        self.acknowledge_last().map(|()| result)
+    }
+}
