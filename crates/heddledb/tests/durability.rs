@@ -1,13 +1,16 @@
 //! Databases with files: what is there after they are opened again.
 
 use heddledb::protocol::Kind;
-use heddledb::storage::{Fault, Simulated, Storage};
+use heddledb::storage::{Fault, File, Guard, Simulated, Storage};
 use heddledb::{
     Builder, Compression, Database, Durability, Error, LogError, Misuse, ReadTransaction, Scan, Table, Text,
     Transaction,
 };
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
 #[table(index(ByOwner(owner)))]
@@ -334,4 +337,64 @@ fn salvage_leaves_a_directory_that_opens() {
     assert_eq!(rows(&db), before);
     drop(db);
     assert_eq!(rows(&builder(Kind::TicToc, &disk).open().unwrap()), before);
+}
+
+/// A disk on which a checkpoint takes a while; says when one has begun.
+struct SlowCheckpoints {
+    disk: Simulated,
+    begun: Sender<()>,
+}
+
+impl Storage for SlowCheckpoints {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        if name.starts_with("checkpoint") {
+            let _ = self.begun.send(());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.disk.create(name)
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.disk.open(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+    fn sync_names(&self) -> io::Result<()> {
+        self.disk.sync_names()
+    }
+    fn lock(&self) -> io::Result<Box<dyn Guard>> {
+        self.disk.lock()
+    }
+    fn place(&self) -> String {
+        self.disk.place()
+    }
+}
+
+/// Who has dropped a database can open its directory again, also if a checkpoint was being taken.
+#[test]
+fn a_checkpoint_keeps_no_directory_from_being_opened_again() {
+    let disk = Simulated::new();
+    let (begun, told) = channel();
+    let open = || {
+        let storage = SlowCheckpoints { disk: disk.clone(), begun: begun.clone() };
+        let builder = Database::builder().table::<Account>(0).table::<Note>(0);
+        builder.storage(Arc::new(storage)).checkpoint_after(Some(0)).open()
+    };
+    for round in 0..3 {
+        let db = open().expect("whoever had it open is gone");
+        let mut session = db.session().unwrap();
+        session.run(|tx| tx.insert(account(round, 1))).unwrap();
+        db.flush().unwrap();
+        while told.try_recv().is_ok() {}
+        told.recv_timeout(Duration::from_secs(30)).expect("a checkpoint is taken soon");
+        drop(db);
+        drop(session);
+    }
+    assert_eq!(rows(&open().unwrap()).0.len(), 3);
 }

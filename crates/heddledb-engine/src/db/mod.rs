@@ -3,6 +3,7 @@
 mod attempt;
 mod by_name;
 mod checkpoint;
+mod checkpointer;
 mod counters;
 mod garbage;
 mod procedures;
@@ -26,16 +27,32 @@ use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker}
 use crate::settings::{Durability, LogOptions, Place, Settings};
 use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, Storage};
-use crate::sync::{Condvar, Mutex, lock, thread};
+use crate::sync::{Mutex, lock};
 use crate::table::Definition;
 use attempt::{Attempt, SharedStates, WorkerState};
+use checkpointer::Checkpointer;
 use counters::Counters;
 use procedures::Procedures;
 use recovery::{Opened, Opening};
 use std::any::TypeId;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::ops::Deref;
+use std::sync::Arc;
 use store::Stores;
+
+/// An open database, for its handles and sessions. With the last of them the thread that takes checkpoints ends, and
+/// then the database: who has dropped it may open its directory again.
+pub(crate) struct Handle<P: Protocol> {
+    /// Takes checkpoints when the log has grown. Dropped first, which waits for the one that it takes.
+    _checkpointer: Option<Checkpointer>,
+    inner: Arc<Inner<P>>,
+}
+
+impl<P: Protocol> Deref for Handle<P> {
+    type Target = Inner<P>;
+    fn deref(&self) -> &Inner<P> {
+        &self.inner
+    }
+}
 
 /// What all handles, sessions and transactions share.
 ///
@@ -44,8 +61,6 @@ use store::Stores;
 pub(crate) struct Inner<P: Protocol> {
     /// Advances the clock and runs rounds of the log; `None` if the user does so.
     _ticker: Option<Ticker>,
-    /// Takes checkpoints when the log has grown.
-    checkpointer: Option<Checkpointer>,
     clock: Arc<EpochClock>,
     boundaries: Arc<Boundaries>,
     stores: Stores<P>,
@@ -75,12 +90,6 @@ pub(crate) struct Inner<P: Protocol> {
     _guard: Option<Box<dyn Guard>>,
 }
 
-/// The thread that takes checkpoints.
-struct Checkpointer {
-    stop: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
 /// Workers without a session.
 struct Places<P: Protocol> {
     idle: Vec<Box<WorkerState<P>>>,
@@ -106,19 +115,17 @@ impl<P: Protocol> Inner<P> {
     }
 
     /// A worker for a new session.
-    fn take_place(self: Arc<Self>) -> Result<Attempt<P>> {
+    fn take_place(&self) -> Result<Box<WorkerState<P>>> {
         let mut places = lock(&self.places);
-        let worker = match places.idle.pop() {
-            Some(worker) => worker,
+        match places.idle.pop() {
+            Some(worker) => Ok(worker),
             None if places.made < self.sessions_max => {
                 places.made += 1;
                 let exchange = Arc::clone(&self.exchange);
-                Box::new(WorkerState::new(places.made - 1, &self.options, &self.shared, exchange))
+                Ok(Box::new(WorkerState::new(places.made - 1, &self.options, &self.shared, exchange)))
             }
-            None => return Err(Misuse::TooManySessions { limit: self.sessions_max }.into()),
-        };
-        drop(places);
-        Ok(Attempt::new(self, worker))
+            None => Err(Misuse::TooManySessions { limit: self.sessions_max }.into()),
+        }
     }
 
     /// Takes a checkpoint.
@@ -141,19 +148,8 @@ impl<P: Protocol> Inner<P> {
 }
 
 impl<P: Protocol> Drop for Inner<P> {
-    /// Makes what was committed durable, unless the log has failed, and stops the threads.
+    /// Makes what was committed durable, unless the log has failed.
     fn drop(&mut self) {
-        if let Some(checkpointer) = self.checkpointer.take() {
-            *lock(&checkpointer.stop.0) = true;
-            checkpointer.stop.1.notify_all();
-            // The last handle may be the one that the thread itself holds for a moment.
-            if let Some(thread) = checkpointer.thread
-                && thread.thread().id() != thread::current().id()
-            {
-                // The panic hook has reported a panic of the thread.
-                let _ = thread.join();
-            }
-        }
         if let Some(log) = self.logging() {
             // A caller that needs to know has called `flush`.
             let _ = log.flush();
@@ -161,34 +157,10 @@ impl<P: Protocol> Drop for Inner<P> {
     }
 }
 
-impl Checkpointer {
-    /// Starts the thread, which keeps the database alive only for the length of a checkpoint.
-    fn start<P: Protocol>(db: Weak<Inner<P>>, log: Arc<RedoLog>, log_bytes: u64) -> Self {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let stopped = Arc::clone(&stop);
-        let thread = thread::spawn(move || {
-            let (flag, signal) = &*stopped;
-            let mut guard = lock(flag);
-            while !*guard {
-                guard = match signal.wait_timeout(guard, CHECKPOINT_LOOK) {
-                    Ok((guard, _)) => guard,
-                    Err(poisoned) => poisoned.into_inner().0,
-                };
-                if !*guard && log.generation_bytes() > log_bytes {
-                    drop(guard);
-                    // A failure shows in the metrics: the log keeps growing, or has failed itself.
-                    let _ = db.upgrade().map(|db| db.take_checkpoint());
-                    guard = lock(flag);
-                }
-            }
-        });
-        Self { stop, thread: Some(thread) }
-    }
-}
-
-impl<P: Protocol> Engine for Inner<P> {
+impl<P: Protocol> Engine for Handle<P> {
     fn worker(self: Arc<Self>) -> Result<Box<dyn Worker>> {
-        Ok(Box::new(self.take_place()?))
+        let worker = self.take_place()?;
+        Ok(Box::new(Attempt::new(self, worker)))
     }
 
     fn create(&self, relation: &'static Definition, rows: usize) -> Result<()> {
@@ -286,8 +258,6 @@ impl<P: Protocol> Engine for Inner<P> {
     }
 }
 
-/// How often the log's length is looked at.
-const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
 /// Threads of recovery and checkpoints, at most.
 const THREADS_MAX: usize = 16;
 
@@ -364,7 +334,7 @@ fn start<P: Protocol>(
     settings: Settings,
     stores: Stores<P>,
     opened: Option<Opened>,
-) -> Arc<Inner<P>> {
+) -> Arc<Handle<P>> {
     // Checkpoints pin the epoch from places behind those of the sessions.
     let places = sessions + checkpoint_threads;
     let clock = match &opened {
@@ -414,31 +384,35 @@ fn start<P: Protocol>(
             }
         })
     });
-    Arc::new_cyclic(|db: &Weak<Inner<P>>| {
-        let watched = logging.zip(settings.checkpoint_log_bytes).filter(|_| ticker.is_some());
-        let start = |(log, log_bytes)| Checkpointer::start(Weak::clone(db), log, log_bytes);
-        Inner {
-            checkpointer: watched.map(start),
-            _ticker: ticker,
-            clock,
-            boundaries,
-            stores,
-            counters: Counters::new(sessions),
-            procedures: Procedures::new::<P>(&options, settings.plan_change),
-            modes: SharedStates::new(options.execution(), sessions),
-            name,
-            options,
-            isolation: settings.isolation,
-            shared,
-            sessions_max: sessions,
-            exchange,
-            places: Mutex::new(Places { made: idle.len(), idle, _orphan_arenas: orphan_arenas }),
-            log,
-            durability: settings.durability,
-            recovery,
-            checkpointing: Mutex::new(()),
-            checkpoint_threads,
-            _guard: guard,
-        }
-    })
+    let watched = logging.zip(settings.checkpoint_log_bytes).filter(|_| ticker.is_some());
+    let inner = Arc::new(Inner {
+        _ticker: ticker,
+        clock,
+        boundaries,
+        stores,
+        counters: Counters::new(sessions),
+        procedures: Procedures::new::<P>(&options, settings.plan_change),
+        modes: SharedStates::new(options.execution(), sessions),
+        name,
+        options,
+        isolation: settings.isolation,
+        shared,
+        sessions_max: sessions,
+        exchange,
+        places: Mutex::new(Places { made: idle.len(), idle, _orphan_arenas: orphan_arenas }),
+        log,
+        durability: settings.durability,
+        recovery,
+        checkpointing: Mutex::new(()),
+        checkpoint_threads,
+        _guard: guard,
+    });
+    let start = |(log, log_bytes)| {
+        let db = Arc::downgrade(&inner);
+        Checkpointer::start(log, log_bytes, move || {
+            // A failure shows in the metrics: the log keeps growing, or has failed itself.
+            let _ = db.upgrade().map(|db| db.take_checkpoint());
+        })
+    };
+    Arc::new(Handle { _checkpointer: watched.map(start), inner })
 }

@@ -28,10 +28,10 @@ mod write;
 
 pub(super) use modes::SharedStates;
 
-use super::Inner;
 use super::garbage::Garbage;
 use super::procedures::PlanCache;
 use super::recall::ReplayLog;
+use super::{Handle, Inner};
 use crate::access::WriteSet;
 use crate::arena::{Arena, Exchange};
 use crate::commit::Superseded;
@@ -126,6 +126,8 @@ impl<P: Protocol> WorkerState<P> {
 
 /// A worker's running transaction under protocol `P`, or its place for the next.
 pub(crate) struct Attempt<P: Protocol> {
+    /// Keeps the database open.
+    pub(super) handle: Arc<Handle<P>>,
     pub(super) db: Arc<Inner<P>>,
     pub(super) worker: Box<WorkerState<P>>,
     /// An operation has failed, so the attempt can only be aborted.
@@ -160,8 +162,10 @@ pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
 pub(super) const SCAN_PASSES: usize = 8;
 
 impl<P: Protocol> Attempt<P> {
-    pub(super) fn new(db: Arc<Inner<P>>, worker: Box<WorkerState<P>>) -> Self {
+    pub(super) fn new(handle: Arc<Handle<P>>, worker: Box<WorkerState<P>>) -> Self {
+        let db = Arc::clone(&handle.inner);
         Self {
+            handle,
             isolation: db.isolation,
             db,
             worker,

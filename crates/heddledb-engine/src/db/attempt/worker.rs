@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 impl<P: Protocol> Worker for Attempt<P> {
     fn engine(&self) -> Arc<dyn Engine> {
-        Arc::clone(&self.db) as Arc<dyn Engine>
+        Arc::clone(&self.handle) as Arc<dyn Engine>
     }
 
     fn number(&self) -> usize {
@@ -27,8 +27,8 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn release(self: Box<Self>) {
-        let Self { db, worker, .. } = *self;
-        lock(&db.places).idle.push(worker);
+        let Self { handle, worker, .. } = *self;
+        lock(&handle.places).idle.push(worker);
     }
 
     fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool {
