@@ -1,7 +1,7 @@
 //! Tables that were defined at run time: rows of values by name, in transactions and on snapshots.
 
 use super::database::Database;
-use super::reading::{Reading, Wanted};
+use super::reading::{Decode, Reading, Wanted};
 use super::txn::Txn;
 use crate::error::{Misuse, Result};
 use crate::seam::{Access, Engine, Inserted, Purpose, Range, Staged, Visit};
@@ -179,6 +179,14 @@ fn words_of(row: &Sight<'_>, words: usize) -> Vec<u64> {
     (0..words).map(|word| row.word(word)).collect()
 }
 
+/// Decodes values.
+impl Decode for &'static TableDefinition {
+    type Value = RowValues;
+    fn decode(self, row: &Sight<'_>) -> RowValues {
+        self.read(row)
+    }
+}
+
 impl<X: Reading> Rows<'_, X> {
     /// The row with a key, or `None`.
     ///
@@ -191,7 +199,7 @@ impl<X: Reading> Rows<'_, X> {
 
     fn get_encoded(&mut self, key: &[u64], part: bool) -> Result<Option<RowValues>> {
         let table = self.table.table;
-        self.reader.get_words(&access(self.table.relation, key, part), |row| table.read(&row))
+        self.reader.get_words(&access(self.table.relation, key, part), table)
     }
 
     /// The first row whose indexed columns equal these values: the only one, if the index is unique.

@@ -1,7 +1,7 @@
 //! Snapshots: the database as it was at one moment.
 
 use super::database::Database;
-use super::reading::Reading;
+use super::reading::{Decode, Reading};
 use super::rows::{RowTable, Rows};
 use super::session::Session;
 use crate::error::Result;
@@ -136,13 +136,9 @@ impl Drop for Snapshot<'_> {
 
 impl Reading for Snapshot<'_> {
     #[inline]
-    fn get_words<R>(
-        &mut self,
-        access: &Access<'_>,
-        mut decode: impl FnMut(Sight<'_>) -> R,
-    ) -> Result<Option<R>> {
+    fn get_words<D: Decode>(&mut self, access: &Access<'_>, decode: D) -> Result<Option<D::Value>> {
         let moment = self.moment;
-        Ok(self.session.worker().get_at(moment, access)?.map(&mut decode))
+        Ok(self.session.worker().get_at(moment, access)?.map(|row| decode.decode(&row)))
     }
 
     #[inline]
