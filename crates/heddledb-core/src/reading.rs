@@ -10,6 +10,7 @@ use crate::table::{
 };
 use crate::transaction::ReadTransaction;
 use crate::words::Words;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 /// Column groups that a table may have.
@@ -89,6 +90,14 @@ impl Wanted {
     }
 }
 
+/// How a row is decoded. No closure, so that it is inlined where it is run often, although it is also run elsewhere.
+pub trait Decode: Copy {
+    /// What comes of it.
+    type Value;
+    /// Decodes a row, or what is torn.
+    fn decode(self, row: &Sight<'_>) -> Self::Value;
+}
+
 /// Something that reads relations.
 pub trait Reading {
     /// What [`ReadTransaction::at`] does.
@@ -122,8 +131,8 @@ pub trait Reading {
         let _ = made;
     }
 
-    /// What `decode` makes of a row, run on a consistent state, possibly several times.
-    fn get_words<R>(&mut self, access: &Access<'_>, decode: impl FnMut(Sight<'_>) -> R) -> Result<Option<R>>;
+    /// What `decode` makes of a row in a consistent state; it may be run on others before.
+    fn get_words<D: Decode>(&mut self, access: &Access<'_>, decode: D) -> Result<Option<D::Value>>;
 
     /// Visits rows in a range, in order.
     fn scan_words(
@@ -171,6 +180,25 @@ fn target_words<I: Index>(row: &Sight<'_>) -> <I::Table as Relation>::Words {
     let mut key = <I::Table as Relation>::Words::MIN;
     key.words_mut().iter_mut().enumerate().for_each(|(index, word)| *word = row.word(index));
     key
+}
+
+/// Decodes the words of the primary key in an index entry.
+struct Target<I>(PhantomData<fn() -> I>);
+
+impl<I> Clone for Target<I> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I> Copy for Target<I> {}
+
+impl<I: Index> Decode for Target<I> {
+    type Value = <I::Table as Relation>::Words;
+    #[inline(always)]
+    fn decode(self, row: &Sight<'_>) -> Self::Value {
+        target_words::<I>(row)
+    }
 }
 
 impl<X: Reading> ReadTransaction for X {
@@ -251,6 +279,18 @@ impl<X: Reading> ReadTransaction for X {
     }
 }
 
+/// Decodes columns.
+#[derive(Clone, Copy)]
+struct Load<C>(C);
+
+impl<C: Columns> Decode for Load<C> {
+    type Value = C::Value;
+    #[inline(always)]
+    fn decode(self, row: &Sight<'_>) -> C::Value {
+        self.0.load(row)
+    }
+}
+
 /// Columns of the row with a key.
 #[inline(always)]
 fn get<C: Columns>(
@@ -260,7 +300,7 @@ fn get<C: Columns>(
 ) -> Result<Option<C::Value>> {
     let wanted = Wanted::of(&columns);
     let access = wanted.access::<C::Table>(key, reading.site(), false);
-    reading.get_words(&access, |row| columns.load(&row))
+    reading.get_words(&access, Load(columns))
 }
 
 /// The primary key in the first index entry with these columns.
@@ -272,7 +312,7 @@ fn key_of<I: Index>(
     if I::UNIQUE {
         let entry = encode_key(columns);
         let access = wanted.access::<I>(&entry, site, false);
-        return reading.get_words(&access, |row| target_words::<I>(&row));
+        return reading.get_words(&access, Target::<I>(PhantomData));
     }
     let mut first = None;
     let scan = Scan::<I>::encoded_prefix(columns).limit(1);

@@ -309,16 +309,18 @@ impl WriteSet {
         &self.scratch[write.key as usize..][..write.key_words as usize]
     }
 
-    /// Starts a write to a record that has none, and returns its number.
-    #[inline]
+    /// Starts a write to column groups of a record that has none, and returns its number.
+    #[inline(always)]
     pub fn start(
         &mut self,
         record: RecordRef,
         layout: &'static Layout,
         relation: usize,
         key: &[u64],
+        groups: GroupSet,
         was_present: bool,
     ) -> usize {
+        let number = self.writes.len();
         let key_at = self.reserve(key.len());
         copy_key(&mut self.scratch[key_at..self.end], key);
         self.writes.push(Write {
@@ -327,7 +329,7 @@ impl WriteSet {
             relation: relation as u32,
             key: key_at as u32,
             key_words: key.len() as u8,
-            groups: 0,
+            groups,
             present: was_present,
             was_present,
             exposed: 0,
@@ -336,8 +338,8 @@ impl WriteSet {
             first: NONE,
             last: NONE,
         });
-        self.records.put(record, self.writes.len() - 1);
-        self.writes.len() - 1
+        self.records.put(record, number);
+        number
     }
 
     /// Adds column groups to those that a write locks.

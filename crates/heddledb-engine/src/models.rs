@@ -114,7 +114,7 @@ impl<P: Protocol> Tx<'_, P> {
         let record = self.world.records[record];
         let number = self.writes.find(record).unwrap_or(self.writes.writes().len());
         P::write(&mut self.local, self.env, record, &LAYOUT, 1, number)?;
-        let write = self.writes.start(record, &LAYOUT, 0, &[record.identity() as u64], was_present);
+        let write = self.writes.start(record, &LAYOUT, 0, &[record.identity() as u64], 0, was_present);
         let at = self.writes.reserve(2);
         self.writes.scratch(at, 2).fill(value);
         self.writes.set_full(write, at);

@@ -13,6 +13,8 @@ pub(crate) trait AnyIndex: Send + Sync {
     fn get(&self, key: &[u64]) -> Lookup;
     /// Asks the processor for the memory in which `get` will look first.
     fn prefetch(&self, key: &[u64]);
+    /// The same for each of many keys, which lie `stride` words apart.
+    fn prefetch_each(&self, rows: &[u64], stride: usize);
     /// Adds an entry unless the key has one; `make` runs once at most, under the latch of the key's gap.
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
     /// For a run of visits of which many are neighbours.
@@ -200,6 +202,8 @@ impl<const N: usize> AnyIndex for BTree<N> {
         // The upper levels of a tree are mostly cached, and the lower ones depend on them.
     }
 
+    fn prefetch_each(&self, _: &[u64], _: usize) {}
+
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         self.insert(array(key), make)
     }
@@ -278,6 +282,13 @@ impl<const N: usize> AnyIndex for Hash<N> {
 
     fn prefetch(&self, key: &[u64]) {
         self.prefetch(array(key));
+    }
+
+    fn prefetch_each(&self, mut rows: &[u64], stride: usize) {
+        while let Some((row, rest)) = rows.split_at_checked(stride) {
+            self.prefetch(array(&row[..N]));
+            rows = rest;
+        }
     }
 
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {

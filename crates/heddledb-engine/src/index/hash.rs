@@ -119,7 +119,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
     }
 
     /// Looks up one key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, key: &[u64; N]) -> Lookup {
         let hash = hash(key);
         loop {

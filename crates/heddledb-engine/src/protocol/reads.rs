@@ -78,6 +78,9 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     /// Reads a column group whose data the caller copies: the read stands if the stamp is then what it was.
     #[inline(always)]
     pub fn sight(&mut self, record: RecordRef, group: usize, tag: u16) -> Result<Sighted, Conflict> {
+        if planted(Mutant::SiloStampTakenAfterCopy) {
+            return Ok(Sighted::Hidden);
+        }
         let was = unlocked_stamp::<C>(record, group)?;
         self.reads.push(Read { record, stamp: was, group: group as u8, tag });
         Ok(if stamp::is_absent(was) {

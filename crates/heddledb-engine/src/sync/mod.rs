@@ -98,10 +98,22 @@ pub const LINE: usize = 64;
 #[inline(always)]
 pub fn prefetch<T>(pointer: *const T, lines: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..lines {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults and changes nothing, whatever the address.
-        unsafe { _mm_prefetch(pointer.cast::<i8>().wrapping_add(line * LINE), _MM_HINT_T0) };
+        let fetch = |line: usize| {
+            // SAFETY: a prefetch never faults and changes nothing, whatever the address.
+            unsafe { _mm_prefetch(pointer.cast::<i8>().wrapping_add(line * LINE), _MM_HINT_T0) };
+        };
+        // Mostly so few that a loop, once unrolled, would cost more.
+        if lines > 0 {
+            fetch(0);
+        }
+        if lines > 1 {
+            fetch(1);
+        }
+        if lines > 2 {
+            (2..lines).for_each(fetch);
+        }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (pointer, lines);

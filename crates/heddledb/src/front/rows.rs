@@ -3,7 +3,7 @@
 use super::database::Database;
 use super::txn::Txn;
 use crate::error::{Misuse, Result};
-use crate::reading::Reading;
+use crate::reading::{Decode, Reading};
 use crate::seam::{Access, Engine, Inserted, Part, Purpose, Range, Staged, Visit};
 use crate::sight::Sight;
 use crate::table::dynamic::{
@@ -173,6 +173,17 @@ fn words_of(row: &Sight<'_>, words: usize) -> Vec<u64> {
     (0..words).map(|word| row.word(word)).collect()
 }
 
+/// Decodes the values of a table's rows.
+#[derive(Clone, Copy)]
+struct Values(&'static TableDefinition);
+
+impl Decode for Values {
+    type Value = RowValues;
+    fn decode(self, row: &Sight<'_>) -> RowValues {
+        self.0.read(row)
+    }
+}
+
 impl<X: Reading> Rows<'_, X> {
     /// The row with a key, or `None`.
     ///
@@ -184,8 +195,7 @@ impl<X: Reading> Rows<'_, X> {
     }
 
     fn get_encoded(&mut self, key: &[u64], part: bool) -> Result<Option<RowValues>> {
-        let table = self.table.table;
-        self.reader.get_words(&access(self.table.relation, key, part), |row| table.read(&row))
+        self.reader.get_words(&access(self.table.relation, key, part), Values(self.table.table))
     }
 
     /// The first row whose indexed columns equal these values: the only one, if the index is unique.

@@ -4,7 +4,7 @@ use super::database::Database;
 use super::rows::{RowTable, Rows};
 use super::session::Session;
 use crate::error::Result;
-use crate::reading::Reading;
+use crate::reading::{Decode, Reading};
 use crate::seam::{Access, Ahead, Moment, Range, Visit, Worker};
 use crate::sight::Sight;
 
@@ -136,13 +136,9 @@ impl Drop for Snapshot<'_> {
 
 impl Reading for Snapshot<'_> {
     #[inline]
-    fn get_words<R>(
-        &mut self,
-        access: &Access<'_>,
-        mut decode: impl FnMut(Sight<'_>) -> R,
-    ) -> Result<Option<R>> {
+    fn get_words<D: Decode>(&mut self, access: &Access<'_>, decode: D) -> Result<Option<D::Value>> {
         let moment = self.moment;
-        Ok(self.session.worker().get_at(moment, access)?.map(&mut decode))
+        Ok(self.session.worker().get_at(moment, access)?.map(|row| decode.decode(&row)))
     }
 
     #[inline]

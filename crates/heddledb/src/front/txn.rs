@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Misuse, Result};
 use crate::mutant::{Mutant, planted};
-use crate::reading::{Reading, Wanted};
+use crate::reading::{Decode, Reading, Wanted};
 use crate::seam::{Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Staged, Visit, Worker};
 use crate::sight::Sight;
 use crate::table::{
@@ -12,6 +12,10 @@ use crate::table::{
 use crate::transaction::Transaction;
 use crate::words::{Words, WordsCopy, WordsMut};
 use heddledb_core::procedure::{Declaration, Held};
+
+/// From how many bytes on a value is better decoded into memory than kept in registers until its row stands, for which
+/// a second reading must be out of the way: measured.
+const LARGE: usize = 96;
 
 /// A running transaction; see [`Transaction`].
 ///
@@ -58,6 +62,21 @@ impl Txn {
     /// Whether it is a call of a registered procedure.
     pub(super) fn is_call(&self) -> bool {
         self.called
+    }
+
+    /// As [`Reading::get_words`], where the row was found and did not stand.
+    #[cold]
+    #[inline(never)]
+    fn get_words_again<D: Decode>(&mut self, access: &Access<'_>, decode: D) -> Result<Option<D::Value>> {
+        loop {
+            let Some(row) = self.worker.get_again(access).inspect_err(|_| self.failed = true)? else {
+                return Ok(None);
+            };
+            let value = decode.decode(&row);
+            if row.stands() {
+                return Ok(Some(value));
+            }
+        }
     }
 
     #[inline(always)]
@@ -397,11 +416,7 @@ impl Reading for Txn {
     }
 
     #[inline(always)]
-    fn get_words<R>(
-        &mut self,
-        access: &Access<'_>,
-        mut decode: impl FnMut(Sight<'_>) -> R,
-    ) -> Result<Option<R>> {
+    fn get_words<D: Decode>(&mut self, access: &Access<'_>, decode: D) -> Result<Option<D::Value>> {
         let mut found = self.worker.get(access);
         loop {
             let row = match found {
@@ -412,9 +427,12 @@ impl Reading for Txn {
                     return Err(error);
                 }
             };
-            let value = decode(row);
+            let value = decode.decode(&row);
             if row.stands() {
                 return Ok(Some(value));
+            }
+            if size_of::<D::Value>() > LARGE {
+                return self.get_words_again(access, decode);
             }
             found = self.worker.get_again(access);
         }

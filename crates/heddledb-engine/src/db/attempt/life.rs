@@ -75,7 +75,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline]
     pub(super) fn end_body(&mut self, body: Body) -> Result<Ended> {
         if let (Body::Done { failed: false }, false) = (&body, self.called) {
-            self.commit_attempt()?;
+            self.commit_now()?;
             return Ok(self.committed());
         }
         self.end_otherwise(body)
@@ -144,9 +144,15 @@ impl<P: Protocol> Attempt<P> {
         error
     }
 
-    /// Ends an attempt with a commit, or aborts it.
-    #[inline]
+    /// As [`Self::commit_now`], where it is not worth a copy of it.
+    #[inline(never)]
     pub(super) fn commit_attempt(&mut self) -> Result<()> {
+        self.commit_now()
+    }
+
+    /// Ends an attempt with a commit, or aborts it.
+    #[inline(always)]
+    fn commit_now(&mut self) -> Result<()> {
         if self.failed {
             self.abort_attempt();
             return Err(Misuse::Failed.into());
@@ -219,7 +225,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Queues what this attempt leaves in the indexes without a row.
-    #[inline]
+    #[inline(always)]
     fn leave_behind(&mut self, committed: bool) {
         let worker = &mut *self.worker;
         let now = self.db.clock.now();
@@ -242,7 +248,7 @@ impl<P: Protocol> Attempt<P> {
         worker.writes.clear();
     }
 
-    #[inline]
+    #[inline(always)]
     fn end_attempt(&mut self) {
         let worker = &mut *self.worker;
         let Inner { clock, boundaries, stores, .. } = &*self.db;

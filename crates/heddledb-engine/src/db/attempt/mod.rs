@@ -124,6 +124,16 @@ impl<P: Protocol> WorkerState<P> {
     }
 }
 
+/// A row that is about to be changed.
+#[derive(Clone, Copy)]
+struct StagedRow {
+    record: RecordRef,
+    /// Where its words are in the scratch buffer.
+    at: usize,
+    /// Its number in the write set, if it has one.
+    write: Option<usize>,
+}
+
 /// A worker's running transaction under protocol `P`, or its place for the next.
 pub(crate) struct Attempt<P: Protocol> {
     /// Keeps the database open.
@@ -151,8 +161,8 @@ pub(crate) struct Attempt<P: Protocol> {
     gate: bool,
     /// The attempt has the turn, to run alone.
     turn: bool,
-    /// The row that was staged last: its record, and where its words are in the scratch buffer.
-    staged: Option<(RecordRef, usize)>,
+    /// The row that was staged last.
+    staged: Option<StagedRow>,
 }
 
 /// What a scan prefetches of each record in a leaf: its concurrency words and first columns.

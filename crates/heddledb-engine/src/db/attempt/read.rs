@@ -23,9 +23,22 @@ impl<P: Protocol> Attempt<P> {
             answer => return self.get_in_piece(access, answer),
         }
         match self.find(access, AccessMode::Reads)? {
-            Some(record) => self.look(record, access.wanted, Intent::Read),
+            Some(record) => {
+                let Part { relation, groups, .. } = access.wanted;
+                match self.look_in_place(record, relation, groups, Intent::Read)? {
+                    Some(seen) => Ok(seen),
+                    None => self.look_by_copy(record, access),
+                }
+            }
             None => Ok(None),
         }
+    }
+
+    /// A function of its own, so that what is read in place does without its stack.
+    #[inline(never)]
+    fn look_by_copy(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        let at = self.read(record, access.wanted, Intent::Read)?;
+        Ok(at.map(|at| self.released(at, access.wanted.span)))
     }
 
     /// As [`Self::get_row`], where the answer is replayed, or recorded.
@@ -76,21 +89,35 @@ impl<P: Protocol> Attempt<P> {
         part: Part<'_>,
         intent: Intent,
     ) -> Result<Option<Sight<'_>>> {
-        if IN_PLACE && part.groups.is_power_of_two() && self.worker.writes.find(record).is_none() {
-            let worker = &mut *self.worker;
-            let env = self.db.env(worker.number, self.isolation);
-            let group = part.groups.trailing_zeros() as usize;
-            let layout = part.relation.layout;
-            match P::sight(&mut worker.local, env, record, layout, group, intent)? {
-                Sighted::Absent => return Ok(None),
-                Sighted::At { word, was } => {
-                    return Ok(Some(record.sight(data_base::<P>(layout), layout, word, was)));
-                }
-                Sighted::Hidden => {}
+        match self.look_in_place(record, part.relation, part.groups, intent)? {
+            Some(seen) => Ok(seen),
+            None => {
+                let at = self.read(record, part, intent)?;
+                Ok(at.map(|at| self.released(at, part.span)))
             }
         }
-        let at = self.read(record, part, intent)?;
-        Ok(at.map(|at| self.released(at, part.span)))
+    }
+
+    /// A row in place, or that there is none; `None` if it must be copied.
+    #[inline(always)]
+    fn look_in_place<'a>(
+        &mut self,
+        record: RecordRef,
+        relation: &'static Definition,
+        groups: GroupSet,
+        intent: Intent,
+    ) -> Result<Option<Option<Sight<'a>>>> {
+        if !IN_PLACE || !groups.is_power_of_two() || self.worker.writes.find(record).is_some() {
+            return Ok(None);
+        }
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        let (group, layout) = (groups.trailing_zeros() as usize, relation.layout);
+        Ok(match P::sight(&mut worker.local, env, record, layout, group, intent)? {
+            Sighted::Absent => Some(None),
+            Sighted::At { word, was } => Some(Some(record.sight(data_base::<P>(layout), layout, word, was))),
+            Sighted::Hidden => None,
+        })
     }
 
     /// Copies a row as this transaction sees it to the end of the scratch buffer: the word `i` of its data
@@ -107,7 +134,7 @@ impl<P: Protocol> Attempt<P> {
             return self.read_own(write, part, intent);
         }
         let at = self.worker.writes.reserve(part.span.end);
-        let present = self.copy(record, part, intent, at)?;
+        let present = self.copy(record, &part, intent, at)?;
         if !present {
             self.worker.writes.release(at);
         }
@@ -147,16 +174,68 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Copies words of a record to `at` of the scratch buffer. False if the row is absent.
-    #[inline]
+    #[inline(always)]
     pub(super) fn copy(
         &mut self,
         record: RecordRef,
-        part: Part<'_>,
+        part: &Part<'_>,
+        intent: Intent,
+        at: usize,
+    ) -> Result<bool> {
+        let Part { relation, groups, span, .. } = *part;
+        match self.copy_one(record, relation, groups, span, intent, at)? {
+            Some(present) => Ok(present),
+            None => self.copy_groups(record, part, intent, at),
+        }
+    }
+
+    /// Copies words of a record of one column group, as [`Self::copy`] but without its loops; `None` if that cannot be
+    /// done.
+    #[inline(always)]
+    pub(super) fn copy_one(
+        &mut self,
+        record: RecordRef,
+        relation: &'static Definition,
+        groups: GroupSet,
+        span: Span,
+        intent: Intent,
+        at: usize,
+    ) -> Result<Option<bool>> {
+        if !IN_PLACE || !groups.is_power_of_two() {
+            return Ok(None);
+        }
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        let (group, layout) = (groups.trailing_zeros() as usize, relation.layout);
+        match P::sight(&mut worker.local, env, record, layout, group, intent)? {
+            Sighted::Absent => return Ok(Some(false)),
+            Sighted::At { word, was } => {
+                let base = data_base::<P>(layout);
+                let target = worker.writes.scratch(at, span.end);
+                let target = target.get_mut(span.start..).unwrap_or_default();
+                copy_words(RecordData::new(record, base), span.start, target);
+                if record.sight(base, layout, word, was).stands() {
+                    return Ok(Some(true));
+                }
+                P::unsight(&mut worker.local);
+            }
+            Sighted::Hidden => {}
+        }
+        Ok(None)
+    }
+
+    /// As [`Self::copy`], whatever the groups.
+    #[inline(never)]
+    pub(super) fn copy_groups(
+        &mut self,
+        record: RecordRef,
+        part: &Part<'_>,
         intent: Intent,
         at: usize,
     ) -> Result<bool> {
         let worker = &mut *self.worker;
         let env = self.db.env(worker.number, self.isolation);
+        let layout = part.relation.layout;
         let target = worker.writes.scratch(at, part.span.end);
         let copy = |data: RecordData| {
             for group in Groups(part.groups) {
@@ -164,20 +243,42 @@ impl<P: Protocol> Attempt<P> {
                 copy_words(data, start, target.get_mut(start..end).unwrap_or_default());
             }
         };
-        let layout = part.relation.layout;
         Ok(P::read(&mut worker.local, env, record, layout, part.groups, intent, copy)?.is_some())
     }
 
-    /// Whether there is a row, as this transaction sees it.
+    /// Whether there is a row, as this transaction sees it; `known` is the number of its own write.
+    #[inline(always)]
     pub(super) fn exists(
         &mut self,
         record: RecordRef,
+        known: Option<usize>,
         relation: &'static Definition,
         groups: GroupSet,
         intent: Intent,
     ) -> Result<bool> {
-        let at = self.read(record, Part::existence(relation, groups), intent)?;
-        Ok(at.is_some())
+        if let Some(write) = known
+            && !planted(Mutant::OwnWritesUnseen)
+        {
+            return Ok(self.read_own(write, Part::existence(relation, groups), intent)?.is_some());
+        }
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        if IN_PLACE && groups.is_power_of_two() {
+            // As in `copy_one`, without a copy.
+            let (group, layout) = (groups.trailing_zeros() as usize, relation.layout);
+            match P::sight(&mut worker.local, env, record, layout, group, intent)? {
+                Sighted::Absent => return Ok(false),
+                Sighted::At { word, was } => {
+                    if record.sight(data_base::<P>(layout), layout, word, was).stands() {
+                        return Ok(true);
+                    }
+                    P::unsight(&mut worker.local);
+                }
+                Sighted::Hidden => {}
+            }
+        }
+        let nothing = |_: RecordData| ();
+        Ok(P::read(&mut worker.local, env, record, relation.layout, groups, intent, nothing)?.is_some())
     }
 
     /// The record of a key, or the absence of one, which is then remembered.
@@ -217,5 +318,10 @@ impl<P: Protocol> Attempt<P> {
 /// Copies the words from `start` on.
 #[inline(always)]
 fn copy_words(data: RecordData, start: usize, target: &mut [u64]) {
+    if let [word] = target {
+        // As often as not a row's only column; the loop begins with more than that.
+        *word = data.word(start);
+        return;
+    }
     target.iter_mut().enumerate().for_each(|(at, word)| *word = data.word(start + at));
 }

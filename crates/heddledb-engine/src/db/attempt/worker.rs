@@ -177,11 +177,11 @@ impl<P: Protocol> Attempt<P> {
         // Without a store there are no rows; the access itself will report what is wrong.
         let Ok(store) = self.db.stores.get(ahead.relation) else { return };
         let known = &mut self.worker.ahead;
-        let width = ahead.relation.key_words;
-        let rows = || ahead.rows.chunks_exact(width + 2);
-        rows().for_each(|row| store.index.prefetch(&row[..width]));
-        let base = data_base::<P>(ahead.relation.layout);
-        for row in rows() {
+        let (width, base) = (ahead.relation.key_words, data_base::<P>(ahead.relation.layout));
+        store.index.prefetch_each(ahead.rows, width + 2);
+        let mut rows = ahead.rows;
+        while let Some((row, rest)) = rows.split_at_checked(width + 2) {
+            rows = rest;
             let (key, span) = row.split_at(width);
             let record = match known.get(store.number, key) {
                 Some(record) => record,

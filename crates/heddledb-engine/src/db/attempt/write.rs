@@ -1,7 +1,7 @@
 //! Staging and storing, inserts, patches, deletions.
 
 use super::modes::{self, AccessMode};
-use super::{Answer, Attempt, Placeholder};
+use super::{Answer, Attempt, Placeholder, StagedRow};
 use crate::access::{Groups, copy_key};
 use crate::db::store::init_record;
 use crate::error::{Conflict, Result};
@@ -14,11 +14,12 @@ use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::GroupSet;
 
 impl<P: Protocol> Attempt<P> {
-    /// Announces a write and adds its groups to the record's entry, which is made if need be.
+    /// Announces a write and adds its groups to the record's entry, which is made if it is not known.
     #[inline(always)]
     fn start_write(
         &mut self,
         record: RecordRef,
+        known: Option<usize>,
         access: &Access<'_>,
         groups: GroupSet,
         was_present: bool,
@@ -26,16 +27,17 @@ impl<P: Protocol> Attempt<P> {
         let worker = &mut *self.worker;
         let env = self.db.env(worker.number, self.isolation);
         let writes = &mut worker.writes;
-        let known = writes.find(record);
+        debug_assert_eq!(known, writes.find(record), "the number of a write stays");
         let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let layout = relation.layout;
         P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
-        let write = match known {
-            Some(write) => write,
-            None => writes.start(record, layout, relation.number(), key, was_present),
-        };
-        writes.widen(write, groups);
-        Ok(write)
+        Ok(match known {
+            Some(write) => {
+                writes.widen(write, groups);
+                write
+            }
+            None => writes.start(record, layout, relation.number(), key, groups, was_present),
+        })
     }
 
     /// Copies a row that is about to be changed to the scratch buffer.
@@ -49,31 +51,50 @@ impl<P: Protocol> Attempt<P> {
         if purpose == Purpose::DeleteWithEntries {
             return self.stage_for_delete(access, answer);
         }
-        let at = match self.find(access, mode)? {
-            Some(record) => self.stage_record(record, access)?.map(|at| (record, at)),
+        let staged = match self.find(access, mode)? {
+            Some(record) => self.stage_record(record, access)?,
             None => None,
         };
-        self.remember(answer, access.wanted.span, at.map(|(_, at)| at));
-        self.staged = at;
-        Ok(match at {
-            Some((_, at)) => Staged::New(self.worker.writes.scratch(at, access.wanted.span.end)),
+        self.remember(answer, access.wanted.span, staged.map(|row| row.at));
+        self.staged = staged;
+        Ok(match staged {
+            Some(row) => Staged::New(self.worker.writes.scratch(row.at, access.wanted.span.end)),
             None => Staged::Missing,
         })
     }
 
     #[inline(always)]
-    fn stage_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<usize>> {
-        let part = access.wanted;
-        match self.worker.writes.find(record) {
-            Some(write) if !self.worker.writes.writes()[write].present => Ok(None),
-            Some(write) => self.stage_own(write, part, Intent::Update).map(Some),
+    fn stage_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<StagedRow>> {
+        let write = self.worker.writes.find(record);
+        let at = match write {
+            Some(write) if !self.worker.writes.writes()[write].present => return Ok(None),
+            Some(write) => self.stage_own(write, access.wanted, Intent::Update)?,
             None => {
-                let at = self.worker.writes.reserve(part.span.end);
-                work(Work::Words(part.span.len()));
-                let present = self.copy(record, part, Intent::Update, at)?;
-                Ok(present.then_some(at))
+                let at = self.worker.writes.reserve(access.wanted.span.end);
+                work(Work::Words(access.wanted.span.len()));
+                if !self.copy_to_change(record, access, at)? {
+                    return Ok(None);
+                }
+                at
             }
+        };
+        Ok(Some(StagedRow { record, at, write }))
+    }
+
+    /// Copies a row that this transaction has not written.
+    #[inline(always)]
+    fn copy_to_change(&mut self, record: RecordRef, access: &Access<'_>, at: usize) -> Result<bool> {
+        let Part { relation, groups, span, .. } = access.wanted;
+        match self.copy_one(record, relation, groups, span, Intent::Update, at)? {
+            Some(present) => Ok(present),
+            None => self.copy_groups_to_change(record, access, at),
         }
+    }
+
+    /// A function of its own, so that rows of one group do without its stack.
+    #[inline(never)]
+    fn copy_groups_to_change(&mut self, record: RecordRef, access: &Access<'_>, at: usize) -> Result<bool> {
+        self.copy_groups(record, &access.wanted, Intent::Update, at)
     }
 
     /// A row that will be deleted with its index entries.
@@ -104,16 +125,25 @@ impl<P: Protocol> Attempt<P> {
     /// Writes column groups of the row that was staged last.
     #[inline(always)]
     pub(super) fn store_row(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()> {
-        let (record, at) = self.staged.take().expect("a row was staged");
+        let StagedRow { record, at, write } = self.staged.take().expect("a row was staged");
         if changed == 0 || P::PIECES && self.dry {
             return Ok(());
         }
-        let write = self.start_write(record, access, changed, true)?;
+        let write = self.start_write(record, write, access, changed, true)?;
+        if access.wanted.groups == changed && changed.is_power_of_two() {
+            self.worker.writes.replace(write, access.wanted.span, at + access.wanted.span.start);
+        } else {
+            self.store_groups(access, changed, write, at);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn store_groups(&mut self, access: &Access<'_>, changed: GroupSet, write: usize, at: usize) {
         for group in Groups(changed) {
             let part = access.wanted.span_of(group);
             self.worker.writes.replace(write, part, at + part.start);
         }
-        Ok(())
     }
 
     /// Makes a row exist, whose words the caller fills in.
@@ -179,9 +209,10 @@ impl<P: Protocol> Attempt<P> {
         let write = if found_in.is_none()
             && P::own_insert(&mut worker.local, record, layout, worker.writes.writes().len())
         {
-            worker.writes.start(record, layout, number, key, false)
+            worker.writes.start(record, layout, number, key, all, false)
         } else {
-            if self.exists(record, relation, all, Intent::Update)? {
+            let known = self.worker.writes.find(record);
+            if self.exists(record, known, relation, all, Intent::Update)? {
                 // Where another transaction filled our own placeholder before we read it, "there is a row"
                 // would contradict the absence that we may have seen in the gap before we changed it.
                 return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(None) };
@@ -189,7 +220,7 @@ impl<P: Protocol> Attempt<P> {
             if let Some(seen) = found_in {
                 P::reuse_absent(&mut self.worker.local, record, seen);
             }
-            self.start_write(record, access, all, false)?
+            self.start_write(record, known, access, all, false)?
         };
         let writes = &mut self.worker.writes;
         let at = writes.reserve(layout.words);
@@ -217,13 +248,14 @@ impl<P: Protocol> Attempt<P> {
 
     fn delete_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<bool> {
         let all = access.wanted.relation.layout.all_groups();
-        if !self.exists(record, access.wanted.relation, all, Intent::Update)? {
+        let known = self.worker.writes.find(record);
+        if !self.exists(record, known, access.wanted.relation, all, Intent::Update)? {
             return Ok(false);
         }
         if P::PIECES && self.dry {
             return Ok(true);
         }
-        let write = self.start_write(record, access, all, true)?;
+        let write = self.start_write(record, known, access, all, true)?;
         if !planted(Mutant::DeleteLeavesRow) {
             self.worker.writes.set_absent(write);
         }
@@ -243,14 +275,15 @@ impl<P: Protocol> Attempt<P> {
         }
         let Some(record) = self.find(access, AccessMode::Writes)? else { return Ok(false) };
         let writes = &self.worker.writes;
-        let own = writes.find(record).map(|write| writes.writes()[write].present);
+        let known = writes.find(record);
+        let own = known.map(|write| writes.writes()[write].present);
         if !own.unwrap_or_else(|| P::exists(&mut self.worker.local, record)) {
             // The answer depends on the absence, so it is read like anything else.
-            if own.is_some() || !self.exists(record, access.wanted.relation, groups, Intent::Read)? {
+            if own.is_some() || !self.exists(record, None, access.wanted.relation, groups, Intent::Read)? {
                 return Ok(false);
             }
         }
-        let write = self.start_write(record, access, groups, true)?;
+        let write = self.start_write(record, known, access, groups, true)?;
         let writes = &mut self.worker.writes;
         match patch {
             Patch::Add { word, delta } => {
@@ -258,6 +291,11 @@ impl<P: Protocol> Attempt<P> {
                 if planted(Mutant::AddAppliedTwice) {
                     writes.add(write, word, delta);
                 }
+            }
+            Patch::Merge { values: &[value], masks: &[mask] } => {
+                let at = writes.reserve(2);
+                writes.scratch(at, 2).copy_from_slice(&[value, mask]);
+                writes.merge(write, access.wanted.span, at);
             }
             Patch::Merge { values, masks } => {
                 for group in Groups(groups) {

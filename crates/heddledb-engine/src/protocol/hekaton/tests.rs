@@ -84,7 +84,7 @@ impl Worker<'_> {
     fn write(&mut self, record: usize, value: u64, was_present: bool) -> Result<(), Conflict> {
         let record = self.world.records[record];
         Hekaton::write(&mut self.local, self.env, record, &LAYOUT, 1, self.writes.writes().len())?;
-        let write = self.writes.start(record, &LAYOUT, 0, &[0], was_present);
+        let write = self.writes.start(record, &LAYOUT, 0, &[0], 0, was_present);
         let at = self.writes.reserve(1);
         self.writes.scratch(at, 1).fill(value);
         self.writes.set_full(write, at);

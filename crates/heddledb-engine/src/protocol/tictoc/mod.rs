@@ -462,9 +462,14 @@ impl<T: Times> Protocol for TicToc<T> {
         if stamp::is_locked(tid) {
             (tid, rts) = wait_unlocked::<T>(at)?;
         }
-        // Of an absent row nothing is copied, so no later check would find whether `rts` belongs to it.
         if stamp::is_absent(tid) {
-            return Ok(Sighted::Hidden);
+            // Of an absent row nothing is copied, so no later check would find whether `rts` belongs to it.
+            fence(Ordering::Acquire);
+            if T::tid(at) != tid {
+                return Ok(Sighted::Hidden);
+            }
+            local.reads.push(Read { at, tid, rts });
+            return Ok(Sighted::Absent);
         }
         local.reads.push(Read { at, tid, rts });
         Ok(Sighted::At { word: T::WORDS * group, was: tid })
