@@ -182,7 +182,7 @@ impl EpochClock {
     }
 }
 
-/// A thread that does something at a fixed interval until it is dropped.
+/// A thread that does something at a fixed interval until it is dropped, which waits for what it is doing.
 pub struct Ticker {
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<thread::JoinHandle<()>>,
@@ -201,7 +201,9 @@ impl Ticker {
                     Ok((guard, _)) => guard,
                     Err(poisoned) => poisoned.into_inner().0,
                 };
-                tick();
+                if !*guard {
+                    tick();
+                }
             }
         });
         Self { stop, thread: Some(thread) }

@@ -3,7 +3,6 @@
 mod attempt;
 mod by_name;
 mod checkpoint;
-mod checkpointer;
 mod counters;
 mod garbage;
 mod procedures;
@@ -30,20 +29,20 @@ use crate::storage::{Disk, Guard, Storage};
 use crate::sync::{Mutex, lock};
 use crate::table::Definition;
 use attempt::{Attempt, SharedStates, WorkerState};
-use checkpointer::Checkpointer;
 use counters::Counters;
 use procedures::Procedures;
 use recovery::{Opened, Opening};
 use std::any::TypeId;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 use store::Stores;
 
 /// An open database, for its handles and sessions. With the last of them the thread that takes checkpoints ends, and
 /// then the database: who has dropped it may open its directory again.
 pub(crate) struct Handle<P: Protocol> {
     /// Takes checkpoints when the log has grown. Dropped first, which waits for the one that it takes.
-    _checkpointer: Option<Checkpointer>,
+    _checkpointer: Option<Ticker>,
     inner: Arc<Inner<P>>,
 }
 
@@ -258,6 +257,8 @@ impl<P: Protocol> Engine for Handle<P> {
     }
 }
 
+/// How often the log's length is looked at.
+const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
 /// Threads of recovery and checkpoints, at most.
 const THREADS_MAX: usize = 16;
 
@@ -407,11 +408,13 @@ fn start<P: Protocol>(
         checkpoint_threads,
         _guard: guard,
     });
-    let start = |(log, log_bytes)| {
+    let start = |(log, log_bytes): (Arc<RedoLog>, u64)| {
         let db = Arc::downgrade(&inner);
-        Checkpointer::start(log, log_bytes, move || {
-            // A failure shows in the metrics: the log keeps growing, or has failed itself.
-            let _ = db.upgrade().map(|db| db.take_checkpoint());
+        Ticker::start(CHECKPOINT_LOOK, move || {
+            if log.generation_bytes() > log_bytes {
+                // A failure shows in the metrics: the log keeps growing, or has failed itself.
+                let _ = db.upgrade().map(|db| db.take_checkpoint());
+            }
         })
     };
     Arc::new(Handle { _checkpointer: watched.map(start), inner })
