@@ -1,6 +1,6 @@
 //! Kernels under loom: every interleaving within a preemption bound, under the C11 memory model.
 //!
-//! `cargo test -p heddledb --features loom --lib models`. The kernels are the protocols' own read
+//! `cargo test -p heddledb-engine --features loom --lib models`. The kernels are the protocols' own read
 //! and commit code on one or two records, snapshots beside them, chains of old versions, the log's
 //! rounds, the epoch clock, and the gap's stamp against its version.
 
@@ -8,16 +8,18 @@ use crate::access::WriteSet;
 use crate::arena::Arena;
 use crate::commit::Commit;
 use crate::db::store::{copy_group, heads};
-use crate::durability::{Files, LogOptions, RedoLog, create_generation};
+use crate::durability::{Files, RedoLog, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::Gap;
 use crate::log::{Entries, Frames, Manifest, survey};
+use crate::protocol::hekaton::Hekaton;
 use crate::protocol::locking::Locking;
 use crate::protocol::silo::Silo;
 use crate::protocol::tictoc::TicToc;
-use crate::protocol::{Env, Hekaton, Intent, Isolation, Protocol, Shared};
+use crate::protocol::{Env, Intent, Isolation, Protocol, Shared};
 use crate::record::{RecordRef, data_base};
+use crate::settings::LogOptions;
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
 use crate::storage::{Simulated, Storage};
