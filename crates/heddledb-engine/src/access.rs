@@ -294,7 +294,7 @@ impl WriteSet {
     /// The number of the write to `record`.
     #[inline]
     pub fn find(&self, record: RecordRef) -> Option<usize> {
-        if self.writes.is_empty() { None } else { self.records.get(record) }
+        self.records.get(record)
     }
 
     /// True if this transaction writes column group `group` of `record`.
@@ -320,9 +320,46 @@ impl WriteSet {
         groups: GroupSet,
         was_present: bool,
     ) -> usize {
+        self.start_at(record, layout, relation, key, groups, was_present, NONE)
+    }
+
+    /// Starts a write to a column group of a present record that has none: the words of `span` become those at `words`
+    /// of the scratch buffer.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "a write and its patch at once")]
+    pub fn start_replaced(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        relation: usize,
+        key: &[u64],
+        groups: GroupSet,
+        span: Span,
+        words: usize,
+    ) {
+        let patch = self.patch(PatchKind::Copy, span, words);
+        self.start_at(record, layout, relation, key, groups, true, patch);
+    }
+
+    /// Starts a write with one patch, or with `NONE`.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "what a write is made of")]
+    fn start_at(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        relation: usize,
+        key: &[u64],
+        groups: GroupSet,
+        was_present: bool,
+        patch: u32,
+    ) -> usize {
         let number = self.writes.len();
         let key_at = self.reserve(key.len());
-        copy_key(&mut self.scratch[key_at..self.end], key);
+        match *key {
+            [word] => self.scratch[key_at] = word,
+            _ => copy_key(&mut self.scratch[key_at..self.end], key),
+        }
         self.writes.push(Write {
             record,
             layout,
@@ -335,8 +372,8 @@ impl WriteSet {
             exposed: 0,
             full: false,
             installed: false,
-            first: NONE,
-            last: NONE,
+            first: patch,
+            last: patch,
         });
         self.records.put(record, number);
         number
@@ -384,11 +421,18 @@ impl WriteSet {
         self.end = at;
     }
 
-    #[inline]
-    fn push(&mut self, index: usize, kind: PatchKind, span: Span, words: usize) {
+    /// Makes a patch, of no write yet, and returns its number.
+    #[inline(always)]
+    fn patch(&mut self, kind: PatchKind, span: Span, words: usize) -> u32 {
         let number = self.patches.len() as u32;
         let (start, len) = (span.start as u32, span.len() as u32);
         self.patches.push(Patch { kind, start, len, words: words as u32, next: NONE });
+        number
+    }
+
+    #[inline]
+    fn push(&mut self, index: usize, kind: PatchKind, span: Span, words: usize) {
+        let number = self.patch(kind, span, words);
         let write = self.change(index);
         let last = std::mem::replace(&mut write.last, number);
         match last {

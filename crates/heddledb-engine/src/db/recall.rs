@@ -56,7 +56,10 @@ impl ReplayLog {
     /// Keeps words.
     #[inline]
     pub fn extend(&mut self, words: &[u64]) {
-        self.words.extend_from_slice(words);
+        match *words {
+            [word] => self.words.push(word),
+            _ => self.words.extend_from_slice(words),
+        }
     }
 
     /// The next word.

@@ -236,7 +236,13 @@ impl<P: Protocol> Stores<P> {
     /// The store of a relation, made now if this is its first use.
     #[inline(always)]
     pub fn get(&self, relation: &'static Definition) -> Result<&Store<P>> {
-        match self.slots.get(relation.number()).and_then(OnceLock::get) {
+        self.get_numbered(relation.number(), relation)
+    }
+
+    /// As [`Self::get`], where the relation's number is known.
+    #[inline(always)]
+    pub fn get_numbered(&self, number: usize, relation: &'static Definition) -> Result<&Store<P>> {
+        match self.slots.get(number).and_then(OnceLock::get) {
             Some(store) => Ok(store),
             None => self.create(relation, 0),
         }

@@ -2,7 +2,7 @@
 
 use super::modes::{self, AccessMode};
 use super::{Answer, Attempt};
-use crate::access::{Groups, Write};
+use crate::access::{Groups, Write, WriteSet};
 use crate::error::{Conflict, Result};
 use crate::index::Lookup;
 use crate::mutant::{Mutant, planted};
@@ -11,7 +11,7 @@ use crate::record::{RecordData, RecordRef, data_base};
 use crate::seam::{Access, Part};
 use crate::sight::Sight;
 use crate::sync::{IN_PLACE, Phase, Work, note, phase, work};
-use crate::table::{Definition, GroupSet, Span};
+use crate::table::{Definition, GroupSet, Layout, Span};
 use crate::words::Words;
 
 impl<P: Protocol> Attempt<P> {
@@ -211,9 +211,7 @@ impl<P: Protocol> Attempt<P> {
             Sighted::Absent => return Ok(Some(false)),
             Sighted::At { word, was } => {
                 let base = data_base::<P>(layout);
-                let target = worker.writes.scratch(at, span.end);
-                let target = target.get_mut(span.start..).unwrap_or_default();
-                copy_words(RecordData::new(record, base), span.start, target);
+                copy_span(RecordData::new(record, base), span, &mut worker.writes, at);
                 if record.sight(base, layout, word, was).stands() {
                     return Ok(Some(true));
                 }
@@ -221,7 +219,25 @@ impl<P: Protocol> Attempt<P> {
             }
             Sighted::Hidden => {}
         }
-        Ok(None)
+        self.copy_group(record, layout, groups, span, intent, at).map(Some)
+    }
+
+    /// As [`Self::copy_one`], of a row that is not shown in place.
+    #[inline(never)]
+    fn copy_group(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        span: Span,
+        intent: Intent,
+        at: usize,
+    ) -> Result<bool> {
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        let writes = &mut worker.writes;
+        let copy = |data: RecordData| copy_span(data, span, writes, at);
+        Ok(P::read(&mut worker.local, env, record, layout, groups, intent, copy)?.is_some())
     }
 
     /// As [`Self::copy`], whatever the groups.
@@ -292,14 +308,16 @@ impl<P: Protocol> Attempt<P> {
         let number = relation.number();
         // Often what a scan or a prefetch has found is used next. Should the record have left the index since, it is
         // sealed, and the attempt finds that out as for any other record.
-        let scanned = worker.scanned.filter(|(scanned, _)| *scanned == number);
-        let scanned = scanned.and_then(|(_, direction)| worker.leaf.find(key, direction));
+        let scanned = match worker.scanned {
+            Some((scanned, direction)) if scanned == number => worker.leaf.find(key, direction),
+            _ => None,
+        };
         if let Some(record) = scanned.or_else(|| worker.ahead.get(number, key)) {
             P::visit_key(&mut worker.local, number, key);
             return Ok(Some(record));
         }
         phase(Phase::Index);
-        let found = self.db.stores.get(relation)?.index.get(key);
+        let found = self.db.stores.get_numbered(number, relation)?.index.get(key);
         phase(Phase::Body);
         match found {
             Lookup::Found(record) => {
@@ -313,6 +331,22 @@ impl<P: Protocol> Attempt<P> {
             }
         }
     }
+}
+
+/// Copies the words of a span to where they belong in a row at `at` of the scratch buffer.
+#[inline(always)]
+fn copy_span(data: RecordData, span: Span, writes: &mut WriteSet, at: usize) {
+    if span.len() == 1 {
+        writes.scratch(at + span.start, 1)[0] = data.word(span.start);
+    } else {
+        copy_long_span(data, span, writes, at);
+    }
+}
+
+/// A function of its own: what its loop prepares is in the way of a single word.
+#[inline(never)]
+fn copy_long_span(data: RecordData, span: Span, writes: &mut WriteSet, at: usize) {
+    copy_words(data, span.start, writes.scratch(at + span.start, span.len()));
 }
 
 /// Copies the words from `start` on.

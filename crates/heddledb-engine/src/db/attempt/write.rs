@@ -129,21 +129,34 @@ impl<P: Protocol> Attempt<P> {
         if changed == 0 || P::PIECES && self.dry {
             return Ok(());
         }
-        let write = self.start_write(record, write, access, changed, true)?;
-        if access.wanted.groups == changed && changed.is_power_of_two() {
-            self.worker.writes.replace(write, access.wanted.span, at + access.wanted.span.start);
-        } else {
-            self.store_groups(access, changed, write, at);
+        let Access { wanted: Part { relation, groups, span, .. }, key, .. } = *access;
+        if write.is_some() || groups != changed || !changed.is_power_of_two() {
+            return self.store_groups(access, changed, record, write, at);
         }
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        let (writes, layout) = (&mut worker.writes, relation.layout);
+        P::write(&mut worker.local, env, record, layout, groups, writes.writes().len())?;
+        writes.start_replaced(record, layout, relation.number(), key, groups, span, at + span.start);
         Ok(())
     }
 
+    /// As [`Self::store_row`], whatever the groups, and whether or not the row was written before.
     #[inline(never)]
-    fn store_groups(&mut self, access: &Access<'_>, changed: GroupSet, write: usize, at: usize) {
+    fn store_groups(
+        &mut self,
+        access: &Access<'_>,
+        changed: GroupSet,
+        record: RecordRef,
+        write: Option<usize>,
+        at: usize,
+    ) -> Result<()> {
+        let write = self.start_write(record, write, access, changed, true)?;
         for group in Groups(changed) {
             let part = access.wanted.span_of(group);
             self.worker.writes.replace(write, part, at + part.start);
         }
+        Ok(())
     }
 
     /// Makes a row exist, whose words the caller fills in.
