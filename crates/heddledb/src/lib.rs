@@ -75,7 +75,7 @@
 //! | `lz4` (default) | compressed logs |
 //! | `postcard` | procedures called by name, with arguments and results as bytes |
 //! | `suspend` | several sessions on one thread, of which each goes on where another waits |
-//! | `loom`, `shuttle`, `simulation`, `mutants`, `example` | the project's own tests |
+//! | `shuttle`, `mutants`, `example` | the project's own tests |
 
 #![forbid(unsafe_code)]
 
