@@ -378,7 +378,7 @@ impl Rows<'_, Txn> {
             match self.reader.worker.stage(&access(relation, &key, false), Purpose::DeleteWithEntries)? {
                 Staged::Missing => return Ok(false),
                 Staged::Old(_) => return Ok(true),
-                Staged::New(words) => table.decode_row(&WordsCopy::new(0, words)),
+                Staged::Stored(words) | Staged::New(words) => table.decode_row(&WordsCopy::new(0, words)),
             };
         (0..table.indexes().len()).try_for_each(|index| self.delete_entry(index, &row))?;
         self.reader.worker.delete(&access(relation, &key, true))
@@ -406,14 +406,15 @@ impl Rows<'_, Txn> {
         let RowTable { table, relation, .. } = *self.table;
         let encoded = table.encode_key(key)?;
         let access = access(relation, &encoded, false);
-        let purpose = if table.indexes().is_empty() { Purpose::Update } else { Purpose::UpdateWithEntries };
+        let purpose =
+            if table.indexes().is_empty() { Purpose::UpdateWatched } else { Purpose::UpdateWithEntries };
         let (old, new, result, changed) = match self.reader.worker.stage(&access, purpose)? {
             Staged::Missing => {
                 let (table, key) = (table.name(), display(key));
                 return Err(Misuse::NotFound { table, key }.into());
             }
             Staged::Old(words) => return change(&mut table.read(&WordsCopy::new(0, words))),
-            Staged::New(words) => {
+            Staged::Stored(words) | Staged::New(words) => {
                 let old = table.read(&WordsCopy::new(0, words));
                 let mut new = old.clone();
                 let result = change(&mut new)?;

@@ -7,97 +7,13 @@
 //!
 //! Clearing truncates, so a worker that has run for a while allocates nothing.
 
+mod records;
+
+pub(crate) use records::{RecordMap, Vacancy};
+
 use crate::record::RecordRef;
 use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
-
-/// Finds the entry of a record among those of one transaction: open addressing over record
-/// references, emptied by advancing a generation.
-pub(crate) struct RecordMap {
-    slots: Vec<MapSlot>,
-    generation: u32,
-    len: usize,
-}
-
-#[derive(Clone, Copy)]
-struct MapSlot {
-    record: usize,
-    generation: u32,
-    value: u32,
-}
-
-impl Default for RecordMap {
-    fn default() -> Self {
-        Self { slots: Vec::new(), generation: 1, len: 0 }
-    }
-}
-
-impl RecordMap {
-    const FIRST_SLOTS: usize = 64;
-
-    #[inline(always)]
-    fn start(&self, record: usize) -> usize {
-        // Fibonacci hashing; blocks are 32-byte aligned, so the low bits say nothing.
-        (((record >> 5) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.slots.len() - 1)
-    }
-
-    /// Forgets all records.
-    #[inline]
-    pub fn clear(&mut self) {
-        self.len = 0;
-        self.generation = self.generation.wrapping_add(1);
-        if self.generation == 0 {
-            self.slots.fill(MapSlot { record: 0, generation: 0, value: 0 });
-            self.generation = 1;
-        }
-    }
-
-    /// The value of `record`.
-    #[inline]
-    pub fn get(&self, record: RecordRef) -> Option<usize> {
-        if self.len == 0 {
-            return None;
-        }
-        let mut at = self.start(record.identity());
-        loop {
-            let slot = self.slots[at];
-            if slot.generation != self.generation {
-                return None;
-            }
-            if slot.record == record.identity() {
-                return Some(slot.value as usize);
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-    }
-
-    /// Sets the value of a record that has none.
-    #[inline]
-    pub fn put(&mut self, record: RecordRef, value: usize) {
-        if self.slots.len() < (self.len + 1) * 2 {
-            self.grow();
-        }
-        self.place(MapSlot { record: record.identity(), generation: self.generation, value: value as u32 });
-        self.len += 1;
-    }
-
-    fn place(&mut self, new: MapSlot) {
-        let mut at = self.start(new.record);
-        while self.slots[at].generation == self.generation {
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        self.slots[at] = new;
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(Self::FIRST_SLOTS);
-        let old =
-            std::mem::replace(&mut self.slots, vec![MapSlot { record: 0, generation: 0, value: 0 }; size]);
-        let generation = self.generation;
-        old.into_iter().filter(|slot| slot.generation == generation).for_each(|slot| self.place(slot));
-    }
-}
 
 /// What a transaction does to one record.
 #[derive(Clone, Copy, Debug)]
@@ -297,10 +213,34 @@ impl WriteSet {
         self.records.get(record)
     }
 
+    /// The number of the write to `record`, or where one is to be started before any other.
+    #[inline(always)]
+    pub fn find_or_vacancy(&mut self, record: RecordRef) -> Result<usize, Vacancy> {
+        self.records.find(record)
+    }
+
     /// True if this transaction writes column group `group` of `record`.
     #[inline]
     pub fn covers(&self, record: RecordRef, group: usize) -> bool {
         self.find(record).is_some_and(|index| self.writes[index].groups & (1 << group) != 0)
+    }
+
+    /// Answers [`Self::covers`] for many groups, quickly if they come in the order of the writes.
+    #[inline(always)]
+    pub fn coverage(&self) -> impl FnMut(RecordRef, usize) -> bool + '_ {
+        let mut at = 0;
+        move |record, group| {
+            let is_at = |at: usize| self.writes.get(at).is_some_and(|write| write.record == record);
+            if !is_at(at) {
+                at = if is_at(at + 1) {
+                    at + 1
+                } else {
+                    let Some(number) = self.find(record) else { return false };
+                    number
+                };
+            }
+            self.writes[at].groups & (1 << group) != 0
+        }
     }
 
     /// The key words of a write.
@@ -320,15 +260,18 @@ impl WriteSet {
         groups: GroupSet,
         was_present: bool,
     ) -> usize {
-        self.start_at(record, layout, relation, key, groups, was_present, NONE)
+        let number = self.start_at(record, layout, relation, key, groups, was_present, NONE);
+        self.records.put(record, number);
+        number
     }
 
-    /// Starts a write to a column group of a present record that has none: the words of `span` become those at `words`
-    /// of the scratch buffer.
+    /// Starts a write to a column group of a present record that has none and was found `vacancy` for: the words of
+    /// `span` become those at `words` of the scratch buffer.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "a write and its patch at once")]
     pub fn start_replaced(
         &mut self,
+        vacancy: Vacancy,
         record: RecordRef,
         layout: &'static Layout,
         relation: usize,
@@ -338,10 +281,11 @@ impl WriteSet {
         words: usize,
     ) {
         let patch = self.patch(PatchKind::Copy, span, words);
-        self.start_at(record, layout, relation, key, groups, true, patch);
+        let number = self.start_at(record, layout, relation, key, groups, true, patch);
+        self.records.fill(vacancy, record, number);
     }
 
-    /// Starts a write with one patch, or with `NONE`.
+    /// Starts a write with one patch, or with `NONE`, which `records` does not know yet.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "what a write is made of")]
     fn start_at(
@@ -375,7 +319,6 @@ impl WriteSet {
             first: patch,
             last: patch,
         });
-        self.records.put(record, number);
         number
     }
 
@@ -514,7 +457,7 @@ impl WriteSet {
 
     /// Puts a write's data into the record, whose data start at word `base`. The caller holds the lock that
     /// makes it the only writer, and publishes with a release afterwards.
-    #[inline]
+    #[inline(always)]
     pub fn install(&self, write: &Write, base: usize) {
         if write.installed {
             debug_assert!(
@@ -523,6 +466,21 @@ impl WriteSet {
             );
             return;
         }
+        // As often as not it is this.
+        if let Some(Patch { kind: PatchKind::Copy, start, len: 1, words, next: NONE }) =
+            self.patches.get(write.first as usize)
+        {
+            work(Work::Words(1));
+            // Relaxed: as in `apply`.
+            let target = write.record.word(base + *start as usize);
+            target.store(self.scratch[*words as usize], Ordering::Relaxed);
+            return;
+        }
+        self.install_all(write, base);
+    }
+
+    #[inline(never)]
+    fn install_all(&self, write: &Write, base: usize) {
         let all = Span { start: 0, end: write.layout.words };
         self.apply(write, all, |word| write.record.word(base + word));
     }
@@ -588,6 +546,68 @@ impl WriteSet {
                     }
                 }
             }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+    use crate::sync::Random;
+    use crate::table::Group;
+
+    static LAYOUT: Layout = Layout {
+        name: "test",
+        groups: &[
+            Group { name: "one", span: Span { start: 0, end: 1 } },
+            Group { name: "two", span: Span { start: 1, end: 2 } },
+        ],
+        words: 2,
+    };
+
+    /// `coverage` remembers where it was; its answers must not depend on that.
+    #[test]
+    fn coverage_answers_as_covers_does_in_any_order() {
+        let mut arena = Arena::default();
+        let records: Vec<RecordRef> = (0..200).map(|_| arena.allocate(0, 8)).collect();
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let mut writes = WriteSet::default();
+            let mut asked = Vec::new();
+            for record in &records[..random.below(200) as usize] {
+                let groups = random.below(4) as GroupSet;
+                if groups != 0 {
+                    writes.start(*record, &LAYOUT, 0, &[seed], groups, true);
+                }
+                asked.push(*record);
+                // Some twice, some out of turn.
+                if random.below(4) == 0 {
+                    asked.push(records[random.below(200) as usize]);
+                }
+            }
+            let mut coverage = writes.coverage();
+            for record in asked {
+                let group = random.below(2) as usize;
+                assert_eq!(coverage(record, group), writes.covers(record, group), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_vacancy_is_where_the_record_is_found_afterwards() {
+        let mut arena = Arena::default();
+        let records: Vec<RecordRef> = (0..500).map(|_| arena.allocate(0, 8)).collect();
+        let mut map = RecordMap::default();
+        for _ in 0..3 {
+            for (value, record) in records.iter().enumerate() {
+                let vacancy = map.find(*record).expect_err("not put yet");
+                map.fill(vacancy, *record, value);
+                assert_eq!(map.find(records[value / 2]).ok(), Some(value / 2));
+            }
+            assert!(records.iter().enumerate().all(|(value, record)| map.get(*record) == Some(value)));
+            map.clear();
+            assert!(records.iter().all(|record| map.get(*record).is_none()));
         }
     }
 }
