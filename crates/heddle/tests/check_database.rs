@@ -126,7 +126,7 @@ fn a_whole_directory_is_found_whole_and_not_touched() {
 fn an_index_that_is_not_true_is_a_finding() {
     let (_folder, path) = database();
     // A table that knows nothing of its indexes, beside these.
-    let beside = builder(&path).as_found().table::<plain::Account>(0);
+    let beside = builder(&path).keep_indexes().table::<plain::Account>(0);
     let db = beside.relation(ByOwner::definition()).relation(ByBalance::definition()).open().unwrap();
     let mut session = db.session().unwrap();
     session.run(|tx| tx.delete::<plain::Account>(7)).unwrap();

@@ -91,7 +91,7 @@ pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Se
 pub use heddledb_core::check::{CheckReport, IndexCheck};
 pub use heddledb_core::error::{Conflict, Error, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
-pub use heddledb_core::log::{Compression, FileCheck, LogError};
+pub use heddledb_core::log::{Compression, FileCheck, LogError, NotUnique};
 pub use heddledb_core::metrics::{
     CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, Recovery, RecoveryProgress, Stats,
 };

@@ -112,8 +112,11 @@ fn open_indexed(disk: &Simulated) -> Database {
     builder(disk).table::<indexed::Person>(0).open().unwrap()
 }
 
-/// The entries of both indexes.
-fn entries(db: &Database) -> (Vec<(u32, u64)>, Vec<(String, u64)>) {
+/// The entries of both indexes, with the rows that they lead to.
+type Entries = (Vec<(u32, u64)>, Vec<(String, u64)>);
+
+/// Those that are there.
+fn entries(db: &Database) -> Entries {
     let mut session = db.session().unwrap();
     session
         .run(|tx| {
@@ -131,7 +134,8 @@ fn entries(db: &Database) -> (Vec<(u32, u64)>, Vec<(String, u64)>) {
         .unwrap()
 }
 
-fn due(ids: impl Iterator<Item = u64> + Clone) -> (Vec<(u32, u64)>, Vec<(String, u64)>) {
+/// Those that rows with these keys should have.
+fn due(ids: impl Iterator<Item = u64> + Clone) -> Entries {
     let mut cities: Vec<_> = ids.clone().map(|id| ((id % 7) as u32, id)).collect();
     let mut mails: Vec<_> = ids.map(|id| (mail(id).as_str().to_owned(), id)).collect();
     cities.sort_unstable();
@@ -452,7 +456,7 @@ fn a_check_tells_what_is_wrong_with_an_index_as_it_was_found() {
     let indexed = without_indexes(0);
     drop(open_indexed(&indexed));
     write_old_manifest(&disk, &Manifest::read(&indexed).unwrap().unwrap().relations[1..]);
-    let open = || builder(&disk).table::<indexed::Person>(0).as_found().open().unwrap();
+    let open = || builder(&disk).table::<indexed::Person>(0).keep_indexes().open().unwrap();
     let db = open();
     let report = db.check().unwrap();
     let figures: Vec<_> =
@@ -484,7 +488,7 @@ fn a_check_finds_entries_without_rows() {
     // The indexes are kept as they are, beside a table that knows nothing of them.
     let disk = without_indexes(10);
     drop(open_indexed(&disk));
-    let beside = builder(&disk).as_found().table::<plain::Person>(0);
+    let beside = builder(&disk).keep_indexes().table::<plain::Person>(0);
     let beside = beside.relation(indexed::ByCity::definition()).relation(indexed::ByMail::definition());
     let db = beside.open().unwrap();
     let mut session = db.session().unwrap();

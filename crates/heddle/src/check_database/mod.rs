@@ -172,7 +172,7 @@ fn report(below: ReadOnly, tables: &Tables) -> Result<CheckReport, Failure> {
     let bar = progress.phase("loading the rows");
     let tell = move |told: heddledb::RecoveryProgress| bar.share(told.done as f64 / told.total.max(1) as f64);
     let builder = Database::builder().manual_epochs().durability(Durability::None).sessions(1);
-    let builder = builder.storage(Arc::new(Overlay::new(below))).as_found().on_recovery(tell);
+    let builder = builder.storage(Arc::new(Overlay::new(below))).keep_indexes().on_recovery(tell);
     let db = tables.declare(builder).open().map_err(failed)?;
     let report = db.check().map_err(failed)?;
     drop((db, progress));

@@ -128,23 +128,8 @@ pub enum LogError {
         relation: String,
     },
     /// A unique index was added to a table, and two of its rows have equal indexed columns.
-    #[error(
-        "{place}: rows {first} and {second} of {table} both have {entry} in {index}, which is unique now; open it without that index, and change or delete one of them"
-    )]
-    NotUnique {
-        /// The directory.
-        place: String,
-        /// The table.
-        table: String,
-        /// The index.
-        index: String,
-        /// What both have.
-        entry: String,
-        /// The key of one row.
-        first: String,
-        /// The key of the other.
-        second: String,
-    },
+    #[error("{0}")]
+    NotUnique(Box<NotUnique>),
     /// A compressed frame, and a build without the decompressor.
     #[error(
         "{file} is compressed with {found} from byte {offset}; open it with a build that has the feature `{found}`"
@@ -157,6 +142,26 @@ pub enum LogError {
         /// The name of the compression and of the feature.
         found: &'static str,
     },
+}
+
+/// Two rows that are in the way of a unique index.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{place}: rows {first} and {second} of {table} both have {entry} in {index}, which is unique now; open it without that index, and change or delete one of them"
+)]
+pub struct NotUnique {
+    /// The directory.
+    pub place: String,
+    /// The table.
+    pub table: String,
+    /// The index.
+    pub index: String,
+    /// What both have.
+    pub entry: String,
+    /// The key of one row.
+    pub first: String,
+    /// The key of the other.
+    pub second: String,
 }
 
 /// The versions of a file's format that this build reads.

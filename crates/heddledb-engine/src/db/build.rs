@@ -14,7 +14,7 @@ use super::shares::Share;
 use super::store::AnyStore;
 use crate::error::Result;
 use crate::index::{Leaf, Walk};
-use crate::log::LogError;
+use crate::log::{LogError, NotUnique};
 use crate::metrics::{RecoveryProgress, Tell};
 use crate::mutant::{Mutant, planted};
 use crate::stamp;
@@ -212,13 +212,13 @@ impl Twins {
             Some(role) => role.key_text(&self.rows[at]),
             None => format!("{:x?}", self.rows[at]),
         };
-        LogError::NotUnique {
+        LogError::NotUnique(Box::new(NotUnique {
             place: place.to_owned(),
             table: table.name().to_owned(),
             index: build.index.relation().name().to_owned(),
             entry: build.role.key_text(&self.entry),
             first: row(0),
             second: row(1),
-        }
+        }))
     }
 }

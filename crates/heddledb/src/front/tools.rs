@@ -15,7 +15,7 @@ pub trait BuilderInternals {
 
     /// Leaves indexes as the files have them: none is built or removed.
     #[must_use]
-    fn as_found(self) -> Self;
+    fn keep_indexes(self) -> Self;
 
     /// Makes a relation that only its shape is known of, as [`Builder::table`] does a table.
     #[must_use]
@@ -28,7 +28,7 @@ impl BuilderInternals for Builder {
         self
     }
 
-    fn as_found(mut self) -> Self {
+    fn keep_indexes(mut self) -> Self {
         self.settings.as_found = true;
         self
     }
