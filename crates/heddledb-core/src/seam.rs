@@ -11,6 +11,7 @@
 //! After `end` said [`Ended::Again`] the body is executed again, in the same attempt; otherwise the attempt is over.
 //! After an operation has failed, only `end` follows.
 
+use crate::check::CheckReport;
 use crate::error::{Conflict, Error, Result};
 use crate::isolation::Isolation;
 use crate::kind::Choice;
@@ -337,6 +338,11 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As `Database::checkpoint`.
     fn checkpoint(&self) -> Result<CheckpointReport>;
+    /// Compares each index with its table, and checks each file.
+    ///
+    /// # Errors
+    /// As `Database::check`.
+    fn check(&self) -> Result<CheckReport>;
     /// What was found when the directory was opened.
     fn recovery(&self) -> Option<&Recovery>;
     /// The protocol's name.
