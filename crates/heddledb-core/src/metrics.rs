@@ -112,6 +112,9 @@ pub struct Recovery {
     pub writes: u64,
     /// Bytes of the checkpoint and the log that were read.
     pub bytes: u64,
+    /// Stretches of the log that one thread read and handed to the others, of a mebibyte or a frame each; 0 where one
+    /// thread did all.
+    pub handed_over: u64,
     /// The last durable epoch.
     pub durable_epoch: u64,
     /// How long it took.

@@ -398,3 +398,44 @@ fn a_checkpoint_keeps_no_directory_from_being_opened_again() {
     }
     assert_eq!(rows(&open().unwrap()).0.len(), 3);
 }
+
+/// What a recovery does for each round must not grow with the number of threads, nor what it asks of the disk with the
+/// number of rounds: only with the bytes.
+#[test]
+fn many_small_rounds_are_read_and_handed_over_by_the_mebibyte() {
+    const ROUNDS: u64 = 20_000;
+    let disk = Simulated::new();
+    let open = |disk: &Simulated, threads| {
+        let builder = Database::builder().manual_epochs().recovery_threads(threads).table::<Note>(0);
+        builder.storage(Arc::new(disk.clone())).open().unwrap()
+    };
+    let db = open(&disk, 1);
+    let mut session = db.session().unwrap();
+    for id in 0..ROUNDS as u32 {
+        session
+            .run(|tx| tx.upsert(Note { id: id % 1000, text: Text::truncated("small") }).map(|_| ()))
+            .unwrap();
+        db.flush().unwrap();
+    }
+    assert!(db.metrics().log.unwrap().rounds >= ROUNDS);
+    drop((session, db));
+    let name = disk.list().unwrap().into_iter().find(|name| name.starts_with("log-")).unwrap();
+    let mebibytes = disk.bytes(&name).len() as u64 >> 20;
+    assert!(mebibytes >= 2);
+    for threads in 1..4 {
+        let again = disk.after_kill();
+        let db = open(&again, threads);
+        let recovery = db.recovery().unwrap();
+        assert_eq!(recovery.transactions, ROUNDS);
+        let handed_over = recovery.handed_over;
+        assert!(handed_over <= mebibytes + 1, "{handed_over} for {mebibytes} MiB, by {threads} threads");
+        assert_eq!(handed_over > 0, threads > 1, "{threads} threads");
+        let operations = again.operations();
+        assert!(operations <= 60 + 32 * mebibytes, "{operations} for {mebibytes} MiB, by {threads} threads");
+        let found = db
+            .session()
+            .unwrap()
+            .run(|tx| (0..1001).map(|id| tx.get::<Note>(id)).collect::<Result<Vec<_>, _>>());
+        assert_eq!(found.unwrap().into_iter().flatten().count(), 1000);
+    }
+}

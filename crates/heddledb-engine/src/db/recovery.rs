@@ -100,7 +100,7 @@ impl Opening<'_> {
             epoch,
             read: &read,
         };
-        replay.run(&mut shares)?;
+        recovery.handed_over = replay.run(&mut shares)?;
         for share in &shares {
             recovery.rows += share.rows;
             recovery.writes += share.writes;
@@ -169,7 +169,16 @@ impl Opening<'_> {
                 let highest = survey(&*self.storage, manifest.directory, generation, true, self.threads)
                     .map_or(0, |survey| survey.highest);
                 let files = vec![Default::default(); usize::from(generation.files)];
-                surveys.push(Survey { rounds: 0, closed: 0, highest, files, torn: None, lost: None });
+                let stretches = Vec::new();
+                surveys.push(Survey {
+                    rounds: 0,
+                    closed: 0,
+                    highest,
+                    files,
+                    stretches,
+                    torn: None,
+                    lost: None,
+                });
                 continue;
             }
             let survey = survey(&*self.storage, manifest.directory, generation, self.salvage, self.threads)?;
@@ -193,7 +202,8 @@ impl Opening<'_> {
         // Below every later commit's.
         let time = stamp::floor(checkpoint.epoch + 1) - 1;
         let next = AtomicU64::new(0);
-        in_parallel(shares, |_, share: &mut Share| -> Result<(), LogError> {
+        let threads = shares.len().min(checkpoint.parts.len());
+        in_parallel(&mut shares[..threads], |_, share: &mut Share| -> Result<(), LogError> {
             let mut words = Vec::new();
             loop {
                 // Relaxed: a number of its own for each.
