@@ -98,6 +98,10 @@ pub struct LogMetrics {
     pub entry_bytes: u64,
     /// Time spent in writing and syncing.
     pub io_time: Duration,
+    /// Bytes of log since the last checkpoint, of earlier openings too: what opening the directory would replay.
+    pub replay_bytes: u64,
+    /// About how long that would take one thread. An estimate from the numbers of bytes, rounds and writes.
+    pub replay_time: Duration,
 }
 
 /// What opening a directory found.

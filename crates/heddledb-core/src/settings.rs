@@ -77,6 +77,10 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// The log's length after which a checkpoint is taken.
     pub checkpoint_log_bytes: Option<u64>,
+    /// The estimated time of a replay after which a checkpoint is taken.
+    pub checkpoint_replay: Option<Duration>,
+    /// Whether a checkpoint is taken when the database is closed.
+    pub checkpoint_at_close: bool,
     /// Whether a damaged log is opened as far as it is whole.
     pub salvage: bool,
     /// Is told how far opening has come.
@@ -97,6 +101,9 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
 const EPOCH_INTERVAL: Duration = Duration::from_millis(10);
 /// The log's length after which a checkpoint is taken.
 const CHECKPOINT_LOG_BYTES: u64 = 1 << 30;
+/// The estimated time of a replay after which a checkpoint is taken.
+const CHECKPOINT_REPLAY: Duration = Duration::from_secs(5);
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -111,6 +118,8 @@ impl Default for Settings {
             log: LogOptions::default(),
             threads: None,
             checkpoint_log_bytes: Some(CHECKPOINT_LOG_BYTES),
+            checkpoint_replay: Some(CHECKPOINT_REPLAY),
+            checkpoint_at_close: false,
             salvage: false,
             tell: None,
         }

@@ -85,6 +85,8 @@ pub(crate) struct Inner<P: Protocol> {
     /// Held during a checkpoint.
     checkpointing: Mutex<()>,
     checkpoint_threads: usize,
+    /// Whether one is taken at the end.
+    checkpoint_at_close: bool,
     /// The lock on the directory; released last.
     _guard: Option<Box<dyn Guard>>,
 }
@@ -149,9 +151,11 @@ impl<P: Protocol> Inner<P> {
 impl<P: Protocol> Drop for Inner<P> {
     /// Makes what was committed durable, unless the log has failed.
     fn drop(&mut self) {
-        if let Some(log) = self.logging() {
-            // A caller that needs to know has called `flush`.
-            let _ = log.flush();
+        // A caller that needs to know of an error has called `flush`, or `checkpoint`.
+        let is_flushed = self.logging().is_none_or(|log| log.flush().is_ok());
+        let is_due = || self.logging().is_none_or(|log| log.due().writes > 0);
+        if self.checkpoint_at_close && self.log.is_some() && is_flushed && is_due() {
+            let _ = self.take_checkpoint();
         }
     }
 }
@@ -259,6 +263,8 @@ impl<P: Protocol> Engine for Handle<P> {
 
 /// How often the log's length is looked at.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+/// The looks that are left out after a checkpoint that failed are doubled with each further one, so often.
+const CHECKPOINT_DELAYS: u32 = 7;
 /// Threads of recovery and checkpoints, at most.
 const THREADS_MAX: usize = 16;
 
@@ -385,7 +391,8 @@ fn start<P: Protocol>(
             }
         })
     });
-    let watched = logging.zip(settings.checkpoint_log_bytes).filter(|_| ticker.is_some());
+    let limit = (settings.checkpoint_log_bytes, settings.checkpoint_replay);
+    let watched = logging.filter(|_| ticker.is_some() && limit != (None, None));
     let inner = Arc::new(Inner {
         _ticker: ticker,
         clock,
@@ -406,14 +413,27 @@ fn start<P: Protocol>(
         recovery,
         checkpointing: Mutex::new(()),
         checkpoint_threads,
+        checkpoint_at_close: settings.checkpoint_at_close,
         _guard: guard,
     });
-    let start = |(log, log_bytes): (Arc<RedoLog>, u64)| {
+    let start = |log: Arc<RedoLog>| {
         let db = Arc::downgrade(&inner);
+        // After a failure it is not tried at once again: each try ends a generation, and may fill a disk that is full.
+        let (looks, failures) = (Mutex::new(0_u32), Mutex::new(0_u32));
         Ticker::start(CHECKPOINT_LOOK, move || {
-            if log.generation_bytes() > log_bytes {
-                // A failure shows in the metrics: the log keeps growing, or has failed itself.
-                let _ = db.upgrade().map(|db| db.take_checkpoint());
+            let due = log.due();
+            let is_long = limit.0.is_some_and(|bytes| due.bytes > bytes);
+            let (mut looks, mut failures) = (lock(&looks), lock(&failures));
+            *looks = looks.saturating_sub(1);
+            if *looks == 0
+                && (is_long || limit.1.is_some_and(|time| due.time() > time))
+                && log.check().is_ok()
+                && let Some(db) = db.upgrade()
+            {
+                // A failure shows in the metrics: the log keeps growing.
+                *failures =
+                    if db.take_checkpoint().is_ok() { 0 } else { (*failures + 1).min(CHECKPOINT_DELAYS) };
+                *looks = if *failures == 0 { 0 } else { 4 << *failures };
             }
         })
     };

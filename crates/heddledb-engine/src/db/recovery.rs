@@ -16,7 +16,7 @@ use super::replay::Replay;
 use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
 use super::store::{AnyStore, Restore};
 use crate::arena::Arena;
-use crate::durability::{Files, NewFiles, create_generation};
+use crate::durability::{Due, Files, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
     self, Checkpoint, End, Frames, Generation, LogError, Malformed, Manifest, Name, RelationEntry, Rows,
@@ -108,6 +108,9 @@ impl Opening<'_> {
         }
         recovery.bytes = read.done();
         recovery.durable_epoch = durable;
+        let bytes = surveys.iter().flat_map(|survey| &survey.files).map(|file| file.bytes).sum();
+        let rounds = surveys.iter().map(|survey| survey.rounds).sum();
+        let due = Due { bytes, rounds, writes: recovery.writes };
 
         if !planted(Mutant::RecoveryTailNotRewritten) {
             self.settle(&manifest, &surveys)?;
@@ -121,7 +124,7 @@ impl Opening<'_> {
         Ok(Opened {
             guard,
             ids: ids(&self.stores, &manifest),
-            files: Files::new(Arc::clone(&self.storage), manifest, files, self.options),
+            files: Files::new(Arc::clone(&self.storage), manifest, files, self.options, due),
             epoch,
             memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
             recovery,

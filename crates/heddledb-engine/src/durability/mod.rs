@@ -26,7 +26,7 @@
 
 mod files;
 
-pub(crate) use files::{Files, NewFiles, create_generation};
+pub(crate) use files::{Due, Files, NewFiles, create_generation};
 
 use crate::epoch::EpochClock;
 use crate::error::{Error, Result};
@@ -84,6 +84,15 @@ struct Figures {
     bytes: AtomicU64,
     words: AtomicU64,
     sync_ns: AtomicU64,
+    /// What was logged since the last checkpoint: bytes, rounds, writes.
+    due: [AtomicU64; 3],
+}
+
+impl Figures {
+    fn tell(&self, due: Due) {
+        let Due { bytes, rounds, writes } = due;
+        self.due.iter().zip([bytes, rounds, writes]).for_each(|(at, due)| at.store(due, Ordering::Relaxed));
+    }
 }
 
 /// How often the leader of a round tries to move the epoch on past transactions that still run.
@@ -98,6 +107,8 @@ impl RedoLog {
         files: Files,
         durable: u64,
     ) -> Self {
+        let figures = Figures::default();
+        figures.tell(files.due());
         Self {
             clock,
             ids,
@@ -108,7 +119,7 @@ impl RedoLog {
             writer: Mutex::new(Writer { files, spares: Vec::new(), taken: Vec::new(), highest: durable }),
             ended: Mutex::new(0),
             one_ended: Condvar::new(),
-            figures: Figures::default(),
+            figures,
         }
     }
 
@@ -274,6 +285,7 @@ impl RedoLog {
             spares.push(buffer);
         }
         written.map_err(|error| self.poison(error))?;
+        self.figures.tell(files.due());
         point("round durable");
         // Release: pairs with `durable`.
         self.durable.store(closed, Ordering::Release);
@@ -293,13 +305,15 @@ impl RedoLog {
         let outcome = self
             .round(&mut writer)
             .and_then(|()| change(&mut writer.files).map_err(|error| self.poison(error)));
+        self.figures.tell(writer.files.due());
         self.step_down(writer);
         outcome.map_err(Error::LogFailed)
     }
 
-    /// Bytes of the generation that is being written.
-    pub fn generation_bytes(&self) -> u64 {
-        lock(&self.writer).files.bytes()
+    /// What was logged since the last checkpoint.
+    pub fn due(&self) -> Due {
+        let [bytes, rounds, writes] = [0, 1, 2].map(|at| self.figures.due[at].load(Ordering::Relaxed));
+        Due { bytes, rounds, writes }
     }
 
     /// What was done so far.
@@ -311,6 +325,8 @@ impl RedoLog {
         metrics.bytes = load(&self.figures.bytes);
         metrics.entry_bytes = load(&self.figures.words) * 8;
         metrics.io_time = Duration::from_nanos(load(&self.figures.sync_ns));
+        let due = self.due();
+        (metrics.replay_bytes, metrics.replay_time) = (due.bytes, due.time());
         metrics
     }
 }
