@@ -332,6 +332,11 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As `Database::checkpoint`.
     fn checkpoint(&self) -> Result<CheckpointReport>;
+    /// Lets the log go on after a failure.
+    ///
+    /// # Errors
+    /// As `Database::resume`.
+    fn resume(&self) -> Result<()>;
     /// What was found when the directory was opened.
     fn recovery(&self) -> Option<&Recovery>;
     /// The protocol's name.

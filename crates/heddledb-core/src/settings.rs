@@ -83,6 +83,8 @@ pub struct Settings {
     pub checkpoint_at_close: bool,
     /// Whether a damaged log is opened as far as it is whole.
     pub salvage: bool,
+    /// Whether files are read and nothing is written.
+    pub read_only: bool,
     /// Is told how far opening has come.
     pub tell: Option<Tell>,
 }
@@ -121,6 +123,7 @@ impl Default for Settings {
             checkpoint_replay: Some(CHECKPOINT_REPLAY),
             checkpoint_at_close: false,
             salvage: false,
+            read_only: false,
             tell: None,
         }
     }
@@ -135,6 +138,11 @@ impl Settings {
         let option = |what: String| Err(Misuse::Option(what).into());
         if self.log.files == 0 || self.log.files > FILES_MAX {
             return option(format!("a log has 1 to {FILES_MAX} files, not {}", self.log.files));
+        }
+        if self.read_only && self.place.is_none() {
+            return option(
+                "a database in memory has nothing to read; name its directory with `path`".to_owned(),
+            );
         }
         if !self.log.compression.is_built() {
             let name = self.log.compression.name();

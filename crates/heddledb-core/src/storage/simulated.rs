@@ -42,6 +42,8 @@ pub struct Simulated {
 
 struct State {
     operations: u64,
+    /// Those among them that would change something, or make a change durable.
+    writes: u64,
     faults: BTreeMap<u64, Fault>,
     off: bool,
     locked: bool,
@@ -117,8 +119,16 @@ impl Simulated {
     }
 
     fn of(names: Names, files: Vec<Content>, limit: u64) -> Self {
-        let state =
-            State { operations: 0, faults: BTreeMap::new(), off: false, locked: false, limit, names, files };
+        let state = State {
+            operations: 0,
+            writes: 0,
+            faults: BTreeMap::new(),
+            off: false,
+            locked: false,
+            limit,
+            names,
+            files,
+        };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -141,6 +151,12 @@ impl Simulated {
     /// too. The number of the next one.
     pub fn operations(&self) -> u64 {
         self.state().operations
+    }
+
+    /// How many of the operations would change something, or make a change durable: all but to list, to open, to lock,
+    /// to take a length and to read.
+    pub fn writes(&self) -> u64 {
+        self.state().writes
     }
 
     /// True after the power was cut.
@@ -441,6 +457,7 @@ impl Storage for Simulated {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         let mut state = self.state();
+        state.writes += 1;
         state.simple()?;
         if state.names.view.contains_key(plain(name)?) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -460,6 +477,7 @@ impl Storage for Simulated {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.writes += 1;
         state.simple()?;
         state.names.number(from)?;
         state.names.change(Renaming::Rename(from.to_owned(), plain(to)?.to_owned()));
@@ -468,6 +486,7 @@ impl Storage for Simulated {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.writes += 1;
         state.simple()?;
         state.names.number(name)?;
         state.names.change(Renaming::Remove(name.to_owned()));
@@ -476,6 +495,7 @@ impl Storage for Simulated {
 
     fn sync_names(&self) -> io::Result<()> {
         let mut state = self.state();
+        state.writes += 1;
         let error = state.operation()?.and_then(error);
         let fate = if error.is_some() { Fate::Undecided } else { Fate::Durable };
         let Names { certain, changes, .. } = &mut state.names;
@@ -539,6 +559,7 @@ impl File for SimulatedFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = self.disk.state();
+        state.writes += 1;
         let fault = state.operation()?;
         let mut count = match fault {
             Some(Fault::Full) => 0,
@@ -563,6 +584,7 @@ impl File for SimulatedFile {
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.writes += 1;
         state.simple()?;
         if bytes.saturating_sub(state.files[self.number].view.len() as u64) > state.room() {
             return Err(io::ErrorKind::StorageFull.into());
@@ -573,6 +595,7 @@ impl File for SimulatedFile {
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.writes += 1;
         state.simple()?;
         // Found out, not kept: the room may be gone when it is needed.
         if bytes.saturating_sub(state.files[self.number].view.len() as u64) > state.room() {
@@ -583,6 +606,7 @@ impl File for SimulatedFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.writes += 1;
         let error = state.operation()?.and_then(error);
         let fate = if error.is_some() { Fate::Undecided } else { Fate::Durable };
         state.files[self.number].settle(fate);

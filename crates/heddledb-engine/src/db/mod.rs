@@ -25,7 +25,7 @@ use crate::protocol::{Env, Isolation, Protocol, Shared};
 use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker};
 use crate::settings::{Durability, LogOptions, Place, Settings};
 use crate::snapshot::Boundaries;
-use crate::storage::{Disk, Guard, Storage};
+use crate::storage::{Disk, Guard, ReadOnly, Storage};
 use crate::sync::{Mutex, lock};
 use crate::table::Definition;
 use attempt::{Attempt, SharedStates, WorkerState};
@@ -135,6 +135,7 @@ impl<P: Protocol> Inner<P> {
             let what = "a database in memory has no checkpoints; open it with `Builder::path`";
             return Err(Misuse::Option(what.to_owned()).into());
         };
+        log.check()?;
         let _one_at_a_time = lock(&self.checkpointing);
         let source = checkpoint::Source {
             log,
@@ -146,6 +147,13 @@ impl<P: Protocol> Inner<P> {
         };
         source.take()
     }
+
+    /// Lets the log go on after a failure.
+    fn resume_log(&self) -> Result<()> {
+        // Beside a checkpoint the files of the new generation would look like something that is left over.
+        let _no_checkpoint = lock(&self.checkpointing);
+        self.log.as_ref().map_or(Ok(()), |log| log.resume())
+    }
 }
 
 impl<P: Protocol> Drop for Inner<P> {
@@ -154,7 +162,8 @@ impl<P: Protocol> Drop for Inner<P> {
         // A caller that needs to know of an error has called `flush`, or `checkpoint`.
         let is_flushed = self.logging().is_none_or(|log| log.flush().is_ok());
         let is_due = || self.logging().is_none_or(|log| log.due().writes > 0);
-        if self.checkpoint_at_close && self.log.is_some() && is_flushed && is_due() {
+        let is_written = self.log.as_ref().is_some_and(|log| !log.is_read_only());
+        if self.checkpoint_at_close && is_written && is_flushed && is_due() {
             let _ = self.take_checkpoint();
         }
     }
@@ -215,7 +224,7 @@ impl<P: Protocol> Engine for Handle<P> {
         metrics.versions_kept = memory.versions_kept as u64;
         metrics.garbage = memory.garbage;
         metrics.oldest_snapshot = oldest_snapshot.map(|(_, _, age)| age);
-        metrics.log = self.logging().map(|log| log.metrics());
+        metrics.log = self.logging().filter(|log| !log.is_read_only()).map(|log| log.metrics());
         metrics.index_nodes = self.stores.all().map(nodes).collect();
         metrics
     }
@@ -238,6 +247,10 @@ impl<P: Protocol> Engine for Handle<P> {
 
     fn checkpoint(&self) -> Result<CheckpointReport> {
         self.take_checkpoint()
+    }
+
+    fn resume(&self) -> Result<()> {
+        self.resume_log()
     }
 
     fn recovery(&self) -> Option<&Recovery> {
@@ -312,14 +325,19 @@ fn open_files(
     stores: Vec<&dyn store::AnyStore>,
     threads: usize,
 ) -> Result<Opened> {
+    let read_only = settings.read_only;
     let storage: Arc<dyn Storage> = match place {
         Place::Storage(storage) => Arc::clone(storage),
-        Place::Path(path) => Arc::new(Disk::open(path).map_err(|source| LogError::Io {
-            doing: "opening the directory",
-            file: path.display().to_string(),
-            source,
-        })?),
+        Place::Path(path) => {
+            let disk = if read_only { Disk::open_to_read(path) } else { Disk::open(path) };
+            Arc::new(disk.map_err(|source| LogError::Io {
+                doing: "opening the directory",
+                file: path.display().to_string(),
+                source,
+            })?)
+        }
     };
+    let storage = if read_only { Arc::new(ReadOnly::new(storage)) } else { storage };
     let files = if settings.durability == Durability::None { 0 } else { settings.log.files };
     let opening = Opening {
         storage,
@@ -327,6 +345,7 @@ fn open_files(
         options: LogOptions { files, at_once: settings.epoch_interval.is_some(), ..settings.log },
         threads,
         salvage: settings.salvage,
+        read_only,
         tell: settings.tell.clone(),
     };
     opening.open()
@@ -375,12 +394,17 @@ fn start<P: Protocol>(
             opened.files,
             opened.epoch - 1,
         );
-        log = Some(Arc::new(redo));
+        log = Some(Arc::new(if settings.read_only { redo.read_only() } else { redo }));
         (recovery, guard) = (Some(opened.recovery), Some(opened.guard));
     }
     // The workers that are taken next come from the end.
     idle.reverse();
-    let logging = log.clone().filter(|_| settings.durability != Durability::None);
+    // One that is only read has a log that refuses writers.
+    let durability = match settings.durability {
+        Durability::None if settings.read_only => Durability::Epoch,
+        durability => durability,
+    };
+    let logging = log.clone().filter(|_| durability != Durability::None);
     let ticker = settings.epoch_interval.map(|interval| {
         let (clock, boundaries, log) = (Arc::clone(&clock), Arc::clone(&boundaries), logging.clone());
         Ticker::start(interval, move || {
@@ -392,7 +416,7 @@ fn start<P: Protocol>(
         })
     });
     let limit = (settings.checkpoint_log_bytes, settings.checkpoint_replay);
-    let watched = logging.filter(|_| ticker.is_some() && limit != (None, None));
+    let watched = logging.filter(|_| ticker.is_some() && !settings.read_only && limit != (None, None));
     let inner = Arc::new(Inner {
         _ticker: ticker,
         clock,
@@ -409,7 +433,7 @@ fn start<P: Protocol>(
         exchange,
         places: Mutex::new(Places { made: idle.len(), idle, _orphan_arenas: orphan_arenas }),
         log,
-        durability: settings.durability,
+        durability,
         recovery,
         checkpointing: Mutex::new(()),
         checkpoint_threads,

@@ -16,7 +16,7 @@ use super::replay::Replay;
 use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
 use super::store::{AnyStore, Restore};
 use crate::arena::Arena;
-use crate::durability::{Due, Files, NewFiles, create_generation};
+use crate::durability::{Due, Files, NewFiles, create_generation, remove_unlisted};
 use crate::error::Result;
 use crate::log::{
     self, Checkpoint, End, Frames, Generation, LogError, Malformed, Manifest, Name, RelationEntry, Rows,
@@ -39,6 +39,8 @@ pub(crate) struct Opening<'a> {
     pub options: LogOptions,
     pub threads: usize,
     pub salvage: bool,
+    /// Whether nothing is to be written.
+    pub read_only: bool,
     pub tell: Option<Tell>,
 }
 
@@ -67,7 +69,12 @@ impl Opening<'_> {
             std::io::ErrorKind::WouldBlock => LogError::Locked { place: storage.place() },
             _ => LogError::io(storage, "locking", "")(source),
         })?;
-        let mut manifest = Manifest::read(storage)?.unwrap_or_else(fresh_manifest);
+        let found = Manifest::read(storage)?;
+        if self.read_only && found.is_none() {
+            let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, NO_MANIFEST);
+            return Err(LogError::io(storage, "reading", &Name::Manifest.to_string())(nothing).into());
+        }
+        let mut manifest = found.unwrap_or_else(fresh_manifest);
         let relations = self.relations(&manifest.relations)?;
         let mut recovery = Recovery::default();
 
@@ -112,14 +119,14 @@ impl Opening<'_> {
         let rounds = surveys.iter().map(|survey| survey.rounds).sum();
         let due = Due { bytes, rounds, writes: recovery.writes };
 
-        if !planted(Mutant::RecoveryTailNotRewritten) {
+        if !self.read_only && !planted(Mutant::RecoveryTailNotRewritten) {
             self.settle(&manifest, &surveys)?;
         }
         let old = std::mem::take(&mut manifest.generations);
         manifest.generations = ended(&old, &surveys, durable);
         manifest.relations = relations.entries;
         manifest.floor = epoch;
-        let (manifest, files) = self.begin(manifest)?;
+        let (manifest, files) = if self.read_only { (manifest, Vec::new()) } else { self.begin(manifest)? };
         recovery.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(Opened {
             guard,
@@ -316,6 +323,9 @@ impl Opening<'_> {
     }
 }
 
+/// What is wrong with a directory that is to be read.
+const NO_MANIFEST: &str = "there is no database here, and none is made when one is opened to read";
+
 /// Bytes that are written again at once.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -363,36 +373,4 @@ fn ids(stores: &[&dyn AnyStore], manifest: &Manifest) -> Box<[u16]> {
         ids[store.number()] = entry.expect("every declared relation is listed").id;
     }
     ids.into()
-}
-
-/// Removes the log's and checkpoints' files that none of the manifests lists.
-pub(crate) fn remove_unlisted(
-    storage: &dyn Storage,
-    manifests: [Option<&Manifest>; 2],
-) -> Result<(), LogError> {
-    let listed = |name: Name| {
-        manifests.iter().flatten().any(|manifest| match name {
-            Name::Log { generation, file } => {
-                manifest.generations.iter().any(|g| g.number == generation && file < g.files)
-            }
-            Name::Checkpoint { number, part } => manifest
-                .checkpoint
-                .as_ref()
-                .is_some_and(|c| c.number == number && usize::from(part) < c.parts.len()),
-            Name::Manifest | Name::Lock => true,
-            Name::NewManifest => false,
-        })
-    };
-    let names = again(|| storage.list()).map_err(LogError::io(storage, "listing the files of", ""))?;
-    let mut removed = false;
-    for name in names {
-        if Name::parse(&name).is_some_and(|parsed| !listed(parsed)) {
-            again(|| storage.remove(&name)).map_err(LogError::io(storage, "removing", &name))?;
-            removed = true;
-        }
-    }
-    if removed {
-        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
-    }
-    Ok(())
 }

@@ -175,6 +175,24 @@ impl Files {
         Ok(())
     }
 
+    /// Begins a new generation after a failure. Nothing is written to a file that was there before, and nothing is
+    /// synced again: what the failed sync was to save may be lost, whatever a second sync says. What stands in the files
+    /// behind the last round that was synced counts no more, whether it is there or not.
+    ///
+    /// It may be called again after it has failed.
+    pub fn resume(&mut self) -> Result<(), LogError> {
+        let storage = Arc::clone(&self.storage);
+        // A manifest may have got the name in vain, and may list files of the next generation.
+        let found = Manifest::read(&*storage)?;
+        let mut manifest = self.manifest.clone();
+        let next = found.map_or(0, |found| found.next_generation);
+        manifest.next_generation = manifest.next_generation.max(next);
+        // After this no other manifest comes back at a power cut, so what this one does not list may go.
+        self.replace_manifest(manifest)?;
+        remove_unlisted(&*storage, [Some(&self.manifest), None])?;
+        if planted(Mutant::LogResumedInTheOldFiles) { Ok(()) } else { self.rotate() }
+    }
+
     /// Ends the present generation and goes on in a new one. The buffers are empty.
     pub fn rotate(&mut self) -> Result<(), LogError> {
         if self.files.is_empty() {
@@ -319,4 +337,36 @@ fn whole_entries(payload: &[u64]) -> usize {
         words += size;
     }
     words
+}
+
+/// Removes the log's and checkpoints' files that none of the manifests lists.
+pub(crate) fn remove_unlisted(
+    storage: &dyn Storage,
+    manifests: [Option<&Manifest>; 2],
+) -> Result<(), LogError> {
+    let listed = |name: Name| {
+        manifests.iter().flatten().any(|manifest| match name {
+            Name::Log { generation, file } => {
+                manifest.generations.iter().any(|g| g.number == generation && file < g.files)
+            }
+            Name::Checkpoint { number, part } => manifest
+                .checkpoint
+                .as_ref()
+                .is_some_and(|c| c.number == number && usize::from(part) < c.parts.len()),
+            Name::Manifest | Name::Lock => true,
+            Name::NewManifest => false,
+        })
+    };
+    let names = again(|| storage.list()).map_err(LogError::io(storage, "listing the files of", ""))?;
+    let mut removed = false;
+    for name in names {
+        if Name::parse(&name).is_some_and(|parsed| !listed(parsed)) {
+            again(|| storage.remove(&name)).map_err(LogError::io(storage, "removing", &name))?;
+            removed = true;
+        }
+    }
+    if removed {
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+    }
+    Ok(())
 }

@@ -220,6 +220,18 @@ impl Builder {
         self
     }
 
+    /// Opens what is in the directory, to be read: nothing is written, made or removed there, so a directory on a full
+    /// or read-only disk opens too. Off unless told.
+    ///
+    /// A transaction that has written ends with [`Misuse::ReadOnly`](crate::Misuse::ReadOnly) instead of a commit, and
+    /// has no effect. What a crash has left at the end of the log is passed over, and judged again by each opening. The
+    /// directory may be open in several databases at once if all of them only read; a
+    /// [storage](Builder::storage) of your own is locked by its own rules.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.settings.read_only = read_only;
+        self
+    }
+
     /// Is told how far opening the directory has come.
     pub fn on_recovery(mut self, tell: impl Fn(RecoveryProgress) + Send + Sync + 'static) -> Self {
         self.settings.tell = Some(Arc::new(tell));
