@@ -44,7 +44,8 @@ use crate::seam::Acknowledges;
 use crate::settings::LogOptions;
 use crate::stamp;
 use crate::sync::{
-    ASSERTS_LOAD, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns, point,
+    ASSERTS_LOAD, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Suspender, Wait, lock, now_ns,
+    point,
 };
 use crate::table::GroupSet;
 use crossbeam_utils::CachePadded;
@@ -187,6 +188,22 @@ impl RedoLog {
     pub fn durable(&self) -> u64 {
         // Acquire: a caller that sees an epoch durable also sees what was written about it.
         self.durable.load(Ordering::Acquire)
+    }
+
+    /// As [`RedoLog::wait`], on a thread of which other sessions are suspended: they run until nothing holds the epoch
+    /// back, since that may be one of them. Then a round is waited for as elsewhere, and no session leads one while it is
+    /// suspended.
+    ///
+    /// # Errors
+    /// As for [`RedoLog::wait`].
+    pub fn wait_beside(&self, suspender: &Suspender, epoch: u64) -> Result<()> {
+        suspender.wait_until(|| {
+            self.clock.passed(epoch) || self.durable() >= epoch || self.failure().is_some() || {
+                self.clock.advance();
+                self.clock.passed(epoch)
+            }
+        });
+        self.wait(epoch)
     }
 
     /// Waits until everything up to `epoch` is durable. The caller is not pinned.
@@ -404,6 +421,22 @@ impl RedoLog {
         let due = self.due();
         (metrics.replay_bytes, metrics.replay_time) = (due.bytes, due.time());
         metrics
+    }
+}
+
+/// The log as a session sees it whose thread has others.
+pub(crate) struct Beside {
+    pub log: Arc<RedoLog>,
+    pub suspender: Suspender,
+}
+
+impl Acknowledges for Beside {
+    fn durable(&self) -> u64 {
+        self.log.durable()
+    }
+
+    fn wait(&self, epoch: u64) -> Result<()> {
+        self.log.wait_beside(&self.suspender, epoch)
     }
 }
 
