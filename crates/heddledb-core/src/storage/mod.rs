@@ -9,6 +9,7 @@
 //! Any call may fail with [`io::ErrorKind::Interrupted`]; then nothing was done.
 
 mod disk;
+mod edit;
 mod read_only;
 mod simulated;
 #[cfg(test)]
