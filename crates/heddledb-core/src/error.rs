@@ -96,11 +96,16 @@ pub enum Error {
     #[error("{0}")]
     Misuse(Box<Misuse>),
     /// The log failed while a commit waited for it: the transaction took effect in memory, and whether it
-    /// is on the disk will be known when the directory is opened again.
-    #[error("the outcome is unknown: {0}; open the database again to see what survived")]
+    /// is on the disk will be known when the directory is opened again. `Database::resume` makes it durable, if it
+    /// succeeds.
+    #[error(
+        "the outcome is unknown: {0}; resume the log (`Database::resume`), or open the database again to see what survived"
+    )]
     OutcomeUnknown(Arc<LogError>),
     /// The log has failed before, so nothing was done.
-    #[error("the log has failed, so nothing is written any more: {0}; open the database again")]
+    #[error(
+        "the log has failed, so nothing is written: {0}; when its cause is gone, resume it (`Database::resume`) or open the database again"
+    )]
     LogFailed(Arc<LogError>),
     /// A directory cannot be opened.
     #[error("{0}")]
@@ -244,6 +249,9 @@ pub enum Misuse {
         /// How long was waited.
         seconds: u64,
     },
+    /// A write, or a checkpoint, of a database that was opened to be read.
+    #[error("the database was opened to be read; open it without `Builder::read_only` to write")]
+    ReadOnly,
     /// A table of a database with files that was not named when it was opened.
     #[error("table {table} was not declared; name it with `Builder::table` before the directory is opened")]
     Undeclared {

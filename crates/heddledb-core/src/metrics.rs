@@ -98,6 +98,10 @@ pub struct LogMetrics {
     pub entry_bytes: u64,
     /// Time spent in writing and syncing.
     pub io_time: Duration,
+    /// Bytes of log since the last checkpoint, of earlier openings too: what opening the directory would replay.
+    pub replay_bytes: u64,
+    /// About how long that would take one thread. An estimate from the numbers of bytes, rounds and writes.
+    pub replay_time: Duration,
 }
 
 /// What opening a directory found.
@@ -112,6 +116,9 @@ pub struct Recovery {
     pub writes: u64,
     /// Bytes of the checkpoint and the log that were read.
     pub bytes: u64,
+    /// Stretches of the log that one thread read and handed to the others, of a mebibyte or a frame each; 0 where one
+    /// thread did all.
+    pub handed_over: u64,
     /// The last durable epoch.
     pub durable_epoch: u64,
     /// How long it took.

@@ -343,6 +343,11 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As `Database::check`.
     fn check(&self) -> Result<CheckReport>;
+    /// Lets the log go on after a failure.
+    ///
+    /// # Errors
+    /// As `Database::resume`.
+    fn resume(&self) -> Result<()>;
     /// What was found when the directory was opened.
     fn recovery(&self) -> Option<&Recovery>;
     /// The protocol's name.

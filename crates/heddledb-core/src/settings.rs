@@ -77,8 +77,14 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// The log's length after which a checkpoint is taken.
     pub checkpoint_log_bytes: Option<u64>,
+    /// The estimated time of a replay after which a checkpoint is taken.
+    pub checkpoint_replay: Option<Duration>,
+    /// Whether a checkpoint is taken when the database is closed.
+    pub checkpoint_at_close: bool,
     /// Whether a damaged log is opened as far as it is whole.
     pub salvage: bool,
+    /// Whether files are read and nothing is written.
+    pub read_only: bool,
     /// Is told how far opening has come.
     pub tell: Option<Tell>,
     /// Whether indexes are left as the files have them: none is built or removed. For tools that judge a directory.
@@ -99,6 +105,9 @@ const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(1);
 const EPOCH_INTERVAL: Duration = Duration::from_millis(10);
 /// The log's length after which a checkpoint is taken.
 const CHECKPOINT_LOG_BYTES: u64 = 1 << 30;
+/// The estimated time of a replay after which a checkpoint is taken.
+const CHECKPOINT_REPLAY: Duration = Duration::from_secs(5);
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -113,7 +122,10 @@ impl Default for Settings {
             log: LogOptions::default(),
             threads: None,
             checkpoint_log_bytes: Some(CHECKPOINT_LOG_BYTES),
+            checkpoint_replay: Some(CHECKPOINT_REPLAY),
+            checkpoint_at_close: false,
             salvage: false,
+            read_only: false,
             tell: None,
             as_found: false,
         }
@@ -129,6 +141,11 @@ impl Settings {
         let option = |what: String| Err(Misuse::Option(what).into());
         if self.log.files == 0 || self.log.files > FILES_MAX {
             return option(format!("a log has 1 to {FILES_MAX} files, not {}", self.log.files));
+        }
+        if self.read_only && self.place.is_none() {
+            return option(
+                "a database in memory has nothing to read; name its directory with `path`".to_owned(),
+            );
         }
         if !self.log.compression.is_built() {
             let name = self.log.compression.name();

@@ -8,7 +8,7 @@ use crate::access::WriteSet;
 use crate::arena::Arena;
 use crate::commit::Commit;
 use crate::db::store::{copy_group, heads};
-use crate::durability::{Files, RedoLog, create_generation};
+use crate::durability::{Due, Files, RedoLog, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::Gap;
@@ -354,7 +354,7 @@ fn an_acknowledged_commit_is_on_the_disk() {
         };
         let files = create_generation(&storage, &mut manifest, &options).expect("the disk is new");
         let generation = manifest.generations[0];
-        let files = Files::new(storage, manifest, files, options);
+        let files = Files::new(storage, manifest, files, options, Due::default());
         let log = Arc::new(RedoLog::new(Arc::clone(&clock), Box::new([]), 2, options, files, 0));
         let commit = |clock: &EpochClock, log: &RedoLog, worker: usize| {
             clock.pin(worker);

@@ -2,7 +2,11 @@
 
 use heddledb::protocol::Calls;
 use heddledb::protocol::{Choice, Ic3, Kind, Silo};
-use heddledb::{Database, Error, ReadTransaction, Result, Table, Transaction, procedure};
+use heddledb::storage::Simulated;
+use heddledb::{Database, Durability, Error, ReadTransaction, Result, Table, Transaction, procedure};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
 struct Account {
@@ -151,4 +155,105 @@ fn a_crew_has_as_many_sessions_as_there_are() {
     let error = db.crew(3, |_, _| ()).unwrap_err().to_string();
     assert!(error.contains("session"), "{error}");
     assert!(db.session().is_ok(), "those it had taken are back");
+}
+
+/// Runs `work` on a thread of its own; fails if it does not end within a time that only a hang takes.
+fn ends(what: &str, work: impl FnOnce() + Send + 'static) {
+    let (tell, told) = channel();
+    let thread = std::thread::spawn(move || {
+        work();
+        let _ = tell.send(());
+    });
+    match told.recv_timeout(Duration::from_secs(60)) {
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("{what} hangs"),
+        _ => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+    }
+}
+
+fn durable(protocol: impl Into<Choice>, disk: &Simulated) -> Database {
+    let builder =
+        Database::builder().protocol(protocol).procedure::<Deposit>().table::<Account>(0).table::<Total>(0);
+    let builder = builder.storage(Arc::new(disk.clone())).durability(Durability::Sync);
+    builder.epoch_interval(Duration::from_millis(1)).open().unwrap()
+}
+
+fn fill(db: &Database) {
+    let fill = |tx: &mut heddledb::Txn| {
+        tx.insert(Total { id: 1, sum: 0 })?;
+        (0..4).try_for_each(|id| tx.insert(Account { id, balance: 0 }))
+    };
+    db.session().unwrap().run(fill).unwrap();
+}
+
+/// A session waits for its commit to be durable, and so for the epoch, which a suspended transaction of the same thread
+/// holds back; that one waits for a transaction that the third session of the thread ends.
+#[test]
+fn who_waits_for_a_durable_commit_lets_those_run_that_hold_the_epoch_back() {
+    for pipelined in [false, true] {
+        ends("a crew with commits that wait", move || {
+            let disk = Simulated::new();
+            let db = durable(Kind::DlDetect, &disk);
+            fill(&db);
+            let mut other = db.begin().unwrap();
+            other.update_columns(1, Account::balance, |balance| *balance += 1).unwrap();
+            let other = std::cell::RefCell::new(Some(other));
+            let outcomes = db.crew(3, |number, session| match number {
+                0 => session.run(|tx| {
+                    tx.update_columns(0, Account::balance, |balance| *balance += 1)?;
+                    tx.update_columns(1, Account::balance, |balance| *balance += 1)
+                }),
+                1 => {
+                    let body = |tx: &mut heddledb::Txn| {
+                        tx.update_columns(2, Account::balance, |balance| *balance += 1)
+                    };
+                    if pipelined {
+                        session.run_pipelined(body).and_then(|((), ticket)| ticket.wait())
+                    } else {
+                        session.run(body)
+                    }
+                }
+                _ => {
+                    // Some turns later, when the session before it waits.
+                    session.set_durability(Durability::Epoch)?;
+                    for _ in 0..5 {
+                        session.run(|tx| tx.get::<Account>(3).map(|_| ()))?;
+                    }
+                    let mut other = other.take().expect("one session ends it");
+                    // Who waited for it would stop the thread: it is no session of the crew.
+                    other.set_durability(Durability::Epoch)?;
+                    other.commit()
+                }
+            });
+            outcomes.unwrap().into_iter().for_each(|outcome| outcome.unwrap());
+            assert_eq!(total(&db), (0, 3));
+        });
+    }
+}
+
+/// Two threads with crews whose commits are all waited for.
+#[test]
+fn crews_wait_for_their_commits_under_every_protocol() {
+    for &kind in Kind::ALL {
+        if kind.sessions_max() < 8 {
+            continue;
+        }
+        ends(kind.name(), move || {
+            let disk = Simulated::new();
+            let db = durable(kind, &disk);
+            fill(&db);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        let worked = db.crew(3, |number, session| {
+                            for call in 0..60 {
+                                session.call(Deposit, ((number as u64 + call) % ACCOUNTS, 1)).unwrap();
+                            }
+                        });
+                        worked.unwrap();
+                    });
+                }
+            });
+            assert_eq!(total(&db), (360, 360));
+        });
+    }
 }

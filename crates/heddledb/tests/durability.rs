@@ -398,3 +398,121 @@ fn a_checkpoint_keeps_no_directory_from_being_opened_again() {
     }
     assert_eq!(rows(&open().unwrap()).0.len(), 3);
 }
+
+/// What a recovery does for each round must not grow with the number of threads, nor what it asks of the disk with the
+/// number of rounds: only with the bytes.
+#[test]
+fn many_small_rounds_are_read_and_handed_over_by_the_mebibyte() {
+    const ROUNDS: u64 = 20_000;
+    let disk = Simulated::new();
+    let open = |disk: &Simulated, threads| {
+        let builder = Database::builder().manual_epochs().recovery_threads(threads).table::<Note>(0);
+        builder.storage(Arc::new(disk.clone())).open().unwrap()
+    };
+    let db = open(&disk, 1);
+    let mut session = db.session().unwrap();
+    for id in 0..ROUNDS as u32 {
+        session
+            .run(|tx| tx.upsert(Note { id: id % 1000, text: Text::truncated("small") }).map(|_| ()))
+            .unwrap();
+        db.flush().unwrap();
+    }
+    assert!(db.metrics().log.unwrap().rounds >= ROUNDS);
+    drop((session, db));
+    let name = disk.list().unwrap().into_iter().find(|name| name.starts_with("log-")).unwrap();
+    let mebibytes = disk.bytes(&name).len() as u64 >> 20;
+    assert!(mebibytes >= 2);
+    for threads in 1..4 {
+        let again = disk.after_kill();
+        let db = open(&again, threads);
+        let recovery = db.recovery().unwrap();
+        assert_eq!(recovery.transactions, ROUNDS);
+        let handed_over = recovery.handed_over;
+        assert!(handed_over <= mebibytes + 1, "{handed_over} for {mebibytes} MiB, by {threads} threads");
+        assert_eq!(handed_over > 0, threads > 1, "{threads} threads");
+        let operations = again.operations();
+        assert!(operations <= 60 + 32 * mebibytes, "{operations} for {mebibytes} MiB, by {threads} threads");
+        let found = db
+            .session()
+            .unwrap()
+            .run(|tx| (0..1001).map(|id| tx.get::<Note>(id)).collect::<Result<Vec<_>, _>>());
+        assert_eq!(found.unwrap().into_iter().flatten().count(), 1000);
+    }
+}
+
+fn notes(disk: &Simulated) -> Builder {
+    Database::builder().manual_epochs().table::<Note>(0).storage(Arc::new(disk.clone()))
+}
+
+fn write_notes(db: &Database, ids: std::ops::Range<u32>) {
+    let mut session = db.session().unwrap();
+    for id in ids {
+        session.run(|tx| tx.upsert(Note { id, text: Text::truncated("a note") }).map(|_| ())).unwrap();
+        db.advance_epoch();
+    }
+}
+
+fn checkpoints(disk: &Simulated) -> Vec<String> {
+    disk.list().unwrap().into_iter().filter(|name| name.starts_with("checkpoint-")).collect()
+}
+
+#[test]
+fn a_checkpoint_at_close_leaves_nothing_to_replay() {
+    for durability in [Durability::Epoch, Durability::None] {
+        let disk = Simulated::new();
+        let open = || notes(&disk).durability(durability).checkpoint_at_close(true).open().unwrap();
+        let db = open();
+        write_notes(&db, 0..50);
+        drop(db);
+        let found = checkpoints(&disk);
+        assert!(!found.is_empty());
+        let db = open();
+        let recovery = db.recovery().unwrap();
+        assert_eq!((recovery.rows, recovery.transactions), (50, 0), "{durability:?}");
+        drop(db);
+        if durability != Durability::None {
+            assert_eq!(checkpoints(&disk), found, "nothing was logged since");
+        }
+        // Not when it was killed, or was not told so.
+        write_notes(&notes(&disk).open().unwrap(), 50..60);
+        let recovery = notes(&disk).open().unwrap().recovery().unwrap().clone();
+        assert_eq!((recovery.rows, recovery.transactions), (50, 10), "{durability:?}");
+    }
+}
+
+#[test]
+fn what_earlier_openings_logged_counts_for_the_next_checkpoint() {
+    let disk = Simulated::new();
+    let due = |db: &Database| {
+        let log = db.metrics().log.unwrap();
+        (log.replay_bytes, log.replay_time)
+    };
+    let mut before = (0, Duration::ZERO);
+    for opening in 0..3 {
+        let db = notes(&disk).open().unwrap();
+        assert!(due(&db).0 > before.0 && due(&db).1 > before.1, "{:?} after {before:?}", due(&db));
+        write_notes(&db, opening * 20..opening * 20 + 20);
+        db.flush().unwrap();
+        before = due(&db);
+    }
+    let db = notes(&disk).open().unwrap();
+    let report = db.checkpoint().unwrap();
+    assert_eq!(report.rows, 60);
+    assert!(due(&db).0 < before.0 / 3 && due(&db).1 < before.1 / 10, "{:?} after {before:?}", due(&db));
+}
+
+/// Bytes alone would never do it here.
+#[test]
+fn a_checkpoint_is_taken_when_a_replay_would_take_long() {
+    let disk = Simulated::new();
+    let builder = notes(&disk).epoch_interval(Duration::from_millis(1)).checkpoint_after(None);
+    let db = builder.checkpoint_after_replay(Some(Duration::from_micros(20))).open().unwrap();
+    let begun = std::time::Instant::now();
+    let mut next = 0;
+    while checkpoints(&disk).is_empty() {
+        write_notes(&db, next..next + 50);
+        next += 50;
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint is taken");
+    }
+}

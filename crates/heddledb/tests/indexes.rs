@@ -153,6 +153,28 @@ fn contents(disk: &Simulated) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
+fn an_index_that_is_added_where_nothing_may_be_written_is_built_in_memory() {
+    let disk = Simulated::new();
+    let open = |disk: &Simulated| Database::builder().storage(Arc::new(disk.clone()));
+    let db = open(&disk).table::<plain::Person>(0).open().unwrap();
+    for id in 0..10 {
+        let person =
+            plain::Person { id, mail: heddledb::Text::truncated(&format!("{id}@x")), city: 7, visits: 0 };
+        db.session().unwrap().run(|tx| tx.insert(person)).unwrap();
+    }
+    drop(db);
+    let left = disk.after_kill();
+    for _ in 0..2 {
+        let db = open(&left).table::<indexed::Person>(0).read_only(true).open().unwrap();
+        assert_eq!(db.recovery().unwrap().indexes.len(), 2, "both are built");
+        let found = |tx: &mut heddledb::Txn| tx.find::<indexed::ByMail>(heddledb::Text::truncated("3@x"));
+        assert_eq!(db.session().unwrap().run(found).unwrap().unwrap().id, 3);
+        assert!(db.check().unwrap().is_whole());
+    }
+    assert_eq!(left.writes(), 0);
+}
+
+#[test]
 fn an_added_index_has_an_entry_for_each_row() {
     let disk = without_indexes(10);
     let db = open_indexed(&disk);

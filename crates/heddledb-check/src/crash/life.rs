@@ -8,7 +8,7 @@ use super::model::{Indexes, Program, State};
 use heddledb::internals::log::{Manifest, survey};
 use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
-use heddledb::storage::Simulated;
+use heddledb::storage::{Fault, Simulated};
 use heddledb::{Compression, Database, Durability, Error, LogError, Result, Session, Ticket};
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub struct Ledger {
     commits: Vec<Commit>,
     /// So many of the first commits were acknowledged as durable.
     acked: usize,
+    /// How often a failed log went on.
+    pub resumed: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -104,6 +106,7 @@ pub struct Settings {
     threads: usize,
     salvage: bool,
     indexes: Indexes,
+    read_only: bool,
 }
 
 impl Settings {
@@ -118,12 +121,18 @@ impl Settings {
             _ => Durability::Epoch,
         };
         let indexes = Indexes::draw(random);
-        Self { kind, files, compression, durability, threads: 1, salvage: false, indexes }
+        let (threads, salvage, read_only) = (1, false, false);
+        Self { kind, files, compression, durability, threads, salvage, indexes, read_only }
     }
 
     /// The same, with damage salvaged.
     pub fn salvaging(self) -> Self {
         Self { salvage: true, ..self }
+    }
+
+    /// The same, to be read only.
+    pub fn reading(self) -> Self {
+        Self { read_only: true, ..self }
     }
 
     /// The same with several threads of recovery now and then.
@@ -177,13 +186,15 @@ pub struct Life<'a> {
 impl Life<'_> {
     /// Lives it; an error is a violation of what the database promises.
     pub fn live(self) -> Result<End, String> {
-        let Settings { files, compression, durability, threads, salvage, kind, indexes } = self.settings;
+        let Settings { files, compression, durability, threads, salvage, kind, indexes, read_only } =
+            self.settings;
         let named = if self.random.clone().below(4) == 0 { highest_epoch(self.disk) } else { 0 };
         let before = self.disk.after_kill();
         let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(3));
         let builder = indexes.declare(builder).storage(Arc::new(self.disk.clone()));
         let builder = builder.manual_epochs().durability(durability).log_files(files);
-        let opened = builder.compression(compression).recovery_threads(threads).salvage(salvage).open();
+        let opened = builder.compression(compression).recovery_threads(threads).salvage(salvage);
+        let opened = opened.read_only(read_only).open();
         let db = match opened {
             Ok(db) => db,
             Err(Error::Open(error)) => {
@@ -298,7 +309,9 @@ impl Alive<'_> {
                     if self.logged {
                         self.after_failure()?;
                     }
-                    return Ok(true);
+                    if !self.resume()? {
+                        return Ok(true);
+                    }
                 }
             }
             if let Some(log) = self.db.metrics().log {
@@ -471,6 +484,30 @@ impl Alive<'_> {
             return Err("a failed log's durable epoch moved".to_owned());
         }
         Ok(())
+    }
+
+    /// Lets a failed log go on, now and then, with another failure on the way or soon after, also now and then. True
+    /// if it goes on.
+    fn resume(&mut self) -> Result<bool, String> {
+        let (random, disk) = (&mut self.life.random, self.life.disk);
+        if random.below(3) == 0 {
+            return Ok(false);
+        }
+        if random.below(2) == 0 {
+            let at = disk.operations() + random.below(24);
+            disk.fail(at, [Fault::PowerCut, Fault::Error, Fault::Full][random.below(3) as usize]);
+        }
+        for _ in 0..3 {
+            match self.db.resume() {
+                Ok(()) => {
+                    self.life.ledger.resumed += 1;
+                    return Ok(true);
+                }
+                Err(Error::LogFailed(_)) => {}
+                Err(error) => return Err(format!("resuming the log failed with {error}")),
+            }
+        }
+        Ok(false)
     }
 }
 

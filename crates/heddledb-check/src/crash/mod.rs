@@ -12,7 +12,10 @@
 //! 3. the next recovery finds the same, also if this one was cut off at any operation;
 //! 4. what was dropped stays dropped while the database is worked with and crashes again;
 //! 5. after a failed write or sync nothing is acknowledged any more;
-//! 6. damage at rest is refused with its place, or loses nothing but what a power cut may lose too, or is
+//! 6. a log that goes on after a failure, with more failures on the way, keeps all that was committed: it is durable
+//!    when the log says so, and until then what survives is a prefix;
+//! 7. what is opened to be read shows the same, and not an operation of the disk writes;
+//! 8. damage at rest is refused with its place, or loses nothing but what a power cut may lose too, or is
 //!    salvaged as a prefix.
 //!
 //! One crash with a recovery and a look is a *point*. Everything is deterministic: a violation tells the
@@ -25,8 +28,9 @@ pub mod model;
 
 use damage::{Lawful, Map};
 use heddledb::LogError;
+use heddledb::internals::log::Name;
 use heddledb::internals::random::Random;
-use heddledb::storage::{Fault, Simulated};
+use heddledb::storage::{Fault, Simulated, Storage};
 use life::{End, Ledger, Life, Report, Settings};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -142,6 +146,8 @@ pub struct Counts {
     pub in_recovery: u64,
     /// Crashes after a recovery, at once or after some more work.
     pub again: u64,
+    /// How often a failed log went on.
+    pub resumed: u64,
     /// Damage that was refused, that lost nothing, that was cut off as a torn tail, that was salvaged.
     pub damage: [u64; 4],
 }
@@ -156,6 +162,7 @@ impl Counts {
         self.spots += other.spots;
         self.in_recovery += other.in_recovery;
         self.again += other.again;
+        self.resumed += other.resumed;
         self.first.iter_mut().zip(other.first).for_each(|(sum, more)| *sum += more);
         self.damage.iter_mut().zip(other.damage).for_each(|(sum, more)| *sum += more);
     }
@@ -171,6 +178,7 @@ impl fmt::Display for Counts {
         line("points: cut during a recovery", self.in_recovery)?;
         line("points: again, after a recovery", self.again)?;
         line("points in all", self.points())?;
+        line("times that a failed log went on", self.resumed)?;
         for (name, count) in
             ["refused", "without loss", "cut off as a tail", "salvaged"].iter().zip(self.damage)
         {
@@ -274,6 +282,7 @@ impl Family {
         disk.fail(spot.at, spot.failure.fault());
         let fails_at = if spot.failure.is_harmless() { u64::MAX } else { spot.at };
         let ended = Workload::new(spot.workload).run(&disk, fails_at, &mut ledger)?;
+        self.counts.resumed += ledger.resumed;
         if spot.failure.is_harmless() && !ended {
             return Err("it stopped, though nothing failed".to_owned());
         }
@@ -311,7 +320,11 @@ impl Family {
         if is_thorough {
             self.in_recovery(disk, &ledger).map_err(told)?;
         }
+        let read = self.read(disk, &ledger).map_err(|what| format!("{name}, opened to be read: {what}"))?;
         let report = self.recover(disk, &mut ledger).map_err(told)?;
+        if read.is_some_and(|read| read.durable != report.durable) {
+            return Err(format!("{name}: {read:?} was found to be read, then {report:?}"));
+        }
         self.counts.first[spot.failure as usize] += 1;
         // It was open, so what was seen is durable.
         let mut then = ledger.clone();
@@ -377,6 +390,22 @@ impl Family {
             self.counts.again += 1;
         }
         Ok(())
+    }
+
+    /// Opens a disk to be read, and looks; nothing is found where there is no manifest yet.
+    fn read(&mut self, disk: &Simulated, ledger: &Ledger) -> Result<Option<Report>, String> {
+        let settings = Settings::for_a_look(&mut self.random).reading();
+        let random = Random::new(self.random.next_u64());
+        let (ledger, is_there) =
+            (&mut ledger.clone(), disk.list().is_ok_and(|names| names.contains(&manifest())));
+        let end = (Life { disk, settings, random, steps: 0, fails_at: u64::MAX, ledger }).live()?;
+        match end {
+            _ if disk.writes() != 0 => Err(format!("the disk was written to {} times", disk.writes())),
+            End::Closed(report) if report.lost == 0 && is_there => Ok(Some(report)),
+            End::Refused(_) if !is_there => Ok(None),
+            End::Refused(error) => Err(format!("it was not opened: {error}")),
+            other => Err(format!("it ended strangely: {other:?}")),
+        }
     }
 
     /// Opens a disk, looks, and closes it.
@@ -458,6 +487,11 @@ impl Family {
             }
         }
     }
+}
+
+/// The name of the manifest.
+fn manifest() -> String {
+    Name::Manifest.to_string()
 }
 
 /// A log file's name without the number of the file, which comes last.

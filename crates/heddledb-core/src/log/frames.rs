@@ -1,12 +1,13 @@
 //! The frames of a segment that count: what recovery takes, one after the other.
 
-use super::frame::{Check, Decoder, FRAME_HEADER_BYTES, Header, Kind};
+use super::frame::{Decoder, Header, Kind};
 use super::manifest::{Checkpoint, Generation};
 use super::read::{Segment, Step};
 use super::segment::{Name, SEGMENT_HEADER_BYTES};
 use super::survey::Survey;
 use super::{LogError, Malformed, Rows};
 use crate::storage::Storage;
+use std::ops::Range;
 
 /// The frames of a segment that count, one after the other.
 pub struct Frames {
@@ -73,6 +74,11 @@ impl Frames {
         Ok(Self::new(segment, due.bytes, rows))
     }
 
+    /// Goes on with the frames in a range of bytes of the file: some of [`Survey::stretches`].
+    pub fn seek(&mut self, bytes: &Range<u64>) {
+        (self.at, self.last, self.end) = (bytes.start, bytes.start, bytes.end);
+    }
+
     fn new(segment: Segment, end: u64, due: Due) -> Self {
         let at = SEGMENT_HEADER_BYTES as u64;
         Self { segment, decoder: Decoder::new(), stored: Vec::new(), at, last: at, end, due }
@@ -93,10 +99,11 @@ impl Frames {
             };
         }
         self.last = self.at;
-        let (header, mut check) = self.header()?;
-        self.stored.resize(header.padded(), 0);
-        let read = self.segment.read(&mut self.stored, self.at + FRAME_HEADER_BYTES as u64)?;
-        check.add(&self.stored[..read]);
+        let (header, check) = match self.segment.frame(self.at, &mut self.stored)? {
+            Ok(found) => found,
+            Err(Step::Flawed(flaw)) => return Err(self.segment.flawed(self.at, flaw)),
+            Err(_) => return Err(self.segment.damaged(self.at, "there is no frame where one is due")),
+        };
         check
             .end()
             .and_then(|()| self.decoder.payload(&header, &self.stored, words))
@@ -104,28 +111,6 @@ impl Frames {
         self.expect(&header, words).map_err(|what| self.segment.damaged(self.at, what))?;
         self.at += header.bytes();
         Ok(Some(header))
-    }
-
-    /// Passes over the next frame of a log without a look at its payload. False after the last.
-    ///
-    /// # Errors
-    /// As for [`Frames::next_frame`].
-    pub fn skip_frame(&mut self) -> Result<bool, LogError> {
-        if self.at >= self.end {
-            return Ok(false);
-        }
-        self.last = self.at;
-        let (header, _) = self.header()?;
-        self.at += header.bytes();
-        Ok(true)
-    }
-
-    fn header(&self) -> Result<(Header, Check), LogError> {
-        match self.segment.lone_head(self.at)? {
-            Ok(found) => Ok(found),
-            Err(Step::Flawed(flaw)) => Err(self.segment.flawed(self.at, flaw)),
-            Err(_) => Err(self.segment.damaged(self.at, "there is no frame where one is due")),
-        }
     }
 
     fn expect(&mut self, header: &Header, words: &[u64]) -> Result<(), &'static str> {

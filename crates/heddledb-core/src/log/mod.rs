@@ -39,7 +39,7 @@ pub use frames::Frames;
 pub use manifest::{Checkpoint, End, Generation, Manifest, Part, RelationEntry, Standing};
 pub use rows::{Rows, WritingRows};
 pub use segment::{Name, SEGMENT_HEADER_BYTES, SegmentHeader};
-pub use survey::{Lost, Survey, Surveyed, Torn, survey};
+pub use survey::{Lost, STRETCH_BYTES, Stretch, Survey, Surveyed, Torn, survey};
 pub use verify::{FileCheck, verify};
 
 use crate::storage::Storage;

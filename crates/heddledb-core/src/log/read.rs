@@ -13,13 +13,15 @@ use crate::parallel::in_parallel;
 use crate::shared::SharedU64;
 use crate::storage::{File, Storage};
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes that are held of a file while it is checked.
 const WINDOW: usize = 256 << 10;
 
 /// A segment that is read through a window.
 pub(super) struct Segment {
-    file: Option<Box<dyn File>>,
+    file: Option<Arc<dyn File>>,
     /// For messages.
     pub(super) path: String,
     pub(super) place: Place,
@@ -29,10 +31,22 @@ pub(super) struct Segment {
     start: u64,
     /// Frames whose checksums are known to be right, by their offset.
     checked: Vec<(u64, Header)>,
+    /// How many threads may check frames ahead of `step`, and up to where that was done or given up.
+    threads: usize,
+    ahead: u64,
 }
 
-/// A file of so many bytes is worth several threads; in tests, any is.
+/// A rest of a file of so many bytes is worth several threads; in tests, any is.
 const LONG: u64 = if cfg!(test) { 1 } else { 16 << 20 };
+/// So many bytes are checked ahead at once.
+const STRETCH: u64 = 64 << 20;
+/// Frames of so many bytes, on average, are worth it: for a shorter one, finding where it begins takes as long as
+/// checking it.
+const FRAME_WORTH: u64 = if cfg!(test) { 1 } else { 4 << 10 };
+/// Bytes after which that average is taken.
+const SAMPLE: u64 = 1 << 20;
+/// A thread takes so many bytes of frames at a time.
+const GROUP: u64 = 1 << 20;
 
 /// What stands where a frame may begin.
 #[derive(Clone, Copy)]
@@ -67,7 +81,7 @@ impl Segment {
         };
         let name = name.to_string();
         let io = |doing| LogError::io(storage, doing, &name);
-        let opened = match again(|| storage.open(&name)) {
+        let opened: Option<Arc<dyn File>> = match again(|| storage.open(&name)) {
             // Whether it is missing is for the directory to say.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
@@ -75,7 +89,7 @@ impl Segment {
             {
                 None
             }
-            opened => Some(opened.map_err(io("opening"))?),
+            opened => Some(Arc::from(opened.map_err(io("opening"))?)),
         };
         let length = match &opened {
             Some(file) => again(|| file.len()).map_err(LogError::io(storage, "reading", &name))?,
@@ -90,7 +104,29 @@ impl Segment {
             window: Vec::new(),
             start: 0,
             checked: Vec::new(),
+            threads: 1,
+            ahead: 0,
         })
+    }
+
+    /// The same, with so many threads that check frames ahead of [`Segment::step`].
+    pub(super) fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// Another reader of the same file.
+    fn reader(&self) -> Self {
+        Self {
+            file: self.file.clone(),
+            path: self.path.clone(),
+            place: self.place,
+            length: self.length,
+            window: Vec::new(),
+            start: 0,
+            checked: Vec::new(),
+            threads: 1,
+            ahead: 0,
+        }
     }
 
     pub(super) fn is_missing(&self) -> bool {
@@ -163,41 +199,61 @@ impl Segment {
         }
     }
 
-    /// Checks the frames of a long file on several threads, so that `step` finds them checked. `open` opens
-    /// the segment once more. What is wrong is left for `step` to find.
-    pub(super) fn check_ahead(
-        &mut self,
-        threads: usize,
-        open: impl Fn() -> Result<Self, LogError> + Sync,
-    ) -> Result<(), LogError> {
-        if threads < 2 || self.length < LONG {
+    /// Checks the frames from `offset` on, for a stretch, on several threads, so that `step` finds them checked,
+    /// where there is enough to do. What is wrong is left for `step` to find.
+    fn check_ahead(&mut self, offset: u64) -> Result<(), LogError> {
+        self.checked.clear();
+        self.ahead = u64::MAX;
+        if self.threads < 2 || self.length.saturating_sub(offset) < LONG {
             return Ok(());
         }
-        let (mut chain, mut at) = (Vec::new(), SEGMENT_HEADER_BYTES as u64);
-        while let Ok((header, _)) = self.lone_head(at)? {
+        let (mut chain, mut groups, mut at) = (Vec::new(), Vec::<Range<usize>>::new(), offset);
+        while at - offset < STRETCH
+            && let Ok((header, _)) = self.near_head(at)?
+        {
+            match groups.last_mut() {
+                Some(group) if at - chain[group.start] < GROUP => group.end += 1,
+                _ => groups.push(chain.len()..chain.len() + 1),
+            }
             chain.push(at);
             at += header.bytes();
+            if at - offset >= SAMPLE && at - offset < chain.len() as u64 * FRAME_WORTH {
+                // Looked at again some way on.
+                self.ahead = at + 16 * SAMPLE;
+                return Ok(());
+            }
         }
-        let next = SharedU64::new(0);
-        let checked = in_parallel(0..threads, |_, _| -> Result<_, LogError> {
-            let (mut segment, mut checked) = (open()?, Vec::new());
-            while let Some(at) = chain.get(next.fetch_add(1) as usize) {
-                if let Step::Frame(header) = segment.step(*at)? {
-                    checked.push((*at, header));
+        let (next, reader) = (SharedU64::new(0), &*self);
+        let checked = in_parallel(0..self.threads, |_, _| -> Result<_, LogError> {
+            let (mut segment, mut checked) = (reader.reader(), Vec::new());
+            while let Some(group) = groups.get(next.fetch_add(1) as usize) {
+                for at in &chain[group.clone()] {
+                    if let Step::Frame(header) = segment.step_alone(*at)? {
+                        checked.push((*at, header));
+                    }
                 }
             }
             Ok(checked)
         })?;
         self.checked = checked.concat();
         self.checked.sort_unstable_by_key(|(at, _)| *at);
+        self.ahead = at.max(offset + 1);
         Ok(())
     }
 
     /// Checks what stands at `offset`, checksums included.
     pub(super) fn step(&mut self, offset: u64) -> Result<Step, LogError> {
+        if offset >= self.ahead {
+            self.check_ahead(offset)?;
+        }
         if let Ok(found) = self.checked.binary_search_by_key(&offset, |(at, _)| *at) {
             return Ok(Step::Frame(self.checked[found].1));
         }
+        self.step_alone(offset)
+    }
+
+    /// The same, without a look at what was checked ahead.
+    fn step_alone(&mut self, offset: u64) -> Result<Step, LogError> {
         let (header, mut check) = match self.head(offset)? {
             Ok(found) => found,
             Err(step) => return Ok(step),
@@ -227,11 +283,37 @@ impl Segment {
         Ok(Self::judge(place, length, offset, self.bytes(offset, FRAME_HEADER_BYTES)?))
     }
 
-    /// As `head`, where nothing else near is of interest.
-    pub(super) fn lone_head(&self, offset: u64) -> Result<Result<(Header, Check), Step>, LogError> {
+    /// As `head`, where the frames before it were longer than a window: then nothing else near is of interest.
+    fn near_head(&mut self, offset: u64) -> Result<Result<(Header, Check), Step>, LogError> {
+        let held = self.start + self.window.len() as u64;
+        if (held..held + WINDOW as u64).contains(&offset) || (self.start..held).contains(&offset) {
+            return self.head(offset);
+        }
         let mut bytes = [0; FRAME_HEADER_BYTES];
         let read = self.read(&mut bytes, offset)?;
         Ok(Self::judge(self.place, self.length, offset, &bytes[..read]))
+    }
+
+    /// The header of the next frame, as `head`, and its payload as stored, padding included, into `stored`.
+    pub(super) fn frame(
+        &mut self,
+        offset: u64,
+        stored: &mut Vec<u8>,
+    ) -> Result<Result<(Header, Check), Step>, LogError> {
+        let (header, mut check) = match self.head(offset)? {
+            Ok(found) => found,
+            Err(step) => return Ok(Err(step)),
+        };
+        let from = offset + FRAME_HEADER_BYTES as u64;
+        stored.clear();
+        // The window has most short frames, and the beginning of a long one.
+        let at = (from - self.start) as usize;
+        let held = header.padded().min(self.window.len() - at);
+        stored.extend_from_slice(&self.window[at..at + held]);
+        stored.resize(header.padded(), 0);
+        let read = held + self.read(&mut stored[held..], from + held as u64)?;
+        check.add(&stored[..read]);
+        Ok(Ok((header, check)))
     }
 
     fn judge(place: Place, length: u64, offset: u64, bytes: &[u8]) -> Result<(Header, Check), Step> {

@@ -28,6 +28,7 @@ use super::segment::{Name, SEGMENT_HEADER_BYTES};
 use super::{FILES_MAX, LogError, path};
 use crate::mutant::{Mutant, planted};
 use crate::storage::Storage;
+use std::ops::Range;
 
 /// What a generation's files hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,11 +41,27 @@ pub struct Survey {
     pub highest: u64,
     /// For each file what counts of it.
     pub files: Vec<Surveyed>,
+    /// All that counts, cut into pieces of work: at least [`STRETCH_BYTES`] each, but for the last of a file, and at
+    /// most a frame more.
+    pub stretches: Vec<Stretch>,
     /// The round that was being written when the writer stopped.
     pub torn: Option<Torn>,
     /// What is given up because of damage; only of a survey that salvages.
     pub lost: Option<Lost>,
 }
+
+/// A run of whole frames of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The number of the file.
+    pub file: u8,
+    /// Where it begins and ends.
+    pub bytes: Range<u64>,
+}
+
+/// Bytes of a stretch: so many that handing one from a thread to another costs little beside reading it, however short
+/// the frames are, and so few that it stays in a core's cache.
+pub const STRETCH_BYTES: u64 = if cfg!(test) { 256 } else { 1 << 20 };
 
 /// What counts of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -103,11 +120,7 @@ pub fn survey(
     salvage: bool,
     threads: usize,
 ) -> Result<Survey, LogError> {
-    let mut walk = Walk::new(storage, directory, generation)?;
-    for (file, walked) in (0..).zip(&mut walk.files) {
-        let name = Name::Log { generation: generation.number, file };
-        walked.segment.check_ahead(threads, || Segment::open(storage, name, directory))?;
-    }
+    let mut walk = Walk::new(storage, directory, generation, threads)?;
     let mut damage = None;
     let bad_header = walk.headers().or_else(|error| note(&mut damage, error))?;
     let due = generation.end.map(|end| end.rounds);
@@ -135,9 +148,10 @@ pub fn survey(
     });
 
     let files = walk.files.iter().map(|file| file.whole).collect();
+    let stretches = (0..).zip(&walk.files).flat_map(|(number, file)| file.stretches(number)).collect();
     let highest = walk.highest.max(tail.highest);
-    let mut survey =
-        Survey { rounds: walk.rounds, closed: walk.closed, highest, files, torn: None, lost: None };
+    let (rounds, closed) = (walk.rounds, walk.closed);
+    let mut survey = Survey { rounds, closed, highest, files, stretches, torn: None, lost: None };
     match damage {
         None if tail.bytes != 0 => {
             let Spot { file, offset, what } = stop;
@@ -210,13 +224,28 @@ enum Round {
 }
 
 impl Walk {
-    fn new(storage: &dyn Storage, directory: u64, generation: &Generation) -> Result<Self, LogError> {
+    fn new(
+        storage: &dyn Storage,
+        directory: u64,
+        generation: &Generation,
+        threads: usize,
+    ) -> Result<Self, LogError> {
         let header = SEGMENT_HEADER_BYTES as u64;
         let whole = Surveyed { frames: 0, bytes: header, last: header };
         let open = |file| {
             let name = Name::Log { generation: generation.number, file };
-            let segment = Segment::open(storage, name, directory)?;
-            Ok(Walked { segment, whole, seen: whole, is_whole: false, flaw: None, ahead: None })
+            let segment = Segment::open(storage, name, directory)?.with_threads(threads);
+            let (cuts, whole_cuts) = (Vec::new(), 0);
+            Ok(Walked {
+                segment,
+                whole,
+                seen: whole,
+                cuts,
+                whole_cuts,
+                is_whole: false,
+                flaw: None,
+                ahead: None,
+            })
         };
         let files = (0..generation.files).map(open).collect::<Result<Vec<_>, LogError>>()?;
         if files.is_empty() || generation.files > FILES_MAX {
@@ -279,6 +308,7 @@ impl Walk {
             Some(label) if label.members == whole || planted(Mutant::RecoveryTornRoundReplayed) => {
                 for file in &mut self.files {
                     file.whole = Surveyed { last: file.whole.bytes, ..file.seen };
+                    file.whole_cuts = file.cuts.len();
                 }
                 (self.rounds, self.closed, self.highest) = (round, label.closed, highest);
                 return Ok(Round::Whole);
@@ -327,6 +357,9 @@ struct Walked {
     whole: Surveyed,
     /// The same, and the frames of the round that is being looked at.
     seen: Surveyed,
+    /// Where stretches end and others begin, and how many of these places count.
+    cuts: Vec<u64>,
+    whole_cuts: usize,
     /// Whether all the file's frames of that round are there, and what stands in the place of the next.
     is_whole: bool,
     flaw: Option<&'static str>,
@@ -340,6 +373,7 @@ impl Walked {
     fn advance(&mut self, round: u64) -> Result<Option<Label>, LogError> {
         let mut label: Option<Label> = None;
         (self.seen, self.is_whole, self.flaw) = (self.whole, false, None);
+        self.cuts.truncate(self.whole_cuts);
         while !self.is_whole {
             let at = self.seen.bytes;
             let step = match self.ahead {
@@ -372,8 +406,23 @@ impl Walked {
             self.is_whole = header.label.part + 1 == header.label.parts;
             self.seen.frames += 1;
             self.seen.bytes += header.bytes();
+            let begun = self.cuts.last().copied().unwrap_or(SEGMENT_HEADER_BYTES as u64);
+            if self.seen.bytes - begun >= STRETCH_BYTES {
+                self.cuts.push(self.seen.bytes);
+            }
         }
         Ok(label)
+    }
+
+    /// What counts of the file, cut into stretches.
+    fn stretches(&self, file: u8) -> impl Iterator<Item = Stretch> {
+        let cuts = &self.cuts[..self.whole_cuts];
+        let starts = std::iter::once(SEGMENT_HEADER_BYTES as u64).chain(cuts.iter().copied());
+        let ends = cuts.iter().copied().chain([self.whole.bytes]);
+        starts
+            .zip(ends)
+            .filter(|(from, to)| from < to)
+            .map(move |(from, to)| Stretch { file, bytes: from..to })
     }
 
     fn spot(&self, what: &str) -> Spot {

@@ -17,6 +17,8 @@ pub struct Disk {
     path: PathBuf,
     /// Kept open, so that a sync reports every error since the directory was opened.
     directory: fs::File,
+    /// Whether files are opened to be read only.
+    is_read_only: bool,
 }
 
 impl Disk {
@@ -29,7 +31,19 @@ impl Disk {
         let path = std::path::absolute(path)?;
         make(&path)?;
         let directory = fs::File::open(&path)?;
-        Ok(Self { path, directory })
+        Ok(Self { path, directory, is_read_only: false })
+    }
+
+    /// The directory at `path`, which is there, to be read: also one that may not be written to. Its lock keeps out
+    /// those that write and not those that read; without a lock file, which a directory has once it was opened to be
+    /// written to, it keeps out nobody. Wrap it in [`ReadOnly`](super::ReadOnly) to refuse what else would write.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn open_to_read(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = std::path::absolute(path)?;
+        let directory = fs::File::open(&path)?;
+        Ok(Self { path, directory, is_read_only: true })
     }
 
     fn path(&self, name: &str) -> io::Result<PathBuf> {
@@ -81,7 +95,7 @@ impl Storage for Disk {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let file = fs::File::options().read(true).write(true).open(self.path(name)?)?;
+        let file = fs::File::options().read(true).write(!self.is_read_only).open(self.path(name)?)?;
         Ok(Box::new(DiskFile { file, direct: Mutex::new(None) }))
     }
 
@@ -98,6 +112,17 @@ impl Storage for Disk {
     }
 
     fn lock(&self) -> io::Result<Box<dyn Guard>> {
+        if self.is_read_only {
+            let file = match fs::File::open(self.path.join(LOCK)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Box::new(NoGuard)),
+                opened => opened?,
+            };
+            return match file.try_lock_shared() {
+                Ok(()) => Ok(Box::new(DiskGuard { file })),
+                Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+                Err(TryLockError::Error(error)) => Err(error),
+            };
+        }
         let file = fs::File::options().write(true).create(true).truncate(false).open(self.path.join(LOCK))?;
         // Belongs to this opening of the file, so it keeps others in this process out as well.
         match file.try_lock() {
@@ -111,6 +136,11 @@ impl Storage for Disk {
         self.path.display().to_string()
     }
 }
+
+/// Where there is nothing to lock.
+struct NoGuard;
+
+impl Guard for NoGuard {}
 
 /// Holds the lock.
 struct DiskGuard {

@@ -9,11 +9,14 @@
 //! Any call may fail with [`io::ErrorKind::Interrupted`]; then nothing was done.
 
 mod disk;
+mod edit;
+mod read_only;
 mod simulated;
 #[cfg(test)]
 mod tests;
 
 pub use disk::Disk;
+pub use read_only::ReadOnly;
 pub use simulated::{Fault, Simulated};
 
 use std::io;

@@ -11,6 +11,7 @@
 //!
 //! Contents are shared until written, so a disk after a cut costs what was written to it.
 
+use super::edit::Edit;
 use super::{File, Guard, Storage, plain};
 use crate::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,8 @@ pub struct Simulated {
 
 struct State {
     operations: u64,
+    /// Those among them that would change something, or make a change durable.
+    writes: u64,
     faults: BTreeMap<u64, Fault>,
     off: bool,
     locked: bool,
@@ -98,15 +101,6 @@ struct Content {
     view: Arc<Vec<u8>>,
 }
 
-#[derive(Clone)]
-enum Edit {
-    Write { offset: usize, bytes: Arc<[u8]> },
-    Length(usize),
-}
-
-/// The atom of a disk write.
-const SECTOR: usize = 512;
-
 /// The room of a new disk: enough for any test, and a wild offset does not take all memory.
 const LIMIT: u64 = 1 << 30;
 
@@ -117,8 +111,16 @@ impl Simulated {
     }
 
     fn of(names: Names, files: Vec<Content>, limit: u64) -> Self {
-        let state =
-            State { operations: 0, faults: BTreeMap::new(), off: false, locked: false, limit, names, files };
+        let state = State {
+            operations: 0,
+            writes: 0,
+            faults: BTreeMap::new(),
+            off: false,
+            locked: false,
+            limit,
+            names,
+            files,
+        };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -141,6 +143,12 @@ impl Simulated {
     /// too. The number of the next one.
     pub fn operations(&self) -> u64 {
         self.state().operations
+    }
+
+    /// How many of the operations would change something, or make a change durable: all but to list, to open, to lock,
+    /// to take a length and to read.
+    pub fn writes(&self) -> u64 {
+        self.state().writes
     }
 
     /// True after the power was cut.
@@ -340,63 +348,6 @@ impl Content {
     }
 }
 
-impl Edit {
-    fn apply(&self, into: &mut Vec<u8>) {
-        match self {
-            Self::Write { offset, bytes } => put(into, *offset, bytes),
-            Self::Length(length) => into.resize(*length, 0),
-        }
-    }
-
-    /// Applies it, or a part, or nothing.
-    fn try_luck(&self, into: &mut Vec<u8>, random: &mut Random) {
-        let outcome = random.below(5);
-        let (offset, bytes) = match (outcome, self) {
-            (0, _) | (2, Self::Length(_)) => return self.apply(into),
-            (1, _) | (_, Self::Length(_)) => return,
-            (_, Self::Write { offset, bytes }) => (*offset, bytes),
-        };
-        // The length is not written together with the bytes: zeros where they are missing.
-        if random.below(2) == 0 {
-            let length = into.len().max(offset + bytes.len());
-            into.resize(length, 0);
-        }
-        match outcome {
-            // Any of the sectors.
-            2 => {
-                let mut start = 0;
-                while start < bytes.len() {
-                    let end = bytes.len().min(start + SECTOR - (offset + start) % SECTOR);
-                    if random.below(2) == 0 {
-                        put(into, offset + start, &bytes[start..end]);
-                    }
-                    start = end;
-                }
-            }
-            // The bytes up to any one, or from it on.
-            3 => {
-                let at = random.below(bytes.len() as u64 + 1) as usize;
-                if random.below(2) == 0 {
-                    put(into, offset, &bytes[..at]);
-                } else {
-                    put(into, offset + at, &bytes[at..]);
-                }
-            }
-            // None of them.
-            _ => {}
-        }
-    }
-}
-
-/// Writes into a file in memory.
-fn put(into: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
-    let end = offset + bytes.len();
-    if into.len() < end {
-        into.resize(end, 0);
-    }
-    into[offset..end].copy_from_slice(bytes);
-}
-
 impl State {
     /// Counts an operation. The fault that it has to suffer in its own way: an error that may leave
     /// something behind, or half of the bytes.
@@ -441,6 +392,7 @@ impl Storage for Simulated {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         let mut state = self.state();
+        state.writes += 1;
         state.simple()?;
         if state.names.view.contains_key(plain(name)?) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -460,6 +412,7 @@ impl Storage for Simulated {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.writes += 1;
         state.simple()?;
         state.names.number(from)?;
         state.names.change(Renaming::Rename(from.to_owned(), plain(to)?.to_owned()));
@@ -468,6 +421,7 @@ impl Storage for Simulated {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut state = self.state();
+        state.writes += 1;
         state.simple()?;
         state.names.number(name)?;
         state.names.change(Renaming::Remove(name.to_owned()));
@@ -476,6 +430,7 @@ impl Storage for Simulated {
 
     fn sync_names(&self) -> io::Result<()> {
         let mut state = self.state();
+        state.writes += 1;
         let error = state.operation()?.and_then(error);
         let fate = if error.is_some() { Fate::Undecided } else { Fate::Durable };
         let Names { certain, changes, .. } = &mut state.names;
@@ -539,6 +494,7 @@ impl File for SimulatedFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut state = self.disk.state();
+        state.writes += 1;
         let fault = state.operation()?;
         let mut count = match fault {
             Some(Fault::Full) => 0,
@@ -563,6 +519,7 @@ impl File for SimulatedFile {
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.writes += 1;
         state.simple()?;
         if bytes.saturating_sub(state.files[self.number].view.len() as u64) > state.room() {
             return Err(io::ErrorKind::StorageFull.into());
@@ -573,6 +530,7 @@ impl File for SimulatedFile {
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.writes += 1;
         state.simple()?;
         // Found out, not kept: the room may be gone when it is needed.
         if bytes.saturating_sub(state.files[self.number].view.len() as u64) > state.room() {
@@ -583,6 +541,7 @@ impl File for SimulatedFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.writes += 1;
         let error = state.operation()?.and_then(error);
         let fate = if error.is_some() { Fate::Undecided } else { Fate::Durable };
         state.files[self.number].settle(fate);

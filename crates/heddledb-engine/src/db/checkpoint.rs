@@ -11,9 +11,8 @@
 //!
 //! The cut is consistent, so what is replayed over it need not be idempotent (PITFALLS X7, X14).
 
-use super::recovery::remove_unlisted;
 use super::store::AnyStore;
-use crate::durability::RedoLog;
+use crate::durability::{RedoLog, remove_unlisted};
 use crate::epoch::EpochClock;
 use crate::error::Result;
 use crate::index::Walk;
@@ -54,7 +53,11 @@ impl Source<'_> {
         let held = Held { boundaries: self.boundaries, boundary: self.boundaries.now(self.clock)? };
         let number = old.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.number) + 1;
         let epoch = held.boundary.epoch();
-        let parts = self.write_parts(&*storage, &old, number, epoch)?;
+        let parts = self.write_parts(&*storage, &old, number, epoch).inspect_err(|_| {
+            // No manifest lists what was written of it, and a full disk needs the room. What cannot be removed now,
+            // the next checkpoint or the next opening removes.
+            let _ = remove_unlisted(&*storage, [Some(&old), None]);
+        })?;
         drop(held);
         let sum = |(rows, bytes), part: &Part| (rows + part.rows, bytes + part.bytes);
         let (rows, bytes) = parts.iter().fold((0, 0), sum);

@@ -29,7 +29,7 @@ use crate::protocol::{Env, Isolation, Protocol, Shared};
 use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker};
 use crate::settings::{Durability, LogOptions, Place, Settings};
 use crate::snapshot::Boundaries;
-use crate::storage::{Disk, Guard, Storage};
+use crate::storage::{Disk, Guard, ReadOnly, Storage};
 use crate::sync::{Mutex, lock};
 use crate::table::Definition;
 use attempt::{Attempt, SharedStates, WorkerState};
@@ -89,6 +89,8 @@ pub(crate) struct Inner<P: Protocol> {
     /// Held during a checkpoint.
     checkpointing: Mutex<()>,
     checkpoint_threads: usize,
+    /// Whether one is taken at the end.
+    checkpoint_at_close: bool,
     /// The lock on the directory; released last.
     _guard: Option<Box<dyn Guard>>,
 }
@@ -137,6 +139,7 @@ impl<P: Protocol> Inner<P> {
             let what = "a database in memory has no checkpoints; open it with `Builder::path`";
             return Err(Misuse::Option(what.to_owned()).into());
         };
+        log.check()?;
         let _one_at_a_time = lock(&self.checkpointing);
         let source = checkpoint::Source {
             log,
@@ -148,14 +151,24 @@ impl<P: Protocol> Inner<P> {
         };
         source.take()
     }
+
+    /// Lets the log go on after a failure.
+    fn resume_log(&self) -> Result<()> {
+        // Beside a checkpoint the files of the new generation would look like something that is left over.
+        let _no_checkpoint = lock(&self.checkpointing);
+        self.log.as_ref().map_or(Ok(()), |log| log.resume())
+    }
 }
 
 impl<P: Protocol> Drop for Inner<P> {
     /// Makes what was committed durable, unless the log has failed.
     fn drop(&mut self) {
-        if let Some(log) = self.logging() {
-            // A caller that needs to know has called `flush`.
-            let _ = log.flush();
+        // A caller that needs to know of an error has called `flush`, or `checkpoint`.
+        let is_flushed = self.logging().is_none_or(|log| log.flush().is_ok());
+        let is_due = || self.logging().is_none_or(|log| log.due().writes > 0);
+        let is_written = self.log.as_ref().is_some_and(|log| !log.is_read_only());
+        if self.checkpoint_at_close && is_written && is_flushed && is_due() {
+            let _ = self.take_checkpoint();
         }
     }
 }
@@ -215,7 +228,7 @@ impl<P: Protocol> Engine for Handle<P> {
         metrics.versions_kept = memory.versions_kept as u64;
         metrics.garbage = memory.garbage;
         metrics.oldest_snapshot = oldest_snapshot.map(|(_, _, age)| age);
-        metrics.log = self.logging().map(|log| log.metrics());
+        metrics.log = self.logging().filter(|log| !log.is_read_only()).map(|log| log.metrics());
         metrics.index_nodes = self.stores.all().map(nodes).collect();
         metrics
     }
@@ -254,6 +267,10 @@ impl<P: Protocol> Engine for Handle<P> {
         checking.run()
     }
 
+    fn resume(&self) -> Result<()> {
+        self.resume_log()
+    }
+
     fn recovery(&self) -> Option<&Recovery> {
         self.recovery.as_ref()
     }
@@ -277,6 +294,8 @@ impl<P: Protocol> Engine for Handle<P> {
 
 /// How often the log's length is looked at.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+/// The looks that are left out after a checkpoint that failed are doubled with each further one, so often.
+const CHECKPOINT_DELAYS: u32 = 7;
 /// Threads of recovery and checkpoints, at most.
 const THREADS_MAX: usize = 16;
 
@@ -314,8 +333,9 @@ pub(crate) fn open<P: Protocol>(
             Some(open_files(place, &settings, stores.all().collect(), threads)?)
         }
     };
-    // Nobody is told that it is open before what was built or removed is so in the files.
-    let changed = opened.as_ref().is_some_and(|opened| !opened.recovery.indexes.is_empty());
+    // Nobody is told that it is open before what was built or removed is so in the files, if it may be written.
+    let writes = !settings.read_only;
+    let changed = writes && opened.as_ref().is_some_and(|opened| !opened.recovery.indexes.is_empty());
     let db = start::<P>(name, options, sessions, threads, settings, stores, opened);
     if changed && let Err(error) = db.take_checkpoint() {
         // The log has a hand on the error, too.
@@ -343,14 +363,19 @@ fn open_files(
     stores: Vec<&dyn store::AnyStore>,
     threads: usize,
 ) -> Result<Opened> {
+    let read_only = settings.read_only;
     let storage: Arc<dyn Storage> = match place {
         Place::Storage(storage) => Arc::clone(storage),
-        Place::Path(path) => Arc::new(Disk::open(path).map_err(|source| LogError::Io {
-            doing: "opening the directory",
-            file: path.display().to_string(),
-            source,
-        })?),
+        Place::Path(path) => {
+            let disk = if read_only { Disk::open_to_read(path) } else { Disk::open(path) };
+            Arc::new(disk.map_err(|source| LogError::Io {
+                doing: "opening the directory",
+                file: path.display().to_string(),
+                source,
+            })?)
+        }
     };
+    let storage = if read_only { Arc::new(ReadOnly::new(storage)) } else { storage };
     let files = if settings.durability == Durability::None { 0 } else { settings.log.files };
     let opening = Opening {
         storage,
@@ -358,6 +383,7 @@ fn open_files(
         options: LogOptions { files, at_once: settings.epoch_interval.is_some(), ..settings.log },
         threads,
         salvage: settings.salvage,
+        read_only,
         tell: settings.tell.clone(),
         as_found: settings.as_found,
     };
@@ -407,12 +433,17 @@ fn start<P: Protocol>(
             opened.files,
             opened.epoch - 1,
         );
-        log = Some(Arc::new(redo));
+        log = Some(Arc::new(if settings.read_only { redo.read_only() } else { redo }));
         (recovery, guard) = (Some(opened.recovery), Some(opened.guard));
     }
     // The workers that are taken next come from the end.
     idle.reverse();
-    let logging = log.clone().filter(|_| settings.durability != Durability::None);
+    // One that is only read has a log that refuses writers.
+    let durability = match settings.durability {
+        Durability::None if settings.read_only => Durability::Epoch,
+        durability => durability,
+    };
+    let logging = log.clone().filter(|_| durability != Durability::None);
     let ticker = settings.epoch_interval.map(|interval| {
         let (clock, boundaries, log) = (Arc::clone(&clock), Arc::clone(&boundaries), logging.clone());
         Ticker::start(interval, move || {
@@ -423,7 +454,8 @@ fn start<P: Protocol>(
             }
         })
     });
-    let watched = logging.zip(settings.checkpoint_log_bytes).filter(|_| ticker.is_some());
+    let limit = (settings.checkpoint_log_bytes, settings.checkpoint_replay);
+    let watched = logging.filter(|_| ticker.is_some() && !settings.read_only && limit != (None, None));
     let inner = Arc::new(Inner {
         _ticker: ticker,
         clock,
@@ -440,18 +472,31 @@ fn start<P: Protocol>(
         exchange,
         places: Mutex::new(Places { made: idle.len(), idle, _orphan_arenas: orphan_arenas }),
         log,
-        durability: settings.durability,
+        durability,
         recovery,
         checkpointing: Mutex::new(()),
         checkpoint_threads,
+        checkpoint_at_close: settings.checkpoint_at_close,
         _guard: guard,
     });
-    let start = |(log, log_bytes): (Arc<RedoLog>, u64)| {
+    let start = |log: Arc<RedoLog>| {
         let db = Arc::downgrade(&inner);
+        // After a failure it is not tried at once again: each try ends a generation, and may fill a disk that is full.
+        let (looks, failures) = (Mutex::new(0_u32), Mutex::new(0_u32));
         Ticker::start(CHECKPOINT_LOOK, move || {
-            if log.generation_bytes() > log_bytes {
-                // A failure shows in the metrics: the log keeps growing, or has failed itself.
-                let _ = db.upgrade().map(|db| db.take_checkpoint());
+            let due = log.due();
+            let is_long = limit.0.is_some_and(|bytes| due.bytes > bytes);
+            let (mut looks, mut failures) = (lock(&looks), lock(&failures));
+            *looks = looks.saturating_sub(1);
+            if *looks == 0
+                && (is_long || limit.1.is_some_and(|time| due.time() > time))
+                && log.check().is_ok()
+                && let Some(db) = db.upgrade()
+            {
+                // A failure shows in the metrics: the log keeps growing.
+                *failures =
+                    if db.take_checkpoint().is_ok() { 0 } else { (*failures + 1).min(CHECKPOINT_DELAYS) };
+                *looks = if *failures == 0 { 0 } else { 4 << *failures };
             }
         })
     };

@@ -18,7 +18,7 @@ use super::replay::Replay;
 use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
 use super::store::{AnyStore, Restore};
 use crate::arena::Arena;
-use crate::durability::{Files, NewFiles, create_generation};
+use crate::durability::{Due, Files, NewFiles, create_generation, remove_unlisted};
 use crate::error::Result;
 use crate::log::{
     self, Checkpoint, End, Frames, Generation, LogError, Malformed, Manifest, Name, RelationEntry, Rows,
@@ -41,6 +41,8 @@ pub(crate) struct Opening<'a> {
     pub options: LogOptions,
     pub threads: usize,
     pub salvage: bool,
+    /// Whether nothing is to be written.
+    pub read_only: bool,
     pub tell: Option<Tell>,
     /// Whether indexes are left as the files have them.
     pub as_found: bool,
@@ -71,7 +73,12 @@ impl Opening<'_> {
             std::io::ErrorKind::WouldBlock => LogError::Locked { place: storage.place() },
             _ => LogError::io(storage, "locking", "")(source),
         })?;
-        let mut manifest = Manifest::read(storage)?.unwrap_or_else(fresh_manifest);
+        let found = Manifest::read(storage)?;
+        if self.read_only && found.is_none() {
+            let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, NO_MANIFEST);
+            return Err(LogError::io(storage, "reading", &Name::Manifest.to_string())(nothing).into());
+        }
+        let mut manifest = found.unwrap_or_else(fresh_manifest);
         let place = || storage.place();
         let declared = declared::compare(&place, &manifest.relations, &self.stores, self.as_found)?;
         let relations = declared.relations;
@@ -106,7 +113,7 @@ impl Opening<'_> {
             epoch,
             read: &read,
         };
-        replay.run(&mut shares)?;
+        recovery.handed_over = replay.run(&mut shares)?;
         for share in &shares {
             recovery.rows += share.rows;
             recovery.writes += share.writes;
@@ -125,20 +132,23 @@ impl Opening<'_> {
             }
         }
         recovery.durable_epoch = durable;
+        let bytes = surveys.iter().flat_map(|survey| &survey.files).map(|file| file.bytes).sum();
+        let rounds = surveys.iter().map(|survey| survey.rounds).sum();
+        let due = Due { bytes, rounds, writes: recovery.writes };
 
-        if !planted(Mutant::RecoveryTailNotRewritten) {
+        if !self.read_only && !planted(Mutant::RecoveryTailNotRewritten) {
             self.settle(&manifest, &surveys)?;
         }
         let old = std::mem::take(&mut manifest.generations);
         manifest.generations = ended(&old, &surveys, durable);
         manifest.relations = relations.entries;
         manifest.floor = epoch;
-        let (manifest, files) = self.begin(manifest)?;
+        let (manifest, files) = if self.read_only { (manifest, Vec::new()) } else { self.begin(manifest)? };
         recovery.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(Opened {
             guard,
             ids: ids(&self.stores, &manifest),
-            files: Files::new(Arc::clone(&self.storage), manifest, files, self.options),
+            files: Files::new(Arc::clone(&self.storage), manifest, files, self.options, due),
             epoch,
             memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
             recovery,
@@ -154,7 +164,16 @@ impl Opening<'_> {
                 let highest = survey(&*self.storage, manifest.directory, generation, true, self.threads)
                     .map_or(0, |survey| survey.highest);
                 let files = vec![Default::default(); usize::from(generation.files)];
-                surveys.push(Survey { rounds: 0, closed: 0, highest, files, torn: None, lost: None });
+                let stretches = Vec::new();
+                surveys.push(Survey {
+                    rounds: 0,
+                    closed: 0,
+                    highest,
+                    files,
+                    stretches,
+                    torn: None,
+                    lost: None,
+                });
                 continue;
             }
             let survey = survey(&*self.storage, manifest.directory, generation, self.salvage, self.threads)?;
@@ -178,7 +197,8 @@ impl Opening<'_> {
         // Below every later commit's.
         let time = stamp::floor(checkpoint.epoch + 1) - 1;
         let next = AtomicU64::new(0);
-        in_parallel(shares, |_, share: &mut Share| -> Result<(), LogError> {
+        let threads = shares.len().min(checkpoint.parts.len());
+        in_parallel(&mut shares[..threads], |_, share: &mut Share| -> Result<(), LogError> {
             let mut words = Vec::new();
             loop {
                 // Relaxed: a number of its own for each.
@@ -293,6 +313,9 @@ impl Opening<'_> {
     }
 }
 
+/// What is wrong with a directory that is to be read.
+const NO_MANIFEST: &str = "there is no database here, and none is made when one is opened to read";
+
 /// Bytes that are written again at once.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -331,36 +354,4 @@ fn ids(stores: &[&dyn AnyStore], manifest: &Manifest) -> Box<[u16]> {
         ids[store.number()] = entry.expect("every declared relation is listed").id;
     }
     ids.into()
-}
-
-/// Removes the log's and checkpoints' files that none of the manifests lists.
-pub(crate) fn remove_unlisted(
-    storage: &dyn Storage,
-    manifests: [Option<&Manifest>; 2],
-) -> Result<(), LogError> {
-    let listed = |name: Name| {
-        manifests.iter().flatten().any(|manifest| match name {
-            Name::Log { generation, file } => {
-                manifest.generations.iter().any(|g| g.number == generation && file < g.files)
-            }
-            Name::Checkpoint { number, part } => manifest
-                .checkpoint
-                .as_ref()
-                .is_some_and(|c| c.number == number && usize::from(part) < c.parts.len()),
-            Name::Manifest | Name::Lock => true,
-            Name::NewManifest => false,
-        })
-    };
-    let names = again(|| storage.list()).map_err(LogError::io(storage, "listing the files of", ""))?;
-    let mut removed = false;
-    for name in names {
-        if Name::parse(&name).is_some_and(|parsed| !listed(parsed)) {
-            again(|| storage.remove(&name)).map_err(LogError::io(storage, "removing", &name))?;
-            removed = true;
-        }
-    }
-    if removed {
-        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
-    }
-    Ok(())
 }

@@ -1,14 +1,17 @@
 //! Replay: what the log says is put into the rows.
 //!
-//! **Mechanism.** The threads take turns in reading: frame `n` is read, checked and sorted by thread `n mod
-//! T`, which hands it to all. Each thread then makes the changes to its own keys, in the order of the frames.
-//! A thread may be some frames ahead of another.
+//! **Mechanism.** The survey has cut the log into stretches of a mebibyte or a frame. The threads take turns in
+//! reading them: stretch `n` is read, checked and sorted by thread `n mod T`, which hands it to all. Each thread then
+//! makes the changes to its own keys, in the order of the stretches. A thread may be some stretches ahead of another.
 //!
 //! ```text
-//!   thread 0:  read f0 | f0, f1: my keys | read f2 | f2, f3: my keys | ...
+//!   thread 0:  read s0 | s0, s1: my keys | read s2 | s2, s3: my keys | ...
 //!                   \   /                    \   /
-//!   thread 1:  read f1 | f0, f1: my keys | read f3 | f2, f3: my keys | ...
+//!   thread 1:  read s1 | s0, s1: my keys | read s3 | s2, s3: my keys | ...
 //! ```
+//!
+//! Handing over costs a switch of threads, some microseconds. So a stretch is long whatever the rounds are: a round of
+//! one small commit is replayed in a fraction of that. A log of one stretch is replayed by one thread.
 //!
 //! An entry says what column groups hold after it, and carries its commit's time; the latest time wins. So
 //! the order of replay does not matter, and replaying twice changes nothing (PITFALLS X7).
@@ -17,7 +20,7 @@ use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
 use super::store::Restore;
 use crate::access::Groups;
 use crate::error::Result;
-use crate::log::{Entries, Frames, Generation, LogError, Malformed, Survey, Write};
+use crate::log::{Entries, Frames, Generation, LogError, Malformed, Stretch, Survey, Write};
 use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::storage::Storage;
@@ -41,12 +44,13 @@ pub(super) struct Replay<'a> {
     pub read: &'a Progress,
 }
 
-/// Frames that a thread may be ahead of another, for each thread.
+/// Stretches that a thread may be ahead of another, for each thread.
 const AHEAD: usize = 2;
 
-/// A frame, sorted.
+/// A stretch, sorted.
 #[derive(Default)]
 struct Sorted {
+    /// The payloads of its frames.
     words: Vec<u64>,
     /// The writes that count, in the log's order: by thread, and for each thread by relation.
     due: Vec<Vec<Due>>,
@@ -54,9 +58,9 @@ struct Sorted {
     writes: u64,
 }
 
-/// A write of a frame, whose shape is that of its relation.
+/// A write, whose shape is that of its relation.
 struct Due {
-    /// Where it begins in the payload.
+    /// Where it begins among the words of its stretch.
     at: u32,
     time: u64,
 }
@@ -65,32 +69,34 @@ struct Due {
 type Ends = Vec<Option<(SyncSender<Arc<Sorted>>, Receiver<Arc<Sorted>>)>>;
 
 impl Replay<'_> {
-    /// Replays the log, on a thread for each share.
+    /// Replays the log, on a thread for each share or for each stretch, whichever are fewer. Returns how many
+    /// stretches were handed from a thread to others.
     ///
     /// # Errors
     /// [`LogError`]; the rows are invalid then.
-    pub fn run(&self, shares: &mut [Share]) -> Result<()> {
-        let ends = ends(shares.len());
-        let thread = |number, (share, ends): (&mut Share, Ends)| self.thread(number, share, &ends);
+    pub fn run(&self, shares: &mut [Share]) -> Result<u64> {
+        let stretches: Vec<Place<'_>> = (self.generations.iter().zip(self.surveys))
+            .flat_map(|of| of.1.stretches.iter().map(move |stretch| Place { of, stretch }))
+            .collect();
+        let threads = shares.len().min(stretches.len()).max(1);
+        let ends = ends(threads);
+        let thread =
+            |number, (share, ends): (&mut Share, Ends)| self.thread(number, share, &ends, &stretches);
         in_parallel(shares.iter_mut().zip(ends), thread)?;
-        Ok(())
+        Ok(if threads > 1 { stretches.len() as u64 } else { 0 })
     }
 
-    fn thread(&self, number: usize, share: &mut Share, ends: &Ends) -> Result<(), LogError> {
-        let mut walk = Walk::new(self);
-        let mut pool = Vec::new();
-        loop {
-            // A frame for each thread, as long as there are any.
-            let (mut frames, mut own) = (0, None);
-            for turn in 0..ends.len() {
-                let there = if turn == number {
-                    own = walk.read(ends.len(), &mut pool)?;
-                    own.is_some()
-                } else {
-                    walk.skip()?
-                };
-                frames += usize::from(there);
-            }
+    fn thread(
+        &self,
+        number: usize,
+        share: &mut Share,
+        ends: &Ends,
+        stretches: &[Place<'_>],
+    ) -> Result<(), LogError> {
+        let mut reader = Reader { replay: self, frames: None, words: Vec::new(), pool: Vec::new() };
+        // A stretch for each thread, as long as there are any.
+        for turn in stretches.chunks(ends.len()) {
+            let own = turn.get(number).map(|place| reader.read(place, ends.len())).transpose()?;
             if let Some(own) = &own {
                 for (sender, _) in ends.iter().flatten() {
                     if sender.send(Arc::clone(own)).is_err() {
@@ -101,7 +107,7 @@ impl Replay<'_> {
                 share.transactions += own.transactions;
                 share.writes += own.writes;
             }
-            for end in &ends[..frames] {
+            for end in &ends[..turn.len()] {
                 match end {
                     None => own.iter().for_each(|own| self.apply(number, own, share)),
                     Some((_, receiver)) => match receiver.recv() {
@@ -110,20 +116,15 @@ impl Replay<'_> {
                     },
                 }
             }
-            if frames < ends.len() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
-    /// Finds the writes of a frame that count, up to epoch `last`.
-    fn sort(&self, sorted: &mut Sorted, threads: usize, last: u64) -> Result<(), Malformed> {
+    /// Finds the writes that count, up to epoch `last`, of a frame whose payload is the words from `from` on.
+    fn sort(&self, sorted: &mut Sorted, from: usize, threads: usize, last: u64) -> Result<(), Malformed> {
         let Sorted { words, due, transactions, writes: count } = sorted;
         let relations = self.relations.count();
-        due.resize_with(threads * relations, Vec::new);
-        due.iter_mut().for_each(Vec::clear);
-        (*transactions, *count) = (0, 0);
-        for entry in Entries::new(words) {
+        for entry in Entries::new(&words[from..]) {
             let entry = entry?;
             if entry.epoch() <= self.checkpoint_epoch || entry.epoch() > last {
                 continue;
@@ -137,8 +138,9 @@ impl Replay<'_> {
                 if !self.check(&write).map_err(|what| Malformed { at, what })? {
                     continue;
                 }
-                let thread = part_of(write.relation, write.key) as usize % threads;
-                let (at, time) = (at as u32, entry.time());
+                let thread =
+                    if threads == 1 { 0 } else { part_of(write.relation, write.key) as usize % threads };
+                let (at, time) = ((from + at) as u32, entry.time());
                 due[thread * relations + usize::from(write.relation)].push(Due { at, time });
             }
         }
@@ -160,7 +162,7 @@ impl Replay<'_> {
         if (write.groups, write.key.len(), write.data.len()) == due { Ok(true) } else { Err(OTHER_SHAPE) }
     }
 
-    /// Makes the changes of a frame to one thread's keys.
+    /// Makes the changes of a stretch to one thread's keys.
     fn apply(&self, number: usize, sorted: &Sorted, share: &mut Share) {
         let Share { arena, garbage, .. } = share;
         let relations = self.relations.count();
@@ -187,76 +189,59 @@ impl Replay<'_> {
     }
 }
 
-/// A walk over all frames that count.
-struct Walk<'a> {
-    replay: &'a Replay<'a>,
-    /// The place of the file: its generation and its number there.
-    generation: usize,
-    file: u8,
-    frames: Option<Frames>,
+/// A stretch, with the generation that it is of.
+struct Place<'a> {
+    of: (&'a Generation, &'a Survey),
+    stretch: &'a Stretch,
 }
 
-impl<'a> Walk<'a> {
-    fn new(replay: &'a Replay<'a>) -> Self {
-        Self { replay, generation: 0, file: 0, frames: None }
-    }
+/// What one thread reads with.
+struct Reader<'a> {
+    replay: &'a Replay<'a>,
+    /// The file that was read last, with its generation's number and its own.
+    frames: Option<(u64, u8, Frames)>,
+    words: Vec<u64>,
+    pool: Vec<Arc<Sorted>>,
+}
 
-    /// Opens the file that is next, if none is open. False at the end.
-    fn open(&mut self) -> Result<bool, LogError> {
-        let Replay { storage, directory, generations, surveys, .. } = *self.replay;
-        while self.frames.is_none() {
-            let Some(generation) = generations.get(self.generation) else { return Ok(false) };
-            let survey = &surveys[self.generation];
-            if self.file == generation.files {
-                (self.generation, self.file) = (self.generation + 1, 0);
-            } else if survey.files[usize::from(self.file)].frames == 0 {
-                self.file += 1;
-            } else {
-                self.frames = Some(Frames::of_log(storage, directory, generation, survey, self.file)?);
+impl Reader<'_> {
+    /// Reads and sorts a stretch, into an unused one of the pool.
+    fn read(&mut self, place: &Place<'_>, threads: usize) -> Result<Arc<Sorted>, LogError> {
+        let Self { replay, frames, words, pool } = self;
+        let ((generation, survey), file) = (place.of, place.stretch.file);
+        let frames = match frames {
+            Some((number, of, frames)) if (*number, *of) == (generation.number, file) => frames,
+            _ => {
+                let opened = Frames::of_log(replay.storage, replay.directory, generation, survey, file)?;
+                &mut frames.insert((generation.number, file, opened)).2
             }
-        }
-        Ok(true)
-    }
-
-    fn close(&mut self) {
-        self.frames = None;
-        self.file += 1;
-    }
-
-    /// Passes over a frame. False at the end.
-    fn skip(&mut self) -> Result<bool, LogError> {
-        while self.open()? {
-            if let Some(frames) = &mut self.frames
-                && frames.skip_frame()?
-            {
-                return Ok(true);
-            }
-            self.close();
-        }
-        Ok(false)
-    }
-
-    /// Reads and sorts a frame, into an unused one of the pool.
-    fn read(&mut self, threads: usize, pool: &mut Vec<Arc<Sorted>>) -> Result<Option<Arc<Sorted>>, LogError> {
+        };
+        frames.seek(&place.stretch.bytes);
         let free = pool.iter_mut().position(|sorted| Arc::get_mut(sorted).is_some());
         let mut sorted = free.map(|free| pool.swap_remove(free)).unwrap_or_default();
-        let replay = self.replay;
-        while self.open()? {
-            let (Some(frames), Some(into)) = (&mut self.frames, Arc::get_mut(&mut sorted)) else { break };
-            if let Some(header) = frames.next_frame(&mut into.words)? {
-                replay.read.add(header.bytes());
-                let end = replay.generations[self.generation].end.map_or(u64::MAX, |end| end.epoch);
-                let last = match planted(Mutant::RecoveryOpenEpochsReplayed) {
-                    false => replay.durable.min(end),
-                    true => u64::MAX,
-                };
-                replay.sort(into, threads, last).map_err(|malformed| frames.malformed(malformed))?;
-                pool.push(Arc::clone(&sorted));
-                return Ok(Some(sorted));
+        let into = Arc::get_mut(&mut sorted).expect("nobody else has it");
+        into.words.clear();
+        into.due.resize_with(threads * replay.relations.count(), Vec::new);
+        into.due.iter_mut().for_each(Vec::clear);
+        (into.transactions, into.writes) = (0, 0);
+        let end = generation.end.map_or(u64::MAX, |end| end.epoch);
+        let last = match planted(Mutant::RecoveryOpenEpochsReplayed) {
+            false => replay.durable.min(end),
+            true => u64::MAX,
+        };
+        while frames.next_frame(words)?.is_some() {
+            let from = into.words.len();
+            // A frame alone in its stretch is as long as one may be; it is not copied.
+            match from {
+                0 => std::mem::swap(&mut into.words, words),
+                _ => into.words.append(words),
             }
-            self.close();
+            replay.sort(into, from, threads, last).map_err(|malformed| frames.malformed(malformed))?;
         }
-        Ok(None)
+        // Once for all: threads share the sum.
+        replay.read.add(place.stretch.bytes.end - place.stretch.bytes.start);
+        pool.push(Arc::clone(&sorted));
+        Ok(sorted)
     }
 }
 
@@ -273,10 +258,11 @@ fn ends(threads: usize) -> Vec<Ends> {
     ends.into_iter().map(|ends| ends.into_iter().map(both).collect()).collect()
 }
 
-/// Which thread a key belongs to, before the remainder. Neighbours belong together, so that a leaf of an
-/// index has mostly one thread that changes it.
+/// Which thread a key belongs to, before the remainder. Neighbours belong together, so that a leaf of an index has
+/// mostly one thread that changes it; so many of them that this holds where rows are added in the order of their keys,
+/// and all threads are at work at the same end of the index.
 fn part_of(relation: u16, key: &[u64]) -> u64 {
-    const NEIGHBOURS: u32 = 6;
+    const NEIGHBOURS: u32 = 10;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
     let (last, leading) = key.split_last().map_or((0, key), |(last, leading)| (*last, leading));
     let hash = leading.iter().fold(u64::from(relation), |hash, word| mix(hash, *word));

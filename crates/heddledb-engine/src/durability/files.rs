@@ -9,6 +9,7 @@ use crate::mutant::{Mutant, planted};
 use crate::settings::LogOptions;
 use crate::storage::{File, Storage, write_all};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The open files of a generation, and what encodes their frames.
 pub(crate) struct Files {
@@ -16,6 +17,9 @@ pub(crate) struct Files {
     manifest: Manifest,
     generation: u64,
     rounds: u64,
+    /// Writes of the present generation, and what the generations before it hold since the last checkpoint.
+    writes: u64,
+    earlier: Due,
     files: Vec<OpenFile>,
     encoder: Encoder,
     options: LogOptions,
@@ -37,6 +41,38 @@ struct OpenFile {
 
 /// Space is requested in steps of this many bytes.
 const RESERVE_BYTES: u64 = 32 << 20;
+
+/// What a recovery would have to replay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Due {
+    /// Bytes of log files.
+    pub bytes: u64,
+    /// Rounds.
+    pub rounds: u64,
+    /// Writes of transactions.
+    pub writes: u64,
+}
+
+impl Due {
+    /// About how long that takes one thread. Measured: commits of one small row, a round each, take 0.2 us where the
+    /// rows are few, 0.4 us where there are a million of them; long rows come at 2 GB/s.
+    pub fn time(&self) -> Duration {
+        const NS_A_ROUND: u64 = 100;
+        const NS_A_WRITE: u64 = 250;
+        const BYTES_A_NS: u64 = 2;
+        let ns = [self.rounds.saturating_mul(NS_A_ROUND), self.writes.saturating_mul(NS_A_WRITE)];
+        Duration::from_nanos(ns[0].saturating_add(ns[1]).saturating_add(self.bytes / BYTES_A_NS))
+    }
+
+    /// This and more.
+    pub fn and(self, more: Self) -> Self {
+        Self {
+            bytes: self.bytes + more.bytes,
+            rounds: self.rounds + more.rounds,
+            writes: self.writes + more.writes,
+        }
+    }
+}
 
 /// The open files of a new generation, with their names.
 pub(crate) type NewFiles = Vec<(String, Box<dyn File>)>;
@@ -66,18 +102,33 @@ pub(crate) fn create_generation(
 }
 
 impl Files {
-    /// The files of a generation that was just created; `manifest` lists it and is durable.
-    pub fn new(storage: Arc<dyn Storage>, manifest: Manifest, files: NewFiles, options: LogOptions) -> Self {
-        let encoder = Encoder::new(options.compression);
-        let mut new =
-            Self { storage, manifest, generation: 0, rounds: 0, files: Vec::new(), encoder, options };
+    /// The files of a generation that was just created; `manifest` lists it and is durable. The generations before it
+    /// hold what is `earlier`.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        manifest: Manifest,
+        files: NewFiles,
+        options: LogOptions,
+        earlier: Due,
+    ) -> Self {
+        let mut new = Self {
+            storage,
+            manifest,
+            generation: 0,
+            rounds: 0,
+            writes: 0,
+            earlier,
+            files: Vec::new(),
+            encoder: Encoder::new(options.compression),
+            options,
+        };
         new.enter(files);
         new
     }
 
     fn enter(&mut self, files: NewFiles) {
         self.generation = self.manifest.next_generation - 1;
-        self.rounds = 0;
+        (self.rounds, self.writes) = (0, 0);
         let place = |file| Place {
             directory: self.manifest.directory,
             generation: self.generation,
@@ -113,16 +164,38 @@ impl Files {
         (self.generation, self.rounds)
     }
 
-    /// Bytes of the present generation.
-    pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.end).sum()
+    /// What was logged since the last checkpoint.
+    pub fn due(&self) -> Due {
+        let bytes = self.files.iter().map(|file| file.end).sum();
+        self.earlier.and(Due { bytes, rounds: self.rounds, writes: self.writes })
     }
 
     /// Puts another manifest into force.
     pub fn replace_manifest(&mut self, manifest: Manifest) -> Result<(), LogError> {
         manifest.replace(&*self.storage)?;
+        if manifest.generations.iter().all(|generation| generation.end.is_none()) {
+            self.earlier = Due::default();
+        }
         self.manifest = manifest;
         Ok(())
+    }
+
+    /// Begins a new generation after a failure. Nothing is written to a file that was there before, and nothing is
+    /// synced again: what the failed sync was to save may be lost, whatever a second sync says. What stands in the files
+    /// behind the last round that was synced counts no more, whether it is there or not.
+    ///
+    /// It may be called again after it has failed.
+    pub fn resume(&mut self) -> Result<(), LogError> {
+        let storage = Arc::clone(&self.storage);
+        // A manifest may have got the name in vain, and may list files of the next generation.
+        let found = Manifest::read(&*storage)?;
+        let mut manifest = self.manifest.clone();
+        let next = found.map_or(0, |found| found.next_generation);
+        manifest.next_generation = manifest.next_generation.max(next);
+        // After this no other manifest comes back at a power cut, so what this one does not list may go.
+        self.replace_manifest(manifest)?;
+        remove_unlisted(&*storage, [Some(&self.manifest), None])?;
+        if planted(Mutant::LogResumedInTheOldFiles) { Ok(()) } else { self.rotate() }
     }
 
     /// Ends the present generation and goes on in a new one. The buffers are empty.
@@ -140,6 +213,7 @@ impl Files {
         }
         let files = create_generation(&self.storage, &mut manifest, &self.options)?;
         self.replace_manifest(manifest)?;
+        self.earlier = self.due();
         self.enter(files);
         Ok(())
     }
@@ -208,6 +282,7 @@ impl Files {
             })?
         };
         self.rounds = round;
+        self.writes += taken.iter().map(|(_, _, payload)| count_writes(payload)).sum::<u64>();
         Ok(written)
     }
 }
@@ -245,6 +320,16 @@ impl OpenFile {
     }
 }
 
+/// The writes of all entries of a payload.
+fn count_writes(payload: &[u64]) -> u64 {
+    let (mut at, mut writes) = (0, 0);
+    while let Some(counts) = payload.get(at + 1) {
+        at += *counts as u32 as usize;
+        writes += counts >> 32;
+    }
+    writes
+}
+
 /// How many words at the front of a payload are whole entries that fit a frame.
 fn whole_entries(payload: &[u64]) -> usize {
     if payload.len() <= PAYLOAD_WORDS_MAX {
@@ -257,4 +342,36 @@ fn whole_entries(payload: &[u64]) -> usize {
         words += size;
     }
     words
+}
+
+/// Removes the log's and checkpoints' files that none of the manifests lists.
+pub(crate) fn remove_unlisted(
+    storage: &dyn Storage,
+    manifests: [Option<&Manifest>; 2],
+) -> Result<(), LogError> {
+    let listed = |name: Name| {
+        manifests.iter().flatten().any(|manifest| match name {
+            Name::Log { generation, file } => {
+                manifest.generations.iter().any(|g| g.number == generation && file < g.files)
+            }
+            Name::Checkpoint { number, part } => manifest
+                .checkpoint
+                .as_ref()
+                .is_some_and(|c| c.number == number && usize::from(part) < c.parts.len()),
+            Name::Manifest | Name::Lock => true,
+            Name::NewManifest => false,
+        })
+    };
+    let names = again(|| storage.list()).map_err(LogError::io(storage, "listing the files of", ""))?;
+    let mut removed = false;
+    for name in names {
+        if Name::parse(&name).is_some_and(|parsed| !listed(parsed)) {
+            again(|| storage.remove(&name)).map_err(LogError::io(storage, "removing", &name))?;
+            removed = true;
+        }
+    }
+    if removed {
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+    }
+    Ok(())
 }

@@ -22,14 +22,20 @@
 //!
 //! **Failure.** After a failed write or sync it is unknown what is on the disk, and another sync may report a
 //! wrong result. So the log is poisoned: waiting callers hear that the outcome is unknown, no commit is
-//! acknowledged again, writers are refused, and opening the directory anew is the way out.
+//! acknowledged, and writers are refused.
+//!
+//! **Going on after it** ([`RedoLog::resume`]). The rows in memory hold all that was committed, and what no round made
+//! durable is still in memory as it was to be logged: in the buffers, and in those that the failed round had taken. So
+//! the old generation is ended behind its last round that was synced, a new one is begun in new files, and its first
+//! round writes all of that anew. Until that round is synced nothing is acknowledged, as before; a crash meanwhile finds
+//! the rounds that were synced before the failure.
 
 mod files;
 
-pub(crate) use files::{Files, NewFiles, create_generation};
+pub(crate) use files::{Due, Files, NewFiles, create_generation, remove_unlisted};
 
 use crate::epoch::EpochClock;
-use crate::error::{Error, Result};
+use crate::error::{Error, Misuse, Result};
 use crate::log::{LogError, Writing};
 use crate::metrics::LogMetrics;
 use crate::mutant::{Mutant, planted};
@@ -37,10 +43,13 @@ use crate::record::RecordRef;
 use crate::seam::Acknowledges;
 use crate::settings::LogOptions;
 use crate::stamp;
-use crate::sync::{ASSERTS_LOAD, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Wait, lock, now_ns, point};
+use crate::sync::{
+    ASSERTS_LOAD, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Suspender, Wait, lock, now_ns,
+    point,
+};
 use crate::table::GroupSet;
 use crossbeam_utils::CachePadded;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a worker has committed since the last round took it.
@@ -60,7 +69,10 @@ pub(crate) struct RedoLog {
     options: LogOptions,
     /// The last closed epoch. Written by the leader of a round, in `ended`.
     durable: CachePadded<AtomicU64>,
-    failure: OnceLock<Arc<LogError>>,
+    /// Set when writers are to be refused: with `failure`, unless the database is read only.
+    refuses: AtomicBool,
+    failure: Mutex<Option<Arc<LogError>>>,
+    is_read_only: bool,
     writer: Mutex<Writer>,
     /// Rounds that have ended, for callers that wait for one.
     ended: Mutex<u64>,
@@ -84,6 +96,15 @@ struct Figures {
     bytes: AtomicU64,
     words: AtomicU64,
     sync_ns: AtomicU64,
+    /// What was logged since the last checkpoint: bytes, rounds, writes.
+    due: [AtomicU64; 3],
+}
+
+impl Figures {
+    fn tell(&self, due: Due) {
+        let Due { bytes, rounds, writes } = due;
+        self.due.iter().zip([bytes, rounds, writes]).for_each(|(at, due)| at.store(due, Ordering::Relaxed));
+    }
 }
 
 /// How often the leader of a round tries to move the epoch on past transactions that still run.
@@ -98,30 +119,57 @@ impl RedoLog {
         files: Files,
         durable: u64,
     ) -> Self {
+        let figures = Figures::default();
+        figures.tell(files.due());
         Self {
             clock,
             ids,
             buffers: (0..workers).map(|_| CachePadded::new(Mutex::new(Buffer::default()))).collect(),
             options,
             durable: CachePadded::new(AtomicU64::new(durable)),
-            failure: OnceLock::new(),
+            refuses: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            is_read_only: false,
             writer: Mutex::new(Writer { files, spares: Vec::new(), taken: Vec::new(), highest: durable }),
             ended: Mutex::new(0),
             one_ended: Condvar::new(),
-            figures: Figures::default(),
+            figures,
         }
     }
 
-    /// Refuses to go on after a failure.
+    /// The same of a database that is only read: writers are refused, and all that is there is durable.
+    pub fn read_only(self) -> Self {
+        let (refuses, durable) = (AtomicBool::new(true), CachePadded::new(AtomicU64::new(u64::MAX)));
+        Self { is_read_only: true, refuses, durable, ..self }
+    }
+
+    /// Whether the database is only read.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Refuses to go on after a failure, or where nothing is to be written.
     ///
     /// # Errors
-    /// [`Error::LogFailed`].
+    /// [`Error::LogFailed`]; [`Misuse::ReadOnly`].
     #[inline(always)]
     pub fn check(&self) -> Result<()> {
-        match self.failure.get() {
-            None => Ok(()),
-            Some(failure) => Err(Error::LogFailed(Arc::clone(failure))),
+        // Relaxed: who is not refused yet appends to a buffer that no round takes until the log is resumed.
+        if self.refuses.load(Ordering::Relaxed) { self.refuse() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn refuse(&self) -> Result<()> {
+        if self.is_read_only {
+            return Err(Misuse::ReadOnly.into());
         }
+        self.failure().map_or(Ok(()), |failure| Err(Error::LogFailed(failure)))
+    }
+
+    /// Why the log has failed, if it has.
+    fn failure(&self) -> Option<Arc<LogError>> {
+        // Acquire: pairs with `poison`, which has kept the failure.
+        if self.refuses.load(Ordering::Acquire) { lock(&self.failure).clone() } else { None }
     }
 
     /// A worker's appender for one commit. The worker stays pinned until after its end.
@@ -142,6 +190,22 @@ impl RedoLog {
         self.durable.load(Ordering::Acquire)
     }
 
+    /// As [`RedoLog::wait`], on a thread of which other sessions are suspended: they run until nothing holds the epoch
+    /// back, since that may be one of them. Then a round is waited for as elsewhere, and no session leads one while it is
+    /// suspended.
+    ///
+    /// # Errors
+    /// As for [`RedoLog::wait`].
+    pub fn wait_beside(&self, suspender: &Suspender, epoch: u64) -> Result<()> {
+        suspender.wait_until(|| {
+            self.clock.passed(epoch) || self.durable() >= epoch || self.failure().is_some() || {
+                self.clock.advance();
+                self.clock.passed(epoch)
+            }
+        });
+        self.wait(epoch)
+    }
+
     /// Waits until everything up to `epoch` is durable. The caller is not pinned.
     ///
     /// # Errors
@@ -160,7 +224,6 @@ impl RedoLog {
 
     /// Runs a round, or waits for the one that is running.
     fn lead_or_follow(&self, epoch: u64) -> Result<()> {
-        let unknown = |failure: &Arc<LogError>| Error::OutcomeUnknown(Arc::clone(failure));
         let before = *lock(&self.ended);
         match self.writer.try_lock() {
             Ok(mut writer) => {
@@ -173,12 +236,12 @@ impl RedoLog {
             }
             Err(_) => {
                 let mut ended = lock(&self.ended);
-                while *ended == before && self.durable() < epoch && self.failure.get().is_none() {
+                while *ended == before && self.durable() < epoch && self.failure().is_none() {
                     ended = self.one_ended.wait(ended).unwrap_or_else(|poisoned| poisoned.into_inner());
                 }
             }
         }
-        self.failure.get().map_or(Ok(()), |failure| Err(unknown(failure)))
+        self.failure().map_or(Ok(()), |failure| Err(Error::OutcomeUnknown(failure)))
     }
 
     /// Tries for a while to move the epoch on until `epoch` is closed.
@@ -196,6 +259,9 @@ impl RedoLog {
     /// # Errors
     /// As for [`RedoLog::wait`]; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld).
     pub fn flush(&self) -> Result<()> {
+        if self.is_read_only {
+            return Ok(());
+        }
         let epoch = self.clock.now();
         self.clock.wait_passed(epoch)?;
         self.wait(epoch)
@@ -203,7 +269,8 @@ impl RedoLog {
 
     /// Runs a round for no caller in particular, unless one is running.
     pub fn tick(&self) {
-        if self.failure.get().is_none()
+        // Relaxed: a round looks again.
+        if !self.refuses.load(Ordering::Relaxed)
             && let Ok(mut writer) = self.writer.try_lock()
         {
             // A failure is kept, and reported to the next caller.
@@ -232,9 +299,14 @@ impl RedoLog {
 
     /// Takes all buffers, writes and syncs them, and publishes the closed epoch.
     fn round(&self, writer: &mut Writer) -> Result<(), Arc<LogError>> {
-        if let Some(failure) = self.failure.get() {
-            return Err(Arc::clone(failure));
+        match self.failure() {
+            Some(failure) => Err(failure),
+            None => self.round_anyway(writer).map_err(|error| self.poison(error)),
         }
+    }
+
+    /// A round, with what one that failed had taken. After a failure all that it has taken waits for the next.
+    fn round_anyway(&self, writer: &mut Writer) -> Result<(), LogError> {
         // Before the buffers are taken: every transaction of an epoch up to this has ended.
         let open = if planted(Mutant::LogEpochClosedEarly) { 0 } else { 2 };
         let closed = self.clock.now().saturating_sub(open).max(self.durable());
@@ -267,21 +339,54 @@ impl RedoLog {
                 self.figures.words.fetch_add(words as u64, Ordering::Relaxed);
             })
         };
+        written?;
         for (_, mut buffer) in taken.drain(..) {
             *highest = buffer.highest.max(*highest);
             empty(&mut buffer.words);
             buffer.highest = 0;
             spares.push(buffer);
         }
-        written.map_err(|error| self.poison(error))?;
+        self.figures.tell(files.due());
         point("round durable");
         // Release: pairs with `durable`.
         self.durable.store(closed, Ordering::Release);
         Ok(())
     }
 
+    /// Keeps what made the log fail, for all who ask. The caller leads a round, or stands between two.
     fn poison(&self, error: LogError) -> Arc<LogError> {
-        Arc::clone(self.failure.get_or_init(|| Arc::new(error)))
+        let error = Arc::new(error);
+        *lock(&self.failure) = Some(Arc::clone(&error));
+        // Release: pairs with `failure`.
+        self.refuses.store(true, Ordering::Release);
+        error
+    }
+
+    /// Goes on after a failure, in new files; does nothing where there was none.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`] if it fails again; it may be called again.
+    pub fn resume(&self) -> Result<()> {
+        if self.is_read_only {
+            return Err(Misuse::ReadOnly.into());
+        }
+        let mut writer = lock(&self.writer);
+        let mut outcome = Ok(());
+        if self.failure().is_some() {
+            if planted(Mutant::LogResumedWithoutTheTaken) {
+                writer.taken.clear();
+            }
+            outcome = writer.files.resume().and_then(|()| self.round_anyway(&mut writer));
+            self.figures.tell(writer.files.due());
+        }
+        let outcome = outcome.map_err(|error| Error::LogFailed(self.poison(error)));
+        if outcome.is_ok() {
+            *lock(&self.failure) = None;
+            // Release: who sees it sees the new files' epochs, too, and not the failure.
+            self.refuses.store(false, Ordering::Release);
+        }
+        self.step_down(writer);
+        outcome
     }
 
     /// Runs `change` on the files between two rounds, after a round that leaves nothing behind.
@@ -293,13 +398,15 @@ impl RedoLog {
         let outcome = self
             .round(&mut writer)
             .and_then(|()| change(&mut writer.files).map_err(|error| self.poison(error)));
+        self.figures.tell(writer.files.due());
         self.step_down(writer);
         outcome.map_err(Error::LogFailed)
     }
 
-    /// Bytes of the generation that is being written.
-    pub fn generation_bytes(&self) -> u64 {
-        lock(&self.writer).files.bytes()
+    /// What was logged since the last checkpoint.
+    pub fn due(&self) -> Due {
+        let [bytes, rounds, writes] = [0, 1, 2].map(|at| self.figures.due[at].load(Ordering::Relaxed));
+        Due { bytes, rounds, writes }
     }
 
     /// What was done so far.
@@ -311,7 +418,25 @@ impl RedoLog {
         metrics.bytes = load(&self.figures.bytes);
         metrics.entry_bytes = load(&self.figures.words) * 8;
         metrics.io_time = Duration::from_nanos(load(&self.figures.sync_ns));
+        let due = self.due();
+        (metrics.replay_bytes, metrics.replay_time) = (due.bytes, due.time());
         metrics
+    }
+}
+
+/// The log as a session sees it whose thread has others.
+pub(crate) struct Beside {
+    pub log: Arc<RedoLog>,
+    pub suspender: Suspender,
+}
+
+impl Acknowledges for Beside {
+    fn durable(&self) -> u64 {
+        self.log.durable()
+    }
+
+    fn wait(&self, epoch: u64) -> Result<()> {
+        self.log.wait_beside(&self.suspender, epoch)
     }
 }
 

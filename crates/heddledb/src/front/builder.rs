@@ -197,9 +197,28 @@ impl Builder {
         self
     }
 
-    /// After how many bytes of log a checkpoint is taken, `None` for never; 1 GiB unless told.
+    /// After how many bytes of log a checkpoint is taken, `None` for never; 1 GiB unless told. What earlier openings
+    /// logged since the last checkpoint counts too.
     pub fn checkpoint_after(mut self, log_bytes: Option<u64>) -> Self {
         self.settings.checkpoint_log_bytes = log_bytes;
+        self
+    }
+
+    /// A checkpoint is also taken when replaying the log would take one thread about so long
+    /// ([`LogMetrics::replay_time`](crate::LogMetrics::replay_time)), `None` for never; 5 s unless told. Small commits
+    /// take longer than their bytes say.
+    pub fn checkpoint_after_replay(mut self, time: Option<Duration>) -> Self {
+        self.settings.checkpoint_replay = time;
+        self
+    }
+
+    /// Whether a checkpoint is taken when the last handle is dropped, so that the next opening replays no log; not
+    /// unless told. Costs the time of a checkpoint then, unless nothing was logged since the last one. Whether it was
+    /// taken is not told: if it fails, the log holds what it would have held.
+    ///
+    /// With [`Durability::None`] it is what keeps the rows.
+    pub fn checkpoint_at_close(mut self, at_close: bool) -> Self {
+        self.settings.checkpoint_at_close = at_close;
         self
     }
 
@@ -207,6 +226,18 @@ impl Builder {
     /// is. Commits that were durable are lost by it.
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.settings.salvage = salvage;
+        self
+    }
+
+    /// Opens what is in the directory, to be read: nothing is written, made or removed there, so a directory on a full
+    /// or read-only disk opens too. Off unless told.
+    ///
+    /// A transaction that has written ends with [`Misuse::ReadOnly`](crate::Misuse::ReadOnly) instead of a commit, and
+    /// has no effect. Indexes that were added to the program since are built in memory. What a crash has left at the end of the log is passed over, and judged again by each opening. The
+    /// directory may be open in several databases at once if all of them only read; a
+    /// [storage](Builder::storage) of your own is locked by its own rules.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.settings.read_only = read_only;
         self
     }
 

@@ -76,6 +76,21 @@ impl Database {
         self.engine.flush()
     }
 
+    /// Lets the log of a running database go on after a failure, when its cause is gone: when a full disk has room
+    /// again. Does nothing where the log has not failed.
+    ///
+    /// The log goes on in new files. All that was committed and is not durable is written to them anew, what a caller was
+    /// told is of [unknown outcome](crate::Error::OutcomeUnknown) too: when this has returned, it is as durable as any
+    /// other commit, and writers are no longer refused. Takes the time of a round, and waits for a checkpoint that is
+    /// being taken. Parts of one that failed are removed.
+    ///
+    /// # Errors
+    /// [`Error::LogFailed`](crate::Error::LogFailed) with the new failure: nothing has changed, and it may be called
+    /// again. [`Misuse::ReadOnly`].
+    pub fn resume(&self) -> Result<()> {
+        self.engine.resume()
+    }
+
     /// Writes a checkpoint: all rows as of now, beside running transactions, and cuts the log short. One
     /// is taken at a time; a second call waits for the first.
     ///

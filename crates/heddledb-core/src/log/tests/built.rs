@@ -125,9 +125,28 @@ impl Built {
                     taken.extend(Entries::new(&words).map(|entry| own(entry.unwrap())));
                 }
                 assert_eq!(count, survey.files[usize::from(file)].frames);
+                assert_eq!(self.taken_by_stretches(survey, file, &mut frames), taken);
                 taken
             })
             .collect()
+    }
+
+    /// The same of one file, stretch by stretch, the last one first; the stretches follow one another.
+    fn taken_by_stretches(&self, survey: &Survey, file: u8, frames: &mut Frames) -> Vec<Logged> {
+        let (mut taken, mut words) = (Vec::new(), Vec::new());
+        let mut ends = survey.files[usize::from(file)].bytes;
+        for stretch in survey.stretches.iter().rev().filter(|stretch| stretch.file == file) {
+            assert!(stretch.bytes.end == ends && !stretch.bytes.is_empty());
+            ends = stretch.bytes.start;
+            frames.seek(&stretch.bytes);
+            let mut own_entries = Vec::new();
+            while frames.next_frame(&mut words).unwrap().is_some() {
+                own_entries.extend(Entries::new(&words).map(|entry| own(entry.unwrap())));
+            }
+            taken.splice(0..0, own_entries);
+        }
+        assert_eq!(ends, SEGMENT_HEADER_BYTES as u64);
+        taken
     }
 
     /// What was logged in the first rounds.

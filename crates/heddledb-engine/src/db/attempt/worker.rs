@@ -3,13 +3,14 @@
 use super::Attempt;
 use super::scan::Visitor;
 use crate::db::Inner;
+use crate::durability::Beside;
 use crate::error::{Conflict, Result};
 use crate::index::Lookup;
 use crate::protocol::{Isolation, Protocol};
 use crate::record::data_base;
 use crate::seam::{
-    Access, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose, Range, Staged,
-    Stats, Suspend, Ticket, Worker,
+    Access, Acknowledges, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose,
+    Range, Staged, Stats, Suspend, Ticket, Worker,
 };
 use crate::sight::Sight;
 use crate::stamp;
@@ -118,11 +119,20 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn wait_durable(&self, epoch: u64) -> Result<()> {
-        self.db.logging().map_or(Ok(()), |log| log.wait(epoch))
+        match (self.db.logging(), &self.worker.suspender) {
+            (None, _) => Ok(()),
+            (Some(log), None) => log.wait(epoch),
+            (Some(log), Some(suspender)) => log.wait_beside(suspender, epoch),
+        }
     }
 
     fn ticket(&self) -> Ticket {
-        Ticket::new(self.db.logging().map(|log| Arc::clone(log) as _), stamp::epoch(self.worker.last_commit))
+        let log = self.db.logging().map(Arc::clone);
+        let log = log.map(|log| match &self.worker.suspender {
+            None => log as Arc<dyn Acknowledges>,
+            Some(suspender) => Arc::new(Beside { log, suspender: suspender.clone() }),
+        });
+        Ticket::new(log, stamp::epoch(self.worker.last_commit))
     }
 
     fn last_commit(&self) -> u64 {
