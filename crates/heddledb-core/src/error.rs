@@ -28,7 +28,7 @@ pub enum Conflict {
     Upgrade,
     /// The record was being reclaimed.
     Reclaimed,
-    /// The epoch has run out of stamps: a transaction has held it back for seconds.
+    /// The epoch has run out of stamps: a commit, or a call that commits in parts, has held it back for seconds.
     EpochFull,
     /// IC3, Hekaton: a transaction that this one had read from has aborted.
     Cascade,
@@ -236,9 +236,10 @@ pub enum Misuse {
         /// How many there are.
         limit: usize,
     },
-    /// A transaction that was begun before has not ended.
+    /// A commit that is under way, a call that commits in parts, or, for a change of the registered procedures, any
+    /// transaction that was begun before, has not ended.
     #[error(
-        "a transaction has been open for {seconds} s and holds the epoch back, so no snapshot of this moment can be had; end it first"
+        "what is waited for has not ended for {seconds} s: a commit or call that is under way, or, where procedures are registered, an open transaction; `Metrics::oldest_transaction` names its session"
     )]
     EpochHeld {
         /// How long was waited.

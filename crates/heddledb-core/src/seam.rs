@@ -320,7 +320,7 @@ pub trait Engine: Send + Sync {
     fn adapt(&self, vertex: u16, hot: bool);
     /// What all workers did, and what the database holds.
     fn metrics(&self) -> Metrics;
-    /// Advances the epoch by one, unless a transaction that began before holds it back.
+    /// Advances the epoch by one, unless a commit that is under way holds it back.
     fn advance_epoch(&self) -> bool;
     /// Makes everything durable that was committed before the call.
     ///

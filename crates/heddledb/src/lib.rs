@@ -90,7 +90,9 @@ pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Se
 pub use heddledb_core::error::{Conflict, Error, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, LogError};
-pub use heddledb_core::metrics::{CheckpointReport, LogMetrics, Metrics, Recovery, RecoveryProgress, Stats};
+pub use heddledb_core::metrics::{
+    CheckpointReport, LogMetrics, Metrics, OldestTransaction, Recovery, RecoveryProgress, Stats,
+};
 pub use heddledb_core::seam::{ProcedureInfo, Ticket};
 pub use heddledb_core::settings::Durability;
 pub use heddledb_core::stamp::LogicalTime;

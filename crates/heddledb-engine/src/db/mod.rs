@@ -19,7 +19,7 @@ use crate::error::{Misuse, Result};
 use crate::isolation;
 use crate::kind::Promises;
 use crate::log::LogError;
-use crate::metrics::{CheckpointReport, Metrics, Recovery};
+use crate::metrics::{CheckpointReport, Metrics, OldestTransaction, Recovery};
 use crate::procedure::{Declaration, Plan};
 use crate::protocol::{Env, Isolation, Protocol, Shared};
 use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker};
@@ -210,6 +210,10 @@ impl<P: Protocol> Engine for Handle<P> {
         metrics.version_bytes = memory.version_bytes;
         metrics.versions_kept = memory.versions_kept as u64;
         metrics.garbage = memory.garbage;
+        metrics.oldest_transaction = self
+            .clock
+            .oldest()
+            .map(|oldest| OldestTransaction::new(oldest.worker, oldest.age, oldest.epochs, memory.garbage));
         metrics.oldest_snapshot = oldest_snapshot.map(|(_, _, age)| age);
         metrics.log = self.logging().map(|log| log.metrics());
         metrics.index_nodes = self.stores.all().map(nodes).collect();
@@ -218,6 +222,7 @@ impl<P: Protocol> Engine for Handle<P> {
 
     fn advance_epoch(&self) -> bool {
         let moved = self.clock.advance();
+        self.clock.note_pinned();
         self.boundaries.expire();
         moved
     }
@@ -379,6 +384,7 @@ fn start<P: Protocol>(
         let (clock, boundaries, log) = (Arc::clone(&clock), Arc::clone(&boundaries), logging.clone());
         Ticker::start(interval, move || {
             clock.advance();
+            clock.note_pinned();
             boundaries.expire();
             if let Some(log) = &log {
                 log.tick();

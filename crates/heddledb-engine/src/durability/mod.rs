@@ -86,7 +86,7 @@ struct Figures {
     sync_ns: AtomicU64,
 }
 
-/// How often the leader of a round tries to move the epoch on past transactions that still run.
+/// How often the leader of a round tries to move the epoch on past commits that are under way.
 const ADVANCE_PAUSES: u32 = 100;
 impl RedoLog {
     /// A log that continues with `files`. Everything up to epoch `durable` is on the disk.
@@ -150,8 +150,8 @@ impl RedoLog {
         let mut wait = Wait::new();
         while self.durable() < epoch {
             self.lead_or_follow(epoch)?;
-            if self.durable() < epoch && !self.clock.passed(epoch) {
-                // A transaction that began before has not ended.
+            if self.durable() < epoch && !self.clock.closed(epoch) {
+                // A commit that began before has not ended.
                 wait.pause();
             }
         }
@@ -184,7 +184,7 @@ impl RedoLog {
     /// Tries for a while to move the epoch on until `epoch` is closed.
     fn close(&self, epoch: u64) {
         let mut wait = Wait::new();
-        while !self.clock.passed(epoch) && wait.rounds() < ADVANCE_PAUSES {
+        while !self.clock.closed(epoch) && wait.rounds() < ADVANCE_PAUSES {
             if !self.clock.advance() {
                 wait.pause();
             }
@@ -197,7 +197,7 @@ impl RedoLog {
     /// As for [`RedoLog::wait`]; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld).
     pub fn flush(&self) -> Result<()> {
         let epoch = self.clock.now();
-        self.clock.wait_passed(epoch)?;
+        self.clock.wait_closed(epoch)?;
         self.wait(epoch)
     }
 

@@ -320,8 +320,9 @@ impl Drop for Session {
 ///
 /// It dereferences to [`Txn`](crate::Txn). Conflicts are the caller's to retry; for automatic retries use
 /// [`Session::run`](crate::Session::run). So is a decision that rests on reads of two moments, and an error such as
-/// [`Misuse::NotFound`] that follows from them: [`validate`](OwnedTransaction::validate) tells. While it lives it
-/// holds the epoch back, so end it soon.
+/// [`Misuse::NotFound`] that follows from them: [`validate`](OwnedTransaction::validate) tells. While it lives,
+/// nothing that is deleted or overwritten is reclaimed ([`Metrics::oldest_transaction`](crate::Metrics::oldest_transaction)), so end it
+/// soon.
 pub struct OwnedTransaction {
     session: Session,
     running: bool,
