@@ -210,24 +210,27 @@ impl EpochClock {
 
     /// Pins the current epoch for what `worker` finds and for its commits, and waits until none of the first
     /// `workers` has a commit pin at an earlier one: all workers that pin so run in one epoch at a time. `since` is
-    /// the last epoch in which this worker did.
+    /// the last epoch in which this worker did. None, and not pinned, where the suspender's time is over before.
     pub fn pin_together(
         &self,
         worker: usize,
         workers: usize,
         since: &mut u64,
         suspender: Option<&Suspender>,
-    ) -> u64 {
+    ) -> Option<u64> {
         let epoch = self.publish(worker, |epoch| begun(epoch) | committing(epoch));
         if *since != epoch {
             // SeqCst: a worker that pins later sees this epoch, at least. One that is ahead waits for us.
             let behind = |place: &CachePadded<AtomicU64>| {
                 matches!(commit_behind(place.load(Ordering::SeqCst), epoch), 1 | 2)
             };
-            wait_until(suspender, || !self.places[..workers].iter().any(behind));
+            if !wait_until(suspender, || !self.places[..workers].iter().any(behind)) {
+                self.unpin(worker);
+                return None;
+            }
             *since = epoch;
         }
-        epoch
+        Some(epoch)
     }
 
     /// Unpins. Release: what the worker read and wrote happens before any reuse, and what it has appended to the

@@ -409,7 +409,8 @@ fn calls_in_parts_run_in_one_epoch() {
         let shared = Arc::new((EpochClock::new(2), [AtomicU64::new(0), AtomicU64::new(0)]));
         let call = |shared: &(EpochClock, [AtomicU64; 2]), worker: usize| {
             let (clock, running) = shared;
-            let epoch = clock.pin_together(worker, 2, &mut 0, None);
+            let epoch =
+                clock.pin_together(worker, 2, &mut 0, None).expect("it waits for as long as it takes");
             running[worker].store(epoch, Ordering::Relaxed);
             let other = running[1 - worker].load(Ordering::Relaxed);
             assert!(other == 0 || other == epoch, "calls of epochs {other} and {epoch} run at once");

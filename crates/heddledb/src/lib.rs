@@ -87,7 +87,7 @@ use heddledb_core::{
 };
 
 pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn};
-pub use heddledb_core::error::{Conflict, Error, Misuse, Result};
+pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, LogError};
 pub use heddledb_core::metrics::{
