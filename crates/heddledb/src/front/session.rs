@@ -34,7 +34,9 @@ impl Database {
 
     /// Runs `work` with a session that is taken for it and given back after it. Where all are in use it waits until one
     /// is free, as long as [`Builder::session_wait`](crate::Builder::session_wait) says; so any number of threads may share
-    /// them. Costs about as much as a small transaction: a thread that runs many in a row keeps a session.
+    /// them. Lending costs some hundred nanoseconds, as much as ten reads of a row: a thread that runs many
+    /// transactions in a row keeps a session. One that is kept and idle costs half a nanosecond at each advance of the
+    /// epoch, as does a place without a session, and a lock that nobody else wants at each round of the log.
     ///
     /// A session that is waited for must not be held by the caller: nested calls may wait for each other.
     ///
