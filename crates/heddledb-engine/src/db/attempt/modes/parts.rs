@@ -111,8 +111,11 @@ pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     let writes = !attempt.worker.writes.is_empty();
     let log_is_long = attempt.commit_writes()?;
     let parts = &mut attempt.modes.parts;
-    // The call's time is that of the last part that wrote. What the others read is of no later epoch.
-    if parts.wrote && !writes {
+    // The call's time is that of the last part that wrote: what the others read is of no later epoch. Where none wrote, it
+    // is the latest of all, so that a caller that waits until what was read is durable waits for all parts (found by the
+    // search: chopping-2pl/disk/16714).
+    let later = parts.committed && before > attempt.worker.last_commit;
+    if !writes && (parts.wrote || later) {
         attempt.worker.last_commit = before;
     }
     parts.log_is_long |= log_is_long;
