@@ -4,6 +4,7 @@ use crate::log::LogError;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The result of an operation inside or around a transaction.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -28,7 +29,7 @@ pub enum Conflict {
     Upgrade,
     /// The record was being reclaimed.
     Reclaimed,
-    /// The epoch has run out of stamps: a transaction has held it back for seconds.
+    /// The epoch has run out of stamps: a commit, or a call that commits in parts, has held it back for seconds.
     EpochFull,
     /// IC3, Hekaton: a transaction that this one had read from has aborted.
     Cascade,
@@ -110,6 +111,66 @@ pub enum Error {
     /// A directory cannot be opened.
     #[error("{0}")]
     Open(Box<LogError>),
+    /// The transaction was tried as often, or for as long, as it may be, and conflicted each time. Nothing was changed.
+    #[error("{0}")]
+    GaveUp(Box<GaveUp>),
+}
+
+/// A transaction that was tried as often, or for as long, as it may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GaveUp {
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// Why the last one aborted.
+    pub conflict: Conflict,
+    /// The row that the last attempt was about to access when it met the conflict; None where that was found at its
+    /// begin or its commit.
+    pub at: Option<Met>,
+}
+
+/// A row that a transaction was about to access.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Met {
+    /// The name of its table, or of its index.
+    pub relation: &'static str,
+    /// The key's words, as they are ordered.
+    pub key: Vec<u64>,
+}
+
+impl GaveUp {
+    /// After so many attempts.
+    #[doc(hidden)]
+    pub fn new(attempts: u32, conflict: Conflict, at: Option<Met>) -> Self {
+        Self { attempts, conflict, at }
+    }
+}
+
+impl Met {
+    /// The row of that key.
+    #[doc(hidden)]
+    pub fn new(relation: &'static str, key: &[u64]) -> Self {
+        Self { relation, key: key.to_vec() }
+    }
+}
+
+impl fmt::Display for GaveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { attempts, conflict, at } = self;
+        let times = if *attempts == 1 { "attempt" } else { "attempts" };
+        write!(
+            f,
+            "the transaction was given up after {attempts} {times}; the last one conflicted ({conflict}) "
+        )?;
+        match at {
+            Some(Met { relation, key }) => write!(f, "at key {key:x?} of {relation}")?,
+            None => f.write_str("at its begin or its commit")?,
+        }
+        f.write_str(
+            "; run it again later, allow it more attempts or time, or end what holds the row: maybe another transaction of this thread",
+        )
+    }
 }
 
 /// A request that cannot be met, with what to do instead.
@@ -241,9 +302,10 @@ pub enum Misuse {
         /// How many there are.
         limit: usize,
     },
-    /// A transaction that was begun before has not ended.
+    /// A commit that is under way, a call that commits in parts, or, for a change of the registered procedures, any
+    /// transaction that was begun before, has not ended.
     #[error(
-        "a transaction has been open for {seconds} s and holds the epoch back, so no snapshot of this moment can be had; end it first"
+        "what is waited for has not ended for {seconds} s: a commit or call that is under way, or, where procedures are registered, an open transaction; `Metrics::oldest_transaction` names its session"
     )]
     EpochHeld {
         /// How long was waited.
@@ -252,6 +314,24 @@ pub enum Misuse {
     /// A write, or a checkpoint, of a database that was opened to be read.
     #[error("the database was opened to be read; open it without `Builder::read_only` to write")]
     ReadOnly,
+    /// No session became free while one was waited for.
+    #[error(
+        "all {limit} sessions of this database were in use for {waited:?}; hold them for less long, or open it with more by `sessions(..)` or more patience by `session_wait(..)`"
+    )]
+    NoSessionFree {
+        /// How many there are.
+        limit: usize,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// An owned transaction that was open for longer than one may be.
+    #[error(
+        "this transaction was open for longer than {limit:?}, so it was ended without effect; begin it anew, or allow more by `transaction_timeout(..)`"
+    )]
+    TransactionTimedOut {
+        /// How long one may be open.
+        limit: Duration,
+    },
     /// A table of a database with files that was not named when it was opened.
     #[error("table {table} was not declared; name it with `Builder::table` before the directory is opened")]
     Undeclared {

@@ -76,12 +76,38 @@ pub struct Metrics {
     pub versions_kept: u64,
     /// Reclamation steps that wait for their epoch, or for a snapshot to end.
     pub garbage: usize,
+    /// The transaction that has been open for the longest, if it began in an earlier epoch. It delays no commit
+    /// and no snapshot, but while it is open nothing that was deleted or overwritten since is reclaimed.
+    pub oldest_transaction: Option<OldestTransaction>,
     /// How long the oldest snapshot has been open. Old versions and deleted rows pile up while it is.
     pub oldest_snapshot: Option<Duration>,
     /// What the log has done; `None` where nothing is logged.
     pub log: Option<LogMetrics>,
     /// Nodes or buckets of each index.
     pub index_nodes: Vec<(&'static str, usize)>,
+}
+
+/// A transaction that has been open for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OldestTransaction {
+    /// The number of its session, as `Session::worker` tells it.
+    pub session: usize,
+    /// Since when it was found open: looked at when the epoch advances, and here.
+    pub age: Duration,
+    /// Epochs that have begun since it did.
+    pub epochs: u64,
+    /// Reclamation steps that wait for it, or, the last few epochs' worth, for their turn: each is the block of a
+    /// row or of an old version.
+    pub holds: usize,
+}
+
+impl OldestTransaction {
+    /// A transaction of that session.
+    #[doc(hidden)]
+    pub fn new(session: usize, age: Duration, epochs: u64, holds: usize) -> Self {
+        Self { session, age, epochs, holds }
+    }
 }
 
 /// What a log has done since the database was opened.

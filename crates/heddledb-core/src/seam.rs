@@ -16,11 +16,12 @@ use crate::error::{Conflict, Error, Result};
 use crate::isolation::Isolation;
 use crate::kind::Choice;
 use crate::procedure::{Declaration, Plan};
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
 use crate::sight::Sight;
 use crate::table::{Definition, Direction, GroupSet, Span};
 use std::any::{Any, TypeId};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
 
@@ -291,11 +292,14 @@ pub trait Suspend: Send + Sync {
 
 /// An open database under one protocol.
 pub trait Engine: Send + Sync {
-    /// A place for one more session.
+    /// A place for one more session; waits for a free one for so long.
     ///
     /// # Errors
-    /// [`Misuse::TooManySessions`](crate::Misuse::TooManySessions).
-    fn worker(self: Arc<Self>) -> Result<Box<dyn Worker>>;
+    /// [`Misuse::TooManySessions`](crate::Misuse::TooManySessions); after a wait
+    /// [`Misuse::NoSessionFree`](crate::Misuse::NoSessionFree).
+    fn worker(self: Arc<Self>, patience: Duration) -> Result<Box<dyn Worker>>;
+    /// For how long, and how often, something is tried.
+    fn limits(&self) -> Limits;
     /// Makes a relation now instead of at its first use, sized for `rows` rows.
     ///
     /// # Errors
@@ -326,7 +330,7 @@ pub trait Engine: Send + Sync {
     fn adapt(&self, vertex: u16, hot: bool);
     /// What all workers did, and what the database holds.
     fn metrics(&self) -> Metrics;
-    /// Advances the epoch by one, unless a transaction that began before holds it back.
+    /// Advances the epoch by one, unless a commit that is under way holds it back.
     fn advance_epoch(&self) -> bool;
     /// Makes everything durable that was committed before the call.
     ///
@@ -373,8 +377,10 @@ pub trait Worker: Send {
     fn release(self: Box<Self>);
 
     /// Begins an attempt, of a closure or of a call; `retry` counts the earlier ones of the same transaction. False,
-    /// and nothing has begun, if there is no such procedure.
+    /// and nothing has begun, if there is no such procedure, or if the time to begin is over ([`Worker::refusal`]).
     fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool;
+    /// Why the last attempt did not begin, if it was kept from it for too long.
+    fn refusal(&mut self) -> Option<Conflict>;
     /// Ends an attempt, or an execution of its body.
     ///
     /// # Errors
@@ -480,4 +486,9 @@ pub trait Worker: Send {
     fn by_name(&mut self, name: &str) -> Result<CallByName>;
     /// How it waits for other transactions from now on; it spins if it is told nothing.
     fn suspend_by(&mut self, suspender: Option<Arc<dyn Suspend>>);
+    /// Waits for other transactions until so long from now, and then for none: what waits conflicts. For as long as it
+    /// takes, if it is told nothing.
+    fn wait_within(&mut self, within: Option<Duration>);
+    /// Whether that time is over.
+    fn is_overdue(&self) -> bool;
 }

@@ -89,6 +89,30 @@ pub struct Settings {
     pub tell: Option<Tell>,
     /// Whether indexes are left as the files have them: none is built or removed. For tools that judge a directory.
     pub as_found: bool,
+    /// For how long, and how often, something is tried.
+    pub limits: Limits,
+}
+
+/// For how long, and how often, something is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Further attempts after a conflict.
+    pub retries: u32,
+    /// One wait of a transaction for another.
+    pub lock: Option<Duration>,
+    /// The life of an owned transaction.
+    pub transaction: Option<Duration>,
+    /// The wait for a free session.
+    pub session: Duration,
+}
+
+/// How long a free session is waited for.
+const SESSION_WAIT: Duration = Duration::from_secs(10);
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { retries: u32::MAX, lock: None, transaction: None, session: SESSION_WAIT }
+    }
 }
 
 /// Where the files are.
@@ -128,6 +152,7 @@ impl Default for Settings {
             read_only: false,
             tell: None,
             as_found: false,
+            limits: Limits::default(),
         }
     }
 }

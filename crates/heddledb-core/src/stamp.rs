@@ -7,8 +7,8 @@
 //!
 //! At a thousand epochs a second, as fast as a disk takes them, the epochs last for eight years of a
 //! database's life. Sixteen million sequence numbers last an epoch of some seconds; where a
-//! transaction holds the epoch back for longer, commits conflict ([`Conflict::EpochFull`]) until it
-//! ends.
+//! commit that is under way holds the epoch back for longer, others conflict ([`Conflict::EpochFull`])
+//! until it ends.
 //!
 //! [`Conflict::EpochFull`]: crate::Conflict::EpochFull
 //!

@@ -1,15 +1,58 @@
-//! The reclamation and commit epoch: one slow, global counter, and where each worker stands.
+//! The epoch: one slow, global counter that orders commits and paces reclamation, and where each worker stands.
 //!
-//! **Mechanism.** A worker *pins* the epoch for the length of a transaction attempt: it publishes
-//! the number that it read and then reads the counter again, so that the number cannot have been
-//! left behind unseen. The epoch advances only when every pinned worker stands at it, so a pinned
-//! worker is never more than one behind.
+//! **Two pins in one word.** A worker is *pinned* for the length of a transaction attempt: it publishes the
+//! number that it read at its begin, which holds back the reuse of memory, and nothing else. When its commit is
+//! to have an epoch, it publishes that one beside it: the *commit pin*, which holds the epoch itself back. The
+//! epoch advances only when every commit pin stands at it; so it is never more than one ahead of a commit that is
+//! under way, and a body that thinks delays nobody.
 //!
-//! **What follows from `now >= e + 2`:** every worker that was pinned at `e` or before has finished.
-//! What was made unreachable in epoch `e` may then be reused ([`EpochClock::passed`]).
+//! ```text
+//!   63 .............. 3   2 .. 1               0
+//!   epoch at the begin    commit epoch mod 4   a commit is under way        all ones: not pinned
+//! ```
 //!
-//! This number also orders commits: a transaction reads it after its write locks are held (Silo §4.1;
-//! PITFALLS X5), and stamps carry it in their high bits.
+//! Two bits are enough for the commit epoch: while the pin stands the counter is there or one ahead.
+//!
+//! **Why a pin cannot be missed.** Each is published, and then the counter is read again; if it has moved, the
+//! pin is published anew. An advancing thread reads the counter, then the places, then moves the counter on. So
+//! either it sees the pin, or the second look of the worker sees the counter that it moved (Dekker; SeqCst).
+//!
+//! **Three questions.**
+//!
+//! - *Is epoch `e` closed*, so that no transaction that could commit in it runs? `now >= e + 2`: each advance
+//!   from `e + 1` has found no commit pin at `e`, and a later one is later ([`EpochClock::closed`]). Durability
+//!   and snapshots ask this; both wait for commits that are under way, which wait for no body.
+//! - *Has every attempt that began in `e` or before ended?* Each advance also publishes the earliest begin that it
+//!   has found, plus one, if that is later than what was published before: the *epoch of reclamation*, which is
+//!   never more than one ahead of a pinned worker's begin, and never ahead of the epoch
+//!   ([`EpochClock::passed`]). Reclamation and changes of the plan ask this; they alone wait for bodies.
+//! - *Which epoch is a commit of?* The one that is read after its write locks are held (Silo §4.1; PITFALLS X5),
+//!   whenever its attempt began; stamps carry it in their high bits.
+//!
+//! **Why epochs of commits do not fall along dependencies**, by protocol. No argument uses the epoch at the
+//! begin, so none has changed with the commit pin:
+//!
+//! - `silo`, `nested-occ`, and what `ic3` does not track: the epoch is read after all write locks and before the
+//!   reads are validated. A later writer of what was read or written takes its lock after that validation or
+//!   install, and reads its epoch after the lock. Absence likewise, by the gap's version.
+//! - `locking`: the epoch is read while all locks are held, gaps are validated after that.
+//! - `tictoc`: serial order is that of times, anti-dependencies included, and the epoch is the high bits of the
+//!   time. A writer's time is no earlier than the floor of the epoch that it reads under its locks, which is that
+//!   of its commit pin; a time that data push into a later epoch is of an epoch that is still open. A reader's
+//!   time may be long past; it writes nothing that a closed epoch could lack. Rows leave the index by the epoch of
+//!   reclamation, so a reader that misses one has begun two epochs after its deletion, as before.
+//! - `dta`: the epoch is read within the critical section, and bounds the interval from below.
+//! - `hekaton`: end times come from one counter, which is raised to the epoch that the commit pin has; begin times
+//!   too, without a commit pin, since nothing is committed at them. Old versions that a begin time needs are held
+//!   by the slot's `since` and by the pin of the begin.
+//! - `ic3`, `datm`: what a piece shows has no stamp before the commit, and has a commit after those that it
+//!   depends on have decided, each of which had read its epoch before.
+//! - Calls that commit in parts (`chopped`, `deterministic-lazy`) commit all parts in the epoch of their begin,
+//!   so they take both pins at the begin ([`EpochClock::pin_together`]). They are procedures, which do not think.
+//! - `unprotected`: one session; the commit pin is taken as everywhere, since rounds of the log run beside it.
+//!
+//! **Times of idle transactions.** Who advances the epoch at intervals also notes which workers are behind it
+//! ([`EpochClock::note_pinned`]), and since when; a transaction itself reads no clock.
 
 use crate::error::{Misuse, Result};
 use crate::sync::{
@@ -23,22 +66,82 @@ use std::time::Duration;
 /// Not pinned.
 const IDLE: u64 = u64::MAX;
 
+/// A commit is under way.
+const COMMITS: u64 = 1;
+/// Where the commit epoch's low bits are, and how many.
+const COMMIT_SHIFT: u32 = 1;
+const COMMIT_MASK: u64 = 3;
+/// Where the epoch at the begin is.
+const BEGIN_SHIFT: u32 = 3;
+
 /// The first epoch; 0 stands for "before everything", the stamp of loaded nothing.
 const FIRST: u64 = 1;
 
-/// How long the end of a running transaction is waited for: 10 s.
+/// How long the end of what is under way is waited for: 10 s.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// The counter and the workers' places.
+/// The place of a worker that is pinned in an epoch, and commits in none yet.
+const fn begun(epoch: u64) -> u64 {
+    epoch << BEGIN_SHIFT
+}
+
+/// A commit pin, to be added to a place.
+const fn committing(epoch: u64) -> u64 {
+    (epoch & COMMIT_MASK) << COMMIT_SHIFT | COMMITS
+}
+
+/// The epoch at the begin of a place's transaction.
+const fn begin_of(place: u64) -> u64 {
+    place >> BEGIN_SHIFT
+}
+
+/// By how much the commit pin of a place differs from an epoch, modulo 4; 0 where there is none.
+const fn commit_behind(place: u64, epoch: u64) -> u64 {
+    if place == IDLE || place & COMMITS == 0 {
+        return 0;
+    }
+    epoch.wrapping_sub(place >> COMMIT_SHIFT) & COMMIT_MASK
+}
+
+/// The counters.
+#[derive(Debug)]
+struct Counters {
+    /// Written by `advance`, read by all. SeqCst against the places: either the advancing thread sees the pin, or
+    /// the pinning worker sees the advanced epoch and pins anew.
+    now: AtomicU64,
+    /// The epoch of reclamation: no worker is pinned at an earlier one than the one before it. Never above `now`.
+    reclaim: AtomicU64,
+}
+
+/// The counters and the workers' places.
 #[derive(Debug)]
 pub struct EpochClock {
-    /// Written by `advance`, read by all. SeqCst against `places`: either the advancer sees the
-    /// pin, or the pinning worker sees the advanced epoch and pins anew.
-    now: CachePadded<AtomicU64>,
-    /// One per worker, written only by that worker; [`IDLE`] or the epoch that it is pinned at.
+    counters: CachePadded<Counters>,
+    /// One per worker, written only by that worker.
     places: Box<[CachePadded<AtomicU64>]>,
     /// A commit may be of the epoch at which its worker is pinned, though the next has begun.
     commits_late: bool,
+    /// Since when workers are behind, by worker.
+    behind: Mutex<Vec<Behind>>,
+}
+
+/// A worker that was found behind the epoch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    /// The epoch at which its transaction began.
+    begin: u64,
+    since_ns: u64,
+}
+
+/// The transaction that has been open for the longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oldest {
+    /// Its worker.
+    pub worker: usize,
+    /// How many epochs have begun since.
+    pub epochs: u64,
+    /// Since when it was found open.
+    pub age: Duration,
 }
 
 impl EpochClock {
@@ -61,8 +164,8 @@ impl EpochClock {
 
     /// Tells the observer of a simulation what the words are.
     pub(crate) fn name_words(&self) {
-        let word = std::ptr::from_ref(&*self.now);
-        name(word.cast(), size_of::<AtomicU64>(), || "epoch".to_owned());
+        let word = std::ptr::from_ref(&*self.counters);
+        name(word.cast(), size_of::<Counters>(), || "epoch".to_owned());
         for (worker, place) in self.places.iter().enumerate() {
             let word = std::ptr::from_ref(&**place);
             name(word.cast(), size_of::<AtomicU64>(), || format!("epoch of session {worker}"));
@@ -72,24 +175,25 @@ impl EpochClock {
     /// A clock for `workers` workers whose first epoch is `first`.
     pub fn starting_at(workers: usize, first: u64) -> Self {
         let place = || CachePadded::new(AtomicU64::new(IDLE));
+        let counters = Counters { now: AtomicU64::new(first), reclaim: AtomicU64::new(first) };
         Self {
-            now: CachePadded::new(AtomicU64::new(first)),
+            counters: CachePadded::new(counters),
             places: (0..workers).map(|_| place()).collect(),
             commits_late: false,
+            behind: Mutex::new(Vec::new()),
         }
     }
 
-    /// Pins the current epoch for `worker`, which must not be pinned, and returns it.
-    #[inline]
-    pub fn pin(&self, worker: usize) -> u64 {
-        let place = &self.places[worker];
-        let mut epoch = self.now.load(Ordering::Relaxed);
+    /// Publishes a place made of the present epoch, until that is still the present one, and returns it.
+    #[inline(always)]
+    fn publish(&self, worker: usize, place: impl Fn(u64) -> u64) -> u64 {
+        let mut epoch = self.counters.now.load(Ordering::Relaxed);
         loop {
             // SeqCst swap, then SeqCst load: pairs with `advance`, which loads the places after
             // the counter. Without the total order both could miss each other.
-            place.swap(epoch, Ordering::SeqCst);
+            self.places[worker].swap(place(epoch), Ordering::SeqCst);
             model_fence();
-            let again = self.now.load(Ordering::SeqCst);
+            let again = self.counters.now.load(Ordering::SeqCst);
             if again == epoch {
                 return epoch;
             }
@@ -97,26 +201,40 @@ impl EpochClock {
         }
     }
 
-    /// Pins the current epoch, and waits until none of the first `workers` is pinned at an earlier one: all
-    /// workers that pin so run in one epoch at a time. `since` is the last epoch in which this worker did.
+    /// Pins the current epoch for `worker`, which must not be pinned, and returns it. What it may find from now
+    /// on is not reused until it is unpinned.
+    #[inline]
+    pub fn pin(&self, worker: usize) -> u64 {
+        self.publish(worker, begun)
+    }
+
+    /// Pins the current epoch for what `worker` finds and for its commits, and waits until none of the first
+    /// `workers` has a commit pin at an earlier one: all workers that pin so run in one epoch at a time. `since` is
+    /// the last epoch in which this worker did. None, and not pinned, where the suspender's time is over before.
     pub fn pin_together(
         &self,
         worker: usize,
         workers: usize,
         since: &mut u64,
         suspender: Option<&Suspender>,
-    ) -> u64 {
-        let epoch = self.pin(worker);
+    ) -> Option<u64> {
+        let epoch = self.publish(worker, |epoch| begun(epoch) | committing(epoch));
         if *since != epoch {
-            // SeqCst: a worker that pins later sees this epoch, at least.
-            let behind = |place: &CachePadded<AtomicU64>| place.load(Ordering::SeqCst) < epoch;
-            wait_until(suspender, || !self.places[..workers].iter().any(behind));
+            // SeqCst: a worker that pins later sees this epoch, at least. One that is ahead waits for us.
+            let behind = |place: &CachePadded<AtomicU64>| {
+                matches!(commit_behind(place.load(Ordering::SeqCst), epoch), 1 | 2)
+            };
+            if !wait_until(suspender, || !self.places[..workers].iter().any(behind)) {
+                self.unpin(worker);
+                return None;
+            }
             *since = epoch;
         }
-        epoch
+        Some(epoch)
     }
 
-    /// Unpins. Release: what the worker read and wrote happens before any reuse.
+    /// Unpins. Release: what the worker read and wrote happens before any reuse, and what it has appended to the
+    /// log before its epoch is closed.
     #[inline]
     pub fn unpin(&self, worker: usize) {
         self.places[worker].store(IDLE, Ordering::Release);
@@ -125,51 +243,163 @@ impl EpochClock {
     /// The epoch now. SeqCst: snapshots' bookkeeping is read after it (`crate::snapshot`).
     #[inline]
     pub fn now(&self) -> u64 {
-        self.now.load(Ordering::SeqCst)
+        self.counters.now.load(Ordering::SeqCst)
     }
 
-    /// The epoch for a commit, read after the transaction's locks are held: the fence orders the
-    /// lock acquisitions before the load (PITFALLS X5).
+    /// The epoch now, read after everything before in the caller.
     #[inline]
-    pub fn commit_epoch(&self) -> u64 {
+    pub fn now_in_order(&self) -> u64 {
         fence(Ordering::SeqCst);
-        let epoch = self.now.load(Ordering::SeqCst);
+        self.now()
+    }
+
+    /// The epoch for a commit of `worker`, which is pinned, read after the transaction's locks are held: the fence
+    /// orders the lock acquisitions before the load (PITFALLS X5). It is not closed before the worker is unpinned.
+    #[inline]
+    pub fn commit_epoch(&self, worker: usize) -> u64 {
+        let place = &self.places[worker];
+        // Relaxed: its own.
+        let pinned = place.load(Ordering::Relaxed);
+        debug_assert!(pinned != IDLE, "a commit of a worker that is not pinned");
+        // Mostly it is still the epoch of the begin.
+        let mut epoch = begin_of(pinned);
+        let begun = begun(epoch);
+        loop {
+            // Relaxed, then the fence: in one order with `advance`, as in `publish`.
+            place.store(begun | committing(epoch), Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            let again = self.counters.now.load(Ordering::SeqCst);
+            if again == epoch {
+                break;
+            }
+            epoch = again;
+        }
         point("epoch read");
         epoch
     }
 
-    /// True when no worker can still hold what became unreachable in `epoch`.
+    /// True when no transaction that could commit in `epoch` runs.
     #[inline]
-    pub fn passed(&self, epoch: u64) -> bool {
+    pub fn closed(&self, epoch: u64) -> bool {
         self.now() >= epoch + 2
     }
 
-    /// Moves the epoch on by one, unless a worker stands behind it. True if it moved.
+    /// The epoch as reclamation sees it: at most one ahead of the begin of every attempt that runs.
+    #[inline]
+    pub fn reclaim_epoch(&self) -> u64 {
+        // SeqCst, as `now`.
+        self.counters.reclaim.load(Ordering::SeqCst)
+    }
+
+    /// True when every attempt that began in `epoch` or before has ended.
+    #[inline]
+    pub fn passed(&self, epoch: u64) -> bool {
+        self.reclaim_epoch() >= epoch + 2
+    }
+
+    /// Moves the epoch on by one, unless a commit is under way in the one before. True if it moved.
     pub fn advance(&self) -> bool {
-        let now = self.now.load(Ordering::SeqCst);
-        model_fence();
-        let behind = |place: &CachePadded<AtomicU64>| {
-            let pinned = place.load(Ordering::SeqCst);
-            pinned != IDLE && pinned < now
-        };
-        if self.places.iter().any(behind) {
-            return false;
-        }
+        let now = self.now();
+        let Some(oldest) = self.oldest_begin(now) else { return false };
         point("advance");
-        self.now.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        let Counters { now: word, reclaim } = &*self.counters;
+        let moved = word.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        if moved && reclaim.load(Ordering::Relaxed) <= oldest {
+            // Release, in there: what was read at the places. After the epoch has moved, so never above it.
+            reclaim.fetch_max(oldest + 1, Ordering::SeqCst);
+        }
+        moved
+    }
+
+    /// The earliest epoch at which a worker is pinned, `now` where none is; `None` where a commit is behind `now`,
+    /// which was read before.
+    fn oldest_begin(&self, now: u64) -> Option<u64> {
+        model_fence();
+        let mut oldest = now;
+        for place in &self.places {
+            let place = place.load(Ordering::SeqCst);
+            if commit_behind(place, now) != 0 {
+                return None;
+            }
+            // Of one that is not pinned, greater than any.
+            oldest = oldest.min(begin_of(place));
+        }
+        Some(oldest)
+    }
+
+    /// Brings the epoch of reclamation up to date, without moving the epoch.
+    fn look_for_ended(&self) {
+        let now = self.now();
+        if let Some(oldest) = self.oldest_begin(now) {
+            self.counters.reclaim.fetch_max(now.min(oldest + 1), Ordering::SeqCst);
+        }
+    }
+
+    /// Notes which transactions have been open since an earlier epoch, for [`Self::oldest`]. Costs a look at each
+    /// worker's place if there is one.
+    pub fn note_pinned(&self) {
+        if self.reclaim_epoch() < self.now() {
+            self.note(&mut lock(&self.behind));
+        }
+    }
+
+    fn note(&self, behind: &mut Vec<Behind>) {
+        behind.resize(self.places.len(), Behind::default());
+        let (now, now_ns) = (self.now(), now_ns());
+        for (place, behind) in self.places.iter().zip(behind) {
+            // Relaxed: only told. A worker that is behind cannot begin anew there, so an equal epoch is that of the
+            // same transaction.
+            let begin = begin_of(place.load(Ordering::Relaxed));
+            if begin >= now {
+                behind.begin = 0;
+            } else if behind.begin != begin {
+                *behind = Behind { begin, since_ns: now_ns };
+            }
+        }
+    }
+
+    /// The transaction that began first among those that were open when the epoch last moved on.
+    pub fn oldest(&self) -> Option<Oldest> {
+        let mut behind = lock(&self.behind);
+        self.note(&mut behind);
+        let open = behind.iter().enumerate().filter(|(_, behind)| behind.begin != 0);
+        let (worker, oldest) = open.min_by_key(|(_, behind)| (behind.begin, behind.since_ns))?;
+        let age = Duration::from_nanos(now_ns().saturating_sub(oldest.since_ns));
+        Some(Oldest { worker, epochs: self.now().saturating_sub(oldest.begin), age })
     }
 }
 
 impl EpochClock {
-    /// Waits until `epoch` has passed: for each transaction that was running to end. The waiting caller moves
-    /// the epoch on.
+    /// Waits until `epoch` is closed: for commits that are under way. The waiting caller moves the epoch on.
+    ///
+    /// # Errors
+    /// [`Misuse::EpochHeld`] when one does not end in some seconds.
+    pub fn wait_closed(&self, epoch: u64) -> Result<()> {
+        self.wait_for(|clock| clock.closed(epoch) || clock.advance() && clock.closed(epoch))
+    }
+
+    /// Waits until `epoch` has passed: for each attempt that was running to end, bodies included. The waiting
+    /// caller moves the epoch on.
     ///
     /// # Errors
     /// [`Misuse::EpochHeld`] when one does not end in some seconds.
     pub fn wait_passed(&self, epoch: u64) -> Result<()> {
+        self.wait_for(|clock| {
+            // No further than needed, while a body thinks.
+            match clock.closed(epoch) {
+                true => clock.look_for_ended(),
+                false => _ = clock.advance(),
+            }
+            clock.passed(epoch)
+        })
+    }
+
+    fn wait_for(&self, done: impl Fn(&Self) -> bool) -> Result<()> {
         let (mut wait, mut begun) = (Wait::new(), None);
-        while !self.passed(epoch) {
-            if self.advance() {
+        let mut moved = self.now();
+        while !done(self) {
+            let now = self.now();
+            if std::mem::replace(&mut moved, now) != now {
                 continue;
             }
             wait.pause();
@@ -226,17 +456,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_worker_holds_the_epoch_back_by_at_most_one() {
+    fn a_commit_holds_the_epoch_back_by_at_most_one() {
+        let clock = EpochClock::new(2);
+        clock.pin(0);
+        assert!(clock.advance() && clock.advance(), "a body holds nothing back");
+        let epoch = clock.commit_epoch(0);
+        assert_eq!(epoch, clock.now());
+        assert!(clock.advance(), "the commit stands at the epoch");
+        assert!(!clock.advance() && !clock.closed(epoch), "it is one behind");
+        clock.pin(1);
+        assert_eq!(clock.commit_epoch(1), epoch + 1, "a later commit is of a later epoch");
+        clock.unpin(0);
+        assert!(clock.advance() && clock.closed(epoch));
+        assert!(!clock.advance(), "worker 1 is one behind");
+    }
+
+    #[test]
+    fn a_body_holds_reclamation_back() {
         let clock = EpochClock::new(2);
         let start = clock.pin(0);
-        assert!(clock.advance(), "everyone stands at the epoch");
-        assert!(!clock.advance(), "worker 0 is one behind");
-        assert!(!clock.passed(start));
-        assert_eq!(clock.pin(1), start + 1);
+        assert!((0..9).all(|_| clock.advance()));
+        assert!(clock.closed(start) && !clock.passed(start));
+        assert_eq!(clock.reclaim_epoch(), start + 1, "one ahead of it");
+        let later = clock.pin(1);
         clock.unpin(0);
-        assert!(clock.advance());
-        assert!(clock.passed(start));
-        assert!(!clock.advance(), "worker 1 is one behind");
+        assert!(clock.wait_passed(start).is_ok() && !clock.passed(later));
+        assert_eq!(clock.reclaim_epoch(), later, "no further than the epoch");
+        clock.unpin(1);
+        assert!(clock.wait_passed(later).is_ok());
+        assert_eq!(clock.now(), later + 2, "and no further than needed");
+    }
+
+    #[test]
+    fn the_oldest_is_told() {
+        let clock = EpochClock::new(3);
+        assert_eq!(clock.oldest(), None);
+        clock.pin(2);
+        assert_eq!(clock.oldest(), None, "it has just begun");
+        clock.advance();
+        clock.pin(1);
+        clock.advance();
+        let oldest = clock.oldest().unwrap();
+        assert_eq!((oldest.worker, oldest.epochs), (2, 2));
+        clock.unpin(2);
+        assert_eq!(clock.oldest().map(|oldest| (oldest.worker, oldest.epochs)), Some((1, 1)));
+        clock.unpin(1);
+        assert_eq!(clock.oldest(), None);
     }
 
     #[test]

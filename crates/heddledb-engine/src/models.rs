@@ -304,7 +304,7 @@ fn the_epoch_waits_for_pinned_workers() {
         });
         let (clock, linked, reused) = &*shared;
         linked.store(false, Ordering::Release);
-        let epoch = clock.commit_epoch();
+        let epoch = clock.now_in_order();
         for _ in 0..2 {
             clock.advance();
         }
@@ -312,6 +312,116 @@ fn the_epoch_waits_for_pinned_workers() {
             reused.store(true, Ordering::Relaxed);
         }
         thread.join().expect("the reader does not panic");
+    });
+}
+
+/// A body that thinks holds back what it may have found, however far the epoch has gone.
+#[test]
+fn reclamation_waits_for_bodies_and_the_epoch_does_not() {
+    explore(|| {
+        let shared = Arc::new((EpochClock::new(2), AtomicBool::new(true), AtomicBool::new(false)));
+        let (clock, ..) = &*shared;
+        // A body that thinks from before to after; it has found nothing that is unlinked later.
+        clock.pin(1);
+        let reader = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            let (clock, linked, reused) = &*reader;
+            clock.pin(0);
+            if linked.load(Ordering::Acquire) {
+                assert!(!reused.load(Ordering::Relaxed), "reused under a reader");
+            }
+            clock.unpin(0);
+        });
+        let (clock, linked, reused) = &*shared;
+        linked.store(false, Ordering::Release);
+        let epoch = clock.now_in_order();
+        assert!(clock.advance() && clock.advance(), "bodies hold nothing back");
+        assert!(!clock.passed(epoch), "one that began before is open");
+        clock.unpin(1);
+        clock.advance();
+        if clock.passed(epoch) {
+            reused.store(true, Ordering::Relaxed);
+        }
+        thread.join().expect("the reader does not panic");
+    });
+}
+
+/// When an epoch is closed, every commit of it can be seen, though its body began long before.
+#[test]
+fn a_closed_epoch_gets_no_commit() {
+    explore(|| {
+        let shared = Arc::new((EpochClock::new(2), AtomicU64::new(0)));
+        let (clock, committed) = &*shared;
+        clock.pin(0);
+        let committer = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            let (clock, committed) = &*committer;
+            let epoch = clock.commit_epoch(0);
+            // Relaxed: the pin's end publishes it.
+            committed.store(epoch, Ordering::Relaxed);
+            clock.unpin(0);
+            epoch
+        });
+        for _ in 0..3 {
+            clock.advance();
+        }
+        let closed = clock.now() - 2;
+        let seen = committed.load(Ordering::Relaxed);
+        let epoch = thread.join().expect("the committer does not panic");
+        assert!(epoch > closed || seen == epoch, "a commit of epoch {epoch}, which was closed");
+    });
+}
+
+/// The same where two threads move the epoch on, and the commits of a worker follow one another.
+#[test]
+fn commits_one_after_the_other_close_their_epochs() {
+    explore(|| {
+        let shared = Arc::new((EpochClock::new(2), [AtomicU64::new(0), AtomicU64::new(0)]));
+        let committer = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            let (clock, committed) = &*committer;
+            committed.each_ref().map(|place| {
+                clock.pin(0);
+                clock.advance();
+                let epoch = clock.commit_epoch(0);
+                place.store(epoch, Ordering::Relaxed);
+                clock.unpin(0);
+                epoch
+            })
+        });
+        let (clock, committed) = &*shared;
+        for _ in 0..2 {
+            clock.advance();
+        }
+        let closed = clock.now() - 2;
+        let seen = committed.each_ref().map(|place| place.load(Ordering::Relaxed));
+        let epochs = thread.join().expect("the committer does not panic");
+        for (epoch, seen) in epochs.into_iter().zip(seen) {
+            assert!(epoch > closed || seen == epoch, "a commit of epoch {epoch}, which was closed");
+        }
+    });
+}
+
+/// Calls that commit in parts run in one epoch at a time, and none waits for another that waits for it.
+#[test]
+fn calls_in_parts_run_in_one_epoch() {
+    explore(|| {
+        let shared = Arc::new((EpochClock::new(2), [AtomicU64::new(0), AtomicU64::new(0)]));
+        let call = |shared: &(EpochClock, [AtomicU64; 2]), worker: usize| {
+            let (clock, running) = shared;
+            let epoch =
+                clock.pin_together(worker, 2, &mut 0, None).expect("it waits for as long as it takes");
+            running[worker].store(epoch, Ordering::Relaxed);
+            let other = running[1 - worker].load(Ordering::Relaxed);
+            assert!(other == 0 || other == epoch, "calls of epochs {other} and {epoch} run at once");
+            running[worker].store(0, Ordering::Relaxed);
+            clock.unpin(worker);
+        };
+        let other = Arc::clone(&shared);
+        let thread = thread::spawn(move || call(&other, 0));
+        shared.0.advance();
+        call(&shared, 1);
+        thread.join().expect("the other does not panic");
     });
 }
 
@@ -358,7 +468,7 @@ fn an_acknowledged_commit_is_on_the_disk() {
         let log = Arc::new(RedoLog::new(Arc::clone(&clock), Box::new([]), 2, options, files, 0));
         let commit = |clock: &EpochClock, log: &RedoLog, worker: usize| {
             clock.pin(worker);
-            let epoch = clock.commit_epoch();
+            let epoch = clock.commit_epoch(worker);
             let time = stamp::floor(epoch) + worker as u64 + 1;
             drop(log.append(worker, time));
             clock.unpin(worker);

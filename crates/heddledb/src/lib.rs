@@ -89,11 +89,12 @@ use heddledb_core::{
 
 pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn};
 pub use heddledb_core::check::{CheckReport, IndexCheck};
-pub use heddledb_core::error::{Conflict, Error, Misuse, Result};
+pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, FileCheck, LogError, NotUnique};
 pub use heddledb_core::metrics::{
-    CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, Recovery, RecoveryProgress, Stats,
+    CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction, Recovery,
+    RecoveryProgress, Stats,
 };
 pub use heddledb_core::seam::{ProcedureInfo, Ticket};
 pub use heddledb_core::settings::Durability;

@@ -8,6 +8,7 @@
 //! - `random`: random small programs in random interleavings, by seed;
 //! - `reclamation`: a row's lives, when its record was given back between them;
 //! - `snapshots`: one moment, whatever happens beside it; and that old versions go away;
+//! - `waits`: that nobody waits for a transaction that thinks, and nobody for ever;
 //! - `load`: invariants while several threads run, also with four times more threads than cores;
 //! - `opacity`: what bodies see whose attempts abort, where a protocol says that it is opaque;
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
@@ -27,6 +28,7 @@ mod random;
 mod reclamation;
 pub mod script;
 mod snapshots;
+mod waits;
 
 use heddledb::protocol::{Isolation, Kind};
 use heddledb::table::{Column, Index};
@@ -47,6 +49,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(random::tests());
     tests.extend(reclamation::tests());
     tests.extend(snapshots::tests());
+    tests.extend(waits::tests());
     tests.extend(load::tests());
     tests.extend(opacity::tests());
     tests.extend(procedures::tests());

@@ -8,6 +8,8 @@
 //! Clearing truncates, so a worker that has run for a while allocates nothing.
 
 mod records;
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests;
 
 pub(crate) use records::{RecordMap, Vacancy};
 
@@ -546,68 +548,6 @@ impl WriteSet {
                     }
                 }
             }
-        }
-    }
-}
-
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-mod tests {
-    use super::*;
-    use crate::arena::Arena;
-    use crate::sync::Random;
-    use crate::table::Group;
-
-    static LAYOUT: Layout = Layout {
-        name: "test",
-        groups: &[
-            Group { name: "one", span: Span { start: 0, end: 1 } },
-            Group { name: "two", span: Span { start: 1, end: 2 } },
-        ],
-        words: 2,
-    };
-
-    /// `coverage` remembers where it was; its answers must not depend on that.
-    #[test]
-    fn coverage_answers_as_covers_does_in_any_order() {
-        let mut arena = Arena::default();
-        let records: Vec<RecordRef> = (0..200).map(|_| arena.allocate(0, 8)).collect();
-        for seed in 0..200 {
-            let mut random = Random::new(seed);
-            let mut writes = WriteSet::default();
-            let mut asked = Vec::new();
-            for record in &records[..random.below(200) as usize] {
-                let groups = random.below(4) as GroupSet;
-                if groups != 0 {
-                    writes.start(*record, &LAYOUT, 0, &[seed], groups, true);
-                }
-                asked.push(*record);
-                // Some twice, some out of turn.
-                if random.below(4) == 0 {
-                    asked.push(records[random.below(200) as usize]);
-                }
-            }
-            let mut coverage = writes.coverage();
-            for record in asked {
-                let group = random.below(2) as usize;
-                assert_eq!(coverage(record, group), writes.covers(record, group), "seed {seed}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_vacancy_is_where_the_record_is_found_afterwards() {
-        let mut arena = Arena::default();
-        let records: Vec<RecordRef> = (0..500).map(|_| arena.allocate(0, 8)).collect();
-        let mut map = RecordMap::default();
-        for _ in 0..3 {
-            for (value, record) in records.iter().enumerate() {
-                let vacancy = map.find(*record).expect_err("not put yet");
-                map.fill(vacancy, *record, value);
-                assert_eq!(map.find(records[value / 2]).ok(), Some(value / 2));
-            }
-            assert!(records.iter().enumerate().all(|(value, record)| map.get(*record) == Some(value)));
-            map.clear();
-            assert!(records.iter().all(|record| map.get(*record).is_none()));
         }
     }
 }

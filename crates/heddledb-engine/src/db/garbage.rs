@@ -115,9 +115,9 @@ impl Garbage {
 
     fn work(&mut self, mut context: ReclaimContext<'_>) {
         let mut left = STEPS + STEPS_EACH * std::mem::take(&mut self.added);
-        let now = context.clock.now();
+        let reclaim = context.clock.reclaim_epoch();
         // One epoch more than reachability needs: TicToc unlinks only what is three old.
-        let passed = |epoch: u64| now >= epoch + 3;
+        let passed = |epoch: u64| reclaim >= epoch + 3;
         if self.parked.is_empty() && !self.queue.front().is_some_and(|(epoch, _)| passed(*epoch)) {
             return;
         }
@@ -132,7 +132,7 @@ impl Garbage {
                 self.key.clear();
                 self.key.extend(self.keys.drain(..key_words as usize));
             }
-            self.step(entry, now, &mut context);
+            self.step(entry, &mut context);
             left -= 1;
         }
         while left > 0
@@ -150,14 +150,14 @@ impl Garbage {
                 self.key.clear();
                 self.key.extend(parked.keys.drain(..key_words as usize));
             }
-            self.step(entry, now, &mut context);
+            self.step(entry, &mut context);
             left -= 1;
         }
     }
 
     /// Does what is due with one entry; the key of an absent record is in `key`.
     #[inline]
-    fn step(&mut self, entry: GarbageEntry, now: u64, context: &mut ReclaimContext<'_>) {
+    fn step(&mut self, entry: GarbageEntry, context: &mut ReclaimContext<'_>) {
         match entry {
             GarbageEntry::VersionBlock { block, words } => {
                 context.arena.release_version(words as usize, block)
@@ -169,6 +169,8 @@ impl Garbage {
                 }
                 version::unlink(old.record.word(old.head as usize), old.version);
                 let (block, words) = (old.version.block(), old.words);
+                // Read after it was unlinked, here and below: no body holds this number back.
+                let now = context.clock.now();
                 self.queue.push_back((now, GarbageEntry::VersionBlock { block, words }));
             }
             GarbageEntry::Block { record, relation } => context.arena.release(relation as usize, record),
@@ -187,7 +189,9 @@ impl Garbage {
                     self.key = key;
                     return;
                 }
-                match store.unlink(&self.key, record, context.clock, &mut self.retired) {
+                let sealed = store.unlink(&self.key, record, context.clock, &mut self.retired);
+                let now = context.clock.now();
+                match sealed {
                     Seal::Live => {}
                     Seal::Busy => {
                         self.keys.extend(&self.key);

@@ -23,14 +23,14 @@ use crate::error::{Error, Misuse, Result};
 use crate::isolation;
 use crate::kind::Promises;
 use crate::log::LogError;
-use crate::metrics::{CheckpointReport, Metrics, Recovery};
+use crate::metrics::{CheckpointReport, Metrics, OldestTransaction, Recovery};
 use crate::procedure::{Declaration, Plan};
 use crate::protocol::{Env, Isolation, Protocol, Shared};
 use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker};
-use crate::settings::{Durability, LogOptions, Place, Settings};
+use crate::settings::{Durability, Limits, LogOptions, Place, Settings};
 use crate::snapshot::Boundaries;
 use crate::storage::{Disk, Guard, ReadOnly, Storage};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Condvar, Mutex, lock, now_ns};
 use crate::table::Definition;
 use attempt::{Attempt, SharedStates, WorkerState};
 use counters::Counters;
@@ -81,6 +81,9 @@ pub(crate) struct Inner<P: Protocol> {
     sessions_max: usize,
     exchange: Arc<Exchange>,
     places: Mutex<Places<P>>,
+    /// A place has become free.
+    place_freed: Condvar,
+    limits: Limits,
     /// The log of a database with files.
     log: Option<Arc<RedoLog>>,
     /// The default of its commits; [`Durability::None`] means that nothing is logged.
@@ -119,18 +122,45 @@ impl<P: Protocol> Inner<P> {
         Env { clock: &self.clock, worker, epoch: None, after: 0, isolation }
     }
 
-    /// A worker for a new session.
-    fn take_place(&self) -> Result<Box<WorkerState<P>>> {
+    /// A worker for a new session: the one that was given back last, whose memory is the warmest. Waits for one for
+    /// so long.
+    fn take_place(&self, patience: Duration) -> Result<Box<WorkerState<P>>> {
         let mut places = lock(&self.places);
-        match places.idle.pop() {
-            Some(worker) => Ok(worker),
-            None if places.made < self.sessions_max => {
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(worker) = places.idle.pop() {
+                return Ok(worker);
+            }
+            if places.made < self.sessions_max {
                 places.made += 1;
                 let exchange = Arc::clone(&self.exchange);
-                Ok(Box::new(WorkerState::new(places.made - 1, &self.options, &self.shared, exchange)))
+                return Ok(Box::new(WorkerState::new(
+                    places.made - 1,
+                    &self.options,
+                    &self.shared,
+                    exchange,
+                )));
             }
-            None => Err(Misuse::TooManySessions { limit: self.sessions_max }.into()),
+            let limit = self.sessions_max;
+            if patience.is_zero() {
+                return Err(Misuse::TooManySessions { limit }.into());
+            }
+            let Some(left) = patience.checked_sub(waited).filter(|left| !left.is_zero()) else {
+                return Err(Misuse::NoSessionFree { limit, waited }.into());
+            };
+            let begun = now_ns();
+            places = match self.place_freed.wait_timeout(places, left) {
+                Ok((places, _)) => places,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+            waited += Duration::from_nanos(now_ns() - begun);
         }
+    }
+
+    /// A worker whose session has ended.
+    fn give_place(&self, worker: Box<WorkerState<P>>) {
+        lock(&self.places).idle.push(worker);
+        self.place_freed.notify_one();
     }
 
     /// Takes a checkpoint.
@@ -174,9 +204,17 @@ impl<P: Protocol> Drop for Inner<P> {
 }
 
 impl<P: Protocol> Engine for Handle<P> {
-    fn worker(self: Arc<Self>) -> Result<Box<dyn Worker>> {
-        let worker = self.take_place()?;
-        Ok(Box::new(Attempt::new(self, worker)))
+    fn worker(self: Arc<Self>, patience: Duration) -> Result<Box<dyn Worker>> {
+        let worker = self.take_place(patience)?;
+        let mut worker = Attempt::new(self, worker);
+        if worker.db.limits.lock.is_some() || worker.worker.suspender.is_some() {
+            worker.wait_by(None, None);
+        }
+        Ok(Box::new(worker))
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
     }
 
     fn create(&self, relation: &'static Definition, rows: usize) -> Result<()> {
@@ -227,6 +265,10 @@ impl<P: Protocol> Engine for Handle<P> {
         metrics.version_bytes = memory.version_bytes;
         metrics.versions_kept = memory.versions_kept as u64;
         metrics.garbage = memory.garbage;
+        metrics.oldest_transaction = self
+            .clock
+            .oldest()
+            .map(|oldest| OldestTransaction::new(oldest.worker, oldest.age, oldest.epochs, memory.garbage));
         metrics.oldest_snapshot = oldest_snapshot.map(|(_, _, age)| age);
         metrics.log = self.logging().filter(|log| !log.is_read_only()).map(|log| log.metrics());
         metrics.index_nodes = self.stores.all().map(nodes).collect();
@@ -235,6 +277,7 @@ impl<P: Protocol> Engine for Handle<P> {
 
     fn advance_epoch(&self) -> bool {
         let moved = self.clock.advance();
+        self.clock.note_pinned();
         self.boundaries.expire();
         moved
     }
@@ -448,6 +491,7 @@ fn start<P: Protocol>(
         let (clock, boundaries, log) = (Arc::clone(&clock), Arc::clone(&boundaries), logging.clone());
         Ticker::start(interval, move || {
             clock.advance();
+            clock.note_pinned();
             boundaries.expire();
             if let Some(log) = &log {
                 log.tick();
@@ -470,6 +514,8 @@ fn start<P: Protocol>(
         shared,
         sessions_max: sessions,
         exchange,
+        place_freed: Condvar::new(),
+        limits: settings.limits,
         places: Mutex::new(Places { made: idle.len(), idle, _orphan_arenas: orphan_arenas }),
         log,
         durability,

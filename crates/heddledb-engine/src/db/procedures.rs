@@ -161,7 +161,8 @@ impl Procedures {
 
     /// Changes the plan while no transaction runs.
     fn stop_and_change(&self, types: &Types, plan: Plan, clock: &EpochClock) -> Result<()> {
-        self.take_turn(None);
+        // Without a suspender it takes as long as it takes.
+        let _taken = self.take_turn(None);
         self.close();
         let quiet = clock.wait_passed(clock.now());
         if quiet.is_ok() {
@@ -262,12 +263,15 @@ impl Procedures {
         self.turn.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Waits for the turn. The caller is not pinned.
-    pub fn take_turn(&self, suspender: Option<&Suspender>) {
+    /// Waits for the turn; false where the suspender's time is over before. The caller is not pinned.
+    pub fn take_turn(&self, suspender: Option<&Suspender>) -> bool {
         while !self.try_turn() {
             // Relaxed: the exchange decides whether the turn is ours.
-            wait_until(suspender, || self.turn.load(Ordering::Relaxed) == 0);
+            if !wait_until(suspender, || self.turn.load(Ordering::Relaxed) == 0) {
+                return false;
+            }
         }
+        true
     }
 
     /// Ends a `take_turn`.
@@ -293,10 +297,11 @@ impl Procedures {
         self.gate.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits until transactions may begin. The caller is not pinned and holds nothing.
+    /// Waits until transactions may begin; false where the suspender's time is over before. The caller is not pinned
+    /// and holds nothing.
     #[cold]
-    pub fn wait_open(&self, suspender: Option<&Suspender>) {
-        wait_until(suspender, || self.is_open());
+    pub fn wait_open(&self, suspender: Option<&Suspender>) -> bool {
+        wait_until(suspender, || self.is_open())
     }
 }
 

@@ -107,7 +107,7 @@ impl Figures {
     }
 }
 
-/// How often the leader of a round tries to move the epoch on past transactions that still run.
+/// How often the leader of a round tries to move the epoch on past commits that are under way.
 const ADVANCE_PAUSES: u32 = 100;
 impl RedoLog {
     /// A log that continues with `files`. Everything up to epoch `durable` is on the disk.
@@ -198,9 +198,9 @@ impl RedoLog {
     /// As for [`RedoLog::wait`].
     pub fn wait_beside(&self, suspender: &Suspender, epoch: u64) -> Result<()> {
         suspender.wait_until(|| {
-            self.clock.passed(epoch) || self.durable() >= epoch || self.failure().is_some() || {
+            self.clock.closed(epoch) || self.durable() >= epoch || self.failure().is_some() || {
                 self.clock.advance();
-                self.clock.passed(epoch)
+                self.clock.closed(epoch)
             }
         });
         self.wait(epoch)
@@ -214,8 +214,8 @@ impl RedoLog {
         let mut wait = Wait::new();
         while self.durable() < epoch {
             self.lead_or_follow(epoch)?;
-            if self.durable() < epoch && !self.clock.passed(epoch) {
-                // A transaction that began before has not ended.
+            if self.durable() < epoch && !self.clock.closed(epoch) {
+                // A commit that began before has not ended.
                 wait.pause();
             }
         }
@@ -247,7 +247,7 @@ impl RedoLog {
     /// Tries for a while to move the epoch on until `epoch` is closed.
     fn close(&self, epoch: u64) {
         let mut wait = Wait::new();
-        while !self.clock.passed(epoch) && wait.rounds() < ADVANCE_PAUSES {
+        while !self.clock.closed(epoch) && wait.rounds() < ADVANCE_PAUSES {
             if !self.clock.advance() {
                 wait.pause();
             }
@@ -263,7 +263,7 @@ impl RedoLog {
             return Ok(());
         }
         let epoch = self.clock.now();
-        self.clock.wait_passed(epoch)?;
+        self.clock.wait_closed(epoch)?;
         self.wait(epoch)
     }
 

@@ -46,7 +46,7 @@ use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
-use crate::sync::Suspender;
+use crate::sync::{Ordering, Suspender, fence};
 use crate::table::{GroupSet, Layout};
 use std::sync::Arc;
 
@@ -108,8 +108,14 @@ impl Env<'_> {
     /// The epoch for a commit, read after the transaction's locks are held (PITFALLS X5).
     #[inline]
     pub fn commit_epoch(&self) -> u64 {
-        let now = self.clock.commit_epoch();
-        self.epoch.unwrap_or(now)
+        match self.epoch {
+            None => self.clock.commit_epoch(self.worker),
+            // Pinned since its begin; the locks are in one order with what is read from now on all the same.
+            Some(epoch) => {
+                fence(Ordering::SeqCst);
+                epoch
+            }
+        }
     }
 }
 

@@ -109,7 +109,7 @@ impl Protocol for Unprotected {
         if writes.is_empty() {
             return Ok(local.last);
         }
-        let epoch = env.clock.now();
+        let epoch = env.commit_epoch();
         let time = local.last.max(stamp::floor(epoch)) + 1;
         if stamp::epoch(time) > epoch {
             return Err(Conflict::EpochFull);

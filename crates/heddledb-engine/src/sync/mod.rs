@@ -65,12 +65,25 @@ pub use suspender::Suspender;
 pub use wait::Wait;
 
 /// Waits until `condition` holds, whose only reason to change is a write by another task or thread: spins,
-/// unless a suspender can suspend the task.
+/// unless a suspender can suspend the task. False if the suspender's time was over before.
 #[inline]
-pub fn wait_until(suspender: Option<&Suspender>, condition: impl FnMut() -> bool) {
+#[must_use = "the condition need not hold"]
+pub fn wait_until(suspender: Option<&Suspender>, condition: impl FnMut() -> bool) -> bool {
+    match suspender {
+        None => {
+            spin_until(condition);
+            true
+        }
+        Some(suspender) => suspender.wait_until(condition),
+    }
+}
+
+/// As [`wait_until`], for as long as it takes: for what ends soon, or cannot be given up.
+#[inline]
+pub fn wait_out(suspender: Option<&Suspender>, condition: impl FnMut() -> bool) {
     match suspender {
         None => spin_until(condition),
-        Some(suspender) => suspender.wait_until(condition),
+        Some(suspender) => suspender.wait_out(condition),
     }
 }
 

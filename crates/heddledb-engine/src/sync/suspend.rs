@@ -112,9 +112,9 @@ mod tests {
         let task = |number: u32| {
             let (told, order) = (&told, &order);
             move |own: Arc<dyn Suspend>| {
-                let suspender = Suspender::new(own);
+                let suspender = Suspender::new(Some(own), None, None).expect("it has a task");
                 // Each waits for the one after it.
-                suspender.wait_until(|| told.get() == 3 - number);
+                suspender.wait_out(|| told.get() == 3 - number);
                 order.borrow_mut().push(number);
                 told.set(told.get() + 1);
                 number * 10
@@ -131,10 +131,10 @@ mod tests {
         let task = |number: u32| {
             let ended = &ended;
             move |own: Arc<dyn Suspend>| {
-                let suspender = Suspender::new(own);
+                let suspender = Suspender::new(Some(own), None, None).expect("it has a task");
                 assert_ne!(number, 1, "the second task panics");
                 let mut looks = 0;
-                suspender.wait_until(|| {
+                suspender.wait_out(|| {
                     looks += 1;
                     looks > 3
                 });

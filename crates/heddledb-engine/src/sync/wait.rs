@@ -15,7 +15,9 @@ pub struct Wait {
 /// Rounds of doubling spins before the first yield: 1 + 2 + .. + 64 hints, about a microsecond.
 const SPIN_ROUNDS: u32 = 7;
 /// Rounds after which a wait sleeps instead of yielding.
-const YIELD_ROUNDS: u32 = 64;
+pub(super) const YIELD_ROUNDS: u32 = 64;
+/// How long one of these sleeps lasts, at least: 50 us.
+pub(super) const PAUSE_NS: u64 = 50_000;
 
 impl Wait {
     /// A fresh wait.
@@ -38,7 +40,7 @@ impl Wait {
         } else if self.rounds <= YIELD_ROUNDS {
             yield_now();
         } else {
-            sleep(Duration::from_micros(50));
+            sleep(Duration::from_nanos(PAUSE_NS));
         }
     }
 }

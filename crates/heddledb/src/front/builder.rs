@@ -86,6 +86,36 @@ impl Builder {
         self
     }
 
+    /// How long [`Database::with_session`](crate::Database::with_session) waits for a free session; 10 s unless told.
+    pub fn session_wait(mut self, wait: Duration) -> Self {
+        self.settings.limits.session = wait;
+        self
+    }
+
+    /// After how many further attempts [`Session::run`](crate::Session::run) and calls give up a transaction that
+    /// conflicts ([`Error::GaveUp`](crate::Error::GaveUp)); never unless told.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.settings.limits.retries = retries;
+        self
+    }
+
+    /// How long a transaction waits for another one at a time, for a lock or to be let begin; then it conflicts
+    /// ([`Conflict::TimedOut`](crate::Conflict::TimedOut)) and, in [`Session::run`](crate::Session::run), is tried again. For as
+    /// long as it takes unless told. Protocols that wait for nobody need no such limit.
+    pub fn lock_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.lock = Some(timeout);
+        self
+    }
+
+    /// How long an [`OwnedTransaction`](crate::OwnedTransaction) may be open; as long as it likes unless told. One that is
+    /// open for longer is ended at its owner's next operation, which hears
+    /// [`Misuse::TransactionTimedOut`](crate::Misuse::TransactionTimedOut), and until then holds its locks and what it may
+    /// have read. For bodies there is [`Session::run_within`](crate::Session::run_within). Costs a look at the clock for each operation.
+    pub fn transaction_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.limits.transaction = Some(timeout);
+        self
+    }
+
     /// Makes a table and its indexes at once, sized for `rows` rows. A database in memory makes tables
     /// that are not named here at their first use; one with files must have all of them named.
     ///

@@ -61,7 +61,7 @@ impl Database {
         self.engine.metrics()
     }
 
-    /// Advances the epoch by one, unless a transaction that began before holds it back. Only needed
+    /// Advances the epoch by one, unless a commit that is under way holds it back. Only needed
     /// where the database was opened with [`Builder::manual_epochs`](crate::Builder::manual_epochs).
     pub fn advance_epoch(&self) -> bool {
         self.engine.advance_epoch()

@@ -8,6 +8,7 @@ mod by_name;
 #[cfg(feature = "suspend")]
 mod crew;
 mod database;
+mod overdue;
 mod rows;
 mod session;
 mod snapshot;

@@ -2,21 +2,23 @@
 
 use super::database::Database;
 use super::txn::Txn;
-use crate::error::{Error, Misuse, Result};
+use crate::error::{Conflict, Error, GaveUp, Misuse, Result};
 use crate::protocol::Isolation;
 use crate::seam::{Body, Callee, Ended, Stats, Ticket, Worker};
-use crate::settings::Durability;
+use crate::settings::{Durability, Limits};
 use crate::stamp;
 use heddledb_core::procedure::Procedure;
 use std::any::TypeId;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
 pub struct Session {
     txn: Option<Txn>,
     durability: Durability,
+    limits: Limits,
     /// The worker's counts when the session began.
     before: Stats,
 }
@@ -27,7 +29,38 @@ impl Database {
     /// # Errors
     /// [`Misuse::TooManySessions`].
     pub fn session(&self) -> Result<Session> {
-        Ok(Session::new(Arc::clone(&self.engine).worker()?))
+        Ok(Session::new(Arc::clone(&self.engine).worker(Duration::ZERO)?))
+    }
+
+    /// Runs `work` with a session that is taken for it and given back after it. Where all are in use it waits until one
+    /// is free, as long as [`Builder::session_wait`](crate::Builder::session_wait) says; so any number of threads may share
+    /// them. Lending costs some hundred nanoseconds, as much as ten reads of a row: a thread that runs many
+    /// transactions in a row keeps a session. One that is kept and idle costs half a nanosecond at each advance of the
+    /// epoch, as does a place without a session, and a lock that nobody else wants at each round of the log.
+    ///
+    /// A session that is waited for must not be held by the caller: nested calls may wait for each other.
+    ///
+    /// # Errors
+    /// Whatever `work` returns; [`Misuse::NoSessionFree`].
+    ///
+    /// ```
+    /// use heddledb::{Database, Error, Table, Transaction};
+    /// # #[derive(Table, Clone, Copy)]
+    /// # struct Account { #[key] id: u64, balance: i64 }
+    /// let db = Database::builder().sessions(2).open()?;
+    /// std::thread::scope(|scope| {
+    ///     for id in 0..50 {
+    ///         let db = &db;
+    ///         scope.spawn(move || {
+    ///             db.with_session(|session| session.run(|tx| tx.insert(Account { id, balance: 100 })))
+    ///         });
+    ///     }
+    /// });
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn with_session<R>(&self, work: impl FnOnce(&mut Session) -> Result<R>) -> Result<R> {
+        let patience = self.engine.limits().session;
+        work(&mut Session::new(Arc::clone(&self.engine).worker(patience)?))
     }
 
     /// Begins an owned transaction, on a session of its own.
@@ -35,7 +68,7 @@ impl Database {
     /// # Errors
     /// [`Misuse::TooManySessions`].
     pub fn begin(&self) -> Result<OwnedTransaction> {
-        Ok(OwnedTransaction::begin(self.session()?))
+        OwnedTransaction::begin(self.session()?)
     }
 
     /// The same at an isolation level of its own.
@@ -45,14 +78,15 @@ impl Database {
     pub fn begin_at(&self, level: Isolation) -> Result<OwnedTransaction> {
         let mut session = self.session()?;
         session.set_isolation(level)?;
-        Ok(OwnedTransaction::begin(session))
+        OwnedTransaction::begin(session)
     }
 }
 
 impl Session {
     pub(super) fn new(worker: Box<dyn Worker>) -> Self {
-        let (before, durability) = (worker.stats(), worker.engine().durability());
-        Self { txn: Some(Txn::new(worker)), durability, before }
+        let (before, engine) = (worker.stats(), worker.engine());
+        let (durability, limits) = (engine.durability(), engine.limits());
+        Self { txn: Some(Txn::new(worker)), durability, limits, before }
     }
 
     pub(super) fn txn(&self) -> &Txn {
@@ -80,8 +114,11 @@ impl Session {
     }
 
     /// Runs `body` as one transaction and commits it. **After a conflict `body` runs again**, after
-    /// a randomised back-off of at most some tens of microseconds, for as long as it takes; so it
-    /// must have no effect but through the transaction.
+    /// a randomised back-off of at most some tens of microseconds, as often as [`Builder::retries`](crate::Builder::retries)
+    /// allows, for ever unless told; so it must have no effect but through the transaction.
+    ///
+    /// A body must not wait for another session, nor use one: where that meets a row of this transaction, each may wait
+    /// for the other. [`Session::run_within`](crate::Session::run_within) ends such waits.
     ///
     /// # Errors
     /// Whatever `body` returns that is not a conflict; nothing was changed then. Such an answer is
@@ -109,6 +146,55 @@ impl Session {
         self.until_committed(|session, retry| session.attempt_numbered(retry, None, "", &mut body))
     }
 
+    /// As [`Session::run`](crate::Session::run), for so long at most: when the time is over, no other transaction is waited for and none
+    /// is tried again. A body that runs is not interrupted, nor is a commit that waits to be durable; and a call that commits
+    /// in parts, of which one has committed, goes on.
+    ///
+    /// # Errors
+    /// As for [`Session::run`](crate::Session::run); [`Error::GaveUp`] when the time was over.
+    ///
+    /// ```
+    /// use heddledb::{Conflict, Database, Error, ReadTransaction, Table, Transaction, protocol::Kind};
+    /// use std::time::Duration;
+    /// #[derive(Table, Clone, Copy)]
+    /// struct Account { #[key] id: u64, balance: i64 }
+    ///
+    /// let db = Database::builder().protocol(Kind::DlDetect).open()?;
+    /// let mut session = db.session()?;
+    /// session.run(|tx| tx.insert(Account { id: 1, balance: 100 }))?;
+    /// let mut open = db.begin()?;
+    /// open.set_columns(1, Account::balance, 50)?;
+    /// let outcome = session.run_within(Duration::from_millis(20), |tx| tx.get::<Account>(1));
+    /// let Err(Error::GaveUp(why)) = outcome else { panic!("the row is locked") };
+    /// assert_eq!((why.attempts, why.conflict), (1, Conflict::TimedOut));
+    /// assert_eq!(why.at.map(|at| at.relation), Some("account"));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn run_within<R>(&mut self, within: Duration, body: impl FnMut(&mut Txn) -> Result<R>) -> Result<R> {
+        /// Lifts the limit, also when the body panics.
+        struct Limited<'s>(&'s mut Session);
+        impl Drop for Limited<'_> {
+            fn drop(&mut self) {
+                self.0.txn_mut().worker.wait_within(None);
+            }
+        }
+        self.txn_mut().worker.wait_within(Some(within));
+        Limited(self).0.run(body)
+    }
+
+    /// After a conflict of the attempt with that number: waits a little, unless it was the last that may be made.
+    #[cold]
+    fn back_off(&mut self, retry: u32, conflict: Conflict) -> Result<()> {
+        let retries = self.limits.retries;
+        let txn = self.txn_mut();
+        let met = txn.met.take();
+        if retry >= retries || txn.worker.is_overdue() {
+            return Err(Error::GaveUp(Box::new(GaveUp::new(retry.saturating_add(1), conflict, met))));
+        }
+        txn.worker.back_off(retry);
+        Ok(())
+    }
+
     /// Makes attempts until one does not conflict, and waits as long as durability asks for.
     #[inline]
     pub(super) fn until_committed<R>(
@@ -118,8 +204,8 @@ impl Session {
         let mut retry = 0;
         loop {
             match attempt(self, retry) {
-                Err(Error::Conflict(_)) => {
-                    self.txn_mut().worker.back_off(retry);
+                Err(Error::Conflict(conflict)) => {
+                    self.back_off(retry, conflict)?;
                     retry = retry.saturating_add(1);
                 }
                 Ok(result) => return self.acknowledge_last().map(|()| result),
@@ -204,7 +290,7 @@ impl Session {
     ) -> Result<R> {
         let txn = self.txn_mut();
         if !txn.begin(retry, call) {
-            return Err(Misuse::NotRegistered { name: name.to_owned(), alike: Vec::new() }.into());
+            return Err(not_begun(&mut *txn.worker, name));
         }
         loop {
             match catch_unwind(AssertUnwindSafe(|| body(txn))) {
@@ -307,6 +393,15 @@ impl Session {
     }
 }
 
+/// Why an attempt, of a procedure that has this name in messages, did not begin.
+#[cold]
+fn not_begun(worker: &mut dyn Worker, name: &str) -> Error {
+    match worker.refusal() {
+        Some(conflict) => conflict.into(),
+        None => Misuse::NotRegistered { name: name.to_owned(), alike: Vec::new() }.into(),
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         if let Some(txn) = self.txn.take() {
@@ -320,24 +415,46 @@ impl Drop for Session {
 ///
 /// It dereferences to [`Txn`](crate::Txn). Conflicts are the caller's to retry; for automatic retries use
 /// [`Session::run`](crate::Session::run). So is a decision that rests on reads of two moments, and an error such as
-/// [`Misuse::NotFound`] that follows from them: [`validate`](OwnedTransaction::validate) tells. While it lives it
-/// holds the epoch back, so end it soon.
+/// [`Misuse::NotFound`] that follows from them: [`validate`](OwnedTransaction::validate) tells. While it lives,
+/// nothing that is deleted or overwritten is reclaimed ([`Metrics::oldest_transaction`](crate::Metrics::oldest_transaction)), so end it
+/// soon.
 pub struct OwnedTransaction {
     session: Session,
     running: bool,
 }
 
 impl OwnedTransaction {
-    pub(super) fn begin(mut session: Session) -> Self {
-        session.txn_mut().begin(0, None);
-        Self { session, running: true }
+    pub(super) fn begin(mut session: Session) -> Result<Self> {
+        let limit = session.limits.transaction;
+        let txn = session.txn_mut();
+        txn.worker.wait_within(limit);
+        if !txn.begin(0, None) {
+            return Err(not_begun(&mut *txn.worker, ""));
+        }
+        Ok(Self { session, running: true })
+    }
+
+    /// Ends the transaction if it was open for longer than one may be: from now on each operation says so.
+    #[cold]
+    fn end_if_overdue(&mut self, limit: Duration) {
+        if self.running && self.session.txn().worker.is_overdue() {
+            self.running = false;
+            let txn = self.session.txn.take().expect("a session has its worker until it is dropped");
+            self.session.txn = Some(txn.ended_after(limit));
+        }
     }
 
     /// Commits.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it could not be serialised; nothing was changed then.
+    /// [`Error::Conflict`] if it could not be serialised; [`Misuse::TransactionTimedOut`]; nothing was changed then.
     pub fn commit(mut self) -> Result<()> {
+        if let Some(limit) = self.session.limits.transaction {
+            self.end_if_overdue(limit);
+            if !self.running {
+                return Err(Misuse::TransactionTimedOut { limit }.into());
+            }
+        }
         self.running = false;
         let txn = self.session.txn_mut();
         let failed = txn.failed;
@@ -351,7 +468,9 @@ impl OwnedTransaction {
     /// # Errors
     /// [`Error::Conflict`] if it does not: begin anew.
     pub fn validate(&mut self) -> Result<()> {
-        Ok(self.session.txn_mut().worker.validate()?)
+        // Through `deref_mut`, which looks at the time.
+        let txn: &mut Txn = self;
+        Ok(txn.worker.validate()?)
     }
 
     /// Its isolation level.
@@ -377,6 +496,9 @@ impl Deref for OwnedTransaction {
 
 impl DerefMut for OwnedTransaction {
     fn deref_mut(&mut self) -> &mut Txn {
+        if let Some(limit) = self.session.limits.transaction {
+            self.end_if_overdue(limit);
+        }
         self.session.txn_mut()
     }
 }

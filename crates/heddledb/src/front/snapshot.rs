@@ -80,11 +80,11 @@ impl Database {
     /// A snapshot of this moment, on a session of its own: it sees everything that was committed before
     /// the call, and nothing after. It never conflicts, and nobody waits for it.
     ///
-    /// It waits for the transactions that are running to end, so a thread that holds an open
-    /// [`OwnedTransaction`](crate::OwnedTransaction) must not ask for one.
+    /// It waits for commits that are under way, and for calls where they commit in parts, but for no transaction that
+    /// is open, so a thread that holds an [`OwnedTransaction`](crate::OwnedTransaction) may ask for one.
     ///
     /// # Errors
-    /// [`Misuse::TooManySessions`](crate::Misuse::TooManySessions); [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a transaction stays open for seconds.
+    /// [`Misuse::TooManySessions`](crate::Misuse::TooManySessions); [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a commit takes seconds.
     pub fn snapshot(&self) -> Result<Snapshot<'static>> {
         Snapshot::of_session(self.session()?)
     }
@@ -94,7 +94,7 @@ impl Session {
     /// A snapshot of this moment, in this session: see [`Database::snapshot`](crate::Database::snapshot).
     ///
     /// # Errors
-    /// [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a transaction stays open for seconds.
+    /// [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when a commit takes seconds.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>> {
         Snapshot::in_session(self, false)
     }
@@ -107,8 +107,8 @@ impl Session {
     /// [`Builder::snapshot_interval`](crate::Builder::snapshot_interval): crate::Builder::snapshot_interval
     ///
     /// # Errors
-    /// Whatever `body` returns; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when another transaction
-    /// stays open for seconds.
+    /// Whatever `body` returns; [`Misuse::EpochHeld`](crate::Misuse::EpochHeld) when another transaction's
+    /// commit takes seconds.
     ///
     /// ```
     /// use heddledb::{Database, ReadTransaction, Scan, Table, Transaction};

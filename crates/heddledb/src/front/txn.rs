@@ -1,6 +1,7 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
-use crate::error::{Error, Misuse, Result};
+use super::overdue::Overdue;
+use crate::error::{Error, Met, Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::reading::{Decode, Reading, Wanted};
 use crate::seam::{Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Staged, Visit, Worker};
@@ -12,6 +13,7 @@ use crate::table::{
 use crate::transaction::Transaction;
 use crate::words::{Words, WordsCopy, WordsMut};
 use heddledb_core::procedure::{Declaration, Held};
+use std::time::Duration;
 
 /// From how many bytes on a value is better decoded into memory than kept in registers until its row stands, for which
 /// a second reading must be out of the way: measured.
@@ -33,17 +35,34 @@ pub struct Txn {
     site: u16,
     /// What holds the procedure that runs to what it declares.
     pub(super) held: Held,
+    /// The access that conflicted last.
+    pub(super) met: Option<Met>,
     /// Scratch.
     words: Vec<u64>,
+}
+
+/// Takes note of the access of an operation that has conflicted.
+#[cold]
+fn note_met(met: &mut Option<Met>, access: &Access<'_>, error: Error) -> Error {
+    if error.is_retryable() {
+        *met = Some(Met::new(access.wanted.relation.name(), access.key));
+    }
+    error
 }
 
 impl Txn {
     pub(super) fn new(worker: Box<dyn Worker>) -> Self {
         let held = Held::default();
-        Self { worker, failed: false, called: false, first_site: 0, site: 0, held, words: Vec::new() }
+        let (called, words) = (false, Vec::new());
+        Self { worker, failed: false, called, first_site: 0, site: 0, held, met: None, words }
     }
 
-    /// Begins an attempt. False if there is no such procedure.
+    /// What is left of a transaction that was open for longer than one may be: it is ended, and operations say so.
+    pub(super) fn ended_after(self, limit: Duration) -> Self {
+        Self { worker: Box::new(Overdue::end(self.worker, limit)), ..self }
+    }
+
+    /// Begins an attempt. False if there is no such procedure, or if it was kept from its begin for too long.
     #[inline]
     pub(super) fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool {
         self.restart();
@@ -101,7 +120,11 @@ impl Txn {
         }
         let wanted = Wanted::of(&columns);
         let access = wanted.access::<C::Table>(key, self.site, false);
-        let (result, changed) = match self.worker.stage(&access, Purpose::Update)? {
+        let (result, changed) = match self
+            .worker
+            .stage(&access, Purpose::Update)
+            .map_err(|error| note_met(&mut self.met, &access, error))?
+        {
             Staged::Missing => return Ok(None),
             // All that it did stands; only its result is wanted.
             Staged::Old(words) => {
@@ -110,7 +133,7 @@ impl Txn {
             Staged::Stored(words) => return Ok(Some(alter(words, wanted.groups, columns, change).0)),
             Staged::New(words) => alter(words, wanted.groups, columns, change),
         };
-        self.worker.store(&access, changed)?;
+        self.worker.store(&access, changed).map_err(|error| note_met(&mut self.met, &access, error))?;
         Ok(Some(result))
     }
 
@@ -129,7 +152,11 @@ impl Txn {
         } else {
             Purpose::UpdateWithEntries
         };
-        let (old, new, result, changed) = match self.worker.stage(&access, purpose)? {
+        let (old, new, result, changed) = match self
+            .worker
+            .stage(&access, purpose)
+            .map_err(|error| note_met(&mut self.met, &access, error))?
+        {
             Staged::Missing => return Ok(None),
             // The entries were moved.
             Staged::Old(words) => {
@@ -144,7 +171,7 @@ impl Txn {
         if encode_key::<_, <C::Table as Relation>::Words>(&new.key()) != *key {
             return Err(Misuse::KeyChanged { table: layout.name }.into());
         }
-        self.worker.store(&access, changed)?;
+        self.worker.store(&access, changed).map_err(|error| note_met(&mut self.met, &access, error))?;
         if columns.ordinals() & C::Table::INDEXED != 0 && !planted(Mutant::IndexEntryNotMoved) {
             <C::Table as Table>::Indexes::each(&mut MoveEntry { txn: self, old: &old, new: &new })?;
         }
@@ -185,7 +212,8 @@ impl Txn {
         fill: impl FnOnce(&mut WordsCopy<'_>),
     ) -> Result<Option<bool>> {
         let wanted = whole::<R>();
-        match self.worker.insert(&wanted.access::<R>(key, self.site, part))? {
+        let access = wanted.access::<R>(key, self.site, part);
+        match self.worker.insert(&access).map_err(|error| note_met(&mut self.met, &access, error))? {
             Inserted::Exists => Ok(Some(false)),
             Inserted::New(words) => {
                 fill(&mut WordsCopy::new(0, words));
@@ -206,7 +234,9 @@ impl Txn {
     /// Makes the row of `key` not exist; false if there was none.
     #[inline(always)]
     fn delete_words<R: Relation>(&mut self, key: &R::Words, part: bool) -> Result<bool> {
-        self.worker.delete(&whole::<R>().access::<R>(key, self.site, part))
+        let wanted = whole::<R>();
+        let access = wanted.access::<R>(key, self.site, part);
+        self.worker.delete(&access).map_err(|error| note_met(&mut self.met, &access, error))
     }
 
     /// Deletes a row, with its index entries.
@@ -216,7 +246,11 @@ impl Txn {
         }
         let wanted = whole::<T>();
         let access = wanted.access::<T>(key, self.site, false);
-        let row = match self.worker.stage(&access, Purpose::DeleteWithEntries)? {
+        let row = match self
+            .worker
+            .stage(&access, Purpose::DeleteWithEntries)
+            .map_err(|error| note_met(&mut self.met, &access, error))?
+        {
             Staged::Missing => return Ok(false),
             Staged::Old(_) => return Ok(true),
             Staged::Stored(words) | Staged::New(words) => T::load(&WordsCopy::new(0, words)),
@@ -239,7 +273,7 @@ impl Txn {
         let found = if wanted.span.len() == 1 {
             let mut room = [0; 2];
             let (values, masks) = room.split_at_mut(1);
-            self.worker.patch(&access, merge(&wanted, columns, value, values, masks))?
+            self.worker.patch(&access, merge(&wanted, columns, value, values, masks))
         } else {
             let mut room = std::mem::take(&mut self.words);
             room.clear();
@@ -247,8 +281,9 @@ impl Txn {
             let (values, masks) = room.split_at_mut(wanted.span.len());
             let found = self.worker.patch(&access, merge(&wanted, columns, value, values, masks));
             self.words = room;
-            found?
+            found
         };
+        let found = found.map_err(|error| note_met(&mut self.met, &access, error))?;
         if found { Ok(()) } else { Err(not_found::<C::Table>(key)) }
     }
 }
@@ -428,7 +463,7 @@ impl Reading for Txn {
                 Ok(None) => return Ok(None),
                 Err(error) => {
                     self.failed = true;
-                    return Err(error);
+                    return Err(note_met(&mut self.met, access, error));
                 }
             };
             let value = decode.decode(&row);
@@ -526,7 +561,7 @@ impl Transaction for Txn {
         let result = match self.worker.patch(&access, patch) {
             Ok(true) => Ok(()),
             Ok(false) => Err(not_found::<T>(key)),
-            Err(error) => Err(error),
+            Err(error) => Err(note_met(&mut self.met, &access, error)),
         };
         self.guard(result)
     }

@@ -3,7 +3,7 @@
 use super::Attempt;
 use super::modes::{self, Answer};
 use crate::error::{Conflict, Error, Result};
-use crate::protocol::Protocol;
+use crate::protocol::{Execution, Protocol};
 use crate::seam::{Access, Body, Callee, Ended};
 use crate::sync::note;
 use crate::table::Span;
@@ -91,7 +91,9 @@ impl<P: Protocol> Attempt<P> {
     /// After a conflict in a call: true if its body is to be executed again, with the pieces that stand.
     #[cold]
     fn retry_piece(&mut self, conflict: Conflict) -> bool {
-        if !modes::retry(self, conflict) {
+        // Where parts of it have committed it goes on, whatever the time.
+        let overdue = self.executed == Execution::Pieces && self.is_overdue();
+        if overdue || !modes::retry(self, conflict) {
             return false;
         }
         note(|| format!("{conflict}; executes its piece again"));

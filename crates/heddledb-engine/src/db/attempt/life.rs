@@ -12,11 +12,12 @@ use crate::mutant::{Mutant, planted};
 use crate::protocol::{Env, Protocol};
 use crate::record::heads_base;
 use crate::seam::{Body, Callee, Ended};
-use crate::sync::{Phase, Wait, Work, attempt_ended, note, phase, point, work};
+use crate::sync::{Phase, Suspender, Wait, Work, attempt_ended, note, phase, point, work};
 
 impl<P: Protocol> Attempt<P> {
     /// Starts an attempt, of a call or of a closure; `retry` counts the earlier ones of the same transaction.
-    /// False where there is no such procedure: then nothing has begun.
+    /// False where there is no such procedure, or where the time for its begin is over ([`Attempt::refusal`]): then
+    /// nothing has begun.
     #[inline]
     pub(super) fn begin_attempt(&mut self, retry: u32, call: Option<Callee>) -> bool {
         work(Work::Attempt);
@@ -25,7 +26,9 @@ impl<P: Protocol> Attempt<P> {
         self.failed = false;
         self.called = call.is_some();
         self.failures = 0;
-        modes::begin(self, retry);
+        if !modes::begin(self, retry) {
+            return self.refuse();
+        }
         self.begin_writes(retry);
         match call {
             None => true,
@@ -37,6 +40,21 @@ impl<P: Protocol> Attempt<P> {
                 known
             }
         }
+    }
+
+    /// Others have kept the attempt from its begin for too long.
+    #[cold]
+    fn refuse(&mut self) -> bool {
+        note(|| "begins too late".to_owned());
+        (self.called, self.refusal) = (false, Some(Conflict::TimedOut));
+        self.db.counters.conflict(self.worker.number, Conflict::TimedOut);
+        attempt_ended(false);
+        false
+    }
+
+    /// Whether the time is over in which others are waited for.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.worker.suspender.as_ref().is_some_and(Suspender::is_over)
     }
 
     /// Begins what [`Self::commit_writes`] or [`Self::abort_writes`] ends.
@@ -103,7 +121,9 @@ impl<P: Protocol> Attempt<P> {
     /// Between attempts, when nothing is held: lets the other sessions of this thread run, if it has a crew.
     #[inline(always)]
     pub(super) fn let_others_run(&self) {
-        if let Some(suspender) = &self.worker.suspender {
+        if let Some(suspender) = &self.worker.suspender
+            && suspender.task().is_some()
+        {
             suspender.let_others_run(&mut Wait::new());
         }
     }

@@ -35,6 +35,7 @@ use super::{Handle, Inner};
 use crate::access::WriteSet;
 use crate::arena::{Arena, Exchange};
 use crate::commit::Superseded;
+use crate::error::Conflict;
 use crate::index::{Direction, Leaf};
 use crate::protocol::{Execution, Isolation, Protocol};
 use crate::record::{RecordRef, heads_base};
@@ -163,6 +164,8 @@ pub(crate) struct Attempt<P: Protocol> {
     turn: bool,
     /// The row that was staged last.
     staged: Option<StagedRow>,
+    /// Why the last attempt could not begin, until it is asked for.
+    refusal: Option<Conflict>,
 }
 
 /// What a scan prefetches of each record in a leaf: its concurrency words and first columns.
@@ -190,6 +193,7 @@ impl<P: Protocol> Attempt<P> {
             gate: false,
             turn: false,
             staged: None,
+            refusal: None,
         }
     }
 }

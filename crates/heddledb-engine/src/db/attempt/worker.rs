@@ -14,9 +14,10 @@ use crate::seam::{
 };
 use crate::sight::Sight;
 use crate::stamp;
-use crate::sync::{Suspender, lock, spin, yield_now};
+use crate::sync::{Suspender, spin, yield_now};
 use crate::table::{GroupSet, Span};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl<P: Protocol> Worker for Attempt<P> {
     fn engine(&self) -> Arc<dyn Engine> {
@@ -29,7 +30,7 @@ impl<P: Protocol> Worker for Attempt<P> {
 
     fn release(self: Box<Self>) {
         let Self { handle, worker, .. } = *self;
-        lock(&handle.places).idle.push(worker);
+        handle.give_place(worker);
     }
 
     fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool {
@@ -157,14 +158,32 @@ impl<P: Protocol> Worker for Attempt<P> {
         cache.by_name(name)
     }
 
-    fn suspend_by(&mut self, suspender: Option<Arc<dyn Suspend>>) {
-        let suspender = suspender.map(Suspender::new);
-        P::suspend_by(&mut self.worker.local, suspender.clone());
-        self.worker.suspender = suspender;
+    fn suspend_by(&mut self, task: Option<Arc<dyn Suspend>>) {
+        self.wait_by(task, None);
+    }
+
+    fn wait_within(&mut self, within: Option<Duration>) {
+        let task = self.worker.suspender.as_ref().and_then(|suspender| suspender.task().map(Arc::clone));
+        self.wait_by(task, within);
+    }
+
+    fn is_overdue(&self) -> bool {
+        Attempt::is_overdue(self)
+    }
+
+    fn refusal(&mut self) -> Option<Conflict> {
+        self.refusal.take()
     }
 }
 
 impl<P: Protocol> Attempt<P> {
+    /// How it waits for other transactions from now on.
+    pub(in crate::db) fn wait_by(&mut self, task: Option<Arc<dyn Suspend>>, within: Option<Duration>) {
+        let suspender = Suspender::new(task, within, self.db.limits.lock);
+        P::suspend_by(&mut self.worker.local, suspender.clone());
+        self.worker.suspender = suspender;
+    }
+
     /// Randomised, bounded exponential back-off after the `retry`-th conflict in a row. The bound
     /// keeps the wait below a few transactions' length; yielding lets holders run where threads
     /// outnumber cores.

@@ -13,7 +13,7 @@ use crate::mutant::{Mutant, planted};
 use crate::protocol::{Env, Isolation, Seal};
 use crate::record::{RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, Work, decided, fence, point, wait_until, work};
+use crate::sync::{Ordering, Work, decided, fence, point, wait_out, work};
 use crate::table::Layout;
 
 /// One commit in this many, chosen by its time, cuts the chains to which it adds: a look at all slots costs
@@ -71,7 +71,8 @@ impl Local {
             return Ok(());
         }
         for id in &self.dependencies {
-            wait_until(self.suspender.as_ref(), || self.shared.times.outcome(*id) != Outcome::Open);
+            // Not given up: the other prepares already, and ends soon.
+            wait_out(self.suspender.as_ref(), || self.shared.times.outcome(*id) != Outcome::Open);
             if self.shared.times.outcome(*id) == Outcome::Aborted {
                 return Err(Conflict::Cascade);
             }

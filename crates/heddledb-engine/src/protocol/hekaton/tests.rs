@@ -71,6 +71,7 @@ impl World {
 impl Worker<'_> {
     fn begin(&mut self) {
         self.writes.clear();
+        self.world.clock.pin(self.env.worker);
         Hekaton::begin(&mut self.local, self.env, 0);
     }
 

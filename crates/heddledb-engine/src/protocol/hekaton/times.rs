@@ -190,7 +190,8 @@ impl Times {
     #[inline]
     pub fn prepare(&self, id: Id, begin: u64, clock: &EpochClock) -> u64 {
         let place = &self.slots[id.slot()];
-        let early = planted(Mutant::HekatonEndBeforePreparing).then(|| self.draw(clock.commit_epoch()));
+        let early =
+            planted(Mutant::HekatonEndBeforePreparing).then(|| self.draw(clock.commit_epoch(id.slot())));
         if early.is_some() {
             point("end drawn too early");
         }
@@ -198,7 +199,7 @@ impl Times {
         place.since.store(begin | AND_LATER, Ordering::Relaxed);
         self.set(id, PREPARING);
         point("preparing");
-        let end = early.unwrap_or_else(|| self.draw(clock.commit_epoch()));
+        let end = early.unwrap_or_else(|| self.draw(clock.commit_epoch(id.slot())));
         // Release: a reader that takes a later transaction's end for this one's sees the later one's status.
         place.end.store(end, Ordering::Release);
         end
@@ -324,6 +325,7 @@ mod tests {
         let (first, begin) = times.begin(0, &clock, false);
         let (second, later) = times.begin(1, &clock, false);
         assert!(stamp::epoch(begin) == clock.now() && begin < later);
+        clock.pin(0);
         clock.advance();
         let end = times.prepare(first, begin, &clock);
         assert!(stamp::epoch(end) == clock.now() && end > later);
@@ -344,6 +346,7 @@ mod tests {
     #[test]
     fn outcomes_are_known_for_a_while() {
         let (clock, times) = (EpochClock::new(2), Times::new(2));
+        clock.pin(1);
         let all: Vec<Id> = (0..200)
             .map(|round| {
                 let (id, begin) = times.begin(1, &clock, false);
@@ -371,6 +374,7 @@ mod tests {
         times.readers(own, &mut readers);
         assert!(readers.need(begin, at + 1) && readers.need(at, at + 1));
         assert!(!readers.need(begin, at) && !readers.need(at + 1, at + 9));
+        clock.pin(2);
         times.prepare(other, at, &clock);
         times.readers(own, &mut readers);
         assert!(readers.need(at + 1, at + 9) && !readers.need(begin, at));

@@ -14,7 +14,7 @@ use crate::access::Groups;
 use crate::error::Conflict;
 use crate::record::{RecordData, RecordRef, data_base};
 use crate::stamp;
-use crate::sync::{Ordering, wait_until};
+use crate::sync::{Ordering, wait_out};
 use crate::table::{GroupSet, Layout};
 
 impl Local {
@@ -59,7 +59,7 @@ impl Local {
     #[cold]
     fn look_after_withdrawal(&mut self, at: Accessed) -> Result<Look, Conflict> {
         let mut look = at.look();
-        wait_until(self.suspender.as_ref(), || {
+        wait_out(self.suspender.as_ref(), || {
             look = at.look();
             self.is_doomed() || look.as_ref().map_or(true, |look| !self.will_vanish(look))
         });

@@ -75,11 +75,14 @@ impl Local {
             (Interleaving::Constrained, true) => transition::PATIENCE_NS,
             (Interleaving::Constrained, false) => {
                 let mut watch = Watch::default();
-                wait_until(self.suspender.as_ref(), || {
+                let in_time = wait_until(self.suspender.as_ref(), || {
                     progress = self.shared.slots.progress(id);
                     there(self, progress) || self.is_doomed() || watch.goes_on(self, id)
                 });
-                return if there(self, progress) { Ok(progress) } else { Err(self.doom(Conflict::Cascade)) };
+                return match there(self, progress) {
+                    true => Ok(progress),
+                    false => Err(self.doom(if in_time { Conflict::Cascade } else { Conflict::TimedOut })),
+                };
             }
         };
         self.wait_not_for_ever(patience_ns, id, there)
@@ -140,9 +143,13 @@ impl Local {
         let turn = &self.shared.turns[at];
         loop {
             // Relaxed: only the turn depends on it; nothing else is published here.
-            wait_until(self.suspender.as_ref(), || turn.load(Ordering::Relaxed) == 0 || self.is_doomed());
+            let in_time =
+                wait_until(self.suspender.as_ref(), || turn.load(Ordering::Relaxed) == 0 || self.is_doomed());
             if self.is_doomed() {
                 return Err(self.doom(Conflict::Cascade));
+            }
+            if !in_time {
+                return Err(self.doom(Conflict::TimedOut));
             }
             if turn.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 break;

@@ -64,7 +64,10 @@ impl Local {
                     || (want.upgrade && self.timestamp == word & TIMESTAMP) =>
             {
                 wait.pause();
-                Ok(())
+                match &self.suspender {
+                    Some(suspender) if suspender.gives_up(wait) => Err(Conflict::TimedOut),
+                    _ => Ok(()),
+                }
             }
             Policy::WaitDie => Err(Conflict::Died),
             Policy::Detect => self.wait_in_graph(want),
@@ -80,9 +83,11 @@ impl Local {
         let Want { record, group, exclusive, .. } = want;
         waits.begin(self.worker, self.timestamp, Wanted { record, group, exclusive }, &self.held);
         waits.search(self.worker, &mut self.search);
-        wait_until(self.suspender.as_ref(), || want.looks_free() || waits.is_victim(self.worker));
+        let in_time =
+            wait_until(self.suspender.as_ref(), || want.looks_free() || waits.is_victim(self.worker));
         match waits.end(self.worker) && !planted(Mutant::DetectVictimGoesOn) {
             true => Err(Conflict::Deadlock),
+            false if !in_time => Err(Conflict::TimedOut),
             false => Ok(()),
         }
     }
@@ -99,8 +104,10 @@ impl Local {
         if !upwards {
             return Err(Conflict::Locked);
         }
-        wait_until(self.suspender.as_ref(), || want.looks_free());
-        Ok(())
+        match wait_until(self.suspender.as_ref(), || want.looks_free()) {
+            true => Ok(()),
+            false => Err(Conflict::TimedOut),
+        }
     }
 
     /// Takes a shared lock.

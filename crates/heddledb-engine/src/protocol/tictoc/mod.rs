@@ -557,7 +557,7 @@ impl<T: Times> Protocol for TicToc<T> {
         gap: &Gap,
         has_no_versions: impl FnOnce() -> bool,
     ) -> Seal {
-        let now = clock.now();
+        let now = clock.reclaim_epoch();
         let sealed = T::seal(record, layout, |tid| stamp::epoch(tid) + 3 <= now, has_no_versions);
         if sealed == Seal::Sealed {
             // TT10: what was known absent until some time stays so for later readers of the gap.

@@ -21,9 +21,9 @@ impl ActiveCalls {
         self.calls.len()
     }
 
-    /// A call begins, once the gate is open.
-    pub fn begin(&self, worker: usize, suspender: Option<&Suspender>, is_open: impl Fn() -> bool) {
-        let mut waits = false;
+    /// A call begins, once the gate is open; false, and it has not begun, where the suspender's time is over before.
+    pub fn begin(&self, worker: usize, suspender: Option<&Suspender>, is_open: impl Fn() -> bool) -> bool {
+        let (mut waits, mut in_time) = (false, true);
         loop {
             // SeqCst: either who closes the gate sees this, or we see the gate closed.
             self.calls[worker].store(1, Ordering::SeqCst);
@@ -34,11 +34,15 @@ impl ActiveCalls {
             if !std::mem::replace(&mut waits, true) {
                 self.waiting.fetch_add(1, Ordering::SeqCst);
             }
-            wait_until(suspender, &is_open);
+            in_time = wait_until(suspender, &is_open);
+            if !in_time {
+                break;
+            }
         }
         if waits {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
         }
+        in_time
     }
 
     pub fn end(&self, worker: usize) {

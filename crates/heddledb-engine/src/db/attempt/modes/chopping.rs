@@ -24,8 +24,8 @@ impl CallMode for Chopped {
 
     fn shared(_: usize) {}
 
-    fn begin<P: Protocol>(attempt: &mut Attempt<P>, _retry: u32) {
-        parts::begin(attempt);
+    fn begin<P: Protocol>(attempt: &mut Attempt<P>, _retry: u32) -> bool {
+        parts::begin(attempt)
     }
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {

@@ -76,10 +76,12 @@ trait CallMode: Default {
 
     // Of all attempts in a database whose calls are executed in this mode, closures among them.
 
-    /// Waits until the attempt may begin, and pins its worker in the epoch.
+    /// Waits until the attempt may begin, and pins its worker in the epoch. False, and nothing has begun, where the
+    /// time for that is over.
     #[inline(always)]
-    fn begin<P: Protocol>(attempt: &mut Attempt<P>, _retry: u32) {
+    fn begin<P: Protocol>(attempt: &mut Attempt<P>, _retry: u32) -> bool {
         attempt.db.clock.pin(attempt.worker.number);
+        true
     }
 
     /// The attempt that has begun is a call of the procedure with that number in the plan. False if it is executed
@@ -200,7 +202,7 @@ macro_rules! modes {
 
         /// See [`CallMode::begin`].
         #[inline(always)]
-        pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) {
+        pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {
             match attempt.execution_of_calls() { $(Execution::$execution => $mode::begin(attempt, retry),)+ }
         }
 

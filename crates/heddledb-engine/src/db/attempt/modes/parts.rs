@@ -41,22 +41,34 @@ impl Parts {
     }
 }
 
-/// Begins a call, once the gate is open, or a closure, once no call is under way.
-pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) {
+/// Begins a call, once the gate is open, or a closure, once no call is under way. False, and nothing has begun, where
+/// the time for that is over.
+pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
     let (procedures, clock) = (&attempt.db.procedures, &attempt.db.clock);
     let (worker, suspender) = (attempt.worker.number, attempt.worker.suspender.as_ref());
     let active_calls = &attempt.db.modes.parts;
     if attempt.called {
-        active_calls.begin(worker, suspender, || procedures.is_open());
+        if !active_calls.begin(worker, suspender, || procedures.is_open()) {
+            return false;
+        }
         let together = &mut attempt.modes.parts.together;
-        attempt.epoch = Some(clock.pin_together(worker, active_calls.sessions(), together, suspender));
-        return;
+        attempt.epoch = clock.pin_together(worker, active_calls.sessions(), together, suspender);
+        if attempt.epoch.is_none() {
+            active_calls.end(worker);
+        }
+        return attempt.epoch.is_some();
     }
-    wait_until(suspender, || active_calls.nobody_waits());
+    if !wait_until(suspender, || active_calls.nobody_waits()) {
+        return false;
+    }
     procedures.close();
     attempt.gate = true;
-    wait_until(suspender, || active_calls.is_idle());
+    if !wait_until(suspender, || active_calls.is_idle()) {
+        attempt.let_others_begin();
+        return false;
+    }
     clock.pin(worker);
+    true
 }
 
 /// The attempt that has begun is a call of that type.
@@ -99,8 +111,11 @@ pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     let writes = !attempt.worker.writes.is_empty();
     let log_is_long = attempt.commit_writes()?;
     let parts = &mut attempt.modes.parts;
-    // The call's time is that of the last part that wrote. What the others read is of no later epoch.
-    if parts.wrote && !writes {
+    // The call's time is that of the last part that wrote: what the others read is of no later epoch. Where none wrote, it
+    // is the latest of all, so that a caller that waits until what was read is durable waits for all parts (found by the
+    // search: chopping-2pl/disk/16714).
+    let later = parts.committed && before > attempt.worker.last_commit;
+    if !writes && (parts.wrote || later) {
         attempt.worker.last_commit = before;
     }
     parts.log_is_long |= log_is_long;
@@ -111,8 +126,11 @@ pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     Ok(())
 }
 
-/// After a conflict: the part that runs begins again.
+/// After a conflict: the part that runs begins again; unless the call's time is over and it can be given up.
 pub(super) fn retry<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
+    if !attempt.modes.parts.committed && attempt.is_overdue() {
+        return false;
+    }
     attempt.abort_writes();
     attempt.worker.replay_log.rollback_to_savepoint();
     attempt.modes.parts.retries += 1;

@@ -20,11 +20,9 @@ impl CallMode for InPieces {
     fn shared(_: usize) {}
 
     #[inline]
-    fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) {
+    fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {
         attempt.db.clock.pin(attempt.worker.number);
-        if retry >= OFTEN || !attempt.db.procedures.is_open() {
-            pass_gate(attempt, retry);
-        }
+        (retry < OFTEN && attempt.db.procedures.is_open()) || pass_gate(attempt, retry)
     }
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {
@@ -85,27 +83,35 @@ impl CallMode for InPieces {
 const OFTEN: u32 = 64;
 
 /// Begins once the gate is open. A transaction that has failed often closes the gate and waits until no call is under
-/// way.
+/// way. False, and nothing has begun, where the time for that is over.
 #[cold]
-fn pass_gate<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) {
+fn pass_gate<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {
     let Inner { clock, procedures, .. } = &*attempt.db;
     let (worker, suspender) = (attempt.worker.number, attempt.worker.suspender.as_ref());
     clock.unpin(worker);
     if retry < OFTEN {
         loop {
-            procedures.wait_open(suspender);
+            if !procedures.wait_open(suspender) {
+                return false;
+            }
             clock.pin(worker);
             if procedures.is_open() {
-                return;
+                return true;
             }
             clock.unpin(worker);
         }
     }
-    procedures.take_turn(suspender);
+    if !procedures.take_turn(suspender) {
+        return false;
+    }
     procedures.close();
     (attempt.turn, attempt.gate) = (true, true);
-    wait_until(suspender, || P::quiescent(&attempt.worker.local));
+    if !wait_until(suspender, || P::quiescent(&attempt.worker.local)) {
+        attempt.let_others_begin();
+        return false;
+    }
     clock.pin(worker);
+    true
 }
 
 /// Before an operation, where the body was told an answer before.

@@ -1,7 +1,7 @@
 //! Whose turn it is among calls that are executed in two phases, and what was announced.
 
 use super::footprint::{Announced, Turn};
-use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, wait_until};
+use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, wait_out};
 use crossbeam_utils::CachePadded;
 
 /// Whose turn it is, and what was announced.
@@ -35,7 +35,8 @@ impl Sequencer {
         // Relaxed: the number only says who is next; what others did is seen by what follows.
         let number = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
         // Acquire: what those before did with their turns happens before this.
-        wait_until(suspender, || self.held.load(Ordering::Acquire) == number);
+        // Not given up: a turn that is drawn must be taken, and those before are procedures.
+        wait_out(suspender, || self.held.load(Ordering::Acquire) == number);
         Turn { worker, number }
     }
 
@@ -59,7 +60,7 @@ impl Sequencer {
     /// Waits until these calls have ended, and forgets them.
     pub fn await_end(&self, turns: &mut Vec<Turn>, suspender: Option<&Suspender>) {
         for turn in turns.drain(..) {
-            wait_until(suspender, || !self.runs(turn));
+            wait_out(suspender, || !self.runs(turn));
         }
     }
 }

@@ -1,0 +1,165 @@
+//! What stands in the place of a worker whose transaction was open for too long: each operation says so.
+//!
+//! So a transaction that has a limit costs the others nothing: they have no state in which an operation must look
+//! whether it may run.
+
+use crate::error::{Conflict, Misuse, Result};
+use crate::isolation::Isolation;
+use crate::seam::{
+    Access, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose, Range, Staged,
+    Stats, Suspend, Ticket, Visit, Worker,
+};
+use crate::sight::Sight;
+use crate::table::GroupSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A worker whose transaction has been ended, and how long that may have been open.
+pub(super) struct Overdue {
+    worker: Box<dyn Worker>,
+    limit: Duration,
+}
+
+impl Overdue {
+    /// Ends the transaction that runs.
+    pub fn end(mut worker: Box<dyn Worker>, limit: Duration) -> Self {
+        worker.abort();
+        worker.wait_within(None);
+        Self { worker, limit }
+    }
+
+    fn refuse<R>(&self) -> Result<R> {
+        Err(Misuse::TransactionTimedOut { limit: self.limit }.into())
+    }
+}
+
+impl Worker for Overdue {
+    fn engine(&self) -> Arc<dyn Engine> {
+        self.worker.engine()
+    }
+
+    fn number(&self) -> usize {
+        self.worker.number()
+    }
+
+    fn release(self: Box<Self>) {
+        self.worker.release();
+    }
+
+    fn begin(&mut self, _: u32, _: Option<Callee>) -> bool {
+        unreachable!("an owned transaction begins once")
+    }
+
+    fn refusal(&mut self) -> Option<Conflict> {
+        None
+    }
+
+    fn end(&mut self, _: Body) -> Result<Ended> {
+        self.refuse()
+    }
+
+    fn abort(&mut self) {}
+
+    fn validate(&mut self) -> Result<(), Conflict> {
+        Err(Conflict::TimedOut)
+    }
+
+    fn back_off(&mut self, _: u32) {}
+
+    fn get(&mut self, _: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.refuse()
+    }
+
+    fn get_again(&mut self, _: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.refuse()
+    }
+
+    fn stage(&mut self, _: &Access<'_>, _: Purpose) -> Result<Staged<'_>> {
+        self.refuse()
+    }
+
+    fn store(&mut self, _: &Access<'_>, _: GroupSet) -> Result<()> {
+        self.refuse()
+    }
+
+    fn insert(&mut self, _: &Access<'_>) -> Result<Inserted<'_>> {
+        self.refuse()
+    }
+
+    fn patch(&mut self, _: &Access<'_>, _: Patch<'_>) -> Result<bool> {
+        self.refuse()
+    }
+
+    fn delete(&mut self, _: &Access<'_>) -> Result<bool> {
+        self.refuse()
+    }
+
+    fn scan(&mut self, _: &Range<'_>, _: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit) -> Result<()> {
+        self.refuse()
+    }
+
+    fn prefetch(&mut self, _: &Ahead<'_>) {}
+
+    fn begin_snapshot(&mut self, _: bool) -> Result<Moment> {
+        self.refuse()
+    }
+
+    fn end_snapshot(&mut self, moment: Moment) {
+        self.worker.end_snapshot(moment);
+    }
+
+    fn get_at(&mut self, _: Moment, _: &Access<'_>) -> Result<Option<Sight<'_>>> {
+        self.refuse()
+    }
+
+    fn scan_at(
+        &mut self,
+        _: Moment,
+        _: &Range<'_>,
+        _: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
+    ) -> Result<()> {
+        self.refuse()
+    }
+
+    fn prefetch_at(&mut self, _: &Ahead<'_>) {}
+
+    fn wait_durable(&self, epoch: u64) -> Result<()> {
+        self.worker.wait_durable(epoch)
+    }
+
+    fn ticket(&self) -> Ticket {
+        self.worker.ticket()
+    }
+
+    fn last_commit(&self) -> u64 {
+        self.worker.last_commit()
+    }
+
+    fn isolation(&self) -> Isolation {
+        self.worker.isolation()
+    }
+
+    fn set_isolation(&mut self, level: Isolation) {
+        self.worker.set_isolation(level);
+    }
+
+    fn stats(&self) -> Stats {
+        self.worker.stats()
+    }
+
+    fn by_name(&mut self, name: &str) -> Result<CallByName> {
+        self.worker.by_name(name)
+    }
+
+    fn suspend_by(&mut self, suspender: Option<Arc<dyn Suspend>>) {
+        self.worker.suspend_by(suspender);
+    }
+
+    fn wait_within(&mut self, within: Option<Duration>) {
+        self.worker.wait_within(within);
+    }
+
+    fn is_overdue(&self) -> bool {
+        true
+    }
+}
