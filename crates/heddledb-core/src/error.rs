@@ -225,9 +225,14 @@ pub enum Misuse {
         /// What the matter is with the value.
         why: String,
     },
-    /// A commit after an operation of the transaction returned an error.
+    /// A commit after an operation of the transaction returned an error that ends it ([`Error::ends_transaction`]).
     #[error("an operation of this transaction failed, so it cannot commit; hand its error on with `?`")]
     Failed,
+    /// A savepoint in a call of a procedure.
+    #[error(
+        "a procedure can have no savepoint, since others may have seen a piece of it that would be taken back; use `Session::run`, or look before you write"
+    )]
+    SavepointInProcedure,
     /// All worker places are taken.
     #[error(
         "all {limit} sessions of this database are in use; drop one, or open it with more by `sessions(..)`"
@@ -322,6 +327,24 @@ pub enum Misuse {
     System(String),
 }
 
+impl Misuse {
+    /// Whether an operation that returned this did nothing, so that its transaction goes on.
+    fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound { .. }
+                | Self::DuplicateKey { .. }
+                | Self::DuplicateEntry { .. }
+                | Self::KeyChanged { .. }
+                | Self::WrongValue { .. }
+                | Self::WrongCount { .. }
+                | Self::NoColumn { .. }
+                | Self::NoIndex { .. }
+                | Self::SavepointInProcedure
+        )
+    }
+}
+
 /// What could have been meant, in a message.
 fn choice(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(", but {} can be called by name", names.join(", ")) }
@@ -336,6 +359,18 @@ impl Error {
     /// True for a conflict: the same transaction may succeed when it is run again.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Conflict(_))
+    }
+
+    /// Whether a transaction can only be given up whose operation returned this. Not so after an operation that could
+    /// not be met, such as an insert of a row that is there: it did nothing, its error is its answer, and the transaction
+    /// goes on.
+    #[cold]
+    pub fn ends_transaction(&self) -> bool {
+        match self {
+            Self::User(_) => false,
+            Self::Misuse(misuse) => !misuse.is_answer(),
+            _ => true,
+        }
     }
 
     /// The conflict, if it is one.

@@ -261,6 +261,11 @@ pub(crate) trait Protocol: Pieces {
         false
     }
 
+    /// Writes of this attempt were taken back; these are left. Locks may stay, if the end lets
+    /// them go. Whether there was a row where one was that
+    /// is no more is read after this.
+    fn writes_taken_back(_local: &mut Self::Local, _left: &WriteSet) {}
+
     /// How the worker waits for other transactions from now on; it spins if it is told nothing.
     fn suspend_by(_local: &mut Self::Local, _suspender: Option<Suspender>) {}
 }

@@ -1,9 +1,11 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
-use crate::error::{Error, Misuse, Result};
+use crate::error::{Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::reading::{Decode, Reading, Wanted};
-use crate::seam::{Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Staged, Visit, Worker};
+use crate::seam::{
+    Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Refused, Savepoint, Staged, Visit, Worker,
+};
 use crate::sight::Sight;
 use crate::table::{
     Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, KeyWords, Layout, Relation,
@@ -23,7 +25,7 @@ const LARGE: usize = 96;
 /// [`OwnedTransaction`](crate::OwnedTransaction).
 pub struct Txn {
     pub(super) worker: Box<dyn Worker>,
-    /// Set by the first error: the attempt can only be aborted.
+    /// Set by the first error that ends it: the attempt can only be aborted.
     pub(super) failed: bool,
     /// It is a call of a registered procedure.
     called: bool,
@@ -81,8 +83,18 @@ impl Txn {
 
     #[inline(always)]
     pub(super) fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
-        self.failed |= result.is_err();
+        if let Err(error) = &result {
+            self.failed |= error.ends_transaction();
+        }
         result
+    }
+
+    /// The operation that runs is answered with a misuse, and has done nothing.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn refused<T>(&mut self, refused: Refused, misuse: Misuse) -> Result<T> {
+        self.worker.refuse(refused)?;
+        Err(misuse.into())
     }
 
     /// Reads columns, lets `change` alter them, and writes back the column groups that changed. `None` if the row is
@@ -104,7 +116,7 @@ impl Txn {
         let (result, changed) = match self.worker.stage(&access, Purpose::Update)? {
             Staged::Missing => return Ok(None),
             // All that it did stands; only its result is wanted.
-            Staged::Old(words) => {
+            Staged::Old { words, .. } => {
                 return Ok(Some(change(&mut columns.load(&WordsCopy::new(0, words)))));
             }
             Staged::New(words) => alter(words, wanted.groups, columns, change),
@@ -125,24 +137,36 @@ impl Txn {
         let access = wanted.access::<C::Table>(key, self.site, false);
         let purpose =
             if wanted.groups == columns.groups() { Purpose::Update } else { Purpose::UpdateWithEntries };
-        let (old, new, result, changed) = match self.worker.stage(&access, purpose)? {
+        let (words, before) = match self.worker.stage(&access, purpose)? {
             Staged::Missing => return Ok(None),
-            // The entries were moved.
-            Staged::Old(words) => {
-                return Ok(Some(change(&mut columns.load(&WordsCopy::new(0, words)))));
-            }
-            Staged::New(words) => {
-                let old = C::Table::load(&WordsCopy::new(0, words));
-                let (result, changed) = alter(words, wanted.groups, columns, change);
-                (old, C::Table::load(&WordsCopy::new(0, words)), result, changed)
-            }
+            Staged::Old { words, refused } => (words, Some(refused)),
+            Staged::New(words) => (words, None),
         };
+        let old = C::Table::load(&WordsCopy::new(0, words));
+        let (result, changed) = alter(words, wanted.groups, columns, change);
+        let new = C::Table::load(&WordsCopy::new(0, words));
         if encode_key::<_, <C::Table as Relation>::Words>(&new.key()) != *key {
-            return Err(Misuse::KeyChanged { table: layout.name }.into());
+            return self.refused(Refused::Row, Misuse::KeyChanged { table: layout.name });
+        }
+        match before {
+            Some(Some(Refused::Entry(entry))) => return self.refuse_entry(entry, &new),
+            // The row was stored, and the entries were moved.
+            Some(_) => return Ok(Some(result)),
+            None => {}
+        }
+        let moves_entries =
+            columns.ordinals() & C::Table::INDEXED != 0 && !planted(Mutant::IndexEntryNotMoved);
+        if moves_entries {
+            self.worker.begin_operation();
         }
         self.worker.store(&access, changed)?;
-        if columns.ordinals() & C::Table::INDEXED != 0 && !planted(Mutant::IndexEntryNotMoved) {
-            <C::Table as Table>::Indexes::each(&mut MoveEntry { txn: self, old: &old, new: &new })?;
+        if moves_entries {
+            <C::Table as Table>::Indexes::each(&mut MoveEntry {
+                txn: self,
+                old: &old,
+                new: &new,
+                number: 0,
+            })?;
         }
         Ok(Some(result))
     }
@@ -157,46 +181,73 @@ impl Txn {
     ) -> Result<R> {
         match self.update_if_there(&encode_key(&key), columns, change)? {
             Some(result) => Ok(result),
-            None => Err(not_found::<C::Table>(key)),
+            None => self.not_found::<C::Table, R>(key),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_found<T: Table, R>(&mut self, key: T::Key) -> Result<R> {
+        self.refused(Refused::Row, Misuse::NotFound { table: T::LAYOUT.name, key: format!("{key:?}") })
     }
 
     /// Inserts a row, and its index entries.
     fn insert_with_entries<T: Table>(&mut self, row: &T) -> Result<()> {
         let key = row.key();
+        if T::INDEXED != 0 {
+            self.worker.begin_operation();
+        }
         match self.insert_words::<T>(&encode_key(&key), false, |words| row.store(words))? {
-            Some(true) => T::Indexes::each(&mut AddEntry { txn: self, row }),
-            Some(false) => Err(duplicate_key::<T>(key)),
-            None => Ok(()),
+            Filled::New => T::Indexes::each(&mut AddEntry { txn: self, row, number: 0 }),
+            Filled::Old => Ok(()),
+            Filled::Exists => self.duplicate_key::<T>(key),
+            Filled::Refused { entry } => self.refuse_entry(entry, row),
         }
     }
 
-    /// Makes the row of `key` exist with the words that `fill` writes; false if there is one, `None` if that was done in
-    /// an earlier execution.
+    #[cold]
+    #[inline(never)]
+    fn duplicate_key<T: Table>(&mut self, key: T::Key) -> Result<()> {
+        self.refused(Refused::Row, Misuse::DuplicateKey { table: T::LAYOUT.name, key: format!("{key:?}") })
+    }
+
+    /// Makes the row of `key` exist with the words that `fill` writes, unless there is one.
     #[inline(always)]
     fn insert_words<R: Relation>(
         &mut self,
         key: &R::Words,
         part: bool,
         fill: impl FnOnce(&mut WordsCopy<'_>),
-    ) -> Result<Option<bool>> {
+    ) -> Result<Filled> {
         let wanted = whole::<R>();
-        match self.worker.insert(&wanted.access::<R>(key, self.site, part))? {
-            Inserted::Exists => Ok(Some(false)),
+        Ok(match self.worker.insert(&wanted.access::<R>(key, self.site, part))? {
+            Inserted::Exists => Filled::Exists,
             Inserted::New(words) => {
                 fill(&mut WordsCopy::new(0, words));
-                Ok(Some(true))
+                Filled::New
             }
-            Inserted::Old => Ok(None),
+            Inserted::Old => Filled::Old,
+            Inserted::Refused { entry } => Filled::Refused { entry },
+        })
+    }
+
+    /// Adds the index entry of a row, the one of that number. If it is there, the operation that it is a part of is
+    /// refused.
+    fn insert_entry<I: Index>(&mut self, entry: &I::Words, row: &I::Table, number: u8) -> Result<()> {
+        match self.insert_words::<I>(entry, true, fill_primary_key(row))? {
+            Filled::Exists => self.refuse_entry(number, row),
+            _ => Ok(()),
         }
     }
 
-    /// Adds the index entry of a row.
-    fn insert_entry<I: Index>(&mut self, entry: &I::Words, row: &I::Table) -> Result<()> {
-        match self.insert_words::<I>(entry, true, fill_primary_key(row))? {
-            Some(false) => Err(duplicate_entry::<I>(row)),
-            Some(true) | None => Ok(()),
-        }
+    /// An operation is refused, because the entry of this number is there that a row would have.
+    #[cold]
+    #[inline(never)]
+    fn refuse_entry<T: Table, R>(&mut self, number: u8, row: &T) -> Result<R> {
+        let mut told = DuplicateEntry { row, left: number, misuse: None };
+        T::Indexes::each(&mut told)?;
+        let misuse = told.misuse.expect("a table has the indexes whose entries it was refused for");
+        self.refused(Refused::Entry(number), misuse)
     }
 
     /// Makes the row of `key` not exist; false if there was none.
@@ -214,7 +265,7 @@ impl Txn {
         let access = wanted.access::<T>(key, self.site, false);
         let row = match self.worker.stage(&access, Purpose::DeleteWithEntries)? {
             Staged::Missing => return Ok(false),
-            Staged::Old(_) => return Ok(true),
+            Staged::Old { .. } => return Ok(true),
             Staged::New(words) => T::load(&WordsCopy::new(0, words)),
         };
         T::Indexes::each(&mut RemoveEntry { txn: self, row: &row })?;
@@ -245,7 +296,7 @@ impl Txn {
             self.words = room;
             found?
         };
-        if found { Ok(()) } else { Err(not_found::<C::Table>(key)) }
+        if found { Ok(()) } else { self.not_found::<C::Table, ()>(key) }
     }
 }
 
@@ -318,20 +369,31 @@ impl WordsMut for Changes<'_> {
     }
 }
 
-#[cold]
-fn not_found<T: Table>(key: T::Key) -> Error {
-    Misuse::NotFound { table: T::LAYOUT.name, key: format!("{key:?}") }.into()
+/// What came of filling a row, as [`Inserted`].
+enum Filled {
+    New,
+    Exists,
+    Old,
+    Refused { entry: u8 },
 }
 
-#[cold]
-fn duplicate_key<T: Table>(key: T::Key) -> Error {
-    Misuse::DuplicateKey { table: T::LAYOUT.name, key: format!("{key:?}") }.into()
+/// Says which entry of a row is there already: the one after so many.
+struct DuplicateEntry<'a, T> {
+    row: &'a T,
+    left: u8,
+    misuse: Option<Misuse>,
 }
 
-#[cold]
-fn duplicate_entry<I: Index>(row: &I::Table) -> Error {
-    let (index, table) = (I::LAYOUT.name, <I::Table as Relation>::LAYOUT.name);
-    Misuse::DuplicateEntry { index, table, entry: format!("{:?}", I::entry(row)) }.into()
+impl<T: Table> IndexVisitor<T> for DuplicateEntry<'_, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        if self.left == 0 && self.misuse.is_none() {
+            let (index, table) = (I::LAYOUT.name, T::LAYOUT.name);
+            let entry = format!("{:?}", I::entry(self.row));
+            self.misuse = Some(Misuse::DuplicateEntry { index, table, entry });
+        }
+        self.left = self.left.saturating_sub(1);
+        Ok(())
+    }
 }
 
 /// Stores a primary key as an index entry's row.
@@ -344,12 +406,16 @@ fn fill_primary_key<T: Table>(row: &T) -> impl FnOnce(&mut WordsCopy<'_>) {
 struct AddEntry<'a, T> {
     txn: &'a mut Txn,
     row: &'a T,
+    /// That of the next index.
+    number: u8,
 }
 
 impl<T: Table> IndexVisitor<T> for AddEntry<'_, T> {
     fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
         let entry = encode_key(&I::entry(self.row));
-        self.txn.insert_entry::<I>(&entry, self.row)
+        self.txn.insert_entry::<I>(&entry, self.row, self.number)?;
+        self.number += 1;
+        Ok(())
     }
 }
 
@@ -371,17 +437,21 @@ struct MoveEntry<'a, T> {
     txn: &'a mut Txn,
     old: &'a T,
     new: &'a T,
+    /// That of the next index.
+    number: u8,
 }
 
 impl<T: Table> IndexVisitor<T> for MoveEntry<'_, T> {
     fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
         let (old, new): (I::Words, I::Words) =
             (encode_key(&I::entry(self.old)), encode_key(&I::entry(self.new)));
+        let number = self.number;
+        self.number += 1;
         if old == new {
             return Ok(());
         }
         self.txn.delete_words::<I>(&old, true)?;
-        self.txn.insert_entry::<I>(&new, self.new)
+        self.txn.insert_entry::<I>(&new, self.new, number)
     }
 }
 
@@ -460,6 +530,19 @@ impl Reading for Txn {
 }
 
 impl Transaction for Txn {
+    fn save(&mut self) -> Result<Savepoint> {
+        self.worker.save()
+    }
+
+    fn keep(&mut self, savepoint: Savepoint) {
+        self.worker.keep(savepoint);
+    }
+
+    fn roll_back(&mut self, savepoint: Savepoint) -> Result<()> {
+        let result = self.worker.roll_back(savepoint);
+        self.guard(result)
+    }
+
     fn insert<T: Table>(&mut self, row: T) -> Result<()> {
         self.declared(|made| made.insert::<T>());
         let result = self.insert_with_entries(&row);
@@ -521,7 +604,7 @@ impl Transaction for Txn {
         let patch = Patch::Add { word: column.offset() / 8, delta: delta.bits() };
         let result = match self.worker.patch(&access, patch) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(not_found::<T>(key)),
+            Ok(false) => self.not_found::<T, ()>(key),
             Err(error) => Err(error),
         };
         self.guard(result)

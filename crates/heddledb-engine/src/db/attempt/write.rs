@@ -9,7 +9,7 @@ use crate::index;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
 use crate::record::{RecordRef, name_words};
-use crate::seam::{Access, Inserted, Part, Patch, Purpose, Staged};
+use crate::seam::{Access, Inserted, Part, Patch, Purpose, Refused, Staged};
 use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::GroupSet;
 
@@ -114,10 +114,16 @@ impl<P: Protocol> Attempt<P> {
     fn staged_before(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
         if purpose == Purpose::DeleteWithEntries {
             let deleted = self.worker.replay_log.next()? != 0;
-            return Ok(if deleted { Staged::Old(&mut []) } else { Staged::Missing });
+            return Ok(match deleted {
+                true => Staged::Old { words: &mut [], refused: None },
+                false => Staged::Missing,
+            });
         }
         Ok(match self.replay_row(access.wanted.span)? {
-            Some(at) => Staged::Old(self.worker.writes.last(at, access.wanted.span.end)),
+            Some(at) => {
+                let refused = Refused::from_number(self.worker.replay_log.refused());
+                Staged::Old { words: self.worker.writes.last(at, access.wanted.span.end), refused }
+            }
             None => Staged::Missing,
         })
     }
@@ -162,7 +168,11 @@ impl<P: Protocol> Attempt<P> {
     /// Makes a row exist, whose words the caller fills in.
     pub(super) fn insert_row(&mut self, access: &Access<'_>) -> Result<Inserted<'_>> {
         if self.enter_access(access)? == Answer::Replayed {
-            return Ok(Inserted::Old);
+            return Ok(match Refused::from_number(self.worker.replay_log.refused()) {
+                None => Inserted::Old,
+                Some(Refused::Row) => Inserted::Exists,
+                Some(Refused::Entry(entry)) => Inserted::Refused { entry },
+            });
         }
         match self.insert_record(access)? {
             Some(at) => {
@@ -279,7 +289,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline(always)]
     pub(super) fn patch_row(&mut self, access: &Access<'_>, patch: Patch<'_>) -> Result<bool> {
         if self.enter_access(access)? == Answer::Replayed {
-            return Ok(true);
+            return Ok(self.worker.replay_log.refused() == 0);
         }
         let groups = access.wanted.groups;
         if P::PIECES && self.dry {

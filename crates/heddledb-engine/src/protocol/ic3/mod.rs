@@ -495,6 +495,10 @@ impl Protocol for Ic3 {
         Ok(())
     }
 
+    fn writes_taken_back(local: &mut Local, left: &WriteSet) {
+        local.forget_writes(left);
+    }
+
     #[inline]
     fn observe_gap(local: &mut Local, seen: Seen) {
         if local.tracked {

@@ -7,97 +7,16 @@
 //!
 //! Clearing truncates, so a worker that has run for a while allocates nothing.
 
+mod marks;
+mod records;
+
+pub use marks::TakeBack;
+pub(crate) use records::RecordMap;
+
 use crate::record::RecordRef;
 use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
-
-/// Finds the entry of a record among those of one transaction: open addressing over record
-/// references, emptied by advancing a generation.
-pub(crate) struct RecordMap {
-    slots: Vec<MapSlot>,
-    generation: u32,
-    len: usize,
-}
-
-#[derive(Clone, Copy)]
-struct MapSlot {
-    record: usize,
-    generation: u32,
-    value: u32,
-}
-
-impl Default for RecordMap {
-    fn default() -> Self {
-        Self { slots: Vec::new(), generation: 1, len: 0 }
-    }
-}
-
-impl RecordMap {
-    const FIRST_SLOTS: usize = 64;
-
-    #[inline(always)]
-    fn start(&self, record: usize) -> usize {
-        // Fibonacci hashing; blocks are 32-byte aligned, so the low bits say nothing.
-        (((record >> 5) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.slots.len() - 1)
-    }
-
-    /// Forgets all records.
-    #[inline]
-    pub fn clear(&mut self) {
-        self.len = 0;
-        self.generation = self.generation.wrapping_add(1);
-        if self.generation == 0 {
-            self.slots.fill(MapSlot { record: 0, generation: 0, value: 0 });
-            self.generation = 1;
-        }
-    }
-
-    /// The value of `record`.
-    #[inline]
-    pub fn get(&self, record: RecordRef) -> Option<usize> {
-        if self.len == 0 {
-            return None;
-        }
-        let mut at = self.start(record.identity());
-        loop {
-            let slot = self.slots[at];
-            if slot.generation != self.generation {
-                return None;
-            }
-            if slot.record == record.identity() {
-                return Some(slot.value as usize);
-            }
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-    }
-
-    /// Sets the value of a record that has none.
-    #[inline]
-    pub fn put(&mut self, record: RecordRef, value: usize) {
-        if self.slots.len() < (self.len + 1) * 2 {
-            self.grow();
-        }
-        self.place(MapSlot { record: record.identity(), generation: self.generation, value: value as u32 });
-        self.len += 1;
-    }
-
-    fn place(&mut self, new: MapSlot) {
-        let mut at = self.start(new.record);
-        while self.slots[at].generation == self.generation {
-            at = (at + 1) & (self.slots.len() - 1);
-        }
-        self.slots[at] = new;
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(Self::FIRST_SLOTS);
-        let old =
-            std::mem::replace(&mut self.slots, vec![MapSlot { record: 0, generation: 0, value: 0 }; size]);
-        let generation = self.generation;
-        old.into_iter().filter(|slot| slot.generation == generation).for_each(|slot| self.place(slot));
-    }
-}
+use marks::Marks;
 
 /// What a transaction does to one record.
 #[derive(Clone, Copy, Debug)]
@@ -202,18 +121,10 @@ pub struct WriteSet {
     /// Grows only; what is in use ends at `end`.
     scratch: Vec<u64>,
     end: usize,
-    /// The savepoint.
-    savepoint: Savepoint,
-    /// Writes from before the savepoint as they were then, if they were changed since.
-    changed: Vec<(u32, Write)>,
-}
-
-/// How much there was at the savepoint.
-#[derive(Clone, Copy, Debug, Default)]
-struct Savepoint {
-    writes: usize,
-    patches: usize,
-    scratch: usize,
+    /// How many writes there were at the last mark: before one of these is changed, it is kept.
+    before: usize,
+    /// To what the writes can be taken back.
+    marks: Marks,
 }
 
 impl WriteSet {
@@ -226,51 +137,20 @@ impl WriteSet {
             self.patches.clear();
         }
         self.end = 0;
-        self.savepoint = Savepoint::default();
-        self.changed.clear();
-    }
-
-    /// Sets the savepoint; [`WriteSet::rollback_to_savepoint`] forgets what is written after it.
-    #[inline]
-    pub fn save(&mut self) {
-        self.savepoint =
-            Savepoint { writes: self.writes.len(), patches: self.patches.len(), scratch: self.end };
-        self.changed.clear();
-    }
-
-    /// Restores the writes to what they were at the last [`WriteSet::save`].
-    #[cold]
-    pub fn rollback_to_savepoint(&mut self) {
-        let Savepoint { writes, patches, scratch } = self.savepoint;
-        for (index, write) in self.changed.drain(..).rev() {
-            self.writes[index as usize] = write;
-        }
-        self.patches.truncate(patches);
-        self.end = scratch;
-        self.writes.truncate(writes);
-        self.records.clear();
-        for (index, write) in self.writes.iter().enumerate() {
-            self.records.put(write.record, index);
-            if write.last != NONE {
-                self.patches[write.last as usize].next = NONE;
-            }
+        if self.marks.set {
+            self.forget_marks();
         }
     }
 
     /// A write that is about to be changed.
     #[inline(always)]
     fn change(&mut self, index: usize) -> &mut Write {
-        if index < self.savepoint.writes {
+        if index < self.before {
             self.keep(index);
         }
         let write = &mut self.writes[index];
         write.installed = false;
         write
-    }
-
-    #[cold]
-    fn keep(&mut self, index: usize) {
-        self.changed.push((index as u32, self.writes[index]));
     }
 
     /// Notes that others were shown column groups of a write.

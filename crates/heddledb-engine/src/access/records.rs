@@ -1,0 +1,116 @@
+//! The map from a record to what a transaction keeps for it.
+
+use crate::record::RecordRef;
+
+/// Finds the entry of a record among those of one transaction: open addressing over record
+/// references, emptied by advancing a generation.
+pub(crate) struct RecordMap {
+    slots: Vec<MapSlot>,
+    generation: u32,
+    len: usize,
+}
+
+#[derive(Clone, Copy)]
+struct MapSlot {
+    record: usize,
+    generation: u32,
+    value: u32,
+}
+
+impl Default for RecordMap {
+    fn default() -> Self {
+        Self { slots: Vec::new(), generation: 1, len: 0 }
+    }
+}
+
+impl RecordMap {
+    const FIRST_SLOTS: usize = 64;
+
+    #[inline(always)]
+    fn start(&self, record: usize) -> usize {
+        // Fibonacci hashing; blocks are 32-byte aligned, so the low bits say nothing.
+        (((record >> 5) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.slots.len() - 1)
+    }
+
+    /// Forgets all records.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.generation = self.generation.wrapping_add(1);
+        if self.generation == 0 {
+            self.slots.fill(MapSlot { record: 0, generation: 0, value: 0 });
+            self.generation = 1;
+        }
+    }
+
+    /// The value of `record`.
+    #[inline]
+    pub fn get(&self, record: RecordRef) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
+        let mut at = self.start(record.identity());
+        loop {
+            let slot = self.slots[at];
+            if slot.generation != self.generation {
+                return None;
+            }
+            if slot.record == record.identity() {
+                return Some(slot.value as usize);
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Sets the value of a record that has none.
+    #[inline]
+    pub fn put(&mut self, record: RecordRef, value: usize) {
+        if self.slots.len() < (self.len + 1) * 2 {
+            self.grow();
+        }
+        self.place(MapSlot { record: record.identity(), generation: self.generation, value: value as u32 });
+        self.len += 1;
+    }
+
+    fn place(&mut self, new: MapSlot) {
+        let mut at = self.start(new.record);
+        while self.slots[at].generation == self.generation {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = new;
+    }
+
+    /// Forgets a record that has a value. What stands behind it in the same run moves up, so that it is found.
+    #[cold]
+    pub fn remove(&mut self, record: RecordRef) {
+        let mask = self.slots.len() - 1;
+        let mut gap = self.start(record.identity());
+        while self.slots[gap].record != record.identity() {
+            gap = (gap + 1) & mask;
+        }
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            let slot = self.slots[at];
+            if slot.generation != self.generation {
+                break;
+            }
+            // It may stand in the gap, unless it belongs between the gap and where it is.
+            if (at.wrapping_sub(self.start(slot.record)) & mask) >= (at.wrapping_sub(gap) & mask) {
+                self.slots[gap] = slot;
+                gap = at;
+            }
+        }
+        self.slots[gap] = MapSlot { record: 0, generation: 0, value: 0 };
+        self.len -= 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(Self::FIRST_SLOTS);
+        let old =
+            std::mem::replace(&mut self.slots, vec![MapSlot { record: 0, generation: 0, value: 0 }; size]);
+        let generation = self.generation;
+        old.into_iter().filter(|slot| slot.generation == generation).for_each(|slot| self.place(slot));
+    }
+}
