@@ -358,3 +358,31 @@ fn rows_of_values_go_on_too() {
         assert_eq!(found.unwrap(), [Some(1u64.into()), Some(2u64.into()), Some(3u64.into()), None], "{kind}");
     }
 }
+
+/// What a transaction looked up and then inserted itself does not count as another's, though its inserts make the table
+/// grow under its looks.
+#[test]
+fn many_upserts_into_a_hash_table_conflict_with_nobody() {
+    const ROWS: u64 = 20_000;
+    for kind in Kind::ALL {
+        let db = open(*kind);
+        let mut session = db.session().unwrap();
+        let before = session.stats().conflicts_total();
+        session
+            .run(|tx| {
+                for id in 0..ROWS {
+                    if id % 2 == 0 {
+                        tx.upsert(Count { id, value: id })?;
+                    } else if tx.get::<Count>(id)?.is_none() {
+                        tx.insert(Count { id, value: id })?;
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(session.stats().conflicts_total() - before, 0, "{kind}");
+        let there = session
+            .run(|tx| (0..ROWS).try_fold(0, |sum, id| Ok(sum + u64::from(tx.get::<Count>(id)?.is_some()))));
+        assert_eq!(there.unwrap(), ROWS, "{kind}");
+    }
+}

@@ -1,4 +1,4 @@
-//! The map from a record to what a transaction keeps for it.
+//! The map from a record, or a gap, to what a transaction keeps for it.
 
 use crate::record::RecordRef;
 
@@ -46,20 +46,43 @@ impl RecordMap {
     /// The value of `record`.
     #[inline]
     pub fn get(&self, record: RecordRef) -> Option<usize> {
+        self.get_by(record.identity())
+    }
+
+    /// The value of what has this identity.
+    #[inline]
+    pub fn get_by(&self, identity: usize) -> Option<usize> {
         if self.len == 0 {
             return None;
         }
-        let mut at = self.start(record.identity());
+        let mut at = self.start(identity);
         loop {
             let slot = self.slots[at];
             if slot.generation != self.generation {
                 return None;
             }
-            if slot.record == record.identity() {
+            if slot.record == identity {
                 return Some(slot.value as usize);
             }
             at = (at + 1) & (self.slots.len() - 1);
         }
+    }
+
+    /// Sets the value of what has this identity, and may have one.
+    pub fn set_by(&mut self, identity: usize, value: usize) {
+        if self.slots.len() < (self.len + 1) * 2 {
+            self.grow();
+        }
+        let mut at = self.start(identity);
+        while self.slots[at].generation == self.generation {
+            if self.slots[at].record == identity {
+                self.slots[at].value = value as u32;
+                return;
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = MapSlot { record: identity, generation: self.generation, value: value as u32 };
+        self.len += 1;
     }
 
     /// Sets the value of a record that has none.

@@ -20,6 +20,7 @@
 //! in [`crate::db::open`]. `examples/one_writer.rs` is one that was added so.
 
 pub mod dta;
+mod gaps;
 pub mod hekaton;
 pub mod ic3;
 mod images;

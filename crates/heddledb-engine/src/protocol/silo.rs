@@ -34,8 +34,9 @@
 //! Strictly serializable: the serialisation point lies between begin and end of the transaction,
 //! and all reads are current there.
 
+use super::gaps::GapSet;
 use super::nested::Nested;
-use super::reads::{GapSet, PAUSES, ReadSet, Repeats};
+use super::reads::{PAUSES, ReadSet, Repeats};
 use super::stamps::seal_stamps;
 use super::{Arrived, Env, Intent, Isolation, Pieces, Protocol, Seal, Shared, Sighted, State};
 use crate::access::WriteSet;

@@ -213,9 +213,12 @@ impl<P: Protocol> Attempt<P> {
                 arena.release(number, block);
                 (record, Some(seen))
             }
-            index::Inserted::Added { record, change } => {
+            index::Inserted::Added { record, change, splits } => {
                 name_words::<P>(record, layout, key);
                 P::own_gap_changed(&mut worker.local, change);
+                for split in splits.into_iter().flatten() {
+                    P::own_gap_changed(&mut worker.local, split);
+                }
                 let key_at = worker.writes.reserve(key.len());
                 copy_key(worker.writes.scratch(key_at, key.len()), key);
                 worker.placeholders.push(Placeholder {

@@ -88,7 +88,7 @@ mod words;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
 
-use super::reads::GapSet;
+use super::gaps::GapSet;
 use super::images::{Chunks, Images};
 use super::{Env, Intent, Isolation, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, RecordMap, WriteSet};

@@ -77,8 +77,9 @@ mod slots;
 mod transition;
 mod waiting;
 
+use super::gaps::GapSet;
 use super::images::{Chunks, Images};
-use super::reads::{GapSet, ReadSet};
+use super::reads::ReadSet;
 use super::{Arrived, Env, Intent, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
