@@ -18,7 +18,7 @@ use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Misuse, Result};
 use crate::isolation;
 use crate::kind::Promises;
-use crate::log::LogError;
+use crate::log::{LogError, Name};
 use crate::metrics::{CheckpointReport, Metrics, Recovery};
 use crate::procedure::{Declaration, Plan};
 use crate::protocol::{Env, Isolation, Protocol, Shared};
@@ -34,6 +34,7 @@ use procedures::Procedures;
 use recovery::{Opened, Opening};
 use std::any::TypeId;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Stores;
@@ -308,11 +309,7 @@ fn open_files(
 ) -> Result<Opened> {
     let storage: Arc<dyn Storage> = match place {
         Place::Storage(storage) => Arc::clone(storage),
-        Place::Path(path) => Arc::new(Disk::open(path).map_err(|source| LogError::Io {
-            doing: "opening the directory",
-            file: path.display().to_string(),
-            source,
-        })?),
+        Place::Path(path) => Arc::new(open_directory(path)?),
     };
     let files = if settings.durability == Durability::None { 0 } else { settings.log.files };
     let opening = Opening {
@@ -324,6 +321,22 @@ fn open_files(
         tell: settings.tell.clone(),
     };
     opening.open()
+}
+
+/// Opens a directory that is a database, or empty.
+fn open_directory(path: &Path) -> Result<Disk, LogError> {
+    let place = || path.display().to_string();
+    let failed = |source| LogError::Io { doing: "opening the directory", file: place(), source };
+    let disk = Disk::open(path).map_err(failed)?;
+    // A file system's own directory is in the way of nobody.
+    let foreign = |name: &str| Name::parse(name).is_none() && name != "lost+found";
+    let is_manifest = |name: &str| Name::parse(name) == Some(Name::Manifest);
+    if disk.any(is_manifest).map_err(failed)?.is_none()
+        && let Some(found) = disk.any(foreign).map_err(failed)?
+    {
+        return Err(LogError::NotADatabase { place: place(), found });
+    }
+    Ok(disk)
 }
 
 /// Puts the parts of a database together and starts its threads.
