@@ -91,20 +91,20 @@ pub enum Error {
     Conflict(Conflict),
     /// The transaction decided to abort. Never retried.
     #[error("{0}")]
-    User(Box<dyn StdError + Send + Sync>),
+    User(#[source] Box<dyn StdError + Send + Sync>),
     /// A misuse of the database; see [`Misuse`]. Never retried.
     #[error("{0}")]
     Misuse(Box<Misuse>),
     /// The log failed while a commit waited for it: the transaction took effect in memory, and whether it
     /// is on the disk will be known when the directory is opened again.
     #[error("the outcome is unknown: {0}; open the database again to see what survived")]
-    OutcomeUnknown(Arc<LogError>),
+    OutcomeUnknown(#[source] Arc<LogError>),
     /// The log has failed before, so nothing was done.
     #[error("the log has failed, so nothing is written any more: {0}; open the database again")]
-    LogFailed(Arc<LogError>),
+    LogFailed(#[source] Arc<LogError>),
     /// A directory cannot be opened.
     #[error("{0}")]
-    Open(Box<LogError>),
+    Open(#[source] Box<LogError>),
 }
 
 /// A request that cannot be met, with what to do instead.
@@ -395,6 +395,13 @@ impl Error {
             Self::User(reason) => reason.downcast_ref(),
             _ => None,
         }
+    }
+}
+
+/// So that `?` takes any error in a body whose own type is that of a box: a decision to abort.
+impl From<Box<dyn StdError + Send + Sync>> for Error {
+    fn from(reason: Box<dyn StdError + Send + Sync>) -> Self {
+        Self::User(reason)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use heddledb::protocol::Kind;
 use heddledb::table::dynamic::{ColumnType, TableDefinition, Value};
-use heddledb::{Database, Error, Misuse, ReadTransaction, Result, Scan, Table, Transaction, procedure};
+use heddledb::{
+    Conflict, Database, Error, Misuse, ReadTransaction, Result, Scan, Table, Transaction, procedure,
+};
 use std::ops::ControlFlow;
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
@@ -385,4 +387,58 @@ fn many_upserts_into_a_hash_table_conflict_with_nobody() {
             .run(|tx| (0..ROWS).try_fold(0, |sum, id| Ok(sum + u64::from(tx.get::<Count>(id)?.is_some()))));
         assert_eq!(there.unwrap(), ROWS, "{kind}");
     }
+}
+
+/// A body with an error type of its own: its decisions come back, and conflicts are retried though it wraps them.
+#[test]
+fn errors_of_a_type_of_the_users() {
+    #[derive(Debug)]
+    enum Own {
+        Poor,
+        Database(Error),
+    }
+    impl From<Error> for Own {
+        fn from(error: Error) -> Self {
+            Self::Database(error)
+        }
+    }
+    for kind in Kind::ALL {
+        let db = open(*kind);
+        let mut session = db.session().unwrap();
+        let outcome: Result<(), Own> = session.try_run(|tx| {
+            tx.insert(player(1))?;
+            Err(Own::Poor)
+        });
+        assert!(matches!(outcome, Err(Own::Poor)), "{kind}");
+        let outcome: Result<(), Own> = session.try_run(|tx| Ok(tx.add(Count::value, 1, 1)?));
+        assert!(matches!(outcome, Err(Own::Database(Error::Misuse(_)))), "{kind}");
+        let mut rounds = 0;
+        let outcome: Result<u64, Own> = session.try_run(|tx| {
+            rounds += 1;
+            tx.upsert(Count { id: 1, value: rounds })?;
+            if rounds < 3 { Err(Own::Database(Conflict::Locked.into())) } else { Ok(rounds) }
+        });
+        // That is no conflict of the database's, so it is the body's own.
+        assert!(matches!(outcome, Err(Own::Database(Error::Conflict(_)))), "{kind}");
+    }
+}
+
+/// The error that a user gave is the source, and a boxed one passes by `?`.
+#[test]
+fn errors_tell_what_they_are_made_of() {
+    use std::error::Error as _;
+    let mut session = Database::in_memory().session().unwrap();
+    let outcome: Result<()> = session.run(|_| {
+        let number: std::result::Result<u64, Box<dyn std::error::Error + Send + Sync>> =
+            "x".parse::<u64>().map_err(Into::into);
+        number?;
+        Ok(())
+    });
+    let error = outcome.unwrap_err();
+    assert!(error.source().unwrap().is::<std::num::ParseIntError>());
+    let outcome: Result<()> = session.run(|_| {
+        heddledb::Text::<3>::new("too long")?;
+        Ok(())
+    });
+    assert!(outcome.unwrap_err().user_reason::<heddledb::table::TextError>().is_some());
 }

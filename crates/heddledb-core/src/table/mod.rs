@@ -147,6 +147,11 @@ index_widths!(1 2 3 4 5 6 7 8);
 pub const ROW_BYTES_MAX: usize = 1 << 16;
 
 /// A row type. Implemented by `#[derive(Table)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no row of a table",
+    label = "this is no row type",
+    note = "derive it: `#[derive(Table, Clone, Copy)]` on a struct with a `#[key]`; rows of values by name are had from `Txn::rows`"
+)]
 pub trait Table: Relation + Copy + Send + Sync {
     /// The secondary indexes, a tuple of [`Index`] types.
     type Indexes: IndexSet<Self>;

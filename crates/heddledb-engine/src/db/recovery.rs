@@ -89,6 +89,8 @@ impl Opening<'_> {
         if let Some(checkpoint) = &manifest.checkpoint {
             self.load(&manifest, checkpoint, &relations, &mut shares, &read)?;
         }
+        // The log once: it is read a second time below.
+        recovery.bytes = read.done();
         let replay = Replay {
             storage,
             directory: manifest.directory,
@@ -106,7 +108,6 @@ impl Opening<'_> {
             recovery.writes += share.writes;
             recovery.transactions += share.transactions;
         }
-        recovery.bytes = read.done();
         recovery.durable_epoch = durable;
 
         if !planted(Mutant::RecoveryTailNotRewritten) {

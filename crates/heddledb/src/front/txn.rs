@@ -1,6 +1,6 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
-use crate::error::{Misuse, Result};
+use crate::error::{Conflict, Error, Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::reading::{Decode, Reading, Wanted};
 use crate::seam::{
@@ -27,6 +27,8 @@ pub struct Txn {
     pub(super) worker: Box<dyn Worker>,
     /// Set by the first error that ends it: the attempt can only be aborted.
     pub(super) failed: bool,
+    /// The conflict that did it, if it was one.
+    pub(super) conflict: Option<Conflict>,
     /// It is a call of a registered procedure.
     called: bool,
     /// Where the procedure's sites begin that runs within the one that was called, and the site of the next
@@ -42,7 +44,16 @@ pub struct Txn {
 impl Txn {
     pub(super) fn new(worker: Box<dyn Worker>) -> Self {
         let held = Held::default();
-        Self { worker, failed: false, called: false, first_site: 0, site: 0, held, words: Vec::new() }
+        Self {
+            worker,
+            failed: false,
+            conflict: None,
+            called: false,
+            first_site: 0,
+            site: 0,
+            held,
+            words: Vec::new(),
+        }
     }
 
     /// Begins an attempt. False if there is no such procedure.
@@ -71,8 +82,13 @@ impl Txn {
     #[inline(never)]
     fn get_words_again<D: Decode>(&mut self, access: &Access<'_>, decode: D) -> Result<Option<D::Value>> {
         loop {
-            let Some(row) = self.worker.get_again(access).inspect_err(|_| self.failed = true)? else {
-                return Ok(None);
+            let row = match self.worker.get_again(access) {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    self.failed_by(&error);
+                    return Err(error);
+                }
             };
             let value = decode.decode(&row);
             if row.stands() {
@@ -84,9 +100,18 @@ impl Txn {
     #[inline(always)]
     pub(super) fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
-            self.failed |= error.ends_transaction();
+            self.failed_by(error);
         }
         result
+    }
+
+    /// An operation returned an error.
+    #[cold]
+    #[inline(never)]
+    fn failed_by(&mut self, error: &Error) {
+        if error.ends_transaction() && !self.failed {
+            (self.failed, self.conflict) = (true, error.conflict());
+        }
     }
 
     /// The operation that runs is answered with a misuse, and has done nothing.
@@ -493,7 +518,7 @@ impl Reading for Txn {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(None),
                 Err(error) => {
-                    self.failed = true;
+                    self.failed_by(&error);
                     return Err(error);
                 }
             };
