@@ -6,6 +6,7 @@ mod analyze;
 mod arguments;
 mod bench;
 mod check;
+mod check_database;
 mod clock;
 mod crash;
 mod date;
@@ -23,6 +24,7 @@ mod terminal;
 use analyze::AnalyzeArguments;
 use bench::arguments::BenchArguments;
 use check::CheckArguments;
+use check_database::CheckDatabaseArguments;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use crash::CrashArguments;
@@ -60,6 +62,7 @@ Examples:
   heddle check history.jsonl
   heddle soak --seconds 60
   heddle log verify bank
+  heddle check-database bank
   heddle crash --cycles 200
 
 Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arguments or input.";
@@ -89,6 +92,9 @@ enum Command {
     /// Look at the files of a database, or check them
     #[command(after_help = log::EXAMPLES)]
     Log(LogArguments),
+    /// Check a database's directory: every file, and each index against its table
+    #[command(after_help = check_database::EXAMPLES)]
+    CheckDatabase(CheckDatabaseArguments),
     /// Kill a process at work on a database, again and again, and check what is left (a test tool)
     #[command(after_help = crash::EXAMPLES)]
     Crash(CrashArguments),
@@ -114,6 +120,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check::check(check),
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Log(log) => log::log(log),
+        Command::CheckDatabase(check) => check_database::check_database(check),
         Command::Crash(crash) => crash::crash(crash),
         Command::CrashChild(child) => {
             return crash::child::child(child).unwrap_or_else(|failure| refuse(&failure));

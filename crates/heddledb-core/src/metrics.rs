@@ -187,6 +187,42 @@ pub struct Recovery {
     pub torn: Vec<Torn>,
     /// What was given up because of damage; only when opened with salvage.
     pub lost: Vec<Lost>,
+    /// Indexes that were built or removed, in the order of their names.
+    pub indexes: Vec<IndexChange>,
+}
+
+/// What opening a directory did to an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IndexChange {
+    /// Its name, behind that of its table and a dot.
+    pub name: String,
+    /// Why it was built, or that it was removed.
+    pub reason: IndexReason,
+    /// Entries that it was built with.
+    pub entries: u64,
+}
+
+impl IndexChange {
+    /// Of an index without entries.
+    #[doc(hidden)]
+    pub fn new(name: &str, reason: IndexReason) -> Self {
+        Self { name: name.to_owned(), reason, entries: 0 }
+    }
+}
+
+/// Why opening a directory changed an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IndexReason {
+    /// Its table was there without it, or it was defined otherwise.
+    Added,
+    /// The directory was written by a release that did not say whether an index is whole.
+    OldFormat,
+    /// An opening that should have built it was cut off.
+    CutOff,
+    /// Its table is declared without it now.
+    Removed,
 }
 
 /// In words: what was read in which time, and, if there was such, what was cut off and what was lost.
@@ -213,13 +249,23 @@ pub struct RecoveryProgress {
     pub done: u64,
     /// Bytes to read in all: each file of the log is read twice.
     pub total: u64,
+    /// Rows whose entries in added indexes were made so far, a row once for each index. It begins when all is read.
+    pub rows_indexed: u64,
+    /// Of how many in all; 0 until all is read, and where no index is to be built.
+    pub rows_to_index: u64,
 }
 
 impl RecoveryProgress {
     /// So many bytes of so many.
     #[doc(hidden)]
     pub fn new(done: u64, total: u64) -> Self {
-        Self { done, total }
+        Self { done, total, rows_indexed: 0, rows_to_index: 0 }
+    }
+
+    /// All has been read, and so many rows of so many are in added indexes.
+    #[doc(hidden)]
+    pub fn indexing(total: u64, rows_indexed: u64, rows_to_index: u64) -> Self {
+        Self { done: total, total, rows_indexed, rows_to_index }
     }
 }
 

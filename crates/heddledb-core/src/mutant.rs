@@ -121,6 +121,11 @@ pub enum Mutant {
     CheckpointLogDroppedEarly,
     CheckpointNotClosed,
     CheckpointPartNotSynced,
+    // Indexes that are added and removed.
+    IndexBuiltFromCheckpointOnly,
+    IndexBuiltOfPartOfTheRows,
+    IndexUnbuiltTrusted,
+    IndexRemovedKept,
 }
 
 #[cfg(feature = "mutants")]
@@ -224,6 +229,10 @@ impl Mutant {
         Self::CheckpointLogDroppedEarly,
         Self::CheckpointNotClosed,
         Self::CheckpointPartNotSynced,
+        Self::IndexBuiltFromCheckpointOnly,
+        Self::IndexBuiltOfPartOfTheRows,
+        Self::IndexUnbuiltTrusted,
+        Self::IndexRemovedKept,
     ];
 
     /// Whether its window is so narrow, or the order that shows it so particular, that only a search in simulation

@@ -2,8 +2,9 @@
 //!
 //! Above it are typed keys, rows, columns, procedures and sessions, compiled once for all protocols. Below it an
 //! engine runs one protocol, which is a static type parameter there. One indirect call per operation crosses it:
-//! [`Worker::get`], [`Worker::insert`], [`Worker::patch`], [`Worker::delete`], [`Worker::scan`]; two per update
-//! ([`Worker::stage`], then [`Worker::store`] what the user's closure made of it). Keys and rows are words; relations
+//! [`Worker::get`], [`Worker::insert`], [`Worker::patch`], [`Worker::delete`], [`Worker::scan`], and [`Worker::stage`] for
+//! the update of one column group; two where there are more ([`Worker::store`] says which of them the user's closure
+//! changed). Keys and rows are words; relations
 //! are data ([`Definition`]).
 //!
 //! **Life of an attempt.** [`Worker::begin`], then operations, then [`Worker::end`] with what became of the body.
@@ -11,6 +12,7 @@
 //! After an operation has failed, only `end` follows. An operation that cannot be met has not failed: it has an answer
 //! ([`Inserted::Exists`], [`Staged::Missing`]), and [`Worker::refuse`] says that it did nothing.
 
+use crate::check::CheckReport;
 use crate::error::{Conflict, Error, Result};
 use crate::isolation::Isolation;
 use crate::kind::Choice;
@@ -104,8 +106,10 @@ pub struct Ahead<'a> {
 /// What a staged row is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be changed.
+    /// To be changed, and stored whatever becomes of it.
     Update,
+    /// To be changed, and looked at before it is stored.
+    UpdateWatched,
     /// To be changed, and index entries with it.
     UpdateWithEntries,
     /// To be deleted, and index entries with it.
@@ -118,6 +122,8 @@ pub enum Staged<'a> {
     Missing,
     /// A private copy, from data word 0 on. What becomes of it is stored by [`Worker::store`].
     New(&'a mut [u64]),
+    /// The same, and stored already: what is made of it counts without [`Worker::store`]. Only for [`Purpose::Update`].
+    Stored(&'a mut [u64]),
     /// The body was executed before up to here.
     Old {
         /// As it was then. All that was done with it stands.
@@ -373,6 +379,11 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As `Database::checkpoint`.
     fn checkpoint(&self) -> Result<CheckpointReport>;
+    /// Compares each index with its table, and checks each file.
+    ///
+    /// # Errors
+    /// As `Database::check`.
+    fn check(&self) -> Result<CheckReport>;
     /// What was found when the directory was opened.
     fn recovery(&self) -> Option<&Recovery>;
     /// The protocol's name.

@@ -81,6 +81,8 @@ pub struct Settings {
     pub salvage: bool,
     /// Is told how far opening has come.
     pub tell: Option<Tell>,
+    /// Whether indexes are left as the files have them: none is built or removed. For tools that judge a directory.
+    pub as_found: bool,
 }
 
 /// Where the files are.
@@ -113,6 +115,7 @@ impl Default for Settings {
             checkpoint_log_bytes: Some(CHECKPOINT_LOG_BYTES),
             salvage: false,
             tell: None,
+            as_found: false,
         }
     }
 }

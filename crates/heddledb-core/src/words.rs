@@ -25,6 +25,14 @@ impl<'a> WordsCopy<'a> {
     }
 }
 
+/// All data words of a row.
+impl Words for &[u64] {
+    #[inline(always)]
+    fn word(&self, index: usize) -> u64 {
+        self[index]
+    }
+}
+
 impl Words for WordsCopy<'_> {
     #[inline(always)]
     fn word(&self, index: usize) -> u64 {

@@ -147,11 +147,12 @@ struct Relation<'a> {
     words: TokenStream,
     structure: &'a str,
     schema: String,
+    role: TokenStream,
 }
 
 /// `impl Relation`.
 fn relation(of: &Relation<'_>) -> TokenStream {
-    let Relation { span, implementor, key, name, groups, words, structure, schema } = of;
+    let Relation { span, implementor, key, name, groups, words, structure, schema, role } = of;
     let width = words_of(key);
     let key_words = quote_spanned!(*span=> [u64; #width]);
     let structure = format_ident!("{structure}");
@@ -171,10 +172,19 @@ fn relation(of: &Relation<'_>) -> TokenStream {
                     <#implementor as ::heddledb::table::Relation>::STRUCTURE,
                     <#implementor as ::heddledb::table::Relation>::SCHEMA,
                     #width,
+                    #role,
                 );
                 &DEFINITION
             }
         }
+    }
+}
+
+/// The expression for what the relation is for.
+fn role(variant: &str, typed: &str, implementor: &syn::Ident) -> TokenStream {
+    let (variant, typed) = (format_ident!("{variant}"), format_ident!("{typed}"));
+    quote! {
+        ::heddledb::table::Role::#variant(&::heddledb::table::#typed::<#implementor>::new())
     }
 }
 
@@ -201,6 +211,7 @@ fn relation_of_table(table: &Table) -> TokenStream {
         words: quote!(__BOUNDS[#count]),
         structure,
         schema: schema(table),
+        role: role("Table", "TypedTable", &table.ident),
     })
 }
 
@@ -305,6 +316,7 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
         words,
         structure: "Ordered",
         schema,
+        role: role("Index", "TypedIndex", ident),
     });
     quote! {
         #relation

@@ -63,6 +63,7 @@
 //! | read without conflicts | [`Session::read`], [`Snapshot`] |
 //! | name transactions, so that they can be analysed and pipelined | [`macro@procedure`], [`Session::call`], [`mod@procedure`] |
 //! | know what went on | [`Database::metrics`], [`Stats`], [`Conflict`] |
+//! | know that indexes and files are right | [`Database::check`], [`CheckReport`] |
 //! | keep files elsewhere than in a directory | [`storage`] |
 //!
 //! A body is compiled once, whatever protocols it runs under: operations go through one indirect call each, and the
@@ -83,14 +84,17 @@ mod front;
 
 // The rooms below the front, by the names that they have in their crate.
 use heddledb_core::{
-    error, isolation, kind, log, mutant, reading, seam, settings, sight, stamp, transaction, words,
+    check, error, isolation, kind, log, mutant, reading, seam, settings, sight, stamp, transaction, words,
 };
 
 pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn};
+pub use heddledb_core::check::{CheckReport, IndexCheck};
 pub use heddledb_core::error::{Conflict, Error, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
-pub use heddledb_core::log::{Compression, LogError};
-pub use heddledb_core::metrics::{CheckpointReport, LogMetrics, Metrics, Recovery, RecoveryProgress, Stats};
+pub use heddledb_core::log::{Compression, FileCheck, LogError, NotUnique};
+pub use heddledb_core::metrics::{
+    CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, Recovery, RecoveryProgress, Stats,
+};
 pub use heddledb_core::seam::{ProcedureInfo, Ticket};
 pub use heddledb_core::settings::Durability;
 pub use heddledb_core::stamp::LogicalTime;

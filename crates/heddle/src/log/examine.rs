@@ -145,6 +145,7 @@ fn tell(manifest: &Manifest) -> ManifestTold {
         key_words: entry.key_words,
         groups: entry.groups.clone(),
         schema: entry.schema.clone(),
+        standing: entry.standing.name(),
     };
     ManifestTold {
         directory: format!("{:016x}", manifest.directory),

@@ -1,9 +1,9 @@
 //! `heddle log`: looks at the directory of a database, and judges it, without the program that wrote it.
 
 mod examine;
-mod files;
-mod show;
-mod told;
+pub mod files;
+pub mod show;
+pub mod told;
 
 use crate::failure::{Failure, chain};
 use crate::progress::Progress;
@@ -129,7 +129,10 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, Failure> {
 }
 
 /// Goes through the directory, under a bar on the standard error stream.
-fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examined, Failure> {
+///
+/// # Errors
+/// There is no database, or, unless `even_in_use`, another has it open.
+pub fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examined, Failure> {
     let place = directory.display();
     let no_database = || {
         Failure::usage(format!(

@@ -144,7 +144,7 @@ fn manifest(told: &ManifestTold, colours: bool) -> String {
         "\nmanifest: directory {directory}, next generation {next_generation}, next epoch at least {floor}\n"
     );
     let mut table = empty(colours);
-    table.set_header(["id", "relation", "key words", "words of groups"]);
+    table.set_header(["id", "relation", "key words", "words of groups", "standing"]);
     for relation in relations {
         let groups: Vec<String> = relation.groups.iter().map(u32::to_string).collect();
         table.add_row([
@@ -152,6 +152,7 @@ fn manifest(told: &ManifestTold, colours: bool) -> String {
             relation.name.clone(),
             relation.key_words.to_string(),
             groups.join(" "),
+            relation.standing.to_owned(),
         ]);
     }
     text += &lines(&table);

@@ -54,6 +54,8 @@ pub struct RelationTold {
     pub groups: Vec<u32>,
     /// Its definition.
     pub schema: String,
+    /// Whether what the files hold of it counts: `whole`, or for an index `to be built`, `removed` or `unknown`.
+    pub standing: &'static str,
 }
 
 /// A checkpoint.

@@ -34,8 +34,8 @@ fn run_suite(kind: Kind, first: &str) {
 /// Whether a bug is the crash tests' to catch.
 fn is_of_durability(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");
-    ["Log", "Recovery", "Checkpoint"].iter().any(|room| name.starts_with(room))
-        && !name.starts_with("Locking")
+    let rooms = ["Log", "Recovery", "Checkpoint", "IndexBuilt", "IndexUnbuilt", "IndexRemoved"];
+    rooms.iter().any(|room| name.starts_with(room)) && !name.starts_with("Locking")
 }
 
 /// Crashes, from another workload on in each round: damage last, since it shows too easily that recovery

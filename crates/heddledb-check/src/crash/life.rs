@@ -4,7 +4,7 @@
 //! goes wrong. Everything runs on one thread, so commits are in the order of the program, and what the
 //! files may hold after a crash is a prefix of the [`Ledger`].
 
-use super::model::{Account, Note, Program, State};
+use super::model::{Indexes, Program, State};
 use heddledb::internals::log::{Manifest, survey};
 use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
@@ -57,6 +57,11 @@ impl Ledger {
         self.acked = self.acked.min(self.closed(epoch));
     }
 
+    /// From now on commits of epochs after `epoch` are gone: a recovery that was cut off may have dropped them for good.
+    fn drop_after(&mut self, epoch: u64) {
+        self.commits.truncate(self.closed(epoch).max(self.acked));
+    }
+
     /// The oracle: a database with durable epoch `durable` holds `found`. Everything acknowledged must be
     /// there, and the rows must be those after all commits up to that epoch and no others. Those others
     /// are gone for good.
@@ -98,6 +103,7 @@ pub struct Settings {
     durability: Durability,
     threads: usize,
     salvage: bool,
+    indexes: Indexes,
 }
 
 impl Settings {
@@ -111,7 +117,8 @@ impl Settings {
             1..4 => Durability::Sync,
             _ => Durability::Epoch,
         };
-        Self { kind, files, compression, durability, threads: 1, salvage: false }
+        let indexes = Indexes::draw(random);
+        Self { kind, files, compression, durability, threads: 1, salvage: false, indexes }
     }
 
     /// The same, with damage salvaged.
@@ -146,6 +153,9 @@ pub struct Report {
     pub torn: usize,
     /// Damage that was salvaged.
     pub lost: usize,
+    /// Whether indexes were built or removed, so that a checkpoint was taken, and so an epoch later than the rows' is
+    /// durable.
+    pub changed: bool,
 }
 
 /// A life to live.
@@ -167,20 +177,32 @@ pub struct Life<'a> {
 impl Life<'_> {
     /// Lives it; an error is a violation of what the database promises.
     pub fn live(self) -> Result<End, String> {
-        let Settings { files, compression, durability, threads, salvage, kind } = self.settings;
+        let Settings { files, compression, durability, threads, salvage, kind, indexes } = self.settings;
         let named = if self.random.clone().below(4) == 0 { highest_epoch(self.disk) } else { 0 };
+        let before = self.disk.after_kill();
         let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(3));
-        let builder = builder.table::<Account>(0).table::<Note>(0).storage(Arc::new(self.disk.clone()));
+        let builder = indexes.declare(builder).storage(Arc::new(self.disk.clone()));
         let builder = builder.manual_epochs().durability(durability).log_files(files);
         let opened = builder.compression(compression).recovery_threads(threads).salvage(salvage).open();
         let db = match opened {
             Ok(db) => db,
-            Err(Error::Open(error)) => return Ok(End::Refused(error)),
+            Err(Error::Open(error)) => {
+                if self.disk.operations() > self.fails_at
+                    && let Some(durable) = durable_epoch(before, indexes)
+                {
+                    self.ledger.drop_after(durable);
+                }
+                return Ok(End::Refused(error));
+            }
             Err(error) => return Err(format!("opening under {kind} failed with {error}")),
         };
         let recovery = db.recovery().ok_or("a database with files has no recovery")?;
-        let report =
-            Report { durable: recovery.durable_epoch, torn: recovery.torn.len(), lost: recovery.lost.len() };
+        let report = Report {
+            durable: recovery.durable_epoch,
+            torn: recovery.torn.len(),
+            lost: recovery.lost.len(),
+            changed: !recovery.indexes.is_empty(),
+        };
         let sessions = (0..kind.sessions_max().min(3)).map(|_| db.session()).collect::<Result<Vec<_>>>();
         let sessions = sessions.map_err(|error| format!("no session: {error}"))?;
         let waits = vec![durability == Durability::Sync; sessions.len()];
@@ -199,6 +221,14 @@ impl Life<'_> {
         }
         Ok(End::Closed(report))
     }
+}
+
+/// The last epoch of a disk that counts for a recovery. One that is cut off may have dropped what is later, and then have
+/// written a checkpoint of a later epoch.
+fn durable_epoch(disk: Simulated, indexes: Indexes) -> Option<u64> {
+    let builder = Database::builder().manual_epochs().recovery_threads(1).durability(Durability::None);
+    let db = indexes.declare(builder).storage(Arc::new(disk)).open().ok()?;
+    db.recovery().map(|recovery| recovery.durable_epoch)
 }
 
 /// The highest epoch that any log file names, as far as it can be read.
@@ -243,7 +273,8 @@ impl Alive<'_> {
     }
 
     fn read(&mut self, session: usize) -> Result<Result<State, String>> {
-        self.sessions[session].run(State::read)
+        let indexes = self.life.settings.indexes;
+        self.sessions[session].run(|tx| State::read(tx, indexes))
     }
 
     /// Takes the steps; true if the log failed.
@@ -335,9 +366,10 @@ impl Alive<'_> {
         let number = random.below(self.sessions.len() as u64) as usize;
         let pipelined = random.below(3) == 0;
         let session = &mut self.sessions[number];
+        let indexes = self.life.settings.indexes;
         let outcome = match pipelined {
-            true => session.run_pipelined(|tx| program.execute(tx)).map(|((), ticket)| Some(ticket)),
-            false => session.run(|tx| program.execute(tx)).map(|()| None),
+            true => session.run_pipelined(|tx| program.execute(tx, indexes)).map(|((), ticket)| Some(ticket)),
+            false => session.run(|tx| program.execute(tx, indexes)).map(|()| None),
         };
         let took_effect = match &outcome {
             Ok(_) | Err(Error::OutcomeUnknown(_)) if program.gives_up() => {
@@ -420,8 +452,9 @@ impl Alive<'_> {
             }
         };
         let before = self.life.ledger.now();
+        let indexes = self.life.settings.indexes;
         for session in &mut self.sessions {
-            match session.run(|tx| program.execute(tx)) {
+            match session.run(|tx| program.execute(tx, indexes)) {
                 Err(Error::LogFailed(_)) => {}
                 other => return Err(format!("a failed log took a transaction with {other:?}: {after:?}")),
             }

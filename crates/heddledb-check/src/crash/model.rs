@@ -1,9 +1,10 @@
 //! The tables of the crash tests, and what they should hold.
 //!
-//! Rows are few, so that a state is a small value that can be kept for every commit.
+//! Rows are few, so that a state is a small value that can be kept for every commit. Each table is declared with its index
+//! in some lives, and without it in others.
 
 use heddledb::internals::random::Random;
-use heddledb::{Error, ReadTransaction, Result, Scan, Table, Text, Transaction};
+use heddledb::{Builder, Error, ReadTransaction, Result, Scan, Table, Text, Transaction};
 use std::ops::ControlFlow;
 
 /// A row of the ordered table: three column groups and an index.
@@ -28,6 +29,72 @@ pub struct Note {
     tag: Text<20>,
     #[group(count)]
     count: i64,
+}
+
+/// The same tables without their indexes.
+mod plain {
+    use heddledb::{Table, Text};
+
+    #[derive(Table, Clone, Copy)]
+    #[table(name = "crash_account")]
+    pub struct Account {
+        #[key]
+        pub id: u64,
+        pub owner: u64,
+        #[group(money)]
+        pub balance: i64,
+        #[group(visits)]
+        pub visits: i64,
+    }
+
+    #[derive(Table, Clone, Copy)]
+    #[table(name = "crash_note", hash)]
+    pub struct Note {
+        #[key]
+        pub id: u32,
+        pub tag: Text<20>,
+        #[group(count)]
+        pub count: i64,
+    }
+}
+
+/// Rows of both declarations, from one to the other.
+macro_rules! conversions {
+    ($name:ident: $($column:ident)*) => {
+        impl From<$name> for plain::$name {
+            fn from($name { $($column),* }: $name) -> Self {
+                Self { $($column),* }
+            }
+        }
+        impl From<plain::$name> for $name {
+            fn from(plain::$name { $($column),* }: plain::$name) -> Self {
+                Self { $($column),* }
+            }
+        }
+    };
+}
+conversions!(Account: id owner balance visits);
+conversions!(Note: id tag count);
+
+/// Which of the tables are declared with their indexes.
+#[derive(Clone, Copy, Debug)]
+pub struct Indexes {
+    accounts: bool,
+    notes: bool,
+}
+
+impl Indexes {
+    /// Mostly all of them.
+    pub fn draw(random: &mut Random) -> Self {
+        Self { accounts: random.below(4) != 0, notes: random.below(4) != 0 }
+    }
+
+    /// Declares the tables.
+    pub fn declare(self, builder: Builder) -> Builder {
+        let builder =
+            if self.accounts { builder.table::<Account>(0) } else { builder.table::<plain::Account>(0) };
+        if self.notes { builder.table::<Note>(0) } else { builder.table::<plain::Note>(0) }
+    }
 }
 
 /// Keys of the ordered table.
@@ -111,21 +178,50 @@ impl Op {
     }
 
     /// Does it in a transaction.
-    fn execute(self, tx: &mut impl Transaction) -> Result<()> {
+    fn execute(self, tx: &mut impl Transaction, indexes: Indexes) -> Result<()> {
         match self {
-            Self::PutAccount(row) => tx.upsert(row).map(|_| ()),
-            Self::InsertAccount(row) => tx.insert(row),
-            Self::DeleteAccount(id) => tx.delete::<Account>(id).map(|_| ()),
-            Self::Owner(id, owner) => tx.set_columns(id, Account::owner, owner),
-            Self::Balance(id, balance) => tx.set_columns(id, Account::balance, balance),
-            Self::Visit(id, more) => tx.add(Account::visits, id, more),
-            Self::PutNote(row) => tx.upsert(row).map(|_| ()),
-            Self::DeleteNote(id) => tx.delete::<Note>(id).map(|_| ()),
-            Self::Count(id, more) => tx.add(Note::count, id, more),
-            Self::Tag(id, tag) => tx.update_columns(id, Note::tag, |old| *old = tag),
+            Self::PutNote(_) | Self::DeleteNote(_) | Self::Count(..) | Self::Tag(..) => match indexes.notes {
+                true => self.note(tx),
+                false => self.plain_note(tx),
+            },
+            _ if indexes.accounts => self.account(tx),
+            _ => self.plain_account(tx),
         }
     }
 }
+
+/// The operations on each table, under each declaration.
+macro_rules! operations {
+    ($account:ident $note:ident: $accounts:ty, $notes:ty) => {
+        impl Op {
+            fn $account(self, tx: &mut impl Transaction) -> Result<()> {
+                type Row = $accounts;
+                match self {
+                    Self::PutAccount(row) => tx.upsert(Row::from(row)).map(|_| ()),
+                    Self::InsertAccount(row) => tx.insert(Row::from(row)),
+                    Self::DeleteAccount(id) => tx.delete::<Row>(id).map(|_| ()),
+                    Self::Owner(id, owner) => tx.set_columns(id, Row::owner, owner),
+                    Self::Balance(id, balance) => tx.set_columns(id, Row::balance, balance),
+                    Self::Visit(id, more) => tx.add(Row::visits, id, more),
+                    other => unreachable!("{other:?} is of a note"),
+                }
+            }
+
+            fn $note(self, tx: &mut impl Transaction) -> Result<()> {
+                type Row = $notes;
+                match self {
+                    Self::PutNote(row) => tx.upsert(Row::from(row)).map(|_| ()),
+                    Self::DeleteNote(id) => tx.delete::<Row>(id).map(|_| ()),
+                    Self::Count(id, more) => tx.add(Row::count, id, more),
+                    Self::Tag(id, tag) => tx.update_columns(id, Row::tag, |old| *old = tag),
+                    other => unreachable!("{other:?} is of an account"),
+                }
+            }
+        }
+    };
+}
+operations!(account note: Account, Note);
+operations!(plain_account plain_note: plain::Account, plain::Note);
 
 /// A transaction to run.
 #[derive(Clone, Debug)]
@@ -159,8 +255,8 @@ impl Program {
     ///
     /// # Errors
     /// Those of the operations; its own when it gives up.
-    pub fn execute(&self, tx: &mut impl Transaction) -> Result<()> {
-        self.ops.iter().try_for_each(|op| op.execute(tx))?;
+    pub fn execute(&self, tx: &mut impl Transaction, indexes: Indexes) -> Result<()> {
+        self.ops.iter().try_for_each(|op| op.execute(tx, indexes))?;
         if self.gives_up { Err(Error::user("the program gives up")) } else { Ok(()) }
     }
 }
@@ -170,34 +266,45 @@ impl State {
     ///
     /// # Errors
     /// Those of the reads.
-    pub fn read(tx: &mut impl ReadTransaction) -> Result<Result<Self, String>> {
+    pub fn read(tx: &mut impl ReadTransaction, indexes: Indexes) -> Result<Result<Self, String>> {
         let mut state = Self::default();
-        for row in tx.collect(Scan::<Account>::all())? {
+        let accounts = match indexes.accounts {
+            true => tx.collect(Scan::<Account>::all())?,
+            false => tx.collect(Scan::<plain::Account>::all())?.into_iter().map(Account::from).collect(),
+        };
+        for row in accounts {
             let Some(place) = state.accounts.get_mut(row.id as usize) else {
                 return Ok(Err(format!("there is a row that nobody wrote: {row:?}")));
             };
             *place = Some(row);
         }
         for id in 0..NOTES {
-            state.notes[id] = tx.get::<Note>(id as u32)?;
+            state.notes[id] = match indexes.notes {
+                true => tx.get::<Note>(id as u32)?,
+                false => tx.get::<plain::Note>(id as u32)?.map(Note::from),
+            };
         }
         let (mut owners, mut tags) = (Vec::new(), Vec::new());
-        tx.scan_index(Scan::<CrashAccountByOwner>::all(), |(owner, _), id| {
-            owners.push((owner, id));
-            ControlFlow::Continue(())
-        })?;
-        tx.scan_index(Scan::<CrashNoteByTag>::all(), |tag, id| {
-            tags.push((tag, id));
-            ControlFlow::Continue(())
-        })?;
+        if indexes.accounts {
+            tx.scan_index(Scan::<CrashAccountByOwner>::all(), |(owner, _), id| {
+                owners.push((owner, id));
+                ControlFlow::Continue(())
+            })?;
+        }
+        if indexes.notes {
+            tx.scan_index(Scan::<CrashNoteByTag>::all(), |tag, id| {
+                tags.push((tag, id));
+                ControlFlow::Continue(())
+            })?;
+        }
         let mut by_owner: Vec<_> = state.accounts.iter().flatten().map(|row| (row.owner, row.id)).collect();
         by_owner.sort_unstable();
         let mut by_tag: Vec<_> = state.notes.iter().flatten().map(|row| (row.tag, row.id)).collect();
         by_tag.sort_unstable();
-        if owners != by_owner {
+        if indexes.accounts && owners != by_owner {
             return Ok(Err(format!("the ordered table says {by_owner:?}, its index {owners:?}")));
         }
-        if tags != by_tag {
+        if indexes.notes && tags != by_tag {
             return Ok(Err(format!("the hashed table says {by_tag:?}, its index {tags:?}")));
         }
         Ok(Ok(state))

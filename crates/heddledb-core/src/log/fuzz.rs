@@ -127,9 +127,11 @@ pub fn manifest(input: &[u8]) {
         manifest::seal(&mut bytes);
     }
     match Manifest::decode(&bytes) {
+        // A format 1 says nothing of what is written as format 2.
+        Ok(manifest) if bytes[8] == 1 => assert_eq!(manifest.encode_as(1), bytes),
         Ok(manifest) => assert_eq!(manifest.encode(), bytes),
         Err(ManifestFlaw::Bad { at, .. }) => assert!(at <= bytes.len()),
-        Err(ManifestFlaw::Version(found)) => assert_ne!(found, super::FORMAT),
+        Err(ManifestFlaw::Version(found)) => assert!(found == 0 || found > super::MANIFEST_FORMAT),
     }
 }
 

@@ -5,7 +5,7 @@
 //!        8   format version, 4 bytes | crc32c of all other bytes of the file, 4 bytes
 //!       16   bytes of the file
 //!       24   directory id; next generation; floor
-//!            count of relations; each: id, key words, count of groups, words of each, name, schema
+//!            count of relations; each: id, standing, key words, count of groups, words of each, name, schema
 //!            0, or 1 and the checkpoint: number, epoch, count of parts; each: bytes, rows
 //!            count of generations; each: number, files, 0 or 1 and the end: rounds, epoch
 //! ```
@@ -13,10 +13,12 @@
 //! Everything is words; a text is its length in bytes and its bytes, padded with zeros. A manifest
 //! is never changed: a new one is written beside it, synced, and renamed over it, so that at every
 //! moment one whole manifest has the name. A file that the manifest does not list counts for nothing.
+//!
+//! Format 1 has no standings: nobody knows of an index there whether it has an entry for each row.
 
 use super::entry::DATA_WORDS_MAX;
 use super::segment::Name;
-use super::{FILES_MAX, FORMAT, LogError, PAYLOAD_WORDS_MAX, again, path};
+use super::{FILES_MAX, LogError, MANIFEST_FORMAT, PAYLOAD_WORDS_MAX, again, path};
 use crate::mutant::{Mutant, planted};
 use crate::storage::{Storage, read_all, write_all};
 use std::io;
@@ -58,9 +60,53 @@ pub struct RelationEntry {
     pub key_words: u8,
     /// Words of each column group.
     pub groups: Vec<u32>,
+    /// Whether its records count.
+    pub standing: Standing,
+}
+
+/// Whether what the files hold of a relation counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It counts: a table; an index that has exactly an entry for each row.
+    Whole,
+    /// An index that is built from the rows at each opening, until a checkpoint holds it. No record of it counts.
+    Unbuilt,
+    /// An index that was removed. No record of it counts, and none is written.
+    Removed,
+    /// An index of a directory of format 1. Maybe it has an entry for each row, maybe not.
+    Unknown,
+}
+
+impl Standing {
+    const ALL: [Self; 4] = [Self::Whole, Self::Unbuilt, Self::Removed, Self::Unknown];
+
+    /// Its name in what is told of a directory.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Unbuilt => "to be built",
+            Self::Removed => "removed",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 impl RelationEntry {
+    /// The table of an index, and the index's own name; `None` for a table.
+    ///
+    /// An index says so in its definition, in words that no column's name has.
+    pub fn index_of(&self) -> Option<(&str, &str)> {
+        let (words, _) = self.schema.split_once("; ")?;
+        let is_index = words.starts_with("index over ") || words.starts_with("unique index over ");
+        if is_index { self.name.rsplit_once('.') } else { None }
+    }
+
+    /// The definition of the table, as the index of it has it.
+    pub fn table_schema(&self) -> Option<&str> {
+        self.index_of()?;
+        self.schema.split_once("; ").map(|(_, table)| table)
+    }
+
     /// Words of the column groups in the set `groups`; `None` if there are no such groups.
     pub fn data_words(&self, groups: u16) -> Option<usize> {
         if u32::from(groups) >> self.groups.len().min(16) != 0 {
@@ -192,6 +238,11 @@ impl Manifest {
 
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
+        self.encode_as(MANIFEST_FORMAT)
+    }
+
+    /// The bytes of the file in a format of 1 to [`MANIFEST_FORMAT`]; an older one leaves out what it has no place for.
+    pub fn encode_as(&self, format: u32) -> Vec<u8> {
         let mut out = Writer(Vec::new());
         for word in [MAGIC, 0, 0, self.directory, self.next_generation, self.floor] {
             out.word(word);
@@ -199,6 +250,9 @@ impl Manifest {
         out.word(self.relations.len() as u64);
         for relation in &self.relations {
             out.word(relation.id.into());
+            if format > 1 {
+                out.word(relation.standing as u64);
+            }
             out.word(relation.key_words.into());
             out.word(relation.groups.len() as u64);
             relation.groups.iter().for_each(|words| out.word((*words).into()));
@@ -225,7 +279,7 @@ impl Manifest {
                 out.word(end.epoch);
             }
         }
-        seal(&mut out.0);
+        seal_as(&mut out.0, format);
         out.0
     }
 
@@ -242,13 +296,13 @@ impl Manifest {
         if (version >> 32) as u32 != check(bytes) {
             return bad(0, "its checksum is wrong");
         }
-        if version as u32 != FORMAT {
+        if !(1..=MANIFEST_FORMAT).contains(&(version as u32)) {
             return Err(ManifestFlaw::Version(version as u32));
         }
         if length != bytes.len() as u64 || length > BYTES_MAX {
             return bad(16, "its length is wrong");
         }
-        let mut reader = Reader { bytes, at: HEADER_BYTES };
+        let mut reader = Reader { bytes, at: HEADER_BYTES, format: version as u32 };
         match reader.manifest() {
             Ok(_) if reader.at != bytes.len() => bad(reader.at, "there is something behind its end"),
             Ok(manifest) => match manifest.check() {
@@ -310,8 +364,12 @@ pub(super) enum ManifestFlaw {
 
 /// Sets the length and the checksum of a manifest that has at least a header.
 pub(super) fn seal(bytes: &mut [u8]) {
+    seal_as(bytes, MANIFEST_FORMAT);
+}
+
+fn seal_as(bytes: &mut [u8], format: u32) {
     let length = bytes.len() as u64;
-    bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+    bytes[8..12].copy_from_slice(&format.to_le_bytes());
     bytes[16..24].copy_from_slice(&length.to_le_bytes());
     let check = check(bytes);
     bytes[12..16].copy_from_slice(&check.to_le_bytes());
@@ -339,6 +397,7 @@ impl Writer {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    format: u32,
 }
 
 impl Reader<'_> {
@@ -354,9 +413,21 @@ impl Reader<'_> {
     }
 
     fn relation(&mut self) -> Result<RelationEntry, &'static str> {
-        let (id, key_words) = (self.number()?, self.number()?);
+        let id = self.number()?;
+        let standing = match self.format {
+            1 => None,
+            _ => Some(*Standing::ALL.get(self.number::<usize>()?).ok_or("a standing is none")?),
+        };
+        let key_words = self.number()?;
         let groups = self.list(1, Self::number)?;
-        Ok(RelationEntry { id, key_words, groups, name: self.text()?, schema: self.text()? })
+        let (name, schema) = (self.text()?, self.text()?);
+        let mut entry = RelationEntry { id, name, schema, key_words, groups, standing: Standing::Whole };
+        entry.standing = match (standing, entry.index_of()) {
+            (Some(standing), _) => standing,
+            (None, Some(_)) => Standing::Unknown,
+            (None, None) => Standing::Whole,
+        };
+        Ok(entry)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint, &'static str> {

@@ -29,22 +29,26 @@ mod read;
 mod rows;
 mod segment;
 mod survey;
+mod verify;
 
 pub use entry::{Entries, Entry, Malformed, Write, Writes, Writing};
 pub use frame::{
     Compression, Decoder, Encoder, FRAME_HEADER_BYTES, Flaw, Header, Kind, Label, PAYLOAD_WORDS_MAX, Place,
 };
 pub use frames::Frames;
-pub use manifest::{Checkpoint, End, Generation, Manifest, Part, RelationEntry};
+pub use manifest::{Checkpoint, End, Generation, Manifest, Part, RelationEntry, Standing};
 pub use rows::{Rows, WritingRows};
 pub use segment::{Name, SEGMENT_HEADER_BYTES, SegmentHeader};
 pub use survey::{Lost, Survey, Surveyed, Torn, survey};
+pub use verify::{FileCheck, verify};
 
 use crate::storage::Storage;
 use std::io;
 
-/// The version of the format that this build writes, and the only one that it reads.
+/// The version of the format of logs and checkpoints that this build writes, and the only one that it reads.
 pub const FORMAT: u32 = 1;
+/// The version of the manifest's format that this build writes; it reads the ones before, too.
+pub const MANIFEST_FORMAT: u32 = 2;
 /// Files of a generation, and parts of a checkpoint: at most as many as a word has bits.
 pub const FILES_MAX: u8 = 64;
 
@@ -74,7 +78,8 @@ pub enum LogError {
     },
     /// A file of another version of the format.
     #[error(
-        "{file} has format version {found}, this build reads version {FORMAT}; open it with the release that wrote it"
+        "{file} has format version {found}, this build reads {}; open it with the release that wrote it",
+        versions(.file)
     )]
     Version {
         /// The file, with its directory.
@@ -132,6 +137,9 @@ pub enum LogError {
         /// The name.
         relation: String,
     },
+    /// A unique index was added to a table, and two of its rows have equal indexed columns.
+    #[error("{0}")]
+    NotUnique(Box<NotUnique>),
     /// A compressed frame, and a build without the decompressor.
     #[error(
         "{file} is compressed with {found} from byte {offset}; open it with a build that has the feature `{found}`"
@@ -144,6 +152,34 @@ pub enum LogError {
         /// The name of the compression and of the feature.
         found: &'static str,
     },
+}
+
+/// Two rows that are in the way of a unique index.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{place}: rows {first} and {second} of {table} both have {entry} in {index}, which is unique now; open it without that index, and change or delete one of them"
+)]
+pub struct NotUnique {
+    /// The directory.
+    pub place: String,
+    /// The table.
+    pub table: String,
+    /// The index.
+    pub index: String,
+    /// What both have.
+    pub entry: String,
+    /// The key of one row.
+    pub first: String,
+    /// The key of the other.
+    pub second: String,
+}
+
+/// The versions of a file's format that this build reads.
+fn versions(file: &str) -> String {
+    match Name::parse(file.rsplit('/').next().unwrap_or(file)) {
+        Some(Name::Log { .. } | Name::Checkpoint { .. }) => format!("version {FORMAT}"),
+        _ => format!("versions 1 to {MANIFEST_FORMAT}"),
+    }
 }
 
 /// What can be done about a damaged file.

@@ -12,11 +12,13 @@
 mod column;
 pub mod dynamic;
 mod key;
+mod role;
 mod scan;
 mod text;
 
 pub use column::{Addable, Column, ColumnValue, Columns, GroupSet, Row, Span};
 pub use key::{Key, KeyPrefix, KeyReader, KeyWords, KeyWriter, decode_key, encode_key, key_words};
+pub use role::{IndexRole, Role, TableRole, TypedIndex, TypedTable};
 pub use scan::{Direction, Scan};
 pub use text::{Text, TextError};
 
@@ -76,6 +78,8 @@ pub struct Definition {
     pub schema: &'static str,
     /// Words of the encoded key, 1 to 8.
     pub key_words: usize,
+    /// Whether it is a table or an index, and what goes with that.
+    pub role: Role,
     number: OnceLock<u32>,
 }
 
@@ -92,8 +96,9 @@ impl Definition {
         structure: Structure,
         schema: &'static str,
         key_words: usize,
+        role: Role,
     ) -> Self {
-        Self { layout, structure, schema, key_words, number: OnceLock::new() }
+        Self { layout, structure, schema, key_words, role, number: OnceLock::new() }
     }
 
     /// The relation's number in this process, drawn at first use. A database finds the storage of a

@@ -11,7 +11,7 @@ mod marks;
 mod records;
 
 pub use marks::TakeBack;
-pub(crate) use records::RecordMap;
+pub(crate) use records::{RecordMap, Vacancy};
 
 use crate::record::RecordRef;
 use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
@@ -177,10 +177,34 @@ impl WriteSet {
         self.records.get(record)
     }
 
+    /// The number of the write to `record`, or where one is to be started before any other.
+    #[inline(always)]
+    pub fn find_or_vacancy(&mut self, record: RecordRef) -> Result<usize, Vacancy> {
+        self.records.find(record)
+    }
+
     /// True if this transaction writes column group `group` of `record`.
     #[inline]
     pub fn covers(&self, record: RecordRef, group: usize) -> bool {
         self.find(record).is_some_and(|index| self.writes[index].groups & (1 << group) != 0)
+    }
+
+    /// Answers [`Self::covers`] for many groups, quickly if they come in the order of the writes.
+    #[inline(always)]
+    pub fn coverage(&self) -> impl FnMut(RecordRef, usize) -> bool + '_ {
+        let mut at = 0;
+        move |record, group| {
+            let is_at = |at: usize| self.writes.get(at).is_some_and(|write| write.record == record);
+            if !is_at(at) {
+                at = if is_at(at + 1) {
+                    at + 1
+                } else {
+                    let Some(number) = self.find(record) else { return false };
+                    number
+                };
+            }
+            self.writes[at].groups & (1 << group) != 0
+        }
     }
 
     /// The key words of a write.
@@ -200,15 +224,18 @@ impl WriteSet {
         groups: GroupSet,
         was_present: bool,
     ) -> usize {
-        self.start_at(record, layout, relation, key, groups, was_present, NONE)
+        let number = self.start_at(record, layout, relation, key, groups, was_present, NONE);
+        self.records.put(record, number);
+        number
     }
 
-    /// Starts a write to a column group of a present record that has none: the words of `span` become those at `words`
-    /// of the scratch buffer.
+    /// Starts a write to a column group of a present record that has none and was found `vacancy` for: the words of
+    /// `span` become those at `words` of the scratch buffer.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "a write and its patch at once")]
     pub fn start_replaced(
         &mut self,
+        vacancy: Vacancy,
         record: RecordRef,
         layout: &'static Layout,
         relation: usize,
@@ -218,10 +245,11 @@ impl WriteSet {
         words: usize,
     ) {
         let patch = self.patch(PatchKind::Copy, span, words);
-        self.start_at(record, layout, relation, key, groups, true, patch);
+        let number = self.start_at(record, layout, relation, key, groups, true, patch);
+        self.records.fill(vacancy, record, number);
     }
 
-    /// Starts a write with one patch, or with `NONE`.
+    /// Starts a write with one patch, or with `NONE`, which `records` does not know yet.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "what a write is made of")]
     fn start_at(
@@ -255,7 +283,6 @@ impl WriteSet {
             first: patch,
             last: patch,
         });
-        self.records.put(record, number);
         number
     }
 
@@ -394,7 +421,7 @@ impl WriteSet {
 
     /// Puts a write's data into the record, whose data start at word `base`. The caller holds the lock that
     /// makes it the only writer, and publishes with a release afterwards.
-    #[inline]
+    #[inline(always)]
     pub fn install(&self, write: &Write, base: usize) {
         if write.installed {
             debug_assert!(
@@ -403,6 +430,21 @@ impl WriteSet {
             );
             return;
         }
+        // As often as not it is this.
+        if let Some(Patch { kind: PatchKind::Copy, start, len: 1, words, next: NONE }) =
+            self.patches.get(write.first as usize)
+        {
+            work(Work::Words(1));
+            // Relaxed: as in `apply`.
+            let target = write.record.word(base + *start as usize);
+            target.store(self.scratch[*words as usize], Ordering::Relaxed);
+            return;
+        }
+        self.install_all(write, base);
+    }
+
+    #[inline(never)]
+    fn install_all(&self, write: &Write, base: usize) {
         let all = Span { start: 0, end: write.layout.words };
         self.apply(write, all, |word| write.record.word(base + word));
     }
@@ -468,6 +510,68 @@ impl WriteSet {
                     }
                 }
             }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+    use crate::sync::Random;
+    use crate::table::Group;
+
+    static LAYOUT: Layout = Layout {
+        name: "test",
+        groups: &[
+            Group { name: "one", span: Span { start: 0, end: 1 } },
+            Group { name: "two", span: Span { start: 1, end: 2 } },
+        ],
+        words: 2,
+    };
+
+    /// `coverage` remembers where it was; its answers must not depend on that.
+    #[test]
+    fn coverage_answers_as_covers_does_in_any_order() {
+        let mut arena = Arena::default();
+        let records: Vec<RecordRef> = (0..200).map(|_| arena.allocate(0, 8)).collect();
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let mut writes = WriteSet::default();
+            let mut asked = Vec::new();
+            for record in &records[..random.below(200) as usize] {
+                let groups = random.below(4) as GroupSet;
+                if groups != 0 {
+                    writes.start(*record, &LAYOUT, 0, &[seed], groups, true);
+                }
+                asked.push(*record);
+                // Some twice, some out of turn.
+                if random.below(4) == 0 {
+                    asked.push(records[random.below(200) as usize]);
+                }
+            }
+            let mut coverage = writes.coverage();
+            for record in asked {
+                let group = random.below(2) as usize;
+                assert_eq!(coverage(record, group), writes.covers(record, group), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_vacancy_is_where_the_record_is_found_afterwards() {
+        let mut arena = Arena::default();
+        let records: Vec<RecordRef> = (0..500).map(|_| arena.allocate(0, 8)).collect();
+        let mut map = RecordMap::default();
+        for _ in 0..3 {
+            for (value, record) in records.iter().enumerate() {
+                let vacancy = map.find(*record).expect_err("not put yet");
+                map.fill(vacancy, *record, value);
+                assert_eq!(map.find(records[value / 2]).ok(), Some(value / 2));
+            }
+            assert!(records.iter().enumerate().all(|(value, record)| map.get(*record) == Some(value)));
+            map.clear();
+            assert!(records.iter().all(|record| map.get(*record).is_none()));
         }
     }
 }

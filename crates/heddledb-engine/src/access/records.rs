@@ -17,6 +17,10 @@ struct MapSlot {
     value: u32,
 }
 
+/// Where a record will stand that was not found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vacancy(usize);
+
 impl Default for RecordMap {
     fn default() -> Self {
         Self { slots: Vec::new(), generation: 1, len: 0 }
@@ -85,13 +89,39 @@ impl RecordMap {
         self.len += 1;
     }
 
-    /// Sets the value of a record that has none.
-    #[inline]
-    pub fn put(&mut self, record: RecordRef, value: usize) {
+    /// The value of `record`, or where to [`Self::put`] one before anything else is changed.
+    #[inline(always)]
+    pub fn find(&mut self, record: RecordRef) -> Result<usize, Vacancy> {
         if self.slots.len() < (self.len + 1) * 2 {
             self.grow();
         }
-        self.place(MapSlot { record: record.identity(), generation: self.generation, value: value as u32 });
+        let mut at = self.start(record.identity());
+        loop {
+            let slot = self.slots[at];
+            if slot.generation != self.generation {
+                return Err(Vacancy(at));
+            }
+            if slot.record == record.identity() {
+                return Ok(slot.value as usize);
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Sets the value of a record that has none.
+    #[inline]
+    pub fn put(&mut self, record: RecordRef, value: usize) {
+        if let Err(vacancy) = self.find(record) {
+            self.fill(vacancy, record, value);
+        }
+    }
+
+    /// Sets the value of a record that was not found.
+    #[inline(always)]
+    pub fn fill(&mut self, Vacancy(at): Vacancy, record: RecordRef, value: usize) {
+        debug_assert!(self.slots[at].generation != self.generation, "filled since it was found vacant");
+        self.slots[at] =
+            MapSlot { record: record.identity(), generation: self.generation, value: value as u32 };
         self.len += 1;
     }
 

@@ -18,8 +18,8 @@ use crate::epoch::EpochClock;
 use crate::error::Result;
 use crate::index::Walk;
 use crate::log::{
-    Checkpoint, Compression, Encoder, Kind, Label, LogError, Manifest, Name, Part, Place,
-    SEGMENT_HEADER_BYTES, SegmentHeader, WritingRows, again,
+    Checkpoint, Compression, Encoder, Kind, Label, LogError, Manifest, Name, Part, Place, RelationEntry,
+    SEGMENT_HEADER_BYTES, SegmentHeader, Standing, WritingRows, again,
 };
 use crate::metrics::CheckpointReport;
 use crate::mutant::{Mutant, planted};
@@ -63,6 +63,7 @@ impl Source<'_> {
             manifest.checkpoint = Some(Checkpoint { number, epoch, parts });
             // Generations before the rotation hold no later epoch than the checkpoint.
             manifest.generations.retain(|generation| generation.end.is_none());
+            settle(&mut manifest.relations);
             files.replace_manifest(manifest)?;
             Ok(files.manifest().clone())
         })?;
@@ -85,7 +86,10 @@ impl Source<'_> {
         // Left over from an attempt that failed.
         remove_unlisted(storage, [Some(manifest), None])?;
         let listed = |store: &dyn AnyStore| {
-            manifest.relations.iter().find(|entry| entry.name == store.layout().name).map(|entry| entry.id)
+            let is_it = |entry: &&RelationEntry| {
+                entry.name == store.layout().name && entry.standing != Standing::Removed
+            };
+            manifest.relations.iter().find(is_it).map(|entry| entry.id)
         };
         let relations: Vec<(&dyn AnyStore, u16)> =
             self.stores.iter().filter_map(|store| Some((*store, listed(*store)?))).collect();
@@ -102,6 +106,17 @@ impl Source<'_> {
         })?;
         again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
         Ok(parts)
+    }
+}
+
+/// What a checkpoint, and a log without the generations before it, make of the relations: a built index is in it, and of a
+/// removed one there is nothing left.
+fn settle(relations: &mut Vec<RelationEntry>) {
+    relations.retain(|entry| entry.standing != Standing::Removed);
+    for entry in relations {
+        if entry.standing == Standing::Unbuilt {
+            entry.standing = Standing::Whole;
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! A database under one protocol: opening, workers, metrics; the [`Engine`] of the seam.
 
 mod attempt;
+mod build;
 mod by_name;
+mod check;
 mod checkpoint;
 mod counters;
+mod declared;
 mod garbage;
 mod procedures;
 mod recall;
@@ -13,9 +16,10 @@ mod shares;
 pub(crate) mod store;
 
 use crate::arena::{Arena, Exchange};
+use crate::check::CheckReport;
 use crate::durability::RedoLog;
 use crate::epoch::{EpochClock, Ticker};
-use crate::error::{Misuse, Result};
+use crate::error::{Error, Misuse, Result};
 use crate::isolation;
 use crate::kind::Promises;
 use crate::log::{LogError, Name};
@@ -237,6 +241,20 @@ impl<P: Protocol> Engine for Handle<P> {
         self.take_checkpoint()
     }
 
+    fn check(&self) -> Result<CheckReport> {
+        // A checkpoint would remove files that are being read, and its threads have the places in the clock.
+        let _one_at_a_time = lock(&self.checkpointing);
+        let checking = check::Checking {
+            log: self.log.as_deref(),
+            clock: &self.clock,
+            boundaries: &self.boundaries,
+            stores: self.stores.all().collect(),
+            threads: self.checkpoint_threads,
+            place: self.sessions_max,
+        };
+        checking.run()
+    }
+
     fn recovery(&self) -> Option<&Recovery> {
         self.recovery.as_ref()
     }
@@ -297,7 +315,26 @@ pub(crate) fn open<P: Protocol>(
             Some(open_files(place, &settings, stores.all().collect(), threads)?)
         }
     };
-    Ok(start::<P>(name, options, sessions, threads, settings, stores, opened))
+    // Nobody is told that it is open before what was built or removed is so in the files.
+    let changed = opened.as_ref().is_some_and(|opened| !opened.recovery.indexes.is_empty());
+    let db = start::<P>(name, options, sessions, threads, settings, stores, opened);
+    if changed && let Err(error) = db.take_checkpoint() {
+        // The log has a hand on the error, too.
+        drop(db);
+        return Err(not_opened(error));
+    }
+    Ok(db)
+}
+
+/// The failure of a checkpoint without which a database cannot be opened.
+fn not_opened(error: Error) -> Error {
+    match error {
+        Error::LogFailed(source) => match Arc::try_unwrap(source) {
+            Ok(error) => error.into(),
+            Err(source) => Error::LogFailed(source),
+        },
+        other => other,
+    }
 }
 
 /// Opens the files of a database, and loads what they hold.
@@ -319,6 +356,7 @@ fn open_files(
         threads,
         salvage: settings.salvage,
         tell: settings.tell.clone(),
+        as_found: settings.as_found,
     };
     opening.open()
 }

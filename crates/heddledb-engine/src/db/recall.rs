@@ -88,6 +88,20 @@ impl ReplayLog {
         }
     }
 
+    /// Keeps the words of a row, or that there was none.
+    #[inline(always)]
+    pub fn push_row(&mut self, words: Option<&[u64]>) {
+        match words {
+            // As often as not.
+            Some([word]) => self.words.extend_from_slice(&[1, *word]),
+            Some(words) => {
+                self.words.push(1);
+                self.words.extend_from_slice(words);
+            }
+            None => self.words.push(0),
+        }
+    }
+
     /// The next word.
     pub fn next(&mut self) -> Result<u64> {
         let word = self.words.get(self.at).copied().ok_or(Misuse::Diverged)?;

@@ -11,6 +11,8 @@
 //! opened again, and begins a new one. The epoch starts above every epoch named in any file, a torn tail
 //! included (X13).
 
+use super::build::{Telling, build};
+use super::declared;
 use super::garbage::Garbage;
 use super::replay::Replay;
 use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
@@ -20,7 +22,7 @@ use crate::durability::{Files, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
     self, Checkpoint, End, Frames, Generation, LogError, Malformed, Manifest, Name, RelationEntry, Rows,
-    SegmentHeader, Survey, again, survey,
+    SegmentHeader, Standing, Survey, again, survey,
 };
 use crate::metrics::{Recovery, Tell};
 use crate::mutant::{Mutant, planted};
@@ -40,6 +42,8 @@ pub(crate) struct Opening<'a> {
     pub threads: usize,
     pub salvage: bool,
     pub tell: Option<Tell>,
+    /// Whether indexes are left as the files have them.
+    pub as_found: bool,
 }
 
 /// An opened directory.
@@ -68,7 +72,9 @@ impl Opening<'_> {
             _ => LogError::io(storage, "locking", "")(source),
         })?;
         let mut manifest = Manifest::read(storage)?.unwrap_or_else(fresh_manifest);
-        let relations = self.relations(&manifest.relations)?;
+        let place = || storage.place();
+        let declared = declared::compare(&place, &manifest.relations, &self.stores, self.as_found)?;
+        let relations = declared.relations;
         let mut recovery = Recovery::default();
 
         let read = Progress::new(storage, &manifest, self.tell.clone())?;
@@ -108,6 +114,17 @@ impl Opening<'_> {
             recovery.writes += share.writes;
             recovery.transactions += share.transactions;
         }
+        recovery.indexes = declared.changes;
+        if !declared.builds.is_empty() {
+            let telling = Telling::new(self.tell.clone(), read.done(), &declared.builds);
+            let (builds, place) = (&declared.builds, place());
+            let built = build(builds, &place, epoch, checkpoint_epoch, &mut shares, &telling)?;
+            for (build, entries) in builds.iter().zip(built) {
+                let name = build.index.layout().name;
+                let mut changes = recovery.indexes.iter_mut();
+                changes.find(|change| change.name == name).expect("what is built is told").entries = entries;
+            }
+        }
         recovery.durable_epoch = durable;
 
         if !planted(Mutant::RecoveryTailNotRewritten) {
@@ -127,38 +144,6 @@ impl Opening<'_> {
             memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
             recovery,
         })
-    }
-
-    /// Compares what the files hold with what the program declares.
-    fn relations(&self, stored: &[RelationEntry]) -> Result<Relations<'_>> {
-        let place = || self.storage.place();
-        let mut relations = Relations { stores: Vec::new(), entries: stored.to_vec() };
-        let declared = &self.stores;
-        for entry in stored {
-            let name = |store: &&&dyn AnyStore| store.layout().name == entry.name;
-            let Some(store) = declared.iter().find(name) else {
-                let (relation, stored) = (entry.name.clone(), entry.schema.clone());
-                return Err(LogError::NotDeclared { place: place(), relation, stored }.into());
-            };
-            if *entry != describe(*store, entry.id) {
-                let (stored, declared) = (entry.schema.clone(), store.relation().schema.to_owned());
-                let relation = entry.name.clone();
-                return Err(LogError::Definition { place: place(), relation, stored, declared }.into());
-            }
-            relations.put(entry.id, *store);
-        }
-        for store in declared {
-            let name = store.layout().name;
-            if declared.iter().filter(|other| other.layout().name == name).count() > 1 {
-                return Err(LogError::TwoOfOneName { relation: name.to_owned() }.into());
-            }
-            if !relations.entries.iter().any(|entry| entry.name == name) {
-                let id = relations.entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
-                relations.entries.push(describe(*store, id));
-                relations.put(id, *store);
-            }
-        }
-        Ok(relations)
     }
 
     /// Surveys the generations; where damage is salvaged, the later ones are dropped too.
@@ -208,7 +193,12 @@ impl Opening<'_> {
                     read.add(header.bytes());
                     let malformed = |what| frames.malformed(Malformed { at: 0, what });
                     let rows = Rows::new(&words).map_err(|error| frames.malformed(error))?;
-                    let store = relations.store(rows.relation).ok_or_else(|| malformed(UNKNOWN))?;
+                    let Some(store) = relations.store(rows.relation) else {
+                        if relations.passes_over(rows.relation) {
+                            continue;
+                        }
+                        return Err(malformed(UNKNOWN));
+                    };
                     let layout = store.layout();
                     if (rows.key_words, rows.data_words) != (store.relation().key_words, layout.words) {
                         return Err(malformed(OTHER_SHAPE));
@@ -318,17 +308,6 @@ fn fresh_manifest() -> Manifest {
     }
 }
 
-fn describe(store: &dyn AnyStore, id: u16) -> RelationEntry {
-    let layout = store.layout();
-    RelationEntry {
-        id,
-        name: layout.name.to_owned(),
-        schema: store.relation().schema.to_owned(),
-        key_words: store.relation().key_words as u8,
-        groups: layout.groups.iter().map(|group| group.span.len() as u32).collect(),
-    }
-}
-
 /// The generations with what counts of them, for good.
 fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Generation> {
     let pairs = generations.iter().zip(surveys).filter(|(_, survey)| survey.rounds > 0);
@@ -346,7 +325,9 @@ fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Ge
 fn ids(stores: &[&dyn AnyStore], manifest: &Manifest) -> Box<[u16]> {
     let mut ids = Vec::new();
     for store in stores {
-        let entry = manifest.relations.iter().find(|entry| entry.name == store.layout().name);
+        let is_it =
+            |entry: &&RelationEntry| entry.name == store.layout().name && entry.standing != Standing::Removed;
+        let entry = manifest.relations.iter().find(is_it);
         ids.resize(ids.len().max(store.number() + 1), u16::MAX);
         ids[store.number()] = entry.expect("every declared relation is listed").id;
     }

@@ -134,7 +134,9 @@ impl Replay<'_> {
             loop {
                 let at = writes.at();
                 let Some(write) = writes.next() else { break };
-                self.check(&write).map_err(|what| Malformed { at, what })?;
+                if !self.check(&write).map_err(|what| Malformed { at, what })? {
+                    continue;
+                }
                 let thread = part_of(write.relation, write.key) as usize % threads;
                 let (at, time) = (at as u32, entry.time());
                 due[thread * relations + usize::from(write.relation)].push(Due { at, time });
@@ -143,9 +145,11 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Compares a write with its relation's shape.
-    fn check(&self, write: &Write<'_>) -> Result<(), &'static str> {
-        let store = self.relations.store(write.relation).ok_or(UNKNOWN)?;
+    /// Compares a write with its relation's shape. False for one that does not count.
+    fn check(&self, write: &Write<'_>) -> Result<bool, &'static str> {
+        let Some(store) = self.relations.store(write.relation) else {
+            return if self.relations.passes_over(write.relation) { Ok(false) } else { Err(UNKNOWN) };
+        };
         let layout = store.layout();
         let groups = write.groups & layout.all_groups();
         let words: usize = match write.present {
@@ -153,7 +157,7 @@ impl Replay<'_> {
             false => 0,
         };
         let due = (groups, store.relation().key_words, words);
-        if (write.groups, write.key.len(), write.data.len()) == due { Ok(()) } else { Err(OTHER_SHAPE) }
+        if (write.groups, write.key.len(), write.data.len()) == due { Ok(true) } else { Err(OTHER_SHAPE) }
     }
 
     /// Makes the changes of a frame to one thread's keys.

@@ -21,6 +21,8 @@ pub(super) const OTHER_SHAPE: &str = "a row of another shape than its relation's
 pub(super) struct Relations<'a> {
     pub stores: Vec<Option<&'a dyn AnyStore>>,
     pub entries: Vec<RelationEntry>,
+    /// The numbers of indexes whose records do not count.
+    pub passed_over: Vec<u16>,
 }
 
 impl<'a> Relations<'a> {
@@ -31,6 +33,12 @@ impl<'a> Relations<'a> {
             self.stores.resize(at + 1, None);
         }
         self.stores[at] = Some(store);
+    }
+
+    /// Whether the records of a number that has no store are passed over; otherwise nobody knows the number.
+    #[cold]
+    pub fn passes_over(&self, id: u16) -> bool {
+        self.passed_over.contains(&id)
     }
 
     /// How many numbers there are, used or not.

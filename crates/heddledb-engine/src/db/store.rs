@@ -35,6 +35,11 @@ pub(crate) struct Restore<'a> {
     pub time: u64,
 }
 
+/// The key of a row, and its data words.
+pub(crate) type KeyAndRow = (Vec<u64>, Vec<u64>);
+/// Is told of a row that was to be added, and of the data words that were there.
+pub(crate) type Told<'a> = dyn FnMut(&KeyAndRow, Option<&[u64]>) + 'a;
+
 /// What rooms that know no protocol do to a relation: reclamation, recovery, checkpoints.
 pub(crate) trait AnyStore: Send + Sync {
     /// What the relation is.
@@ -51,7 +56,19 @@ pub(crate) trait AnyStore: Send + Sync {
     fn restore(&self, changes: &[Restore<'_>], arena: &mut Arena, absent: &mut dyn FnMut(&[u64], RecordRef));
     /// The rows of one leaf or bucket as of the end of an epoch, at which a snapshot stands: key words and
     /// data words of each. The caller is pinned.
-    fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64]));
+    fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
+        let mut leaf = Leaf::default();
+        self.index().walk(from, &mut leaf);
+        self.rows(&leaf, epoch, row);
+    }
+    /// The same of a leaf that was read.
+    fn rows(&self, leaf: &Leaf, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64]));
+    /// Reads all data words of a row as of the end of an epoch, at which a snapshot stands; false if there is none. The
+    /// caller is pinned.
+    fn read(&self, key: &[u64], epoch: u64, row: &mut [u64]) -> bool;
+    /// Adds rows, of one column group, whose keys are in order, each unless its key has one, and says so: with what
+    /// was there. For recovery: other threads add too, and no transaction runs.
+    fn add(&self, rows: &[KeyAndRow], time: u64, arena: &mut Arena, told: &mut Told<'_>);
     /// The word of a record that leads to the old versions of its group 0.
     fn head<'a>(&self, record: &'a RecordRef) -> &'a AtomicU64;
 
@@ -82,6 +99,15 @@ impl<P: Protocol> Store<P> {
     #[inline(always)]
     pub fn layout(&self) -> &'static Layout {
         self.relation.layout
+    }
+
+    /// Copies all data words of a record as of the end of an epoch; false where the row was absent.
+    fn copy(&self, record: RecordRef, epoch: u64, data: &mut [u64]) -> bool {
+        let layout = self.layout();
+        Groups(layout.all_groups()).all(|group| {
+            let span = layout.groups[group].span;
+            copy_group::<P>(record, layout, group, span, epoch, &mut data[span.start..span.end])
+        })
     }
 
     /// The record that a write changes; prefetches its memory.
@@ -189,17 +215,46 @@ impl<P: Protocol> AnyStore for Store<P> {
         }
     }
 
-    fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
-        let layout = self.layout();
-        let (mut leaf, mut data) = (Leaf::default(), vec![0; layout.words]);
-        self.index.walk(from, &mut leaf);
+    fn rows(&self, leaf: &Leaf, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
+        let mut data = vec![0; self.layout().words];
         for (at, record) in leaf.records().iter().enumerate() {
-            let present = Groups(layout.all_groups()).all(|group| {
-                let span = layout.groups[group].span;
-                copy_group::<P>(*record, layout, group, span, epoch, &mut data[span.start..span.end])
-            });
-            if present {
+            if self.copy(*record, epoch, &mut data) {
                 row(leaf.key(at, self.relation.key_words), &data);
+            }
+        }
+    }
+
+    fn read(&self, key: &[u64], epoch: u64, row: &mut [u64]) -> bool {
+        match self.index.get(key) {
+            Lookup::Found(record) => self.copy(record, epoch, row),
+            Lookup::Missing(_) => false,
+        }
+    }
+
+    fn add(&self, rows: &[KeyAndRow], time: u64, arena: &mut Arena, told: &mut Told<'_>) {
+        let layout = self.layout();
+        let mut there = vec![0; layout.words];
+        let mut finger = self.index.finger();
+        for row in rows {
+            let block = arena.allocate(self.number, self.block_words);
+            let inserted = finger.insert(&row.0, &mut |gap| {
+                let record = init_record::<P>(block, layout, gap);
+                for (at, word) in row.1.iter().enumerate() {
+                    // Relaxed: published by the index's release.
+                    record.word(data_base::<P>(layout) + at).store(*word, Ordering::Relaxed);
+                }
+                Groups(layout.all_groups())
+                    .for_each(|group| P::restore(record, group, stamp::of(time, true)));
+                record
+            });
+            match inserted {
+                Inserted::Added { .. } => told(row, None),
+                Inserted::Exists(record, _) => {
+                    arena.release(self.number, block);
+                    // All rows are of that time, and whole before they are in the index.
+                    let is_there = self.copy(record, stamp::epoch(time), &mut there);
+                    told(row, is_there.then_some(&there[..]));
+                }
             }
         }
     }

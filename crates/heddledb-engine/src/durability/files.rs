@@ -108,6 +108,11 @@ impl Files {
         &self.manifest
     }
 
+    /// The number of the present generation, and how many of its rounds are written.
+    pub fn written(&self) -> (u64, u64) {
+        (self.generation, self.rounds)
+    }
+
     /// Bytes of the present generation.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.end).sum()

@@ -272,12 +272,14 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
     fn head(&self, hash: u64) -> (&Bucket<N, SLOT>, u64) {
         loop {
             // Acquire: carries the new head's words, and its segment.
-            let index = place(hash, self.buckets.load(Ordering::Acquire));
+            let buckets = self.buckets.load(Ordering::Acquire);
+            let index = place(hash, buckets);
             let head = self.bucket(index);
             let Some(version) = head.gap.settled() else { unreachable!("heads are never obsolete") };
             // Relaxed: a split stores `buckets` before it releases the version that `settled`
             // acquired.
-            if place(hash, self.buckets.load(Ordering::Relaxed)) == index {
+            let now = self.buckets.load(Ordering::Relaxed);
+            if now == buckets || place(hash, now) == index {
                 return (head, version);
             }
         }

@@ -133,7 +133,7 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     /// A conflict, unless every group still has its stamp and no other transaction has locked it. `own` says
     /// whether this transaction holds the lock of a group.
     #[inline]
-    pub fn validate(&self, own: impl Fn(RecordRef, usize) -> bool) -> Result<(), Conflict> {
+    pub fn validate(&self, own: impl FnMut(RecordRef, usize) -> bool) -> Result<(), Conflict> {
         self.validate_from(0, own)
     }
 
@@ -142,25 +142,50 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     pub fn validate_from(
         &self,
         first: usize,
-        own: impl Fn(RecordRef, usize) -> bool,
+        mut own: impl FnMut(RecordRef, usize) -> bool,
     ) -> Result<(), Conflict> {
         if planted(Mutant::SiloReadsNotValidated) {
             return Ok(());
         }
         for read in &self.reads[first..] {
-            let group = read.group as usize;
-            // SeqCst, after the epoch: a transaction that locks it later reads no earlier epoch (X5), so
-            // epochs do not fall from a reader to the writer that overwrites what it read.
-            let word = read.record.word(C::stamp_word(group)).load(Ordering::SeqCst);
-            if word == read.stamp {
-                continue;
+            Self::validate_read(read, &mut own)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::validate`], where `held` knows of some groups at once that this transaction has locked them, and
+    /// found a stamp under the lock.
+    #[inline(always)]
+    pub fn validate_holding(
+        &self,
+        mut held: impl FnMut(RecordRef, usize, u64) -> bool,
+        mut own: impl FnMut(RecordRef, usize) -> bool,
+    ) -> Result<(), Conflict> {
+        if planted(Mutant::SiloReadsNotValidated) {
+            return Ok(());
+        }
+        for read in &self.reads {
+            if !held(read.record, read.group as usize, read.stamp) {
+                Self::validate_read(read, &mut own)?;
             }
-            if word != read.stamp | stamp::LOCK {
-                return Err(Conflict::ReadChanged);
-            }
-            if !own(read.record, group) && !planted(Mutant::SiloForeignLockIgnored) {
-                return Err(Conflict::Locked);
-            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn validate_read(read: &Read, mut own: impl FnMut(RecordRef, usize) -> bool) -> Result<(), Conflict> {
+        let group = read.group as usize;
+        // SeqCst, after the epoch: a transaction that locks it later reads no earlier epoch (X5), so
+        // epochs do not fall from a reader to the writer that overwrites what it read.
+        let word = read.record.word(C::stamp_word(group)).load(Ordering::SeqCst);
+        if word == read.stamp {
+            return Ok(());
+        }
+        if word != read.stamp | stamp::LOCK {
+            return Err(Conflict::ReadChanged);
+        }
+        if !own(read.record, group) && !planted(Mutant::SiloForeignLockIgnored) {
+            return Err(Conflict::Locked);
         }
         Ok(())
     }
@@ -174,7 +199,7 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     /// was read twice was equal both times. `own` as for [`Self::validate`].
     pub fn validate_repeats(
         &self,
-        own: impl Fn(RecordRef, usize) -> bool,
+        mut own: impl FnMut(RecordRef, usize) -> bool,
         repeats: &mut Repeats,
     ) -> Result<(), Conflict> {
         for read in self.reads.iter().filter(|read| own(read.record, read.group as usize)) {
@@ -197,8 +222,9 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     }
 
     /// The latest time of a version that was read.
+    #[inline(always)]
     pub fn newest(&self) -> u64 {
-        self.reads.iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0)
+        self.reads.iter().fold(0, |newest, read| newest.max(stamp::time(read.stamp)))
     }
 }
 

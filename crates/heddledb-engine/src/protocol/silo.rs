@@ -113,8 +113,9 @@ pub struct Local {
 }
 
 impl Local {
-    #[inline]
-    fn lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<(), Conflict> {
+    /// Locks a group, and returns its stamp.
+    #[inline(always)]
+    fn lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<u64, Conflict> {
         let mut wait = Wait::new();
         loop {
             let word = record.word(group).load(Ordering::Relaxed);
@@ -139,7 +140,7 @@ impl Local {
             if record.word(group).compare_exchange(word, locked, Ordering::SeqCst, Ordering::Relaxed).is_ok()
             {
                 self.locks.push(Lock { record, stamp: word, group: group as u8 });
-                return Ok(());
+                return Ok(word);
             }
         }
     }
@@ -168,12 +169,32 @@ impl Local {
     fn validate_for(
         &mut self,
         level: Isolation,
-        own: impl Fn(RecordRef, usize) -> bool,
+        own: impl FnMut(RecordRef, usize) -> bool,
     ) -> Result<(), Conflict> {
         if level == Isolation::RepeatableRead {
             return self.reads.validate_repeats(own, &mut self.repeats);
         }
         self.reads.validate(own)?;
+        self.validate_gaps()
+    }
+
+    /// As [`Self::validate_for`], with the locks in hand.
+    #[inline(always)]
+    fn validate_locked(&mut self, level: Isolation, writes: &WriteSet) -> Result<(), Conflict> {
+        if level == Isolation::RepeatableRead {
+            return self.validate_for(level, writes.coverage());
+        }
+        // Rows are mostly locked in the order in which they were read.
+        let mut next = 0;
+        let held = |record, group, stamp| {
+            let lock = self.locks.get(next);
+            let is_next = lock.is_some_and(|lock| {
+                lock.record == record && usize::from(lock.group) == group && lock.stamp == stamp
+            });
+            next += usize::from(is_next);
+            is_next
+        };
+        self.reads.validate_holding(held, writes.coverage())?;
         self.validate_gaps()
     }
 
@@ -320,10 +341,12 @@ impl Protocol for Silo {
         work(Work::Checks(local.reads.len() + writes.writes().len()));
         let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
         let at_begin = if planted(Mutant::AllocationAtBegin) { local.at_begin } else { None };
+        let mut newest_write = 0;
         if !planted(Mutant::SiloWritesNotLocked) {
             for write in writes.writes() {
                 for group in write.group_numbers() {
-                    local.lock(write.record, group, write.was_present)?;
+                    let stamp = local.lock(write.record, group, write.was_present)?;
+                    newest_write = newest_write.max(stamp::time(stamp));
                 }
             }
         }
@@ -337,13 +360,12 @@ impl Protocol for Silo {
         point("locked");
         let epoch = early.unwrap_or_else(|| env.commit_epoch());
         let drawn = at_begin.or_else(|| local.draw(epoch));
-        local.validate_for(env.isolation, |record, group| writes.covers(record, group))?;
+        local.validate_locked(env.isolation, writes)?;
 
         point("validated");
         let time = match drawn {
             None => {
                 let newest_read = local.reads.newest();
-                let newest_write = local.locks.iter().map(|lock| stamp::time(lock.stamp)).max().unwrap_or(0);
                 newest_read.max(newest_write).max(local.last).max(env.after).max(stamp::floor(epoch)) + 1
             }
             Some(time) => time,

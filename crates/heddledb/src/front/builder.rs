@@ -22,7 +22,7 @@ use std::time::Duration;
 pub struct Builder {
     pub(super) engine: Open,
     protocol: Choice,
-    settings: Settings,
+    pub(super) settings: Settings,
     procedures: Vec<(TypeId, Declaration, Option<CallByName>)>,
 }
 
@@ -88,6 +88,11 @@ impl Builder {
 
     /// Makes a table and its indexes at once, sized for `rows` rows. A database in memory makes tables
     /// that are not named here at their first use; one with files must have all of them named.
+    ///
+    /// An index that is new to a table with rows is built by [`Builder::open`] from these, one that is gone is removed,
+    /// and one that is declared otherwise is built anew. [`Recovery::indexes`](crate::Recovery::indexes) says which, and
+    /// [`Builder::on_recovery`] is told how far it is. Each thread of recovery builds a part. Then opening ends with a
+    /// checkpoint, so it takes as long as one, and needs room for one on the disk; if it is cut off, the next opening does it.
     pub fn table<T: Table>(self, rows: usize) -> Self {
         self.add(relations::<T>(), rows)
     }
@@ -99,7 +104,11 @@ impl Builder {
         self.add(std::iter::once(table.relation().definition()).chain(indexes), rows)
     }
 
-    fn add(mut self, relations: impl IntoIterator<Item = &'static Definition>, rows: usize) -> Self {
+    pub(super) fn add(
+        mut self,
+        relations: impl IntoIterator<Item = &'static Definition>,
+        rows: usize,
+    ) -> Self {
         for relation in relations {
             // Drawn now, so that relations are numbered in the order in which they are named here.
             relation.number();
@@ -219,7 +228,8 @@ impl Builder {
     /// # Errors
     /// [`Misuse::Option`](crate::Misuse::Option) for settings that cannot be met,
     /// [`Misuse::TooManyTables`](crate::Misuse::TooManyTables);
-    /// [`Error::Open`](crate::Error::Open) for a directory that is in use, damaged, or of other tables.
+    /// [`Error::Open`](crate::Error::Open) for a directory that is in use, damaged, or of other tables, and, with both rows
+    /// named, where two rows are in the way of a unique index that was added: nothing is changed then.
     pub fn open(self) -> Result<Database> {
         let engine = (self.engine)(self.protocol, self.settings)?;
         for (id, declaration, by_name) in self.procedures {

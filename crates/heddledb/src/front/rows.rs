@@ -56,6 +56,7 @@ impl RowTable {
 
     fn of(engine: &dyn Engine, table: &'static TableDefinition, rows: usize) -> Result<Self> {
         let relation = known(engine, table.relation(), rows)?;
+        same_indexes(engine, table)?;
         let indexes: Result<Vec<_>> =
             table.indexes().iter().map(|index| known(engine, index.relation(), rows)).collect();
         Ok(Self { table, relation, indexes: indexes?.into() })
@@ -84,12 +85,33 @@ fn known(engine: &dyn Engine, own: &'static RelationDefinition, rows: usize) -> 
     Err(Misuse::Definition { table: own.name().to_owned(), why }.into())
 }
 
+/// Refuses a table that the database has with other indexes: each of two definitions would write the entries of those that
+/// it knows, and none of the others. Makes those that a Rust type has, if they are made at their first use.
+fn same_indexes(engine: &dyn Engine, table: &'static TableDefinition) -> Result<()> {
+    let role = engine.relation(table.name()).and_then(|known| known.role.table());
+    let Some(indexes) = role.map(|role| role.indexes()) else { return Ok(()) };
+    let own = || table.indexes().iter().map(|index| index.relation().name());
+    let is_same =
+        own().len() == indexes.len() && own().all(|own| indexes.iter().any(|index| index.name() == own));
+    if !is_same {
+        let list = |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let known = list(indexes.iter().map(|index| index.name()).collect());
+        let why = format!(
+            "the database has it with these indexes: {known}; and this definition has these: {}; \
+             give both the same, since each keeps only those that it knows",
+            list(own().collect())
+        );
+        return Err(Misuse::Definition { table: table.name().to_owned(), why }.into());
+    }
+    indexes.into_iter().try_for_each(|index| engine.create(index, 0))
+}
+
 impl Database {
     /// Makes a table that was defined at run time, with its indexes, sized for `rows` rows, or finds the one of that
     /// name that the database has.
     ///
     /// # Errors
-    /// [`Misuse::Definition`] where the database has a table of that name which is defined otherwise;
+    /// [`Misuse::Definition`] where the database has a table of that name which is defined otherwise, or has other indexes;
     /// [`Misuse::TooManyTables`]; [`Misuse::Undeclared`] in a database with files, whose tables must be named
     /// before it is opened ([`Builder::define`](crate::Builder::define)).
     pub fn define(&self, table: &'static TableDefinition, rows: usize) -> Result<RowTable> {
@@ -384,7 +406,7 @@ impl Rows<'_, Txn> {
             match self.reader.worker.stage(&access(relation, &key, false), Purpose::DeleteWithEntries)? {
                 Staged::Missing => return Ok(false),
                 Staged::Old { .. } => return Ok(true),
-                Staged::New(words) => table.decode_row(&WordsCopy::new(0, words)),
+                Staged::Stored(words) | Staged::New(words) => table.decode_row(&WordsCopy::new(0, words)),
             };
         (0..table.indexes().len()).try_for_each(|index| self.delete_entry(index, &row))?;
         self.reader.worker.delete(&access(relation, &key, true))
@@ -412,14 +434,15 @@ impl Rows<'_, Txn> {
         let RowTable { table, relation, .. } = *self.table;
         let encoded = table.encode_key(key)?;
         let access = access(relation, &encoded, false);
-        let purpose = if table.indexes().is_empty() { Purpose::Update } else { Purpose::UpdateWithEntries };
+        let purpose =
+            if table.indexes().is_empty() { Purpose::UpdateWatched } else { Purpose::UpdateWithEntries };
         let (old, new, result, changed) = match self.reader.worker.stage(&access, purpose)? {
             Staged::Missing => {
                 let (table, key) = (table.name(), display(key));
                 return self.reader.refused(Refused::Row, Misuse::NotFound { table, key });
             }
             Staged::Old { words, .. } => return change(&mut table.read(&WordsCopy::new(0, words))),
-            Staged::New(words) => {
+            Staged::Stored(words) | Staged::New(words) => {
                 let old = table.read(&WordsCopy::new(0, words));
                 let mut new = old.clone();
                 let result = change(&mut new)?;

@@ -3,6 +3,7 @@
 use super::{Builder, Database, Session, Txn};
 use crate::error::Result;
 use crate::seam::{Callee, Open, Registered};
+use crate::table::Definition;
 use heddledb_core::procedure::{Declaration, Plan};
 use std::sync::Arc;
 
@@ -11,12 +12,29 @@ pub trait BuilderInternals {
     /// Has another engine open the database: one on virtual cores.
     #[must_use]
     fn engine(self, open: Open) -> Self;
+
+    /// Leaves indexes as the files have them: none is built or removed.
+    #[must_use]
+    fn keep_indexes(self) -> Self;
+
+    /// Makes a relation that only its shape is known of, as [`Builder::table`] does a table.
+    #[must_use]
+    fn relation(self, definition: &'static Definition) -> Self;
 }
 
 impl BuilderInternals for Builder {
     fn engine(mut self, open: Open) -> Self {
         self.engine = open;
         self
+    }
+
+    fn keep_indexes(mut self) -> Self {
+        self.settings.as_found = true;
+        self
+    }
+
+    fn relation(self, definition: &'static Definition) -> Self {
+        self.add([definition], 0)
     }
 }
 

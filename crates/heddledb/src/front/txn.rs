@@ -144,6 +144,7 @@ impl Txn {
             Staged::Old { words, .. } => {
                 return Ok(Some(change(&mut columns.load(&WordsCopy::new(0, words)))));
             }
+            Staged::Stored(words) => return Ok(Some(alter(words, wanted.groups, columns, change).0)),
             Staged::New(words) => alter(words, wanted.groups, columns, change),
         };
         self.worker.store(&access, changed)?;
@@ -160,12 +161,15 @@ impl Txn {
         let layout = <C::Table as Relation>::LAYOUT;
         let wanted = Wanted::all(layout.words, layout.all_groups());
         let access = wanted.access::<C::Table>(key, self.site, false);
-        let purpose =
-            if wanted.groups == columns.groups() { Purpose::Update } else { Purpose::UpdateWithEntries };
+        let purpose = if wanted.groups == columns.groups() {
+            Purpose::UpdateWatched
+        } else {
+            Purpose::UpdateWithEntries
+        };
         let (words, before) = match self.worker.stage(&access, purpose)? {
             Staged::Missing => return Ok(None),
             Staged::Old { words, refused } => (words, Some(refused)),
-            Staged::New(words) => (words, None),
+            Staged::Stored(words) | Staged::New(words) => (words, None),
         };
         let old = C::Table::load(&WordsCopy::new(0, words));
         let (result, changed) = alter(words, wanted.groups, columns, change);
@@ -291,7 +295,7 @@ impl Txn {
         let row = match self.worker.stage(&access, Purpose::DeleteWithEntries)? {
             Staged::Missing => return Ok(false),
             Staged::Old { .. } => return Ok(true),
-            Staged::New(words) => T::load(&WordsCopy::new(0, words)),
+            Staged::Stored(words) | Staged::New(words) => T::load(&WordsCopy::new(0, words)),
         };
         T::Indexes::each(&mut RemoveEntry { txn: self, row: &row })?;
         self.delete_words::<T>(key, true)

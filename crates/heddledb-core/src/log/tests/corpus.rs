@@ -44,10 +44,16 @@ fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
         }
     }
     let bare = Manifest { relations: Vec::new(), checkpoint: None, generations: Vec::new(), ..manifest() };
-    for (name, manifest) in [("full", manifest()), ("bare", bare)] {
+    let formats = [
+        ("full", manifest().encode()),
+        ("bare", bare.encode()),
+        ("full-1", manifest().encode_as(1)),
+        ("bare-1", bare.encode_as(1)),
+    ];
+    for (name, bytes) in formats {
         for flags in [0, fuzz::MEND] {
             let mut input = vec![flags];
-            input.extend(manifest.encode());
+            input.extend(&bytes);
             inputs.push(("manifest", format!("{name}-{flags}"), input));
         }
     }

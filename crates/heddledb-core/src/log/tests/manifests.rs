@@ -88,10 +88,22 @@ fn names() {
 
 fn any_manifest() -> impl Strategy<Value = Manifest> {
     let groups = proptest::collection::vec(0..100u32, 1..=16);
-    let relation = (".{0,9}", ".{0,40}", 1..=8u8, groups);
+    let standing = proptest::sample::select(vec![
+        Standing::Whole,
+        Standing::Unbuilt,
+        Standing::Removed,
+        Standing::Unknown,
+    ]);
+    let relation = (".{0,9}", ".{0,40}", 1..=8u8, groups, standing);
     let relations = proptest::collection::vec(relation, 0..5).prop_map(|relations| {
-        let entry =
-            |(id, (name, schema, key_words, groups))| RelationEntry { id, name, schema, key_words, groups };
+        let entry = |(id, (name, schema, key_words, groups, standing))| RelationEntry {
+            id,
+            name,
+            schema,
+            key_words,
+            groups,
+            standing,
+        };
         (3..).zip(relations).map(entry).collect()
     });
     let part = (any::<u64>(), any::<u64>()).prop_map(|(bytes, rows)| Part { bytes, rows });
@@ -121,6 +133,7 @@ pub(super) fn manifest() -> Manifest {
         schema: format!("table {name} (id u64, balance i64)"),
         key_words: 1,
         groups: vec![1, 2, 4],
+        standing: if id == 0 { Standing::Whole } else { Standing::Unbuilt },
     };
     Manifest {
         directory: DIRECTORY,
@@ -226,4 +239,27 @@ fn relation_sizes() {
     assert_eq!(relation.row_words(), 7);
     assert_eq!([0, 1, 6, 7].map(|groups| relation.data_words(groups)), [Some(0), Some(1), Some(6), Some(7)]);
     assert_eq!(relation.data_words(8), None);
+}
+
+#[test]
+fn manifests_of_format_1() {
+    let mut written = manifest();
+    let index = |id, name: &str, words: &str| RelationEntry {
+        id,
+        name: name.to_owned(),
+        schema: format!("{words} over owner; id: u64, owner: u32; key id; ordered"),
+        ..written.relations[0].clone()
+    };
+    let indexes = [index(7, "account.ByOwner", "index"), index(8, "account.ByNumber", "unique index")];
+    written.relations.extend(indexes);
+    let read = Manifest::decode(&written.encode_as(1)).unwrap();
+    let standings: Vec<_> = read.relations.iter().map(|entry| entry.standing).collect();
+    assert_eq!(standings, [Standing::Whole, Standing::Whole, Standing::Unknown, Standing::Unknown]);
+    assert_eq!(read.relations[2].index_of(), Some(("account", "ByOwner")));
+    assert_eq!(read.relations[3].table_schema(), Some("id: u64, owner: u32; key id; ordered"));
+    assert_eq!((read.relations[0].index_of(), read.relations[0].table_schema()), (None, None));
+    // All else is as it was, and what is written from now on keeps the standings.
+    assert_eq!(read.encode_as(1), written.encode_as(1));
+    assert_eq!(Manifest::decode(&read.encode()).unwrap(), read);
+    assert!(Manifest::decode(&written.encode_as(3)).is_err());
 }

@@ -2,14 +2,15 @@
 
 use super::key::EncodedKey;
 use super::relation::{ColumnDefinition, RelationDefinition, check_count, names};
+use super::role::{EntriesRole, RowsRole};
 use super::shape::{IndexShape, PlacedColumn, PlacedGroup, Shape};
 use super::value::Value;
 use crate::error::{Misuse, Result};
 use crate::table::key::key_words;
-use crate::table::{Definition, Group, Layout, Span, Structure};
+use crate::table::{Definition, Group, Layout, Role, Span, Structure};
 use crate::words::{Words, WordsMut};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A table as data: what `#[derive(Table)]` makes of a struct, made at run time.
 ///
@@ -108,26 +109,30 @@ impl TableDefinition {
         };
         let groups: Vec<Group> = starts.zip(&shape.groups).map(group).collect();
         let structure = if shape.hash { Structure::Hash } else { Structure::Ordered };
-        let relation = relation(table, groups, structure, &shape.schema, parts(&shape.key));
+        let role: &'static RowsRole =
+            Box::leak(Box::new(RowsRole { key: parts(&shape.key), indexes: OnceLock::new() }));
+        let key = parts(&shape.key);
+        let relation = relation(table, groups, structure, &shape.schema, key, Role::Table(role));
         let index = |index: &IndexShape| {
             // The row of an index is the encoded primary key.
             let row = Group { name: "main", span: Span { start: 0, end: relation.key_words() } };
             let name = format!("{table}.{}", index.name).leak();
+            let (table_definition, unique, key) = (relation.definition, index.unique, parts(&index.key));
+            let role: &'static EntriesRole =
+                Box::leak(Box::new(EntriesRole { table: table_definition, unique, key: key.clone() }));
+            let schema = &index.schema;
             IndexDefinition {
-                relation: self::relation(
-                    name,
-                    vec![row],
-                    Structure::Ordered,
-                    &index.schema,
-                    parts(&index.key),
-                ),
+                relation: self::relation(name, vec![row], Structure::Ordered, schema, key, Role::Index(role)),
                 name: &name[table.len() + 1..],
                 unique: index.unique,
                 columns: index.columns,
             }
         };
+        let indexes: Vec<IndexDefinition> = shape.indexes.iter().map(index).collect();
+        // Nobody else has the table yet.
+        let _ = role.indexes.set(indexes.iter().map(|index| index.relation.definition).collect());
         Self {
-            indexes: shape.indexes.iter().map(index).collect(),
+            indexes,
             column_names: columns.iter().map(|column| column.name).collect::<Vec<_>>().leak(),
             column_groups: columns.iter().map(|column| column.group as u8).collect::<Vec<_>>().leak(),
             key_columns: mask(&relation.key),
@@ -278,13 +283,14 @@ fn relation(
     structure: Structure,
     schema: &str,
     key: Vec<ColumnDefinition>,
+    role: Role,
 ) -> RelationDefinition {
     let words = groups.last().map_or(0, |group| group.span.end);
     let layout = Box::leak(Box::new(Layout { name, groups: groups.leak(), words }));
     let key_bytes = key.iter().map(|column| column.ty.bytes()).sum();
     assert!((1..=8).contains(&key_words(key_bytes)), "the builder has checked the key");
-    let definition = Definition::new(layout, structure, leaked(schema), key_words(key_bytes));
-    RelationDefinition { definition, key, key_bytes }
+    let definition = Definition::new(layout, structure, leaked(schema), key_words(key_bytes), role);
+    RelationDefinition { definition: Box::leak(Box::new(definition)), key, key_bytes }
 }
 
 fn mask(columns: &[ColumnDefinition]) -> u64 {

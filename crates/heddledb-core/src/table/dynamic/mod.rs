@@ -27,7 +27,9 @@ mod column_type;
 mod definition;
 mod key;
 mod relation;
+mod role;
 mod row;
+mod schema;
 mod shape;
 #[cfg(test)]
 mod tests;

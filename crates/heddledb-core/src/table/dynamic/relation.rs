@@ -81,7 +81,7 @@ impl ColumnDefinition {
 /// lowest and the highest key, both included.
 #[derive(Debug)]
 pub struct RelationDefinition {
-    pub(super) definition: Definition,
+    pub(super) definition: &'static Definition,
     pub(super) key: Vec<ColumnDefinition>,
     pub(super) key_bytes: usize,
 }
@@ -108,8 +108,8 @@ impl RelationDefinition {
     }
 
     /// What the engine knows of this relation: another one than that of a Rust type defined alike.
-    pub fn definition(&self) -> &Definition {
-        &self.definition
+    pub fn definition(&self) -> &'static Definition {
+        self.definition
     }
 
     /// The parts of the key, in their order.

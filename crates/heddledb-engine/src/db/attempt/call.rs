@@ -118,15 +118,18 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Keeps the words of a row that were copied to `at` of the scratch buffer, or that there is none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn remember(&mut self, answer: Answer, span: Span, at: Option<usize>) {
         if answer == Answer::Recorded {
-            let worker = &mut *self.worker;
-            worker.replay_log.push(at.is_some().into());
-            if let Some(at) = at {
-                worker.replay_log.extend(worker.writes.scratch(at + span.start, span.len()));
-            }
+            self.record_row(span, at);
         }
+    }
+
+    #[inline(never)]
+    fn record_row(&mut self, span: Span, at: Option<usize>) {
+        let worker = &mut *self.worker;
+        let words = at.map(|at| &*worker.writes.scratch(at + span.start, span.len()));
+        worker.replay_log.push_row(words);
     }
 
     /// Copies the row that was told before to the end of the scratch buffer. Returns where; `None` if there

@@ -190,12 +190,12 @@ impl<P: Protocol> Attempt<P> {
             log.check().and_then(|()| fits(writes))?;
         }
         let log = log.map(|log| (&**log, env.worker));
-        let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, garbage.live(), log);
-        point("commit");
-        phase(Phase::Commit);
-        let outcome = P::commit(local, env, &mut commit);
-        let log_is_long = commit.log_is_long();
-        drop(commit);
+        let (outcome, log_is_long) = {
+            let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, garbage.live(), log);
+            point("commit");
+            phase(Phase::Commit);
+            (P::commit(local, env, &mut commit), commit.log_is_long())
+        };
         let stamp = outcome.inspect_err(|conflict| note(|| format!("{conflict}")))?;
         note(|| format!("committed at {stamp:#x}"));
         self.worker.last_commit = stamp;
@@ -232,8 +232,8 @@ impl<P: Protocol> Attempt<P> {
         let writes = &mut worker.writes;
         if committed {
             // Before the absent records, which cannot go before their versions.
-            for version in worker.superseded.drain(..) {
-                worker.garbage.superseded(now, version);
+            if !worker.superseded.is_empty() {
+                worker.superseded.drain(..).for_each(|version| worker.garbage.superseded(now, version));
             }
             for write in writes.writes() {
                 if !write.present {

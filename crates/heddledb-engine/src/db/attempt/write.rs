@@ -2,7 +2,7 @@
 
 use super::modes::{self, AccessMode};
 use super::{Answer, Attempt, Placeholder, StagedRow};
-use crate::access::{Groups, copy_key};
+use crate::access::{Groups, Vacancy, copy_key};
 use crate::db::store::init_record;
 use crate::error::{Conflict, Result};
 use crate::index;
@@ -47,14 +47,24 @@ impl<P: Protocol> Attempt<P> {
         if answer == Answer::Replayed {
             return self.staged_before(access, purpose);
         }
-        let mode = if purpose == Purpose::Update { AccessMode::Writes } else { AccessMode::WritesEntries };
-        if purpose == Purpose::DeleteWithEntries {
-            return self.stage_for_delete(access, answer);
-        }
-        let staged = match self.find(access, mode)? {
-            Some(record) => self.stage_record(record, access)?,
-            None => None,
+        let mode = match purpose {
+            Purpose::Update | Purpose::UpdateWatched => AccessMode::Writes,
+            Purpose::UpdateWithEntries => AccessMode::WritesEntries,
+            Purpose::DeleteWithEntries => return self.stage_for_delete(access, answer),
         };
+        let Some(record) = self.find(access, mode)? else {
+            self.remember(answer, access.wanted.span, None);
+            return Ok(Staged::Missing);
+        };
+        let is_dry = P::PIECES && self.dry;
+        if purpose == Purpose::Update
+            && access.wanted.groups.is_power_of_two()
+            && !is_dry
+            && let Err(vacancy) = self.worker.writes.find_or_vacancy(record)
+        {
+            return self.stage_and_store(record, vacancy, access, answer);
+        }
+        let staged = self.stage_record(record, access)?;
         self.remember(answer, access.wanted.span, staged.map(|row| row.at));
         self.staged = staged;
         Ok(match staged {
@@ -63,7 +73,37 @@ impl<P: Protocol> Attempt<P> {
         })
     }
 
+    /// Stages a column group of a row that was not written before, as written: what the caller then makes of the words is
+    /// what will be installed.
     #[inline(always)]
+    fn stage_and_store(
+        &mut self,
+        record: RecordRef,
+        vacancy: Vacancy,
+        access: &Access<'_>,
+        answer: Answer,
+    ) -> Result<Staged<'_>> {
+        let Access { wanted: Part { relation, groups, span, .. }, key, .. } = *access;
+        let at = self.worker.writes.reserve(span.end);
+        work(Work::Words(span.len()));
+        let present = match self.copy_one(record, relation, groups, span, Intent::Update, at)? {
+            Some(present) => present,
+            None => self.copy_groups_to_change(record, access, at)?,
+        };
+        self.remember(answer, span, present.then_some(at));
+        if !present {
+            return Ok(Staged::Missing);
+        }
+        let worker = &mut *self.worker;
+        let env = self.db.env(worker.number, self.isolation);
+        let (writes, layout) = (&mut worker.writes, relation.layout);
+        P::write(&mut worker.local, env, record, layout, groups, writes.writes().len())?;
+        let words = at + span.start;
+        writes.start_replaced(vacancy, record, layout, relation.number(), key, groups, span, words);
+        Ok(Staged::Stored(writes.scratch(at, span.end)))
+    }
+
+    #[inline(never)]
     fn stage_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<StagedRow>> {
         let write = self.worker.writes.find(record);
         let at = match write {
@@ -135,28 +175,6 @@ impl<P: Protocol> Attempt<P> {
         if changed == 0 || P::PIECES && self.dry {
             return Ok(());
         }
-        let Access { wanted: Part { relation, groups, span, .. }, key, .. } = *access;
-        if write.is_some() || groups != changed || !changed.is_power_of_two() {
-            return self.store_groups(access, changed, record, write, at);
-        }
-        let worker = &mut *self.worker;
-        let env = self.db.env(worker.number, self.isolation);
-        let (writes, layout) = (&mut worker.writes, relation.layout);
-        P::write(&mut worker.local, env, record, layout, groups, writes.writes().len())?;
-        writes.start_replaced(record, layout, relation.number(), key, groups, span, at + span.start);
-        Ok(())
-    }
-
-    /// As [`Self::store_row`], whatever the groups, and whether or not the row was written before.
-    #[inline(never)]
-    fn store_groups(
-        &mut self,
-        access: &Access<'_>,
-        changed: GroupSet,
-        record: RecordRef,
-        write: Option<usize>,
-        at: usize,
-    ) -> Result<()> {
         let write = self.start_write(record, write, access, changed, true)?;
         for group in Groups(changed) {
             let part = access.wanted.span_of(group);

@@ -61,8 +61,7 @@ impl Local {
         if !self.met_have_ended() || !self.filled_unseen() {
             return Err(self.doom(Conflict::Accessed));
         }
-        let own = |record, group| writes.covers(record, group);
-        self.reads.validate(own).map_err(|conflict| self.failed(conflict, env.clock))?;
+        self.reads.validate(writes.coverage()).map_err(|conflict| self.failed(conflict, env.clock))?;
         self.gaps.validate().map_err(|conflict| self.doom(conflict))?;
         point("validated");
         let newest = newest_write.max(self.reads.newest());

@@ -275,9 +275,10 @@ impl<T: Times> Local<T> {
 
     /// Alg. 2, third step, and the gaps: every version read is valid at `time`, or is extended.
     fn validate_at(&self, time: u64, writes: &WriteSet) -> Result<(), Conflict> {
+        let mut own = writes.coverage();
         for (number, read) in self.reads.iter().enumerate() {
             if read.rts < time || self.options.strict {
-                self.validate_read(number, time, writes.covers(read.at.record, read.at.group as usize))?;
+                self.validate_read(number, time, own(read.at.record, read.at.group as usize))?;
             }
         }
         self.validate_gaps(time)

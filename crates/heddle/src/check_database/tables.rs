@@ -1,0 +1,98 @@
+//! The tables of a directory, defined by what its manifest says of them.
+
+use heddledb::Builder;
+use heddledb::internals::BuilderInternals;
+use heddledb::internals::log::{Manifest, RelationEntry, Standing};
+use heddledb::table::dynamic::{RelationDefinition, TableDefinition};
+use heddledb::table::{Definition, Group, Layout, Role, Span, Structure};
+
+/// Every table and index that the manifest lists, as far as it can be defined.
+pub struct Tables {
+    defined: Vec<&'static TableDefinition>,
+    /// Those that only their shape is known of.
+    others: Vec<&'static Definition>,
+    /// Indexes that cannot be compared with their tables, and why.
+    pub uncompared: Vec<(String, String)>,
+}
+
+impl Tables {
+    /// Those that a manifest lists. What is defined lives as long as the process.
+    pub fn of(manifest: &Manifest) -> Self {
+        let mut tables = Self { defined: Vec::new(), others: Vec::new(), uncompared: Vec::new() };
+        let listed = || manifest.relations.iter().filter(|entry| entry.standing != Standing::Removed);
+        let is_index_of = |index: &RelationEntry, table: &RelationEntry| {
+            index.index_of().is_some_and(|(name, _)| name == table.name)
+                && index.table_schema() == Some(&table.schema)
+        };
+        for table in listed().filter(|entry| entry.index_of().is_none()) {
+            let indexes: Vec<&RelationEntry> = listed().filter(|index| is_index_of(index, table)).collect();
+            match defined(table, &indexes) {
+                Ok(definition) => tables.defined.push(definition),
+                Err(why) => {
+                    tables.others.push(shape(table));
+                    for index in indexes {
+                        tables.others.push(shape(index));
+                        tables.uncompared.push((index.name.clone(), why.clone()));
+                    }
+                }
+            }
+        }
+        for index in listed().filter(|entry| entry.index_of().is_some()) {
+            if !listed().any(|table| table.index_of().is_none() && is_index_of(index, table)) {
+                tables.others.push(shape(index));
+                tables
+                    .uncompared
+                    .push((index.name.clone(), "the manifest does not list its table".to_owned()));
+            }
+        }
+        tables
+    }
+
+    /// Names all of them to a builder.
+    pub fn declare(&self, builder: Builder) -> Builder {
+        let builder = self.defined.iter().fold(builder, |builder, table| builder.define(table, 0));
+        self.others.iter().fold(builder, |builder, relation| builder.relation(relation))
+    }
+}
+
+/// A table with its indexes by their schema texts, if that gives the shapes that are stored.
+fn defined(table: &RelationEntry, indexes: &[&RelationEntry]) -> Result<&'static TableDefinition, String> {
+    let names: Vec<(&str, &str)> =
+        indexes.iter().filter_map(|index| Some((index.index_of()?.1, &index.schema[..]))).collect();
+    let definition = TableDefinition::of_schema(&table.name, &table.schema, &names).map_err(|error| {
+        match error.misuse() {
+            Some(heddledb::Misuse::Definition { why, .. }) => why.clone(),
+            _ => error.to_string(),
+        }
+    })?;
+    let is_so = |relation: &RelationDefinition, entry: &RelationEntry| {
+        let words = relation.layout().groups.iter().map(|group| group.span.len() as u32);
+        relation.key_words() == usize::from(entry.key_words) && words.eq(entry.groups.iter().copied())
+    };
+    let all = std::iter::once((definition.relation(), table))
+        .chain(definition.indexes().iter().map(|index| index.relation()).zip(indexes.iter().copied()));
+    match all.into_iter().find(|(relation, entry)| !is_so(relation, entry)) {
+        None => Ok(definition),
+        Some((_, entry)) => Err(format!(
+            "a column of {} has a type of the program's own: its rows have another shape than `{}` says",
+            table.name, entry.schema
+        )),
+    }
+}
+
+/// A relation of which only the shape is known.
+fn shape(entry: &RelationEntry) -> &'static Definition {
+    let mut groups = Vec::new();
+    let mut start = 0;
+    for words in &entry.groups {
+        let end = start + *words as usize;
+        groups.push(Group { name: "of a shape", span: Span { start, end } });
+        start = end;
+    }
+    let name = entry.name.clone().leak();
+    let layout = Box::leak(Box::new(Layout { name, groups: groups.leak(), words: start }));
+    let schema = entry.schema.clone().leak();
+    let ordered = Structure::Ordered;
+    let definition = Definition::new(layout, ordered, schema, entry.key_words.into(), Role::Unknown);
+    Box::leak(Box::new(definition))
+}

@@ -1,0 +1,224 @@
+//! `heddle check-database` on directories that are whole, damaged, old, or of types that it does not know.
+
+use heddledb::internals::BuilderInternals;
+use heddledb::internals::log::{Manifest, RelationEntry};
+use heddledb::storage::Disk;
+use heddledb::table::{ColumnValue, Relation, Words, WordsMut};
+use heddledb::{Builder, Database, Table, Text, Transaction};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+mod plain {
+    use heddledb::{Table, Text};
+
+    #[derive(Table, Clone, Copy)]
+    #[table(name = "account")]
+    pub struct Account {
+        #[key]
+        pub id: u64,
+        pub owner: Text<12>,
+        #[group(money)]
+        pub balance: i64,
+    }
+}
+
+#[derive(Table, Clone, Copy)]
+#[table(unique(ByOwner(owner)), index(ByBalance(balance)))]
+struct Account {
+    #[key]
+    id: u64,
+    owner: Text<12>,
+    #[group(money)]
+    balance: i64,
+}
+
+/// A column type of a program's own.
+#[derive(Clone, Copy, Debug)]
+struct Colour(u8);
+
+impl ColumnValue for Colour {
+    const BYTES: usize = 1;
+    const ALIGN: usize = 1;
+    fn load(source: &impl Words, offset: usize) -> Self {
+        Self(u8::load(source, offset))
+    }
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        self.0.store(target, offset);
+    }
+}
+
+#[derive(Table, Clone, Copy)]
+#[table(hash, index(ByWeight(weight)))]
+struct Thing {
+    #[key]
+    id: u32,
+    colour: Colour,
+    weight: u16,
+}
+
+fn builder(path: &Path) -> Builder {
+    Database::builder().manual_epochs().recovery_threads(2).path(path)
+}
+
+fn account(id: u64) -> Account {
+    Account { id, owner: Text::truncated(&format!("owner {id}")), balance: id as i64 % 5 }
+}
+
+/// A database of so many accounts, some of them in a checkpoint.
+fn database() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bank");
+    let db = builder(&path).table::<Account>(0).open().unwrap();
+    let mut session = db.session().unwrap();
+    (0..20).for_each(|id| session.run(|tx| tx.insert(account(id))).unwrap());
+    db.checkpoint().unwrap();
+    (20..30).for_each(|id| session.run(|tx| tx.insert(account(id))).unwrap());
+    session.run(|tx| tx.delete::<Account>(3)).unwrap();
+    drop((session, db));
+    (folder, path)
+}
+
+fn heddle(path: &Path, more: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_heddle"));
+    program.arg("check-database").arg(path).args(more).output().expect("the program starts")
+}
+
+fn said(path: &Path) -> (Option<i32>, String) {
+    let output = heddle(path, &[]);
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("the output is text"));
+    let text = text.concat();
+    assert!(!text.contains("panicked"), "{text}");
+    (output.status.code(), text)
+}
+
+fn json(path: &Path) -> (Option<i32>, Value) {
+    let output = heddle(path, &["--json"]);
+    (output.status.code(), serde_json::from_slice(&output.stdout).expect("the output is JSON"))
+}
+
+/// Names and bytes of all files.
+fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(path).unwrap().map(Result::unwrap);
+    entries.map(|e| (e.file_name().into_string().unwrap(), fs::read(e.path()).unwrap())).collect()
+}
+
+#[test]
+fn a_whole_directory_is_found_whole_and_not_touched() {
+    let (_folder, path) = database();
+    let before = files(&path);
+    let (code, text) = said(&path);
+    assert_eq!(code, Some(0), "{text}");
+    for word in ["account.ByOwner", "account.ByBalance", "29", "2 of 2 indexes compared", "is whole"] {
+        assert!(text.contains(word), "{word:?} is not in {text}");
+    }
+    let (code, told) = json(&path);
+    assert_eq!(code, Some(0));
+    assert_eq!((told["whole"].as_bool(), told["indexes"][1]["entries"].as_u64()), (Some(true), Some(29)));
+    assert_eq!(files(&path), before, "nothing was changed");
+    assert!(builder(&path).table::<Account>(0).open().unwrap().check().unwrap().is_whole());
+}
+
+#[test]
+fn an_index_that_is_not_true_is_a_finding() {
+    let (_folder, path) = database();
+    // A table that knows nothing of its indexes, beside these.
+    let beside = builder(&path).keep_indexes().table::<plain::Account>(0);
+    let db = beside.relation(ByOwner::definition()).relation(ByBalance::definition()).open().unwrap();
+    let mut session = db.session().unwrap();
+    session.run(|tx| tx.delete::<plain::Account>(7)).unwrap();
+    session.run(|tx| tx.set_columns(8, plain::Account::balance, -4)).unwrap();
+    drop((session, db));
+    let before = files(&path);
+    let (code, text) = said(&path);
+    assert_eq!(code, Some(1), "{text}");
+    for word in [
+        "WRONG",
+        "leads to row 7, which is not there",
+        "row 8 has no entry (-4, 8)",
+        "2 of 2 indexes compared do not",
+    ] {
+        assert!(text.contains(word), "{word:?} is not in {text}");
+    }
+    let (code, told) = json(&path);
+    assert_eq!((code, told["whole"].as_bool()), (Some(1), Some(false)));
+    let figure = |index: usize, name: &str| told["indexes"][index][name].as_u64().unwrap();
+    assert_eq!([figure(0, "rows"), figure(0, "missing"), figure(0, "stray")], [28, 1, 2]);
+    assert_eq!([figure(1, "rows"), figure(1, "missing"), figure(1, "stray")], [28, 0, 1]);
+    assert_eq!(files(&path), before, "nothing was changed");
+}
+
+#[test]
+fn an_index_of_an_older_directory_is_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old");
+    let db = builder(&path).table::<plain::Account>(0).open().unwrap();
+    let row = plain::Account { id: 1, owner: Text::truncated("Ada"), balance: 5 };
+    db.session().unwrap().run(|tx| tx.insert(row)).unwrap();
+    drop(db);
+    // An older release listed the index and left it empty.
+    let disk = Disk::open(&path).unwrap();
+    let mut manifest = Manifest::read(&disk).unwrap().unwrap();
+    let table = manifest.relations[0].clone();
+    let name = "account.ByOwner".to_owned();
+    let schema = format!("unique index over owner; {}", table.schema);
+    manifest.relations.push(RelationEntry { id: 1, name, schema, key_words: 2, groups: vec![1], ..table });
+    fs::write(path.join("MANIFEST"), manifest.encode_as(1)).unwrap();
+    let (code, text) = said(&path);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("row 1 has no entry Ada in account.ByOwner"), "{text}");
+    assert!(text.contains("the next opening builds it"), "{text}");
+    let db = builder(&path).table::<Account>(0).open().unwrap();
+    assert!(db.check().unwrap().is_whole());
+    drop(db);
+    assert_eq!(said(&path).0, Some(0));
+}
+
+#[test]
+fn a_damaged_file_is_a_finding() {
+    let (_folder, path) = database();
+    let part = path.join("checkpoint-0000000001-00");
+    let mut bytes = fs::read(&part).unwrap();
+    bytes[200] ^= 4;
+    fs::write(&part, bytes).unwrap();
+    let (code, text) = said(&path);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("DAMAGED") && text.contains("no index was compared"), "{text}");
+}
+
+#[test]
+fn an_index_beside_a_type_of_the_programs_own_is_told_as_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("things");
+    let db = builder(&path).table::<Thing>(0).table::<Account>(0).open().unwrap();
+    let mut session = db.session().unwrap();
+    session.run(|tx| tx.insert(Thing { id: 4, colour: Colour(3), weight: 70 })).unwrap();
+    session.run(|tx| tx.insert(account(4))).unwrap();
+    drop((session, db));
+    let (code, text) = said(&path);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("thing.ByWeight was not compared"), "{text}");
+    assert!(text.contains("2 of 3 indexes compared"), "{text}");
+    let (_, told) = json(&path);
+    assert_eq!(told["indexes"][2]["compared"].as_bool(), Some(false));
+    // The program itself can.
+    let db = builder(&path).table::<Thing>(0).table::<Account>(0).open().unwrap();
+    assert_eq!(db.check().unwrap().indexes[2].entries, 1);
+}
+
+#[test]
+fn what_is_no_database_or_is_open_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, text) = said(folder.path());
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("holds no database"), "{text}");
+    let (_folder, path) = database();
+    let db = builder(&path).table::<Account>(0).open().unwrap();
+    let (code, text) = said(&path);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("is open in a database"), "{text}");
+    drop(db);
+}

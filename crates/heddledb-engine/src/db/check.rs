@@ -1,0 +1,178 @@
+//! Whether each index agrees with its table, and each file with what was written to it.
+//!
+//! **Mechanism.** A snapshot is taken, at which every row is looked up in every index of its table, and every entry's row in
+//! the table. Each such walk is one thread's, which is pinned in the epoch for a leaf at a time, as a checkpoint's are:
+//! no transaction waits for it, and old versions are kept for it as for any snapshot.
+
+use super::store::AnyStore;
+use crate::check::{CheckReport, IndexCheck};
+use crate::durability::RedoLog;
+use crate::epoch::EpochClock;
+use crate::error::Result;
+use crate::index::Walk;
+use crate::log::verify;
+use crate::snapshot::Boundaries;
+use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
+use crate::table::IndexRole;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a check needs of a database.
+pub(super) struct Checking<'a> {
+    pub log: Option<&'a RedoLog>,
+    pub clock: &'a EpochClock,
+    pub boundaries: &'a Boundaries,
+    pub stores: Vec<&'a dyn AnyStore>,
+    pub threads: usize,
+    /// The first place in the clock that is no session's: those of the threads are from there on.
+    pub place: usize,
+}
+
+/// An index and its table.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    index: &'a dyn AnyStore,
+    table: &'a dyn AnyStore,
+    role: &'static dyn IndexRole,
+}
+
+impl Checking<'_> {
+    /// Checks everything. No checkpoint is taken meanwhile.
+    pub fn run(&self) -> Result<CheckReport> {
+        let begun = now_ns();
+        let mut report = CheckReport::default();
+        let boundary = self.boundaries.now(self.clock)?;
+        report.epoch = boundary.epoch();
+        report.indexes = self.indexes(boundary.epoch());
+        self.boundaries.release(boundary);
+        if let Some(log) = self.log {
+            let (storage, manifest, written) = log.between_rounds(|files| {
+                Ok((Arc::clone(files.storage()), files.manifest().clone(), files.written()))
+            })?;
+            report.files = verify(&*storage, &manifest, Some(written), self.threads);
+        }
+        report.elapsed = Duration::from_nanos(now_ns() - begun);
+        Ok(report)
+    }
+
+    fn indexes(&self, epoch: u64) -> Vec<IndexCheck> {
+        let mut pairs = Vec::new();
+        for index in &self.stores {
+            let Some(role) = index.relation().role.index() else { continue };
+            let number = role.table().number();
+            if let Some(table) = self.stores.iter().find(|table| table.number() == number) {
+                pairs.push(Pair { index: *index, table: *table, role });
+            }
+        }
+        let next = AtomicU64::new(0);
+        let done = in_parallel(0..self.threads.max(1), |_, thread| -> Result<Vec<IndexCheck>, Infallible> {
+            let mut found = Vec::new();
+            loop {
+                // Relaxed: a number of its own for each.
+                let task = next.fetch_add(1, Ordering::Relaxed) as usize;
+                let Some(pair) = pairs.get(task / 2) else { return Ok(found) };
+                let place = self.place + thread;
+                found.push(match task % 2 {
+                    0 => pair.rows(self.clock, place, epoch),
+                    _ => pair.entries(self.clock, place, epoch),
+                });
+            }
+        });
+        let Ok(done) = done;
+        let mut indexes: Vec<IndexCheck> = Vec::new();
+        for found in done.into_iter().flatten() {
+            match indexes.iter_mut().find(|index| index.index == found.index) {
+                Some(index) => index.add(found),
+                None => indexes.push(found),
+            }
+        }
+        indexes.sort_by(|a, b| a.index.cmp(&b.index));
+        indexes
+    }
+}
+
+impl Pair<'_> {
+    fn begin(&self) -> IndexCheck {
+        IndexCheck::new(self.index.relation().name(), self.table.relation().name())
+    }
+
+    fn row_text(&self, key: &[u64]) -> String {
+        match self.table.relation().role.table() {
+            Some(role) => role.key_text(key),
+            None => format!("{key:x?}"),
+        }
+    }
+
+    /// Looks each row's entry up.
+    fn rows(&self, clock: &EpochClock, place: usize, epoch: u64) -> IndexCheck {
+        let mut check = self.begin();
+        let mut entry = vec![0; self.index.relation().key_words];
+        let mut there = vec![0; self.index.layout().words];
+        walk(self.table, clock, place, epoch, &mut |key, row| {
+            check.rows += 1;
+            self.role.entry(row, &mut entry);
+            let (index, due) = (self.index.relation().name(), || self.role.key_text(&entry));
+            if !self.index.read(&entry, epoch, &mut there) {
+                check.missing += 1;
+                check.tell(|| format!("row {} has no entry {} in {index}", self.row_text(key), due()));
+            } else if there != key {
+                check.wrong += 1;
+                let (row, other) = (self.row_text(key), self.row_text(&there));
+                check.tell(|| format!("entry {} of row {row} in {index} leads to row {other}", due()));
+            }
+        });
+        check
+    }
+
+    /// Looks each entry's row up.
+    fn entries(&self, clock: &EpochClock, place: usize, epoch: u64) -> IndexCheck {
+        let mut check = self.begin();
+        let mut due = vec![0; self.index.relation().key_words];
+        let mut row = vec![0; self.table.layout().words];
+        walk(self.index, clock, place, epoch, &mut |entry, key| {
+            check.entries += 1;
+            let (index, told) = (self.index.relation().name(), || self.role.key_text(entry));
+            if !self.table.read(key, epoch, &mut row) {
+                check.stray += 1;
+                check.tell(|| {
+                    format!(
+                        "entry {} in {index} leads to row {}, which is not there",
+                        told(),
+                        self.row_text(key)
+                    )
+                });
+                return;
+            }
+            self.role.entry(&row, &mut due);
+            if due != entry {
+                check.stray += 1;
+                let right = self.role.key_text(&due);
+                check.tell(|| {
+                    format!(
+                        "entry {} in {index} is of row {}, whose entry is {right}",
+                        told(),
+                        self.row_text(key)
+                    )
+                });
+            }
+        });
+        check
+    }
+}
+
+/// Shows all rows of a relation as of the end of an epoch.
+fn walk(
+    store: &dyn AnyStore,
+    clock: &EpochClock,
+    place: usize,
+    epoch: u64,
+    row: &mut dyn FnMut(&[u64], &[u64]),
+) {
+    let mut walk = Walk::default();
+    while walk != Walk::End {
+        clock.pin(place);
+        store.walk(&mut walk, epoch, row);
+        clock.unpin(place);
+    }
+}
