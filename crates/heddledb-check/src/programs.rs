@@ -159,12 +159,14 @@ impl Line {
         let (table, key) = (self.table, base + random.below(keys));
         match self.does {
             Does::Read => Step::Read(table, key),
+            Does::Update if random.below(2) == 0 => Step::TryUpdate(table, key),
             Does::Update => Step::Update(table, key),
             Does::Write => Step::Write(table, key),
             Does::Upsert => Step::Upsert(table, key),
             Does::Overwrite => Step::Overwrite(table, key),
             Does::Delete => Step::Delete(table, key),
             Does::Remove => Step::Remove(table, key),
+            Does::Insert if random.below(2) == 0 => Step::TryInsert(table, key),
             Does::Insert => Step::Insert(table, key),
             Does::Scan => {
                 let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };

@@ -9,7 +9,7 @@
 //! there tell nothing of the version before; the commit stamps place them.
 
 use crate::history::{ABSENT, Op, Version};
-use heddledb::{Builder, ReadTransaction, Result, Scan, Table, Transaction};
+use heddledb::{Builder, Misuse, ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
 
 /// A row of the ordered table (table 0).
@@ -197,6 +197,51 @@ impl<T: Transaction> Recorder<'_, T> {
         let old = with_table!(table, Row => self.tx.update_columns(key, Row::version, replace)?);
         self.ops.extend([Op::Read(table, key, old), Op::Write(table, key, version)]);
         Ok(())
+    }
+
+    /// As [`Recorder::update`], but where there is no row it goes on.
+    ///
+    /// # Errors
+    /// As for [`Transaction::update_columns`], without those of a missing row.
+    pub fn update_if_there(&mut self, table: u8, key: u64) -> Result<()> {
+        match self.update(table, key) {
+            Err(error) if matches!(error.misuse(), Some(Misuse::NotFound { .. })) => {
+                self.ops.push(Op::Read(table, key, ABSENT));
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// As [`Recorder::insert`], but where there is a row it reads that and goes on.
+    ///
+    /// # Errors
+    /// As for [`Transaction::insert`], without those of a row that is there.
+    pub fn insert_unless_there(&mut self, table: u8, key: u64) -> Result<()> {
+        match self.insert(table, key) {
+            Err(error) if matches!(error.misuse(), Some(Misuse::DuplicateKey { .. })) => {
+                self.read(table, key).map(|_| ())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Writes a row in a savepoint that is taken back, and reads it in it and after it.
+    ///
+    /// # Errors
+    /// As for [`Recorder::write`], [`Recorder::remove`] and [`Transaction::savepoint`].
+    pub fn write_in_vain(&mut self, table: u8, key: u64, removes: bool) -> Result<()> {
+        let savepoint = self.tx.save()?;
+        match removes {
+            true => self.remove(table, key)?,
+            false => self.write(table, key)?,
+        }
+        self.tx.roll_back(savepoint)?;
+        // What it has read counts, and the last operation is the one that was taken back, if it was done.
+        if matches!(self.ops.last(), Some(Op::Write(..) | Op::Delete(..))) {
+            self.ops.pop();
+        }
+        self.read(table, key).map(|_| ())
     }
 
     /// Inserts a row without looking first: that it succeeds tells that there was none.

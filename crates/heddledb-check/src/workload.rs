@@ -222,7 +222,11 @@ pub(crate) fn draw(random: &mut Random, base: u64, keys: u64) -> Vec<Step> {
         let table = if random.below(2) == 0 { ORDERED } else { HASHED };
         let key = base + random.below(keys);
         steps.push(match random.below(32) {
-            0..11 => Step::Read(table, key),
+            0..7 => Step::Read(table, key),
+            7 => Step::TryUpdate(table, key),
+            8 => Step::TryInsert(table, key),
+            9 => Step::WriteInVain(table, key),
+            10 => Step::RemoveInVain(table, key),
             11..16 => Step::Write(table, key),
             16..18 => Step::Update(table, key),
             18 => Step::Insert(table, key),
@@ -275,6 +279,13 @@ pub enum Step {
     Update(u8, u64),
     Insert(u8, u64),
     Upsert(u8, u64),
+    /// Goes on where there is none.
+    TryUpdate(u8, u64),
+    /// Goes on where there is one.
+    TryInsert(u8, u64),
+    /// Writes it in a savepoint that is taken back. Not in calls.
+    WriteInVain(u8, u64),
+    RemoveInVain(u8, u64),
     /// Only where there is a row.
     Overwrite(u8, u64),
     Delete(u8, u64),
@@ -304,6 +315,10 @@ impl Step {
             Self::Update(table, key) => recorder.update(table, key),
             Self::Insert(table, key) => recorder.insert(table, key),
             Self::Upsert(table, key) => recorder.upsert(table, key),
+            Self::TryUpdate(table, key) => recorder.update_if_there(table, key),
+            Self::TryInsert(table, key) => recorder.insert_unless_there(table, key),
+            Self::WriteInVain(table, key) => recorder.write_in_vain(table, key, false),
+            Self::RemoveInVain(table, key) => recorder.write_in_vain(table, key, true),
             Self::Overwrite(table, key) => match recorder.read(table, key)? {
                 ABSENT => Ok(()),
                 _ => recorder.overwrite(table, key),
@@ -340,6 +355,10 @@ impl Step {
             | Self::Update(table, key)
             | Self::Insert(table, key)
             | Self::Upsert(table, key)
+            | Self::TryUpdate(table, key)
+            | Self::TryInsert(table, key)
+            | Self::WriteInVain(table, key)
+            | Self::RemoveInVain(table, key)
             | Self::Overwrite(table, key)
             | Self::Delete(table, key)
             | Self::Remove(table, key) => recorder.read(table, key).map(|_| ()),

@@ -92,7 +92,7 @@ pub enum Error {
     Conflict(Conflict),
     /// The transaction decided to abort. Never retried.
     #[error("{0}")]
-    User(Box<dyn StdError + Send + Sync>),
+    User(#[source] Box<dyn StdError + Send + Sync>),
     /// A misuse of the database; see [`Misuse`]. Never retried.
     #[error("{0}")]
     Misuse(Box<Misuse>),
@@ -102,15 +102,15 @@ pub enum Error {
     #[error(
         "the outcome is unknown: {0}; resume the log (`Database::resume`), or open the database again to see what survived"
     )]
-    OutcomeUnknown(Arc<LogError>),
+    OutcomeUnknown(#[source] Arc<LogError>),
     /// The log has failed before, so nothing was done.
     #[error(
         "the log has failed, so nothing is written: {0}; when its cause is gone, resume it (`Database::resume`) or open the database again"
     )]
-    LogFailed(Arc<LogError>),
+    LogFailed(#[source] Arc<LogError>),
     /// A directory cannot be opened.
     #[error("{0}")]
-    Open(Box<LogError>),
+    Open(#[source] Box<LogError>),
     /// The transaction was tried as often, or for as long, as it may be, and conflicted each time. Nothing was changed.
     #[error("{0}")]
     GaveUp(Box<GaveUp>),
@@ -291,9 +291,14 @@ pub enum Misuse {
         /// What the matter is with the value.
         why: String,
     },
-    /// A commit after an operation of the transaction returned an error.
+    /// A commit after an operation of the transaction returned an error that ends it ([`Error::ends_transaction`]).
     #[error("an operation of this transaction failed, so it cannot commit; hand its error on with `?`")]
     Failed,
+    /// A savepoint in a call of a procedure.
+    #[error(
+        "a procedure can have no savepoint, since others may have seen a piece of it that would be taken back; use `Session::run`, or look before you write"
+    )]
+    SavepointInProcedure,
     /// All worker places are taken.
     #[error(
         "all {limit} sessions of this database are in use; drop one, or open it with more by `sessions(..)`"
@@ -410,6 +415,24 @@ pub enum Misuse {
     System(String),
 }
 
+impl Misuse {
+    /// Whether an operation that returned this did nothing, so that its transaction goes on.
+    fn is_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound { .. }
+                | Self::DuplicateKey { .. }
+                | Self::DuplicateEntry { .. }
+                | Self::KeyChanged { .. }
+                | Self::WrongValue { .. }
+                | Self::WrongCount { .. }
+                | Self::NoColumn { .. }
+                | Self::NoIndex { .. }
+                | Self::SavepointInProcedure
+        )
+    }
+}
+
 /// What could have been meant, in a message.
 fn choice(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(", but {} can be called by name", names.join(", ")) }
@@ -424,6 +447,18 @@ impl Error {
     /// True for a conflict: the same transaction may succeed when it is run again.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Conflict(_))
+    }
+
+    /// Whether a transaction can only be given up whose operation returned this. Not so after an operation that could
+    /// not be met, such as an insert of a row that is there: it did nothing, its error is its answer, and the transaction
+    /// goes on.
+    #[cold]
+    pub fn ends_transaction(&self) -> bool {
+        match self {
+            Self::User(_) => false,
+            Self::Misuse(misuse) => !misuse.is_answer(),
+            _ => true,
+        }
     }
 
     /// The conflict, if it is one.
@@ -448,6 +483,13 @@ impl Error {
             Self::User(reason) => reason.downcast_ref(),
             _ => None,
         }
+    }
+}
+
+/// So that `?` takes any error in a body whose own type is that of a box: a decision to abort.
+impl From<Box<dyn StdError + Send + Sync>> for Error {
+    fn from(reason: Box<dyn StdError + Send + Sync>) -> Self {
+        Self::User(reason)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Conflict;
 use crate::log::{Lost, Torn};
+use std::fmt;
 use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +61,46 @@ impl Sub for Stats {
     }
 }
 
+/// In words: commits, aborts, and each reason that there was, the most frequent first.
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} committed, {} given up, {} conflicts",
+            self.commits,
+            self.user_aborts,
+            self.conflicts_total()
+        )?;
+        let mut reasons: Vec<Conflict> =
+            Conflict::ALL.into_iter().filter(|reason| self.conflicts_by(*reason) != 0).collect();
+        reasons.sort_by_key(|reason| std::cmp::Reverse(self.conflicts_by(*reason)));
+        for (at, reason) in reasons.iter().enumerate() {
+            write!(f, "{}{reason} {}", if at == 0 { " (" } else { ", " }, self.conflicts_by(*reason))?;
+        }
+        if !reasons.is_empty() {
+            f.write_str(")")?;
+        }
+        if self.piece_retries != 0 {
+            write!(f, ", {} pieces executed again", self.piece_retries)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes in a unit that fits.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+        if self.0 < 1 << 10 {
+            return write!(f, "{} bytes", self.0);
+        }
+        let unit = ((self.0.ilog2() / 10) as usize).min(UNITS.len());
+        write!(f, "{:.1} {}", self.0 as f64 / (1u64 << (10 * unit)) as f64, UNITS[unit - 1])
+    }
+}
+
 /// Counts and sizes of a database.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -110,6 +151,31 @@ impl OldestTransaction {
     }
 }
 
+/// A line for the transactions, one for memory, one for the log if there is one, one for a snapshot if one is open, and
+/// one for each index.
+impl fmt::Display for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = |bytes: usize| Bytes(bytes as u64);
+        writeln!(f, "transactions: {}", self.stats)?;
+        write!(f, "memory: {} of records, ", bytes(self.record_bytes))?;
+        write!(
+            f,
+            "{} of old versions among them ({} kept so far), ",
+            bytes(self.version_bytes),
+            self.versions_kept
+        )?;
+        write!(f, "{} steps of reclamation wait; epoch {}", self.garbage, self.epoch)?;
+        if let Some(log) = &self.log {
+            write!(f, "\nlog: {} rounds, {} written", log.rounds, Bytes(log.bytes))?;
+            write!(f, " in {:?}, durable up to epoch {}", log.io_time, log.durable_epoch)?;
+        }
+        if let Some(age) = self.oldest_snapshot {
+            write!(f, "\nthe oldest snapshot has been open for {age:?}")?;
+        }
+        self.index_nodes.iter().try_for_each(|(name, nodes)| write!(f, "\nindex {name}: {nodes} nodes"))
+    }
+}
+
 /// What a log has done since the database was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -140,7 +206,7 @@ pub struct Recovery {
     pub transactions: u64,
     /// Their writes.
     pub writes: u64,
-    /// Bytes of the checkpoint and the log that were read.
+    /// Bytes of the checkpoint and of the log.
     pub bytes: u64,
     /// Stretches of the log that one thread read and handed to the others, of a mebibyte or a frame each; 0 where one
     /// thread did all.
@@ -192,6 +258,22 @@ pub enum IndexReason {
     Removed,
 }
 
+/// In words: what was read in which time, and, if there was such, what was cut off and what was lost.
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows of a checkpoint, {} transactions", self.rows, self.transactions)?;
+        write!(f, " of a log with {} writes, {}", self.writes, Bytes(self.bytes))?;
+        write!(f, " in {:?}, durable up to epoch {}", self.elapsed, self.durable_epoch)?;
+        if !self.torn.is_empty() {
+            write!(f, "; {} rounds were being written at the end, and were cut off", self.torn.len())?;
+        }
+        if !self.lost.is_empty() {
+            write!(f, "; {} parts are damaged, and were given up", self.lost.len())?;
+        }
+        Ok(())
+    }
+}
+
 /// How far opening a directory has come.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -235,4 +317,28 @@ pub struct CheckpointReport {
     pub bytes: u64,
     /// How long it took.
     pub elapsed: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_told_by_name() {
+        let mut stats = Stats { commits: 12, user_aborts: 1, ..Stats::default() };
+        assert_eq!(stats.to_string(), "12 committed, 1 given up, 0 conflicts");
+        stats.conflicts[Conflict::Locked as usize] = 2;
+        stats.conflicts[Conflict::Phantom as usize] = 57;
+        assert_eq!(stats.to_string(), "12 committed, 1 given up, 59 conflicts (phantom 57, locked 2)");
+        let log = Some(LogMetrics { rounds: 3, bytes: 5 << 20, ..LogMetrics::default() });
+        let metrics = Metrics { stats, log, index_nodes: vec![("a.ById", 7)], ..Metrics::default() };
+        let text = metrics.to_string();
+        assert!(text.contains("\nlog: 3 rounds, 5.0 MiB written"), "{text}");
+        assert!(text.ends_with("\nindex a.ById: 7 nodes"), "{text}");
+        let recovery = Recovery { transactions: 4, bytes: 300, ..Recovery::default() };
+        assert!(
+            recovery.to_string().contains("4 transactions of a log with 0 writes, 300 bytes"),
+            "{recovery}"
+        );
+    }
 }

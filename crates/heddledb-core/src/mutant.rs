@@ -18,6 +18,11 @@ pub enum Mutant {
     SnapshotReadsNewest,
     SnapshotVersionNotKept,
     SnapshotNotClosed,
+    // Where writes are taken back, one stays, so that a row and its entries differ; or what was changed of earlier ones
+    // stays; or what those that are no more have found is not read, so that nothing checks it.
+    TakenBackButOne,
+    TakenBackChangesStay,
+    TakenBackNotRead,
     // A row that was read in place is believed although it changed meanwhile. Not in simulation: no row is read in
     // place there.
     SightNotChecked,
@@ -138,6 +143,9 @@ impl Mutant {
         Self::SnapshotReadsNewest,
         Self::SnapshotVersionNotKept,
         Self::SnapshotNotClosed,
+        Self::TakenBackButOne,
+        Self::TakenBackChangesStay,
+        Self::TakenBackNotRead,
         Self::SightNotChecked,
         Self::SiloReadsNotValidated,
         Self::SiloGapsNotValidated,

@@ -9,7 +9,8 @@
 //!
 //! **Life of an attempt.** [`Worker::begin`], then operations, then [`Worker::end`] with what became of the body.
 //! After `end` said [`Ended::Again`] the body is executed again, in the same attempt; otherwise the attempt is over.
-//! After an operation has failed, only `end` follows.
+//! After an operation has failed, only `end` follows. An operation that cannot be met has not failed: it has an answer
+//! ([`Inserted::Exists`], [`Staged::Missing`]), and [`Worker::refuse`] says that it did nothing.
 
 use crate::check::CheckReport;
 use crate::error::{Conflict, Error, Result};
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
+pub use crate::transaction::Savepoint;
 
 /// Which part of a relation's rows is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -123,8 +125,13 @@ pub enum Staged<'a> {
     New(&'a mut [u64]),
     /// The same, and stored already: what is made of it counts without [`Worker::store`]. Only for [`Purpose::Update`].
     Stored(&'a mut [u64]),
-    /// As it was when the body was executed before: all that was done with it stands.
-    Old(&'a mut [u64]),
+    /// The body was executed before up to here.
+    Old {
+        /// As it was then. All that was done with it stands.
+        words: &'a mut [u64],
+        /// Unless the operation was refused.
+        refused: Option<Refused>,
+    },
 }
 
 /// What came of an insert.
@@ -135,6 +142,40 @@ pub enum Inserted<'a> {
     New(&'a mut [u64]),
     /// The body was executed before up to here: all that it did stands.
     Old,
+    /// It was executed before up to here, and the operation was refused for this entry.
+    Refused {
+        /// Its number, as in [`Refused::Entry`].
+        entry: u8,
+    },
+}
+
+/// Why an operation is answered with a misuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// For the row itself: it is there, or is not, or may not be changed so. Nothing was done.
+    Row,
+    /// The entry of this number, counted over the indexes of the table, is there. What was done since
+    /// [`Worker::begin_operation`] is taken back.
+    Entry(u8),
+}
+
+impl Refused {
+    /// A number above 0.
+    pub fn number(self) -> u64 {
+        match self {
+            Self::Row => 1,
+            Self::Entry(entry) => 2 + u64::from(entry),
+        }
+    }
+
+    /// What has this number; nothing has 0.
+    pub fn from_number(number: u64) -> Option<Self> {
+        match number {
+            0 => None,
+            1 => Some(Self::Row),
+            entry => Some(Self::Entry((entry - 2) as u8)),
+        }
+    }
 }
 
 /// A write to a row whose present value does not matter.
@@ -431,6 +472,25 @@ pub trait Worker: Send {
     /// # Errors
     /// As all operations.
     fn delete(&mut self, access: &Access<'_>) -> Result<bool>;
+    /// An operation begins that consists of several, and may be refused after some of them.
+    fn begin_operation(&mut self);
+    /// The operation before is answered with a misuse; the attempt goes on, as if it had done nothing but read.
+    ///
+    /// # Errors
+    /// Conflicts.
+    fn refuse(&mut self, refused: Refused) -> Result<()>;
+    /// Opens a savepoint.
+    ///
+    /// # Errors
+    /// [`Misuse::SavepointInProcedure`](crate::Misuse::SavepointInProcedure).
+    fn save(&mut self) -> Result<Savepoint>;
+    /// Closes a savepoint, and those opened after it: what was written since stays.
+    fn keep(&mut self, savepoint: Savepoint);
+    /// Closes it and those, and takes back what was written since. What was read since is checked as before.
+    ///
+    /// # Errors
+    /// Conflicts.
+    fn roll_back(&mut self, savepoint: Savepoint) -> Result<()>;
     /// Visits rows in the order of their keys: key words and row.
     ///
     /// # Errors

@@ -164,6 +164,11 @@ impl Settings {
     /// Refuses what no protocol could meet.
     pub fn check(&self) -> Result<()> {
         let option = |what: String| Err(Misuse::Option(what).into());
+        if self.durability == Durability::Sync && self.place.is_none() {
+            let what = "a database without files can make nothing durable at its commit; name its directory with \
+                        `Builder::path`, or leave `Durability::Sync` out";
+            return option(what.to_owned());
+        }
         if self.log.files == 0 || self.log.files > FILES_MAX {
             return option(format!("a log has 1 to {FILES_MAX} files, not {}", self.log.files));
         }

@@ -9,8 +9,10 @@ use std::ops::ControlFlow;
 /// `Snapshot`.
 ///
 /// Every method may return [`Error::Conflict`](crate::Error::Conflict) in a transaction, never on a
-/// snapshot: hand it on with `?`. After any error of a method a transaction can only be dropped; it
-/// will not commit.
+/// snapshot: hand it on with `?`. After it, and after every error of which
+/// [`Error::ends_transaction`](crate::Error::ends_transaction) says so, a transaction can only be dropped; it will not
+/// commit. After any other, such as [`Misuse::DuplicateKey`](crate::Misuse::DuplicateKey), it goes on: the method did
+/// nothing, and its error is an answer that is checked at the commit like everything else that was read.
 pub trait ReadTransaction {
     /// For `#[procedure]`: the next access is at this site, counted from the base that
     /// [`enter`](Self::enter) moves.
@@ -109,6 +111,11 @@ pub trait ReadTransaction {
     }
 }
 
+/// A savepoint that is open: its number, the outermost being 0.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint(pub usize);
+
 /// What a running transaction can do. A procedure is a function over `&mut impl Transaction`, and is
 /// compiled once for all protocols.
 ///
@@ -120,7 +127,88 @@ pub trait ReadTransaction {
 /// of a relation between two rows that it did not check.
 ///
 /// A body is run again after a conflict, so it must have no effect but through the transaction.
+///
+/// **What cannot be met**: an insert of a row that is there, an update of one that is not. It is answered with a
+/// [`Misuse`](crate::Misuse), has done nothing, and the transaction goes on; so an insert where the row may be there
+/// already is a matter of looking at the error.
+///
+/// ```
+/// use heddledb::{Database, Error, Misuse, Table, Transaction};
+/// # #[derive(Table, Clone, Copy)]
+/// # struct Account { #[key] id: u64, balance: i64 }
+///
+/// let db = Database::in_memory();
+/// let mut session = db.session()?;
+/// session.run(|tx| match tx.insert(Account { id: 1, balance: 100 }) {
+///     Err(Error::Misuse(misuse)) if matches!(*misuse, Misuse::DuplicateKey { .. }) => {
+///         tx.add(Account::balance, 1, 100)
+///     }
+///     other => other,
+/// })?;
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Transaction: ReadTransaction {
+    /// For [`savepoint`](Self::savepoint): opens one.
+    #[doc(hidden)]
+    fn save(&mut self) -> Result<Savepoint>;
+
+    /// For [`savepoint`](Self::savepoint): closes it, and those within it.
+    #[doc(hidden)]
+    fn keep(&mut self, savepoint: Savepoint);
+
+    /// For [`savepoint`](Self::savepoint): closes it and those within it, and takes back what was written since.
+    #[doc(hidden)]
+    fn roll_back(&mut self, savepoint: Savepoint) -> Result<()>;
+
+    /// Runs `body`, and takes back all that it has written if it returns an error. The transaction goes on after that,
+    /// as after a method that could not be met; only after a conflict it does not. What `body` has read counts as read
+    /// either way. Savepoints may be within each other.
+    ///
+    /// Costs nothing for what is only read, some words for each row that was written before it and is written again
+    /// in it, and as much as was written to take it back.
+    ///
+    /// # Errors
+    /// What `body` returns; conflicts; [`Misuse::SavepointInProcedure`](crate::Misuse::SavepointInProcedure) in a call of
+    /// a procedure, whose pieces others may have seen.
+    ///
+    /// ```
+    /// use heddledb::{Database, Error, ReadTransaction, Table, Transaction};
+    /// # #[derive(Table, Clone, Copy)]
+    /// # struct Account { #[key] id: u64, balance: i64 }
+    ///
+    /// let db = Database::in_memory();
+    /// let mut session = db.session()?;
+    /// session.run(|tx| {
+    ///     tx.insert(Account { id: 1, balance: 100 })?;
+    ///     let paid = tx.savepoint(|tx| {
+    ///         let left = tx.update_columns(1, Account::balance, |left| { *left -= 130; *left })?;
+    ///         if left < 0 { Err(Error::user("insufficient funds")) } else { Ok(()) }
+    ///     });
+    ///     assert!(paid.is_err());
+    ///     assert_eq!(tx.get_columns(1, Account::balance)?, Some(100));
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    fn savepoint<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R>
+    where
+        Self: Sized,
+    {
+        let savepoint = self.save()?;
+        match body(self) {
+            Ok(result) => {
+                self.keep(savepoint);
+                Ok(result)
+            }
+            // There is nothing to go back to.
+            Err(error) if error.conflict().is_some() => Err(error),
+            Err(error) => {
+                self.roll_back(savepoint)?;
+                Err(error)
+            }
+        }
+    }
+
     /// Adds a row.
     ///
     /// # Errors

@@ -62,6 +62,11 @@ fn places(table: &Table) -> TokenStream {
     let types = table.columns.iter().map(|column| &column.ty);
     let group_of = table.columns.iter().map(|column| column.group);
     let empty = format!("a column of table `{}` has a type of no bytes; remove the column", table.name);
+    let long = format!(
+        "a row of table `{}` is longer than 65536 bytes, too long for a stack; shorten its texts and arrays, or keep them \
+         in rows of a second table, a part in each",
+        table.name
+    );
     quote! {
         const __PLACES: ([usize; #count], [usize; #groups + 1]) = {
             // Bytes, alignment and group of each column.
@@ -89,6 +94,7 @@ fn places(table: &Table) -> TokenStream {
                 group += 1;
                 bounds[group] = end / 8;
             }
+            ::core::assert!(end <= ::heddledb::table::ROW_BYTES_MAX, #long);
             (offsets, bounds)
         };
         const __OFFSETS: [usize; #count] = __PLACES.0;

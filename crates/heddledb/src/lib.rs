@@ -140,7 +140,7 @@ pub mod protocol {
 /// **No promises**: anything in here may change in any version.
 pub mod internals {
     pub use crate::front::{BuilderInternals, DatabaseInternals, SessionInternals};
-    pub use heddledb_core::seam::Registered;
+    pub use heddledb_core::seam::{Registered, Savepoint};
     pub use heddledb_core::{log, random, seam, shared};
     pub use heddledb_engine::sync;
 }

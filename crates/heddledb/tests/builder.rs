@@ -226,3 +226,28 @@ fn the_policy_of_locking_decides_who_waits() {
         assert_eq!(balance, Some(21), "{policy:?}");
     }
 }
+
+#[test]
+fn what_was_accepted_in_silence_is_refused() {
+    use heddledb::Durability;
+    let error = Database::builder().durability(Durability::Sync).open().err().unwrap();
+    assert!(error.to_string().contains("name its directory with `Builder::path`"), "{error}");
+    let place = tempfile::tempdir().unwrap();
+    // A directory that holds something else: nothing is made in it.
+    std::fs::write(place.path().join("letter.txt"), "dear").unwrap();
+    let error = Database::builder().path(place.path()).open().err().unwrap();
+    assert!(error.to_string().contains("is no database: it holds letter.txt"), "{error}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    std::fs::remove_file(place.path().join("letter.txt")).unwrap();
+    std::fs::create_dir(place.path().join("letters")).unwrap();
+    assert!(Database::builder().path(place.path()).open().is_err());
+    // A parent that is not there.
+    let path = place.path().join("a/b");
+    let error = Database::builder().path(&path).open().err().unwrap();
+    assert!(error.to_string().contains("make it first"), "{error}");
+    assert!(!place.path().join("a").exists());
+    // One level is made.
+    let path = place.path().join("a");
+    drop(Database::builder().path(&path).open().unwrap());
+    drop(Database::builder().path(&path).open().unwrap());
+}

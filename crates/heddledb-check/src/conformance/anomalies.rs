@@ -76,7 +76,7 @@ fn outcome_on<T: Tables>(kind: Kind, level: Isolation, programs: Programs) -> Re
         let outcomes = interleave::<T>(kind, &db, &programs, &schedule);
         let last = all_rows::<T>(&db);
         check_index::<T>(&db, &last);
-        judge(strict, INITIAL, &programs, &outcomes, &last).map_err(|report| {
+        judge(strict, T::UNIQUE, INITIAL, &programs, &outcomes, &last).map_err(|report| {
             format!("{} under {kind}: schedule {schedule:?}\n{report}", std::any::type_name::<T>())
         })?;
     }
@@ -201,6 +201,22 @@ anomalies! {
     column_group_write_skew: [GetOther(1), Increment(1, 5)] [Get(1), IncrementOther(1, 5)];
     /// Finding through the index while the entry moves.
     find_by_index: [Find(20), StoreSum(1)] [Increment(2, 1), Get(1)];
+    /// An insert finds a row there that another deletes, and what follows rests on that.
+    refused_insert: [Insert(1, 5), Increment(2, 1)] [Get(2), Delete(1)];
+    /// An update finds no row where another inserts one, and what follows rests on that.
+    refused_update: [Increment(3, 5), Increment(2, 1)] [Get(2), Insert(3, 30)];
+    /// The same without a look, and a commutative addition.
+    refused_blind_writes: [SetOther(3, 5), AddOther(4, 1), Increment(2, 1)] [Get(2), Insert(3, 30), Insert(4, 40)];
+    /// What was seen in a savepoint counts, though its insert is taken back.
+    savepoint_saw_absence: [Save, Insert(3, 3), RollBack, Increment(1, 1)] [Get(1), Insert(3, 30)];
+    /// So it does where nothing was read but by a blind write.
+    savepoint_saw_presence: [Save, AddOther(2, 3), RollBack, Increment(1, 1)] [Get(1), Delete(2)];
+    /// A savepoint's writes are taken back, and what was before it stays; then the transaction goes on.
+    savepoint_own_writes: [Increment(1, 1), Save, Increment(1, 5), Delete(2), Insert(3, 3), RollBack, Scan(0, 8), ScanIndex(0, 99), Increment(1, 1), Insert(3, 7)] [Get(1), Get(3)];
+    /// Savepoints within each other.
+    savepoints_nested: [SetOther(1, 1), Save, SetOther(1, 2), Save, SetOther(1, 3), Delete(5), RollBack, GetOther(1), Keep, Save, Insert(5, 1), RollBack, Scan(0, 8)] [GetOther(1), AddOther(1, 1)];
+    /// A savepoint that is taken back after it was read from an index.
+    savepoint_in_index: [ScanIndex(15, 25), Save, Increment(1, 10), ScanIndex(15, 25), RollBack, StoreSum(5)] [Increment(2, 100), Get(5)];
     /// A user abort of inserts, updates and deletes leaves nothing.
     user_abort @ RepeatableRead: [Insert(3, 3), Increment(1, 1), Delete(2), Abort] [Scan(0, 8), Insert(4, 4)];
 }

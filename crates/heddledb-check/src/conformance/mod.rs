@@ -5,7 +5,7 @@
 //!
 //! - `anomalies`: the anomalies of the literature by name, in every interleaving of their steps, on
 //!   both index structures ([`script`] says how they are judged);
-//! - `random`: random small programs in random interleavings, by seed;
+//! - `random`: random small programs in random interleavings, by seed, with operations that cannot be met and savepoints;
 //! - `reclamation`: a row's lives, when its record was given back between them;
 //! - `snapshots`: one moment, whatever happens beside it; and that old versions go away;
 //! - `waits`: that nobody waits for a transaction that thinks, and nobody for ever;
@@ -80,8 +80,21 @@ pub struct HashedRow {
     other: i64,
 }
 
+/// A row of the test table with unique indexes, behind one that is not.
+#[derive(Table, Clone, Copy, Debug)]
+#[table(index(EntryByValue(value)), unique(EntryByOwnValue(value)), unique(EntryByOther(other)))]
+pub struct UniqueRow {
+    #[key]
+    key: u64,
+    value: i64,
+    #[group(other)]
+    other: i64,
+}
+
 /// The test tables: the same columns over different indexes.
 pub trait Tables: Send + Sync + 'static {
+    /// Whether no two rows may have equal values, or equal others.
+    const UNIQUE: bool = false;
     /// The row type.
     type Row: Table<Key = u64>;
     /// The secondary index on `value`.
@@ -90,6 +103,10 @@ pub trait Tables: Send + Sync + 'static {
     const VALUE: Column<Self::Row, i64>;
     /// The column `other`, in a group of its own.
     const OTHER: Column<Self::Row, i64>;
+    /// How many entries its unique indexes have, if it has such.
+    fn unique_entries(_tx: &mut impl ReadTransaction) -> Result<Vec<usize>> {
+        Ok(Vec::new())
+    }
     /// A row.
     fn row(key: u64, value: i64, other: i64) -> Self::Row;
     /// A row's columns.
@@ -108,6 +125,8 @@ pub trait Tables: Send + Sync + 'static {
 pub struct Ordered;
 /// The table with a hash index.
 pub struct Hashed;
+/// The table with unique indexes.
+pub struct Unique;
 
 impl Tables for Ordered {
     type Row = OrderedRow;
@@ -137,6 +156,47 @@ impl Tables for Ordered {
             ControlFlow::Continue(())
         })?;
         Ok(found)
+    }
+}
+
+impl Tables for Unique {
+    const UNIQUE: bool = true;
+    type Row = UniqueRow;
+    type ByValue = EntryByValue;
+    const VALUE: Column<UniqueRow, i64> = UniqueRow::value;
+    const OTHER: Column<UniqueRow, i64> = UniqueRow::other;
+
+    fn unique_entries(tx: &mut impl ReadTransaction) -> Result<Vec<usize>> {
+        let (mut values, mut others) = (0, 0);
+        tx.scan_index(Scan::<EntryByOwnValue>::all(), |_, _| {
+            values += 1;
+            ControlFlow::Continue(())
+        })?;
+        tx.scan_index(Scan::<EntryByOther>::all(), |_, _| {
+            others += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(vec![values, others])
+    }
+
+    fn row(key: u64, value: i64, other: i64) -> UniqueRow {
+        UniqueRow { key, value, other }
+    }
+
+    fn parts(row: &UniqueRow) -> (u64, i64, i64) {
+        (row.key, row.value, row.other)
+    }
+
+    fn scan(
+        tx: &mut impl ReadTransaction,
+        low: u64,
+        high: u64,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<(u64, i64, i64)>> {
+        let scan = Scan::<UniqueRow>::range(low..=high).limit(limit);
+        let rows = tx.collect(if reverse { scan.reverse() } else { scan })?;
+        Ok(rows.iter().map(Self::parts).collect())
     }
 }
 
@@ -193,7 +253,12 @@ pub(crate) fn open_at(kind: Kind, level: Isolation) -> Database {
     let sessions = kind.sessions_max().min(16);
     let builder = Database::builder().protocol(kind).sessions(sessions);
     let builder = builder.isolation(level);
-    builder.table::<OrderedRow>(64).table::<HashedRow>(64).open().expect("the settings are lawful")
+    builder
+        .table::<OrderedRow>(64)
+        .table::<HashedRow>(64)
+        .table::<UniqueRow>(64)
+        .open()
+        .expect("the settings are lawful")
 }
 
 /// Brings a table to these rows, and no others among the scripts' keys.
@@ -220,19 +285,18 @@ pub(crate) fn all_rows<T: Tables>(db: &Database) -> Vec<(u64, i64, i64)> {
 /// Panics unless the secondary index holds exactly the entries of the rows.
 pub(crate) fn check_index<T: Tables>(db: &Database, rows: &[(u64, i64, i64)]) {
     let mut session = db.session().expect("a session is free");
-    let entries = session.run(|tx| {
-        let mut entries = Vec::new();
-        tx.scan_index(Scan::<T::ByValue>::all(), |(value, _), key| {
-            entries.push((value, key));
-            ControlFlow::Continue(())
-        })?;
-        Ok(entries)
-    });
+    let (entries, unique) = session
+        .run(|tx| {
+            let mut entries = Vec::new();
+            tx.scan_index(Scan::<T::ByValue>::all(), |(value, _), key| {
+                entries.push((value, key));
+                ControlFlow::Continue(())
+            })?;
+            Ok((entries, T::unique_entries(tx)?))
+        })
+        .expect("reading conflicts with nobody for long");
     let mut expected: Vec<(i64, u64)> = rows.iter().map(|(key, value, _)| (*value, *key)).collect();
     expected.sort_unstable();
-    assert_eq!(
-        entries.expect("reading conflicts with nobody for long"),
-        expected,
-        "the index and its table disagree"
-    );
+    assert_eq!(entries, expected, "the index and its table disagree");
+    assert!(unique.iter().all(|entries| *entries == rows.len()), "{unique:?} entries of {} rows", rows.len());
 }

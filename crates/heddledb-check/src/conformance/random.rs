@@ -1,7 +1,7 @@
 //! Random small programs in random interleavings.
 
 use super::script::{KEYS, Op, Program, interleave, judge};
-use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open, reset};
+use super::{Hashed, Ordered, Tables, Test, Unique, all_rows, check_index, open, reset};
 use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 
@@ -9,6 +9,7 @@ pub(super) fn tests() -> Vec<Test> {
     vec![
         Test { name: "random_programs_ordered", run: many::<Ordered> },
         Test { name: "random_programs_hashed", run: many::<Hashed> },
+        Test { name: "random_programs_unique", run: many::<Unique> },
     ]
 }
 
@@ -36,7 +37,11 @@ fn one<T: Tables>(kind: Kind, db: &heddledb::Database, seed: u64) {
     let mut initial = Vec::new();
     for key in 0..=KEYS {
         if random.below(2) == 0 {
-            initial.push((key, random.below(6) as i64 * 10, random.below(100) as i64));
+            let row = (key, random.below(6) as i64 * 10, random.below(100) as i64);
+            let alike = |other: &(u64, i64, i64)| other.1 == row.1 || other.2 == row.2;
+            if !T::UNIQUE || !initial.iter().any(alike) {
+                initial.push(row);
+            }
         }
     }
     let count = 2 + random.below(2) as usize;
@@ -46,7 +51,7 @@ fn one<T: Tables>(kind: Kind, db: &heddledb::Database, seed: u64) {
     let outcomes = interleave::<T>(kind, db, &programs, &schedule);
     let last = all_rows::<T>(db);
     check_index::<T>(db, &last);
-    if let Err(report) = judge(kind.strict(), &initial, &programs, &outcomes, &last) {
+    if let Err(report) = judge(kind.strict(), T::UNIQUE, &initial, &programs, &outcomes, &last) {
         let table = std::any::type_name::<T>();
         panic!("HEDDLE_SEED={seed} on {table} under {kind}: schedule {schedule:?}\n{report}");
     }
@@ -54,7 +59,15 @@ fn one<T: Tables>(kind: Kind, db: &heddledb::Database, seed: u64) {
 
 fn program(random: &mut Random) -> Program {
     let steps = 1 + random.below(5);
-    (0..steps).map(|_| operation(random)).collect()
+    let mut program: Program = (0..steps).map(|_| operation(random)).collect();
+    // Some have savepoints: from one step to a later one, or to the end.
+    for _ in 0..random.below(3) {
+        let from = random.below(program.len() as u64) as usize;
+        program.insert(from, Op::Save);
+        let to = from + 1 + random.below((program.len() - from) as u64) as usize;
+        program.insert(to, if random.below(3) == 0 { Op::Keep } else { Op::RollBack });
+    }
+    program
 }
 
 fn operation(random: &mut Random) -> Op {

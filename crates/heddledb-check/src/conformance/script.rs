@@ -8,8 +8,9 @@
 //! anything serializable will do, and nothing else.
 
 use super::Tables;
+use heddledb::internals::Savepoint;
 use heddledb::protocol::{Isolation, Kind};
-use heddledb::{Database, Error, OwnedTransaction, Result, Scan, Transaction};
+use heddledb::{Database, Error, Misuse, OwnedTransaction, Result, Scan, Transaction};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -50,6 +51,12 @@ pub enum Op {
     Find(i64),
     /// Write `value` of the second key as the sum of all values seen so far in this transaction.
     StoreSum(u64),
+    /// Open a savepoint.
+    Save,
+    /// Go back to the savepoint that was opened last, or do nothing.
+    RollBack,
+    /// Close the savepoint that was opened last, or do nothing.
+    Keep,
     /// Give up.
     Abort,
 }
@@ -63,6 +70,8 @@ pub enum Answer {
     There(bool),
     /// A value after a change; `None` where there was no row.
     Value(Option<i64>),
+    /// Nothing was done, because another row has an equal entry in a unique index.
+    Taken,
 }
 
 /// The operations of one transaction; a commit follows.
@@ -75,59 +84,109 @@ fn rows(model: &Model, low: u64, high: u64) -> Vec<(u64, i64, i64)> {
     if low > high { Vec::new() } else { model.range(low..=high).map(|(k, (v, o))| (*k, *v, *o)).collect() }
 }
 
-/// Runs an operation on the model. `sum` is the transaction's sum of values seen.
-fn apply(model: &mut Model, op: Op, sum: &mut i64) -> Answer {
-    let answer = match op {
-        Op::Get(key) => Answer::Rows(rows(model, key, key)),
-        Op::GetOther(key) => {
-            Answer::Rows(model.get(&key).map(|(_, other)| (key, 0, *other)).into_iter().collect())
+/// A transaction on the model.
+struct Serial<'a> {
+    model: &'a mut Model,
+    /// Whether no two rows may have equal values, or equal others.
+    unique: bool,
+    /// The sum of values seen.
+    sum: i64,
+    saved: Vec<Model>,
+}
+
+impl Serial<'_> {
+    /// Makes a row `(value, other)`, unless another has one of them.
+    fn put(&mut self, key: u64, row: (i64, i64), answer: Answer) -> Answer {
+        let alike =
+            |(of, (value, other)): (&u64, &(i64, i64))| *of != key && (*value == row.0 || *other == row.1);
+        if self.unique && self.model.iter().any(alike) {
+            return Answer::Taken;
         }
-        Op::Insert(key, value) => {
-            let free = !model.contains_key(&key);
-            if free {
-                model.insert(key, (value, value));
+        self.model.insert(key, row);
+        answer
+    }
+
+    /// Changes a row that is there.
+    fn change(&mut self, key: u64, change: impl FnOnce(&mut (i64, i64)) -> Answer) -> Option<Answer> {
+        let mut row = *self.model.get(&key)?;
+        let answer = change(&mut row);
+        Some(self.put(key, row, answer))
+    }
+
+    fn apply(&mut self, op: Op) -> Answer {
+        let sum = self.sum;
+        let (absent, valueless) = (|| Answer::There(false), || Answer::Value(None));
+        let answer = match op {
+            Op::Get(key) => Answer::Rows(rows(self.model, key, key)),
+            Op::GetOther(key) => {
+                Answer::Rows(self.model.get(&key).map(|(_, other)| (key, 0, *other)).into_iter().collect())
             }
-            Answer::There(!free)
-        }
-        Op::Upsert(key, value) => Answer::There(model.insert(key, (value, value)).is_some()),
-        Op::Increment(key, by) => Answer::Value(model.get_mut(&key).map(|row| {
-            row.0 += by;
-            row.0
-        })),
-        Op::IncrementOther(key, by) => Answer::Value(model.get_mut(&key).map(|row| {
-            row.1 += by;
-            row.1
-        })),
-        Op::SetOther(key, value) => Answer::There(model.get_mut(&key).map(|row| row.1 = value).is_some()),
-        Op::AddOther(key, by) => Answer::There(model.get_mut(&key).map(|row| row.1 += by).is_some()),
-        Op::Delete(key) => Answer::There(model.remove(&key).is_some()),
-        Op::Scan(low, high) => Answer::Rows(rows(model, low, high)),
-        Op::ScanLastTwo(low, high) => {
-            let mut found = rows(model, low, high);
-            found.reverse();
-            found.truncate(2);
-            Answer::Rows(found)
-        }
-        Op::ScanIndex(low, high) => {
-            let mut entries: Vec<_> = model
-                .iter()
-                .filter(|(_, row)| (low..=high).contains(&row.0))
-                .map(|(k, row)| (*k, row.0, 0))
-                .collect();
-            entries.sort_by_key(|(key, value, _)| (*value, *key));
-            Answer::Rows(entries)
-        }
-        Op::Find(value) => Answer::Rows(
-            model.iter().find(|(_, row)| row.0 == value).map(|(k, _)| (*k, value, 0)).into_iter().collect(),
-        ),
-        Op::StoreSum(key) => Answer::Value(model.get_mut(&key).map(|row| {
-            row.0 = *sum;
-            row.0
-        })),
-        Op::Abort => Answer::There(false),
-    };
-    *sum += seen_in(&answer);
-    answer
+            Op::Insert(key, _) if self.model.contains_key(&key) => Answer::There(true),
+            Op::Insert(key, value) => self.put(key, (value, value), Answer::There(false)),
+            Op::Upsert(key, value) => {
+                let there = self.model.contains_key(&key);
+                self.put(key, (value, value), Answer::There(there))
+            }
+            Op::Increment(key, by) => self.change(key, |row| add(&mut row.0, by)).unwrap_or_else(valueless),
+            Op::IncrementOther(key, by) => {
+                self.change(key, |row| add(&mut row.1, by)).unwrap_or_else(valueless)
+            }
+            Op::SetOther(key, value) => self.change(key, |row| set(&mut row.1, value)).unwrap_or_else(absent),
+            Op::AddOther(key, by) => self
+                .change(key, |row| {
+                    let now = row.1 + by;
+                    set(&mut row.1, now)
+                })
+                .unwrap_or_else(absent),
+            Op::Delete(key) => Answer::There(self.model.remove(&key).is_some()),
+            Op::Scan(low, high) => Answer::Rows(rows(self.model, low, high)),
+            Op::ScanLastTwo(low, high) => {
+                let mut found = rows(self.model, low, high);
+                found.reverse();
+                found.truncate(2);
+                Answer::Rows(found)
+            }
+            Op::ScanIndex(low, high) => {
+                let within = |(_, row): &(&u64, &(i64, i64))| (low..=high).contains(&row.0);
+                let mut entries: Vec<_> =
+                    self.model.iter().filter(within).map(|(k, row)| (*k, row.0, 0)).collect();
+                entries.sort_by_key(|(key, value, _)| (*value, *key));
+                Answer::Rows(entries)
+            }
+            Op::Find(value) => {
+                let found = self.model.iter().find(|(_, row)| row.0 == value);
+                Answer::Rows(found.map(|(k, _)| (*k, value, 0)).into_iter().collect())
+            }
+            Op::StoreSum(key) => self
+                .change(key, |row| {
+                    row.0 = 0;
+                    add(&mut row.0, sum)
+                })
+                .unwrap_or_else(valueless),
+            Op::Save => {
+                self.saved.push(self.model.clone());
+                Answer::There(true)
+            }
+            Op::RollBack => {
+                let saved = self.saved.pop();
+                Answer::There(saved.map(|saved| *self.model = saved).is_some())
+            }
+            Op::Keep => Answer::There(self.saved.pop().is_some()),
+            Op::Abort => Answer::There(false),
+        };
+        self.sum += seen_in(&answer);
+        answer
+    }
+}
+
+fn add(to: &mut i64, by: i64) -> Answer {
+    *to += by;
+    Answer::Value(Some(*to))
+}
+
+fn set(place: &mut i64, value: i64) -> Answer {
+    *place = value;
+    Answer::There(true)
 }
 
 fn seen_in(answer: &Answer) -> i64 {
@@ -137,52 +196,47 @@ fn seen_in(answer: &Answer) -> i64 {
     }
 }
 
+/// What a program's transaction keeps beside the database.
+#[derive(Default)]
+struct Seen {
+    /// The sum of values seen.
+    sum: i64,
+    saved: Vec<Savepoint>,
+}
+
+/// The answer of an operation that writes; that it cannot be met is one, too.
+fn answered(outcome: Result<Answer>, refused: Answer) -> Result<Answer> {
+    outcome.or_else(|error| match error.misuse() {
+        Some(Misuse::NotFound { .. } | Misuse::DuplicateKey { .. }) => Ok(refused),
+        Some(Misuse::DuplicateEntry { .. }) => Ok(Answer::Taken),
+        _ => Err(error),
+    })
+}
+
 /// The same on the engine.
-fn execute<T: Tables>(tx: &mut impl Transaction, op: Op, sum: &mut i64) -> Result<Answer> {
+fn execute<T: Tables>(tx: &mut impl Transaction, op: Op, seen: &mut Seen) -> Result<Answer> {
     let row = |row: T::Row| T::parts(&row);
+    let sum = seen.sum;
+    let (there, not_there, valueless) = (Answer::There(true), Answer::There(false), Answer::Value(None));
     let answer = match op {
         Op::Get(key) => Answer::Rows(tx.get::<T::Row>(key)?.map(row).into_iter().collect()),
         Op::GetOther(key) => {
             Answer::Rows(tx.get_columns(key, T::OTHER)?.map(|other| (key, 0, other)).into_iter().collect())
         }
-        Op::Insert(key, value) => {
-            // Asked first: a failed insert would end the transaction.
-            let there = tx.get::<T::Row>(key)?.is_some();
-            if !there {
-                tx.insert(T::row(key, value, value))?;
-            }
-            Answer::There(there)
+        Op::Insert(key, value) => answered(tx.insert(T::row(key, value, value)).map(|()| not_there), there)?,
+        Op::Upsert(key, value) => {
+            answered(tx.upsert(T::row(key, value, value)).map(Answer::There), not_there)?
         }
-        Op::Upsert(key, value) => Answer::There(tx.upsert(T::row(key, value, value))?),
-        Op::Increment(key, by) => match tx.get_columns(key, T::VALUE)? {
-            Some(_) => Answer::Value(Some(tx.update_columns(key, T::VALUE, |value| {
-                *value += by;
-                *value
-            })?)),
-            None => Answer::Value(None),
-        },
-        Op::IncrementOther(key, by) => match tx.get_columns(key, T::OTHER)? {
-            Some(_) => Answer::Value(Some(tx.update_columns(key, T::OTHER, |other| {
-                *other += by;
-                *other
-            })?)),
-            None => Answer::Value(None),
-        },
-        // Asked by the other column, so that what is overwritten is not read.
-        Op::SetOther(key, value) => match tx.get_columns(key, T::VALUE)? {
-            Some(_) => {
-                tx.set_columns(key, T::OTHER, value)?;
-                Answer::There(true)
-            }
-            None => Answer::There(false),
-        },
-        Op::AddOther(key, by) => match tx.get_columns(key, T::VALUE)? {
-            Some(_) => {
-                tx.add(T::OTHER, key, by)?;
-                Answer::There(true)
-            }
-            None => Answer::There(false),
-        },
+        Op::Increment(key, by) => {
+            answered(tx.update_columns(key, T::VALUE, |value| add(value, by)), valueless)?
+        }
+        Op::IncrementOther(key, by) => {
+            answered(tx.update_columns(key, T::OTHER, |other| add(other, by)), valueless)?
+        }
+        Op::SetOther(key, value) => {
+            answered(tx.set_columns(key, T::OTHER, value).map(|()| there), not_there)?
+        }
+        Op::AddOther(key, by) => answered(tx.add(T::OTHER, key, by).map(|()| there), not_there)?,
         Op::Delete(key) => Answer::There(tx.delete::<T::Row>(key)?),
         Op::Scan(low, high) => Answer::Rows(T::scan(tx, low, high, false, usize::MAX)?),
         Op::ScanLastTwo(low, high) => Answer::Rows(T::scan(tx, low, high, true, 2)?),
@@ -199,19 +253,30 @@ fn execute<T: Tables>(tx: &mut impl Transaction, op: Op, sum: &mut i64) -> Resul
         Op::Find(value) => {
             Answer::Rows(tx.find_key::<T::ByValue>(value)?.map(|key| (key, value, 0)).into_iter().collect())
         }
-        Op::StoreSum(key) => match tx.get_columns(key, T::VALUE)? {
-            Some(_) => {
-                let store = *sum;
-                Answer::Value(Some(tx.update_columns(key, T::VALUE, |value| {
-                    *value = store;
-                    store
-                })?))
-            }
-            None => Answer::Value(None),
-        },
+        Op::StoreSum(key) => {
+            let store = |value: &mut i64| {
+                *value = sum;
+                Answer::Value(Some(sum))
+            };
+            answered(tx.update_columns(key, T::VALUE, store), valueless)?
+        }
+        Op::Save => {
+            seen.saved.push(tx.save()?);
+            there
+        }
+        Op::RollBack => {
+            let savepoint = seen.saved.pop();
+            savepoint.map_or(Ok(()), |savepoint| tx.roll_back(savepoint))?;
+            Answer::There(savepoint.is_some())
+        }
+        Op::Keep => {
+            let savepoint = seen.saved.pop();
+            savepoint.into_iter().for_each(|savepoint| tx.keep(savepoint));
+            Answer::There(savepoint.is_some())
+        }
         Op::Abort => return Err(Error::user("the program gives up")),
     };
-    *sum += seen_in(&answer);
+    seen.sum += seen_in(&answer);
     Ok(answer)
 }
 
@@ -232,14 +297,14 @@ enum Command {
 /// A program's thread: answers each command with whether the program is still alive.
 fn actor<T: Tables>(db: Database, commands: Receiver<Command>, done: Sender<Reply>) {
     let mut running: Option<OwnedTransaction> = None;
-    let (mut answers, mut sum, mut alive) = (Vec::new(), 0, true);
+    let (mut answers, mut seen, mut alive) = (Vec::new(), Seen::default(), true);
     for command in commands {
         let reply = match command {
             _ if !alive => Reply::Dead,
             Command::Step(op) => {
                 let tx =
                     running.get_or_insert_with(|| db.begin().expect("there is a session for each program"));
-                match execute::<T>(&mut **tx, op, &mut sum) {
+                match execute::<T>(&mut **tx, op, &mut seen) {
                     Ok(answer) => {
                         answers.push(answer);
                         Reply::Alive
@@ -364,12 +429,14 @@ pub fn interleave<T: Tables>(
     })
 }
 
-/// Judges what programs answered, and the final rows, against every serial order.
+/// Judges what programs answered, and the final rows, against every serial order; `unique` says whether no two rows may
+/// have equal values, or equal others.
 ///
 /// # Errors
 /// A description of what no serial order explains.
 pub fn judge(
     strict: bool,
+    unique: bool,
     initial: &[(u64, i64, i64)],
     programs: &[Program],
     outcomes: &[Outcome],
@@ -380,8 +447,8 @@ pub fn judge(
     let explains = |order: &[usize]| {
         let mut model = initial.clone();
         let agrees = order.iter().all(|&who| {
-            let mut sum = 0;
-            let expected = programs[who].iter().map(|op| apply(&mut model, *op, &mut sum));
+            let mut serial = Serial { model: &mut model, unique, sum: 0, saved: Vec::new() };
+            let expected = programs[who].iter().map(|op| serial.apply(*op));
             outcomes[who].answers.as_deref().is_some_and(|got| expected.eq(got.iter().cloned()))
         });
         agrees && rows(&model, 0, u64::MAX) == last

@@ -87,6 +87,16 @@ pub enum LogError {
         /// Its version.
         found: u32,
     },
+    /// A directory that holds something, and no database.
+    #[error(
+        "{place} is no database: it holds {found}; name a directory of its own, which may be missing or empty"
+    )]
+    NotADatabase {
+        /// The directory.
+        place: String,
+        /// Something in it.
+        found: String,
+    },
     /// Another database has the directory open.
     #[error("{place} is open in another database; close that first")]
     Locked {

@@ -3,7 +3,7 @@
 use super::{Declaration, Procedure};
 use crate::error::Result;
 use crate::table::{Addable, Column, Columns, Index, Relation, Scan, Table};
-use crate::transaction::{ReadTransaction, Transaction};
+use crate::transaction::{ReadTransaction, Savepoint, Transaction};
 use heddledb_analysis::workload::{self, Access};
 use std::ops::ControlFlow;
 
@@ -251,6 +251,18 @@ impl<T: ReadTransaction> ReadTransaction for Checked<'_, T> {
 }
 
 impl<T: Transaction> Transaction for Checked<'_, T> {
+    fn save(&mut self) -> Result<Savepoint> {
+        self.tx.save()
+    }
+
+    fn keep(&mut self, savepoint: Savepoint) {
+        self.tx.keep(savepoint);
+    }
+
+    fn roll_back(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.tx.roll_back(savepoint)
+    }
+
     fn insert<R: Table>(&mut self, row: R) -> Result<()> {
         self.check(|made| made.insert::<R>());
         self.tx.insert(row)

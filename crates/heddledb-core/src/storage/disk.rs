@@ -22,7 +22,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The directory at `path`, which is made if it is not there.
+    /// The directory at `path`, which is made if it is not there. Its parent must be.
     ///
     /// # Errors
     /// What the file system says.
@@ -46,17 +46,36 @@ impl Disk {
         Ok(Self { path, directory, is_read_only: true })
     }
 
+    /// The name of some file or directory in it of which that is wanted.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn any(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Option<String>> {
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if wanted(&name) {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
     fn path(&self, name: &str) -> io::Result<PathBuf> {
         Ok(self.path.join(plain(name)?))
     }
 }
 
-/// Makes a directory and those above it, and their names durable.
+/// Makes a directory, and its name durable.
 fn make(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
     let there = path.is_dir();
     if !there {
-        make(parent)?;
+        if !parent.exists() {
+            // Mostly a path with a slip in it, which a directory that is made would hide.
+            let what =
+                format!("there is no directory {}; make it first, or name another path", parent.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        }
         match fs::create_dir(path) {
             // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}

@@ -10,6 +10,11 @@ use std::marker::PhantomData;
 /// A type that a column can hold: plain data of fixed size.
 ///
 /// `load` must accept any bits, because an optimistic copy may be torn before it is validated.
+#[diagnostic::on_unimplemented(
+    message = "a column cannot hold a `{Self}`",
+    label = "no column type",
+    note = "columns are plain data of fixed size: integers, `f32`, `f64`, `bool`, `[u8; N]`; for a `String` write `Text<N>`, text of at most N bytes; an `Option` is a value that says \"none\", or a row of a second table"
+)]
 pub trait ColumnValue: Copy + Send + Sync + 'static {
     /// Bytes in the row.
     const BYTES: usize;
@@ -453,6 +458,11 @@ impl<T: Table> Columns for Row<T> {
 }
 
 /// A column type that [`add`](crate::Transaction::add) can change without reading it: 8-byte integers.
+#[diagnostic::on_unimplemented(
+    message = "`add` cannot change a column of type `{Self}`",
+    label = "no type that can be added to without reading it",
+    note = "only `u64` and `i64` can be added to without reading them; for other types use `update_columns`"
+)]
 pub trait Addable: ColumnValue {
     /// The two's complement bits of the summand.
     fn bits(self) -> u64;

@@ -135,6 +135,11 @@ impl<'a> KeyReader<'a> {
 /// A type that can be a key or a part of one.
 ///
 /// Its encoding must be injective, of fixed length, and must order like the type does.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a key, or a part of one",
+    label = "no key type",
+    note = "keys are integers, `bool`, `Text<N>`, `[u8; N]`, and tuples of these; for a `String` write `Text<N>`, for floating point numbers an integer of a small unit"
+)]
 pub trait Key: Copy + Debug + Send + Sync + 'static {
     /// Bytes of the encoding.
     const BYTES: usize;

@@ -147,7 +147,16 @@ macro_rules! index_widths {
 }
 index_widths!(1 2 3 4 5 6 7 8);
 
+/// The most bytes of a row that is a Rust value: several of them may be on a stack at once. Rows of tables that are defined
+/// at run time may be longer.
+pub const ROW_BYTES_MAX: usize = 1 << 16;
+
 /// A row type. Implemented by `#[derive(Table)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no row of a table",
+    label = "this is no row type",
+    note = "derive it: `#[derive(Table, Clone, Copy)]` on a struct with a `#[key]`; rows of values by name are had from `Txn::rows`"
+)]
 pub trait Table: Relation + Copy + Send + Sync {
     /// The secondary indexes, a tuple of [`Index`] types.
     type Indexes: IndexSet<Self>;

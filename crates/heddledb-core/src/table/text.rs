@@ -1,5 +1,6 @@
 //! Text of bounded length, stored in place.
 
+use crate::error::Error;
 use std::fmt;
 
 /// UTF-8 text of at most `N` bytes without NUL, padded with zeros.
@@ -21,6 +22,13 @@ pub enum TextError {
     /// The padding byte inside the text.
     #[error("text holds a NUL byte, which pads the column; use [u8; N] for binary data")]
     Nul,
+}
+
+/// In a body: a decision to abort.
+impl From<TextError> for Error {
+    fn from(error: TextError) -> Self {
+        Self::user(error)
+    }
 }
 
 impl<const N: usize> Text<N> {

@@ -7,15 +7,18 @@
 //!
 //! Clearing truncates, so a worker that has run for a while allocates nothing.
 
+mod marks;
 mod records;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
 
+pub use marks::TakeBack;
 pub(crate) use records::{RecordMap, Vacancy};
 
 use crate::record::RecordRef;
 use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
+use marks::Marks;
 
 /// What a transaction does to one record.
 #[derive(Clone, Copy, Debug)]
@@ -120,18 +123,10 @@ pub struct WriteSet {
     /// Grows only; what is in use ends at `end`.
     scratch: Vec<u64>,
     end: usize,
-    /// The savepoint.
-    savepoint: Savepoint,
-    /// Writes from before the savepoint as they were then, if they were changed since.
-    changed: Vec<(u32, Write)>,
-}
-
-/// How much there was at the savepoint.
-#[derive(Clone, Copy, Debug, Default)]
-struct Savepoint {
-    writes: usize,
-    patches: usize,
-    scratch: usize,
+    /// How many writes there were at the last mark: before one of these is changed, it is kept.
+    before: usize,
+    /// To what the writes can be taken back.
+    marks: Marks,
 }
 
 impl WriteSet {
@@ -144,51 +139,20 @@ impl WriteSet {
             self.patches.clear();
         }
         self.end = 0;
-        self.savepoint = Savepoint::default();
-        self.changed.clear();
-    }
-
-    /// Sets the savepoint; [`WriteSet::rollback_to_savepoint`] forgets what is written after it.
-    #[inline]
-    pub fn save(&mut self) {
-        self.savepoint =
-            Savepoint { writes: self.writes.len(), patches: self.patches.len(), scratch: self.end };
-        self.changed.clear();
-    }
-
-    /// Restores the writes to what they were at the last [`WriteSet::save`].
-    #[cold]
-    pub fn rollback_to_savepoint(&mut self) {
-        let Savepoint { writes, patches, scratch } = self.savepoint;
-        for (index, write) in self.changed.drain(..).rev() {
-            self.writes[index as usize] = write;
-        }
-        self.patches.truncate(patches);
-        self.end = scratch;
-        self.writes.truncate(writes);
-        self.records.clear();
-        for (index, write) in self.writes.iter().enumerate() {
-            self.records.put(write.record, index);
-            if write.last != NONE {
-                self.patches[write.last as usize].next = NONE;
-            }
+        if self.marks.set {
+            self.forget_marks();
         }
     }
 
     /// A write that is about to be changed.
     #[inline(always)]
     fn change(&mut self, index: usize) -> &mut Write {
-        if index < self.savepoint.writes {
+        if index < self.before {
             self.keep(index);
         }
         let write = &mut self.writes[index];
         write.installed = false;
         write
-    }
-
-    #[cold]
-    fn keep(&mut self, index: usize) {
-        self.changed.push((index as u32, self.writes[index]));
     }
 
     /// Notes that others were shown column groups of a write.

@@ -1,4 +1,4 @@
-//! Where records stand in a list of one transaction's.
+//! The map from a record, or a gap, to what a transaction keeps for it.
 
 use crate::record::RecordRef;
 
@@ -50,20 +50,43 @@ impl RecordMap {
     /// The value of `record`.
     #[inline]
     pub fn get(&self, record: RecordRef) -> Option<usize> {
+        self.get_by(record.identity())
+    }
+
+    /// The value of what has this identity.
+    #[inline]
+    pub fn get_by(&self, identity: usize) -> Option<usize> {
         if self.len == 0 {
             return None;
         }
-        let mut at = self.start(record.identity());
+        let mut at = self.start(identity);
         loop {
             let slot = self.slots[at];
             if slot.generation != self.generation {
                 return None;
             }
-            if slot.record == record.identity() {
+            if slot.record == identity {
                 return Some(slot.value as usize);
             }
             at = (at + 1) & (self.slots.len() - 1);
         }
+    }
+
+    /// Sets the value of what has this identity, and may have one.
+    pub fn set_by(&mut self, identity: usize, value: usize) {
+        if self.slots.len() < (self.len + 1) * 2 {
+            self.grow();
+        }
+        let mut at = self.start(identity);
+        while self.slots[at].generation == self.generation {
+            if self.slots[at].record == identity {
+                self.slots[at].value = value as u32;
+                return;
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = MapSlot { record: identity, generation: self.generation, value: value as u32 };
+        self.len += 1;
     }
 
     /// The value of `record`, or where to [`Self::put`] one before anything else is changed.
@@ -108,6 +131,31 @@ impl RecordMap {
             at = (at + 1) & (self.slots.len() - 1);
         }
         self.slots[at] = new;
+    }
+
+    /// Forgets a record that has a value. What stands behind it in the same run moves up, so that it is found.
+    #[cold]
+    pub fn remove(&mut self, record: RecordRef) {
+        let mask = self.slots.len() - 1;
+        let mut gap = self.start(record.identity());
+        while self.slots[gap].record != record.identity() {
+            gap = (gap + 1) & mask;
+        }
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            let slot = self.slots[at];
+            if slot.generation != self.generation {
+                break;
+            }
+            // It may stand in the gap, unless it belongs between the gap and where it is.
+            if (at.wrapping_sub(self.start(slot.record)) & mask) >= (at.wrapping_sub(gap) & mask) {
+                self.slots[gap] = slot;
+                gap = at;
+            }
+        }
+        self.slots[gap] = MapSlot { record: 0, generation: 0, value: 0 };
+        self.len -= 1;
     }
 
     #[cold]

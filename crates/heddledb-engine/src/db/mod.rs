@@ -22,7 +22,7 @@ use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Error, Misuse, Result};
 use crate::isolation;
 use crate::kind::Promises;
-use crate::log::LogError;
+use crate::log::{LogError, Name};
 use crate::metrics::{CheckpointReport, Metrics, OldestTransaction, Recovery};
 use crate::procedure::{Declaration, Plan};
 use crate::protocol::{Env, Isolation, Protocol, Shared};
@@ -38,6 +38,7 @@ use procedures::Procedures;
 use recovery::{Opened, Opening};
 use std::any::TypeId;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Stores;
@@ -409,14 +410,7 @@ fn open_files(
     let read_only = settings.read_only;
     let storage: Arc<dyn Storage> = match place {
         Place::Storage(storage) => Arc::clone(storage),
-        Place::Path(path) => {
-            let disk = if read_only { Disk::open_to_read(path) } else { Disk::open(path) };
-            Arc::new(disk.map_err(|source| LogError::Io {
-                doing: "opening the directory",
-                file: path.display().to_string(),
-                source,
-            })?)
-        }
+        Place::Path(path) => Arc::new(open_directory(path, read_only)?),
     };
     let storage = if read_only { Arc::new(ReadOnly::new(storage)) } else { storage };
     let files = if settings.durability == Durability::None { 0 } else { settings.log.files };
@@ -431,6 +425,22 @@ fn open_files(
         as_found: settings.as_found,
     };
     opening.open()
+}
+
+/// Opens a directory that is a database, or empty and to be written.
+fn open_directory(path: &Path, read_only: bool) -> Result<Disk, LogError> {
+    let place = || path.display().to_string();
+    let failed = |source| LogError::Io { doing: "opening the directory", file: place(), source };
+    let disk = if read_only { Disk::open_to_read(path) } else { Disk::open(path) }.map_err(failed)?;
+    // A file system's own directory is in the way of nobody.
+    let foreign = |name: &str| Name::parse(name).is_none() && name != "lost+found";
+    let is_manifest = |name: &str| Name::parse(name) == Some(Name::Manifest);
+    if disk.any(is_manifest).map_err(failed)?.is_none()
+        && let Some(found) = disk.any(foreign).map_err(failed)?
+    {
+        return Err(LogError::NotADatabase { place: place(), found });
+    }
+    Ok(disk)
 }
 
 /// Puts the parts of a database together and starts its threads.

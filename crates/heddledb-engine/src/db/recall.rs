@@ -19,7 +19,14 @@ pub(crate) struct ReplayLog {
     end: usize,
     /// The savepoint: answers from here on belong to the piece that runs.
     stands: usize,
+    /// Where the mark of the last answer is.
+    answer: usize,
+    /// How the answer that is replayed was refused, if it was.
+    refused: u64,
 }
+
+/// Above this bit of an answer's mark is how the operation was refused: 0 if it was not.
+const REFUSED: u32 = 16;
 
 impl ReplayLog {
     /// Forgets everything.
@@ -45,6 +52,25 @@ impl ReplayLog {
     #[inline(always)]
     pub fn repeats(&self) -> bool {
         self.at < self.end
+    }
+
+    /// Keeps the mark of an access, whose answer follows.
+    #[inline]
+    pub fn begin(&mut self, site: u16) {
+        self.answer = self.words.len();
+        self.words.push(site.into());
+    }
+
+    /// The operation whose answer was kept last is refused, for a reason of that number above 0.
+    #[cold]
+    pub fn refuse(&mut self, reason: u64) {
+        self.words[self.answer] |= reason << REFUSED;
+    }
+
+    /// For what reason the operation that is replayed was refused; 0 if it was not.
+    #[inline]
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Keeps a word.
@@ -91,9 +117,11 @@ impl ReplayLog {
         Ok(words)
     }
 
-    /// Reads the next word, which must be the mark that this access left.
-    pub fn expect(&mut self, mark: u64) -> Result<()> {
-        if self.next()? == mark { Ok(()) } else { Err(Misuse::Diverged.into()) }
+    /// Reads the next word, which must be the mark that the access at this site left.
+    pub fn expect(&mut self, site: u16) -> Result<()> {
+        let mark = self.next()?;
+        self.refused = mark >> REFUSED;
+        if mark & ((1 << REFUSED) - 1) == site.into() { Ok(()) } else { Err(Misuse::Diverged.into()) }
     }
 }
 
@@ -104,12 +132,14 @@ mod tests {
     #[test]
     fn answers_are_repeated_up_to_the_piece_that_failed() {
         let mut replay_log = ReplayLog::default();
-        replay_log.push(1);
+        replay_log.begin(1);
+        replay_log.refuse(2);
         replay_log.save();
         replay_log.push(2);
         replay_log.rollback_to_savepoint();
         assert!(replay_log.repeats());
         replay_log.expect(1).unwrap();
+        assert_eq!(replay_log.refused(), 2);
         assert!(!replay_log.repeats(), "the piece that failed is executed");
         replay_log.push(3);
         assert!(!replay_log.repeats());

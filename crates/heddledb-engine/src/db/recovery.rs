@@ -102,6 +102,8 @@ impl Opening<'_> {
         if let Some(checkpoint) = &manifest.checkpoint {
             self.load(&manifest, checkpoint, &relations, &mut shares, &read)?;
         }
+        // The log once: it is read a second time below.
+        recovery.bytes = read.done();
         let replay = Replay {
             storage,
             directory: manifest.directory,
@@ -119,7 +121,6 @@ impl Opening<'_> {
             recovery.writes += share.writes;
             recovery.transactions += share.transactions;
         }
-        recovery.bytes = read.done();
         recovery.indexes = declared.changes;
         if !declared.builds.is_empty() {
             let telling = Telling::new(self.tell.clone(), read.done(), &declared.builds);

@@ -155,34 +155,24 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
             };
             let record = make(&head.gap);
             end.push(key, record.as_ptr(), &self.overflow);
-            let mut change =
+            let change =
                 Change { gap: GapRef::new(&head.gap), before: version, after: latch.release(), split: None };
 
             let stripe = self.stripe(hash);
             // Relaxed: an estimate.
             let rows = (stripe.fetch_add(1, Ordering::Relaxed) + 1).saturating_mul(STRIPES);
+            let mut splits = [None; 2];
             // Twice, so that growth catches up after steps that others interrupted.
-            for _ in 0..2 {
+            for split in &mut splits {
                 // Relaxed: a hint; `grow` looks again.
                 let buckets = self.buckets.load(Ordering::Relaxed);
                 if rows.saturating_mul(8) <= buckets.saturating_mul(SLOT * LOAD_EIGHTHS) {
                     break;
                 }
-                // The split may be of the very bucket of this insert. If no other changed it in between, both
-                // count as one change; else the change is left as it is, and transactions that saw the
-                // bucket, this one too, find its version changed.
-                match self.grow() {
-                    Some(split)
-                        if split.gap == change.gap
-                            && split.before == change.after
-                            && change.split.is_none() =>
-                    {
-                        change = Change { before: change.before, ..split };
-                    }
-                    _ => {}
-                }
+                // Of any bucket. Other transactions that saw it find its version changed.
+                *split = self.grow();
             }
-            return Inserted::Added { record, change };
+            return Inserted::Added { record, change, splits };
         }
     }
 

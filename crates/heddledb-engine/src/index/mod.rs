@@ -234,6 +234,12 @@ unsafe impl Send for GapRef {}
 unsafe impl Sync for GapRef {}
 
 impl GapRef {
+    /// What tells it from other gaps.
+    #[inline]
+    pub(crate) fn identity(self) -> usize {
+        self.0.as_ptr() as usize
+    }
+
     /// A reference to a gap in a node of an index.
     pub(crate) fn new(gap: &Gap) -> Self {
         Self(NonNull::from(gap))
@@ -294,5 +300,7 @@ pub enum Inserted {
         record: RecordRef,
         /// What happened to the gap.
         change: Change,
+        /// Gaps that the insert split after that, in order: the one it went to, or others.
+        splits: [Option<Change>; 2],
     },
 }

@@ -42,7 +42,8 @@
 //! an install, for a bounded time; a committer waits for the critical section, in which nobody waits for a
 //! transaction.
 
-use super::reads::{GapSet, ReadSet};
+use super::gaps::GapSet;
+use super::reads::ReadSet;
 use super::stamps::seal_stamps;
 use super::{Env, Intent, Pieces, Protocol, Seal, Shared, Sighted, State};
 use crate::access::{Groups, WriteSet};

@@ -20,6 +20,7 @@
 //! in [`crate::db::open`]. `examples/one_writer.rs` is one that was added so.
 
 pub mod dta;
+mod gaps;
 pub mod hekaton;
 pub mod ic3;
 mod images;
@@ -266,6 +267,11 @@ pub(crate) trait Protocol: Pieces {
     ) -> bool {
         false
     }
+
+    /// Writes of this attempt were taken back; these are left. Locks may stay, if the end lets
+    /// them go. Whether there was a row where one was that
+    /// is no more is read after this.
+    fn writes_taken_back(_local: &mut Self::Local, _left: &WriteSet) {}
 
     /// How the worker waits for other transactions from now on; it spins if it is told nothing.
     fn suspend_by(_local: &mut Self::Local, _suspender: Option<Suspender>) {}

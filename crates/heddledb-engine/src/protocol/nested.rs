@@ -9,7 +9,8 @@
 //! **Where we leave the paper.** Its pieces are cut by hand; here they are those of IC3's analysis. Additions
 //! that commute are no part of it, as there.
 
-use super::reads::{GapSet, ReadSet};
+use super::gaps::GapSet;
+use super::reads::ReadSet;
 use crate::error::Conflict;
 use crate::procedure::PlannedType;
 use crate::record::ConcurrencyWords;

@@ -1,4 +1,4 @@
-//! What optimistic protocols remember of their reads: the stamps of records, the versions of gaps.
+//! What optimistic protocols remember of their reads: the stamps of records, and (in `gaps`) the versions of gaps.
 //!
 //! A read copies a record between two equal readings of its stamp and remembers the stamp; nothing shared is
 //! written. A commit is valid if each stamp still stands, unlocked by others, and each gap has its version.
@@ -6,7 +6,6 @@
 use super::Sighted;
 use crate::access::Groups;
 use crate::error::Conflict;
-use crate::index::{Change, GapRef, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
 use crate::stamp;
@@ -271,92 +270,5 @@ fn wait_unlocked<C: ConcurrencyWords>(record: RecordRef, group: usize) -> Result
             return Err(Conflict::Locked);
         }
         wait.pause();
-    }
-}
-
-/// The gaps that an attempt has looked at.
-#[derive(Default)]
-pub(crate) struct GapSet(Vec<Seen>);
-
-impl GapSet {
-    #[inline]
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    /// True where no gap was looked at.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How many looks are remembered.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Forgets all but the first `len` looks.
-    pub fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
-    }
-
-    /// The looks.
-    pub fn looks(&self) -> &[Seen] {
-        &self.0
-    }
-
-    /// Moves each look that stands here twice to the end. Returns how many there are without them.
-    pub fn unique(&mut self) -> usize {
-        let mut unique = 0;
-        for at in 0..self.0.len() {
-            if !self.0[..unique].contains(&self.0[at]) {
-                self.0.swap(unique, at);
-                unique += 1;
-            }
-        }
-        unique
-    }
-
-    /// Remembers a look. A gap seen twice is kept at each version: they must all stand.
-    #[inline]
-    pub fn push(&mut self, seen: Seen) {
-        if self.0.last() != Some(&seen) {
-            self.0.push(seen);
-        }
-    }
-
-    /// Moves looks at the version before an own insert to the version after it; where the gap was
-    /// split, its new part counts as seen too.
-    pub fn follow(&mut self, change: Change) {
-        let mut followed = false;
-        for seen in &mut self.0 {
-            if seen.gap == change.gap && seen.version == change.before {
-                seen.version = change.after;
-                followed = true;
-            }
-        }
-        if let (true, Some(split)) = (followed, change.split) {
-            self.0.push(split);
-        }
-    }
-
-    /// The gaps.
-    pub fn gaps(&self) -> impl Iterator<Item = GapRef> {
-        self.0.iter().map(|seen| seen.gap)
-    }
-
-    /// A phantom, unless every gap still has its version.
-    #[inline]
-    pub fn validate(&self) -> Result<(), Conflict> {
-        self.validate_from(0)
-    }
-
-    /// As [`Self::validate`], for the looks from number `first` on.
-    #[inline]
-    pub fn validate_from(&self, first: usize) -> Result<(), Conflict> {
-        match self.0[first..].iter().all(|seen| seen.gap.version() == seen.version) {
-            true => Ok(()),
-            false => Err(Conflict::Phantom),
-        }
     }
 }

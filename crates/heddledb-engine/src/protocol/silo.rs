@@ -34,8 +34,9 @@
 //! Strictly serializable: the serialisation point lies between begin and end of the transaction,
 //! and all reads are current there.
 
+use super::gaps::GapSet;
 use super::nested::Nested;
-use super::reads::{GapSet, PAUSES, ReadSet, Repeats};
+use super::reads::{PAUSES, ReadSet, Repeats};
 use super::stamps::seal_stamps;
 use super::{Arrived, Env, Intent, Isolation, Pieces, Protocol, Seal, Shared, Sighted, State};
 use crate::access::WriteSet;
@@ -399,7 +400,9 @@ impl Protocol for Silo {
 
     fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
         fence(Ordering::SeqCst);
-        let outcome = local.validate_for(env.isolation, |_, _| false).and_then(|()| local.validate_own());
+        // Before the reads: what is free here, and what is still as it was read after that, was so at this moment. The
+        // other way round a row could be filled and deleted again in between (found by the search: silo/8652).
+        let outcome = local.validate_own().and_then(|()| local.validate_for(env.isolation, |_, _| false));
         if let (Err(_), Some(nested)) = (&outcome, &mut local.nested) {
             nested.failed(&local.reads, &local.gaps);
         }

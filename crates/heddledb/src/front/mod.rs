@@ -2,6 +2,7 @@
 //!
 //! It knows no protocol: every operation goes through [`crate::seam`] in words. It has no atomics and no unsafe code.
 
+mod alter;
 mod builder;
 #[cfg(feature = "postcard")]
 mod by_name;

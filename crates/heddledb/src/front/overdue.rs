@@ -6,8 +6,8 @@
 use crate::error::{Conflict, Misuse, Result};
 use crate::isolation::Isolation;
 use crate::seam::{
-    Access, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose, Range, Staged,
-    Stats, Suspend, Ticket, Visit, Worker,
+    Access, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose, Range, Refused,
+    Savepoint, Staged, Stats, Suspend, Ticket, Visit, Worker,
 };
 use crate::sight::Sight;
 use crate::table::GroupSet;
@@ -28,7 +28,7 @@ impl Overdue {
         Self { worker, limit }
     }
 
-    fn refuse<R>(&self) -> Result<R> {
+    fn told<R>(&self) -> Result<R> {
         Err(Misuse::TransactionTimedOut { limit: self.limit }.into())
     }
 }
@@ -55,7 +55,7 @@ impl Worker for Overdue {
     }
 
     fn end(&mut self, _: Body) -> Result<Ended> {
-        self.refuse()
+        self.told()
     }
 
     fn abort(&mut self) {}
@@ -66,42 +66,58 @@ impl Worker for Overdue {
 
     fn back_off(&mut self, _: u32) {}
 
+    fn begin_operation(&mut self) {}
+
+    fn refuse(&mut self, _: Refused) -> Result<()> {
+        self.told()
+    }
+
+    fn save(&mut self) -> Result<Savepoint> {
+        self.told()
+    }
+
+    fn keep(&mut self, _: Savepoint) {}
+
+    fn roll_back(&mut self, _: Savepoint) -> Result<()> {
+        self.told()
+    }
+
     fn get(&mut self, _: &Access<'_>) -> Result<Option<Sight<'_>>> {
-        self.refuse()
+        self.told()
     }
 
     fn get_again(&mut self, _: &Access<'_>) -> Result<Option<Sight<'_>>> {
-        self.refuse()
+        self.told()
     }
 
     fn stage(&mut self, _: &Access<'_>, _: Purpose) -> Result<Staged<'_>> {
-        self.refuse()
+        self.told()
     }
 
     fn store(&mut self, _: &Access<'_>, _: GroupSet) -> Result<()> {
-        self.refuse()
+        self.told()
     }
 
     fn insert(&mut self, _: &Access<'_>) -> Result<Inserted<'_>> {
-        self.refuse()
+        self.told()
     }
 
     fn patch(&mut self, _: &Access<'_>, _: Patch<'_>) -> Result<bool> {
-        self.refuse()
+        self.told()
     }
 
     fn delete(&mut self, _: &Access<'_>) -> Result<bool> {
-        self.refuse()
+        self.told()
     }
 
     fn scan(&mut self, _: &Range<'_>, _: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit) -> Result<()> {
-        self.refuse()
+        self.told()
     }
 
     fn prefetch(&mut self, _: &Ahead<'_>) {}
 
     fn begin_snapshot(&mut self, _: bool) -> Result<Moment> {
-        self.refuse()
+        self.told()
     }
 
     fn end_snapshot(&mut self, moment: Moment) {
@@ -109,7 +125,7 @@ impl Worker for Overdue {
     }
 
     fn get_at(&mut self, _: Moment, _: &Access<'_>) -> Result<Option<Sight<'_>>> {
-        self.refuse()
+        self.told()
     }
 
     fn scan_at(
@@ -118,7 +134,7 @@ impl Worker for Overdue {
         _: &Range<'_>,
         _: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
     ) -> Result<()> {
-        self.refuse()
+        self.told()
     }
 
     fn prefetch_at(&mut self, _: &Ahead<'_>) {}

@@ -4,7 +4,7 @@ use super::database::Database;
 use super::txn::Txn;
 use crate::error::{Misuse, Result};
 use crate::reading::{Decode, Reading};
-use crate::seam::{Access, Engine, Inserted, Part, Purpose, Range, Staged, Visit};
+use crate::seam::{Access, Engine, Inserted, Part, Purpose, Range, Refused, Staged, Visit};
 use crate::sight::Sight;
 use crate::table::dynamic::{
     EncodedKey, IndexDefinition, RelationDefinition, RowValues, TableDefinition, Value,
@@ -349,29 +349,35 @@ impl Rows<'_, Txn> {
         let key = table.relation().key_of(row)?;
         let mut words = vec![0; relation.layout.words];
         table.encode_row(row, &mut WordsCopy::new(0, &mut words))?;
+        if !table.indexes().is_empty() {
+            self.reader.worker.begin_operation();
+        }
         match self.reader.worker.insert(&access(relation, &key, false))? {
             Inserted::New(target) => target.copy_from_slice(&words),
             Inserted::Exists => {
                 let key = display(&table.decode_key(&key));
-                return Err(Misuse::DuplicateKey { table: table.name(), key }.into());
+                let misuse = Misuse::DuplicateKey { table: table.name(), key };
+                return self.reader.refused(Refused::Row, misuse);
             }
-            Inserted::Old => return Ok(()),
+            // Of calls only, which have no rows of values.
+            Inserted::Old | Inserted::Refused { .. } => return Ok(()),
         }
         (0..table.indexes().len()).try_for_each(|index| self.insert_entry(index, row, &key))
     }
 
-    fn insert_entry(&mut self, index: usize, row: &[Value], key: &EncodedKey) -> Result<()> {
-        let (table, relation) = (self.table.table, self.table.indexes[index]);
-        let index = &table.indexes()[index];
+    fn insert_entry(&mut self, number: usize, row: &[Value], key: &EncodedKey) -> Result<()> {
+        let (table, relation) = (self.table.table, self.table.indexes[number]);
+        let index = &table.indexes()[number];
         let entry = index.entry(row)?;
         match self.reader.worker.insert(&access(relation, &entry, true))? {
             Inserted::New(target) => target.copy_from_slice(key.words()),
             Inserted::Exists => {
                 let entry = display(&index.relation().decode_key(&entry));
                 let (index, table) = (relation.name(), table.name());
-                return Err(Misuse::DuplicateEntry { index, table, entry }.into());
+                let misuse = Misuse::DuplicateEntry { index, table, entry };
+                return self.reader.refused(Refused::Entry(number as u8), misuse);
             }
-            Inserted::Old => {}
+            Inserted::Old | Inserted::Refused { .. } => {}
         }
         Ok(())
     }
@@ -399,7 +405,7 @@ impl Rows<'_, Txn> {
         let row =
             match self.reader.worker.stage(&access(relation, &key, false), Purpose::DeleteWithEntries)? {
                 Staged::Missing => return Ok(false),
-                Staged::Old(_) => return Ok(true),
+                Staged::Old { .. } => return Ok(true),
                 Staged::Stored(words) | Staged::New(words) => table.decode_row(&WordsCopy::new(0, words)),
             };
         (0..table.indexes().len()).try_for_each(|index| self.delete_entry(index, &row))?;
@@ -407,7 +413,7 @@ impl Rows<'_, Txn> {
     }
 
     /// Reads a row, lets `change` alter it, writes back the column groups that changed, moves its index entries, and
-    /// returns what `change` returned. An error of `change` dooms the transaction.
+    /// returns what `change` returned. After an error of `change` the row is as it was.
     ///
     /// # Errors
     /// [`Misuse::NotFound`], [`Misuse::KeyChanged`], [`Misuse::DuplicateEntry`], and as [`Rows::insert`].
@@ -433,15 +439,15 @@ impl Rows<'_, Txn> {
         let (old, new, result, changed) = match self.reader.worker.stage(&access, purpose)? {
             Staged::Missing => {
                 let (table, key) = (table.name(), display(key));
-                return Err(Misuse::NotFound { table, key }.into());
+                return self.reader.refused(Refused::Row, Misuse::NotFound { table, key });
             }
-            Staged::Old(words) => return change(&mut table.read(&WordsCopy::new(0, words))),
+            Staged::Old { words, .. } => return change(&mut table.read(&WordsCopy::new(0, words))),
             Staged::Stored(words) | Staged::New(words) => {
                 let old = table.read(&WordsCopy::new(0, words));
                 let mut new = old.clone();
                 let result = change(&mut new)?;
                 if new.key()? != encoded {
-                    return Err(Misuse::KeyChanged { table: table.name() }.into());
+                    return self.reader.refused(Refused::Row, Misuse::KeyChanged { table: table.name() });
                 }
                 let before = words.to_vec();
                 table.encode_row(new.values(), &mut WordsCopy::new(0, words))?;
@@ -453,6 +459,9 @@ impl Rows<'_, Txn> {
                 (old, new, result, groups.fold(0, |set, group| set | 1 << group))
             }
         };
+        if !table.indexes().is_empty() {
+            self.reader.worker.begin_operation();
+        }
         self.reader.worker.store(&access, changed)?;
         for (number, index) in table.indexes().iter().enumerate() {
             if index.entry(old.values())? != index.entry(new.values())? {

@@ -195,6 +195,53 @@ impl Session {
         Ok(())
     }
 
+    /// As [`Session::run`](crate::Session::run), with a body whose errors are of a type of your own, into which `?` turns
+    /// those of the database. A conflict is retried whatever the body makes of it.
+    ///
+    /// # Errors
+    /// Whatever `body` returns where it was not in conflict; nothing was changed then. And what
+    /// [`Session::run`](crate::Session::run) says of its own, as that type.
+    ///
+    /// ```
+    /// use heddledb::{Database, Error, ReadTransaction, Table, Transaction};
+    /// # #[derive(Table, Clone, Copy)]
+    /// # struct Account { #[key] id: u64, balance: i64 }
+    /// #[derive(Debug)]
+    /// enum BankError { NoAccount(u64), Database(Error) }
+    ///
+    /// impl From<Error> for BankError {
+    ///     fn from(error: Error) -> Self { Self::Database(error) }
+    /// }
+    ///
+    /// let db = Database::in_memory();
+    /// let mut session = db.session()?;
+    /// let outcome: Result<i64, BankError> = session.try_run(|tx| {
+    ///     let account = tx.get::<Account>(7)?.ok_or(BankError::NoAccount(7))?;
+    ///     Ok(account.balance)
+    /// });
+    /// assert!(matches!(outcome, Err(BankError::NoAccount(7))));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn try_run<R, E: From<Error>>(
+        &mut self,
+        mut body: impl FnMut(&mut Txn) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let mut own = None;
+        let outcome = self.run(|tx| {
+            body(tx).map_err(|error| {
+                own = Some(error);
+                match tx.conflict {
+                    Some(conflict) if tx.failed => Error::Conflict(conflict),
+                    _ => Error::user(OwnError),
+                }
+            })
+        });
+        outcome.map_err(|error| match own {
+            Some(own) if error.user_reason::<OwnError>().is_some() => own,
+            _ => E::from(error),
+        })
+    }
+
     /// Makes attempts until one does not conflict, and waits as long as durability asks for.
     #[inline]
     pub(super) fn until_committed<R>(
@@ -401,6 +448,18 @@ fn not_begun(worker: &mut dyn Worker, name: &str) -> Error {
         None => Misuse::NotRegistered { name: name.to_owned(), alike: Vec::new() }.into(),
     }
 }
+
+/// Stands for an error of a type of the user's.
+#[derive(Debug)]
+struct OwnError;
+
+impl std::fmt::Display for OwnError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the body gave up")
+    }
+}
+
+impl std::error::Error for OwnError {}
 
 impl Drop for Session {
     fn drop(&mut self) {

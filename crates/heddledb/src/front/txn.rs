@@ -1,17 +1,19 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
+use super::alter::{alter, merge};
 use super::overdue::Overdue;
-use crate::error::{Error, Met, Misuse, Result};
+use crate::error::{Conflict, Error, Met, Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::reading::{Decode, Reading, Wanted};
-use crate::seam::{Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Staged, Visit, Worker};
+use crate::seam::{
+    Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Refused, Savepoint, Staged, Visit, Worker,
+};
 use crate::sight::Sight;
 use crate::table::{
-    Addable, Column, Columns, Group, GroupSet, Index, IndexSet, IndexVisitor, KeyWords, Layout, Relation,
-    Row, Table, encode_key,
+    Addable, Column, Columns, Index, IndexSet, IndexVisitor, KeyWords, Relation, Row, Table, encode_key,
 };
 use crate::transaction::Transaction;
-use crate::words::{Words, WordsCopy, WordsMut};
+use crate::words::{WordsCopy, WordsMut};
 use heddledb_core::procedure::{Declaration, Held};
 use std::time::Duration;
 
@@ -25,8 +27,10 @@ const LARGE: usize = 96;
 /// [`OwnedTransaction`](crate::OwnedTransaction).
 pub struct Txn {
     pub(super) worker: Box<dyn Worker>,
-    /// Set by the first error: the attempt can only be aborted.
+    /// Set by the first error that ends it: the attempt can only be aborted.
     pub(super) failed: bool,
+    /// The conflict that did it, if it was one.
+    pub(super) conflict: Option<Conflict>,
     /// It is a call of a registered procedure.
     called: bool,
     /// Where the procedure's sites begin that runs within the one that was called, and the site of the next
@@ -53,8 +57,17 @@ fn note_met(met: &mut Option<Met>, access: &Access<'_>, error: Error) -> Error {
 impl Txn {
     pub(super) fn new(worker: Box<dyn Worker>) -> Self {
         let held = Held::default();
-        let (called, words) = (false, Vec::new());
-        Self { worker, failed: false, called, first_site: 0, site: 0, held, met: None, words }
+        Self {
+            worker,
+            failed: false,
+            conflict: None,
+            called: false,
+            first_site: 0,
+            site: 0,
+            held,
+            met: None,
+            words: Vec::new(),
+        }
     }
 
     /// What is left of a transaction that was open for longer than one may be: it is ended, and operations say so.
@@ -88,8 +101,13 @@ impl Txn {
     #[inline(never)]
     fn get_words_again<D: Decode>(&mut self, access: &Access<'_>, decode: D) -> Result<Option<D::Value>> {
         loop {
-            let Some(row) = self.worker.get_again(access).inspect_err(|_| self.failed = true)? else {
-                return Ok(None);
+            let row = match self.worker.get_again(access) {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    self.failed_by(&error);
+                    return Err(error);
+                }
             };
             let value = decode.decode(&row);
             if row.stands() {
@@ -100,8 +118,27 @@ impl Txn {
 
     #[inline(always)]
     pub(super) fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
-        self.failed |= result.is_err();
+        if let Err(error) = &result {
+            self.failed_by(error);
+        }
         result
+    }
+
+    /// An operation returned an error.
+    #[cold]
+    #[inline(never)]
+    fn failed_by(&mut self, error: &Error) {
+        if error.ends_transaction() && !self.failed {
+            (self.failed, self.conflict) = (true, error.conflict());
+        }
+    }
+
+    /// The operation that runs is answered with a misuse, and has done nothing.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn refused<T>(&mut self, refused: Refused, misuse: Misuse) -> Result<T> {
+        self.worker.refuse(refused)?;
+        Err(misuse.into())
     }
 
     /// Reads columns, lets `change` alter them, and writes back the column groups that changed. `None` if the row is
@@ -127,7 +164,7 @@ impl Txn {
         {
             Staged::Missing => return Ok(None),
             // All that it did stands; only its result is wanted.
-            Staged::Old(words) => {
+            Staged::Old { words, .. } => {
                 return Ok(Some(change(&mut columns.load(&WordsCopy::new(0, words)))));
             }
             Staged::Stored(words) => return Ok(Some(alter(words, wanted.groups, columns, change).0)),
@@ -152,28 +189,40 @@ impl Txn {
         } else {
             Purpose::UpdateWithEntries
         };
-        let (old, new, result, changed) = match self
+        let (words, before) = match self
             .worker
             .stage(&access, purpose)
             .map_err(|error| note_met(&mut self.met, &access, error))?
         {
             Staged::Missing => return Ok(None),
-            // The entries were moved.
-            Staged::Old(words) => {
-                return Ok(Some(change(&mut columns.load(&WordsCopy::new(0, words)))));
-            }
-            Staged::Stored(words) | Staged::New(words) => {
-                let old = C::Table::load(&WordsCopy::new(0, words));
-                let (result, changed) = alter(words, wanted.groups, columns, change);
-                (old, C::Table::load(&WordsCopy::new(0, words)), result, changed)
-            }
+            Staged::Old { words, refused } => (words, Some(refused)),
+            Staged::Stored(words) | Staged::New(words) => (words, None),
         };
+        let old = C::Table::load(&WordsCopy::new(0, words));
+        let (result, changed) = alter(words, wanted.groups, columns, change);
+        let new = C::Table::load(&WordsCopy::new(0, words));
         if encode_key::<_, <C::Table as Relation>::Words>(&new.key()) != *key {
-            return Err(Misuse::KeyChanged { table: layout.name }.into());
+            return self.refused(Refused::Row, Misuse::KeyChanged { table: layout.name });
+        }
+        match before {
+            Some(Some(Refused::Entry(entry))) => return self.refuse_entry(entry, &new),
+            // The row was stored, and the entries were moved.
+            Some(_) => return Ok(Some(result)),
+            None => {}
+        }
+        let moves_entries =
+            columns.ordinals() & C::Table::INDEXED != 0 && !planted(Mutant::IndexEntryNotMoved);
+        if moves_entries {
+            self.worker.begin_operation();
         }
         self.worker.store(&access, changed).map_err(|error| note_met(&mut self.met, &access, error))?;
-        if columns.ordinals() & C::Table::INDEXED != 0 && !planted(Mutant::IndexEntryNotMoved) {
-            <C::Table as Table>::Indexes::each(&mut MoveEntry { txn: self, old: &old, new: &new })?;
+        if moves_entries {
+            <C::Table as Table>::Indexes::each(&mut MoveEntry {
+                txn: self,
+                old: &old,
+                new: &new,
+                number: 0,
+            })?;
         }
         Ok(Some(result))
     }
@@ -188,47 +237,76 @@ impl Txn {
     ) -> Result<R> {
         match self.update_if_there(&encode_key(&key), columns, change)? {
             Some(result) => Ok(result),
-            None => Err(not_found::<C::Table>(key)),
+            None => self.not_found::<C::Table, R>(key),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn not_found<T: Table, R>(&mut self, key: T::Key) -> Result<R> {
+        self.refused(Refused::Row, Misuse::NotFound { table: T::LAYOUT.name, key: format!("{key:?}") })
     }
 
     /// Inserts a row, and its index entries.
     fn insert_with_entries<T: Table>(&mut self, row: &T) -> Result<()> {
         let key = row.key();
+        if T::INDEXED != 0 {
+            self.worker.begin_operation();
+        }
         match self.insert_words::<T>(&encode_key(&key), false, |words| row.store(words))? {
-            Some(true) => T::Indexes::each(&mut AddEntry { txn: self, row }),
-            Some(false) => Err(duplicate_key::<T>(key)),
-            None => Ok(()),
+            Filled::New => T::Indexes::each(&mut AddEntry { txn: self, row, number: 0 }),
+            Filled::Old => Ok(()),
+            Filled::Exists => self.duplicate_key::<T>(key),
+            Filled::Refused { entry } => self.refuse_entry(entry, row),
         }
     }
 
-    /// Makes the row of `key` exist with the words that `fill` writes; false if there is one, `None` if that was done in
-    /// an earlier execution.
+    #[cold]
+    #[inline(never)]
+    fn duplicate_key<T: Table>(&mut self, key: T::Key) -> Result<()> {
+        self.refused(Refused::Row, Misuse::DuplicateKey { table: T::LAYOUT.name, key: format!("{key:?}") })
+    }
+
+    /// Makes the row of `key` exist with the words that `fill` writes, unless there is one.
     #[inline(always)]
     fn insert_words<R: Relation>(
         &mut self,
         key: &R::Words,
         part: bool,
         fill: impl FnOnce(&mut WordsCopy<'_>),
-    ) -> Result<Option<bool>> {
+    ) -> Result<Filled> {
         let wanted = whole::<R>();
         let access = wanted.access::<R>(key, self.site, part);
-        match self.worker.insert(&access).map_err(|error| note_met(&mut self.met, &access, error))? {
-            Inserted::Exists => Ok(Some(false)),
+        let inserted =
+            self.worker.insert(&access).map_err(|error| note_met(&mut self.met, &access, error))?;
+        Ok(match inserted {
+            Inserted::Exists => Filled::Exists,
             Inserted::New(words) => {
                 fill(&mut WordsCopy::new(0, words));
-                Ok(Some(true))
+                Filled::New
             }
-            Inserted::Old => Ok(None),
+            Inserted::Old => Filled::Old,
+            Inserted::Refused { entry } => Filled::Refused { entry },
+        })
+    }
+
+    /// Adds the index entry of a row, the one of that number. If it is there, the operation that it is a part of is
+    /// refused.
+    fn insert_entry<I: Index>(&mut self, entry: &I::Words, row: &I::Table, number: u8) -> Result<()> {
+        match self.insert_words::<I>(entry, true, fill_primary_key(row))? {
+            Filled::Exists => self.refuse_entry(number, row),
+            _ => Ok(()),
         }
     }
 
-    /// Adds the index entry of a row.
-    fn insert_entry<I: Index>(&mut self, entry: &I::Words, row: &I::Table) -> Result<()> {
-        match self.insert_words::<I>(entry, true, fill_primary_key(row))? {
-            Some(false) => Err(duplicate_entry::<I>(row)),
-            Some(true) | None => Ok(()),
-        }
+    /// An operation is refused, because the entry of this number is there that a row would have.
+    #[cold]
+    #[inline(never)]
+    fn refuse_entry<T: Table, R>(&mut self, number: u8, row: &T) -> Result<R> {
+        let mut told = DuplicateEntry { row, left: number, misuse: None };
+        T::Indexes::each(&mut told)?;
+        let misuse = told.misuse.expect("a table has the indexes whose entries it was refused for");
+        self.refused(Refused::Entry(number), misuse)
     }
 
     /// Makes the row of `key` not exist; false if there was none.
@@ -252,7 +330,7 @@ impl Txn {
             .map_err(|error| note_met(&mut self.met, &access, error))?
         {
             Staged::Missing => return Ok(false),
-            Staged::Old(_) => return Ok(true),
+            Staged::Old { .. } => return Ok(true),
             Staged::Stored(words) | Staged::New(words) => T::load(&WordsCopy::new(0, words)),
         };
         T::Indexes::each(&mut RemoveEntry { txn: self, row: &row })?;
@@ -284,7 +362,7 @@ impl Txn {
             found
         };
         let found = found.map_err(|error| note_met(&mut self.met, &access, error))?;
-        if found { Ok(()) } else { Err(not_found::<C::Table>(key)) }
+        if found { Ok(()) } else { self.not_found::<C::Table, ()>(key) }
     }
 }
 
@@ -294,83 +372,31 @@ fn whole<R: Relation>() -> Wanted {
     Wanted::all(R::LAYOUT.words, R::LAYOUT.all_groups())
 }
 
-/// Lets `change` alter columns in a row's words. Returns what it returned, and which of the `groups` that are staged are
-/// to be written: only those that the change touched conflict with others.
-#[inline(always)]
-fn alter<C: Columns, R>(
-    words: &mut [u64],
-    groups: GroupSet,
-    columns: C,
-    change: impl FnOnce(&mut C::Value) -> R,
-) -> (R, GroupSet) {
-    let mut words = WordsCopy::new(0, words);
-    let mut value = columns.load(&words);
-    let result = change(&mut value);
-    if groups.is_power_of_two() {
-        columns.store(&value, &mut words);
-        return (result, groups);
-    }
-    let mut changes = Changes { words, layout: <C::Table as Relation>::LAYOUT, groups: 0 };
-    columns.store(&value, &mut changes);
-    (result, changes.groups)
+/// What came of filling a row, as [`Inserted`].
+enum Filled {
+    New,
+    Exists,
+    Old,
+    Refused { entry: u8 },
 }
 
-/// The patch that makes columns have a value, made in as many words as the columns span.
-#[inline(always)]
-fn merge<'a, C: Columns>(
-    wanted: &Wanted,
-    columns: C,
-    value: &C::Value,
-    values: &'a mut [u64],
-    masks: &'a mut [u64],
-) -> Patch<'a> {
-    // Stored over zeros and over ones: the bits that agree are those of the columns.
-    masks.fill(u64::MAX);
-    columns.store(value, &mut WordsCopy::new(wanted.span.start, values));
-    columns.store(value, &mut WordsCopy::new(wanted.span.start, masks));
-    values.iter().zip(&mut *masks).for_each(|(value, mask)| *mask = !(*value ^ *mask));
-    Patch::Merge { values, masks }
+/// Says which entry of a row is there already: the one after so many.
+struct DuplicateEntry<'a, T> {
+    row: &'a T,
+    left: u8,
+    misuse: Option<Misuse>,
 }
 
-/// A copy of words that notes which column groups were changed.
-struct Changes<'a> {
-    words: WordsCopy<'a>,
-    layout: &'static Layout,
-    groups: GroupSet,
-}
-
-impl Words for Changes<'_> {
-    #[inline(always)]
-    fn word(&self, index: usize) -> u64 {
-        self.words.word(index)
-    }
-}
-
-impl WordsMut for Changes<'_> {
-    #[inline(always)]
-    fn set_word(&mut self, index: usize, value: u64) {
-        if self.words.word(index) != value {
-            self.words.set_word(index, value);
-            let number = self.layout.groups.iter().position(|group: &Group| group.span.contains(index));
-            self.groups |= number.map_or(0, |number| 1 << number);
+impl<T: Table> IndexVisitor<T> for DuplicateEntry<'_, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        if self.left == 0 && self.misuse.is_none() {
+            let (index, table) = (I::LAYOUT.name, T::LAYOUT.name);
+            let entry = format!("{:?}", I::entry(self.row));
+            self.misuse = Some(Misuse::DuplicateEntry { index, table, entry });
         }
+        self.left = self.left.saturating_sub(1);
+        Ok(())
     }
-}
-
-#[cold]
-fn not_found<T: Table>(key: T::Key) -> Error {
-    Misuse::NotFound { table: T::LAYOUT.name, key: format!("{key:?}") }.into()
-}
-
-#[cold]
-fn duplicate_key<T: Table>(key: T::Key) -> Error {
-    Misuse::DuplicateKey { table: T::LAYOUT.name, key: format!("{key:?}") }.into()
-}
-
-#[cold]
-fn duplicate_entry<I: Index>(row: &I::Table) -> Error {
-    let (index, table) = (I::LAYOUT.name, <I::Table as Relation>::LAYOUT.name);
-    Misuse::DuplicateEntry { index, table, entry: format!("{:?}", I::entry(row)) }.into()
 }
 
 /// Stores a primary key as an index entry's row.
@@ -383,12 +409,16 @@ fn fill_primary_key<T: Table>(row: &T) -> impl FnOnce(&mut WordsCopy<'_>) {
 struct AddEntry<'a, T> {
     txn: &'a mut Txn,
     row: &'a T,
+    /// That of the next index.
+    number: u8,
 }
 
 impl<T: Table> IndexVisitor<T> for AddEntry<'_, T> {
     fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
         let entry = encode_key(&I::entry(self.row));
-        self.txn.insert_entry::<I>(&entry, self.row)
+        self.txn.insert_entry::<I>(&entry, self.row, self.number)?;
+        self.number += 1;
+        Ok(())
     }
 }
 
@@ -410,17 +440,21 @@ struct MoveEntry<'a, T> {
     txn: &'a mut Txn,
     old: &'a T,
     new: &'a T,
+    /// That of the next index.
+    number: u8,
 }
 
 impl<T: Table> IndexVisitor<T> for MoveEntry<'_, T> {
     fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
         let (old, new): (I::Words, I::Words) =
             (encode_key(&I::entry(self.old)), encode_key(&I::entry(self.new)));
+        let number = self.number;
+        self.number += 1;
         if old == new {
             return Ok(());
         }
         self.txn.delete_words::<I>(&old, true)?;
-        self.txn.insert_entry::<I>(&new, self.new)
+        self.txn.insert_entry::<I>(&new, self.new, number)
     }
 }
 
@@ -462,7 +496,7 @@ impl Reading for Txn {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(None),
                 Err(error) => {
-                    self.failed = true;
+                    self.failed_by(&error);
                     return Err(note_met(&mut self.met, access, error));
                 }
             };
@@ -499,6 +533,19 @@ impl Reading for Txn {
 }
 
 impl Transaction for Txn {
+    fn save(&mut self) -> Result<Savepoint> {
+        self.worker.save()
+    }
+
+    fn keep(&mut self, savepoint: Savepoint) {
+        self.worker.keep(savepoint);
+    }
+
+    fn roll_back(&mut self, savepoint: Savepoint) -> Result<()> {
+        let result = self.worker.roll_back(savepoint);
+        self.guard(result)
+    }
+
     fn insert<T: Table>(&mut self, row: T) -> Result<()> {
         self.declared(|made| made.insert::<T>());
         let result = self.insert_with_entries(&row);
@@ -560,7 +607,7 @@ impl Transaction for Txn {
         let patch = Patch::Add { word: column.offset() / 8, delta: delta.bits() };
         let result = match self.worker.patch(&access, patch) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(not_found::<T>(key)),
+            Ok(false) => self.not_found::<T, ()>(key),
             Err(error) => Err(note_met(&mut self.met, &access, error)),
         };
         self.guard(result)

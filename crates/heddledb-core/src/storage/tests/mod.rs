@@ -116,7 +116,11 @@ fn a_simulated_disk_keeps_the_contract() {
 #[test]
 fn opening_makes_the_directory_and_finds_it_again() {
     let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("some/where");
+    let path = place.path().join("somewhere");
+    let error = Disk::open(path.join("below")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("somewhere; make it first"), "{error}");
+    assert!(!path.exists());
     let first = Disk::open(&path).unwrap();
     write_all(&*first.create("a").unwrap(), b"kept", 0).unwrap();
     let guard = first.lock().unwrap();

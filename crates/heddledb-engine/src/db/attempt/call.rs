@@ -107,7 +107,8 @@ impl<P: Protocol> Attempt<P> {
     pub(super) fn enter_site(&mut self, site: u16) -> Result<Answer> {
         if P::PIECES && self.called {
             P::site(&mut self.worker.local, site);
-            return modes::enter(self, site);
+            self.answer = modes::enter(self, site)?;
+            return Ok(self.answer);
         }
         Ok(Answer::Live)
     }

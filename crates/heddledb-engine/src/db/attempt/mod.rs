@@ -14,6 +14,7 @@
 //! | `read` | finding a record; reading it in place, or by a copy |
 //! | `write` | staging and storing, inserts, patches, deletions |
 //! | `scan` | going through leaves |
+//! | `take_back` | refused operations, savepoints |
 //! | `worker` | all this as a [`Worker`](crate::seam::Worker) |
 
 mod ahead;
@@ -23,6 +24,7 @@ mod modes;
 mod read;
 mod scan;
 mod snapshot;
+mod take_back;
 mod worker;
 mod write;
 
@@ -158,6 +160,8 @@ pub(crate) struct Attempt<P: Protocol> {
     after: u64,
     /// Its body runs to find out what it will access: nothing is written.
     dry: bool,
+    /// Where the last operation of a call got its answer.
+    answer: Answer,
     /// The attempt keeps the gate closed.
     gate: bool,
     /// The attempt has the turn, to run alone.
@@ -190,6 +194,7 @@ impl<P: Protocol> Attempt<P> {
             epoch: None,
             after: 0,
             dry: false,
+            answer: Answer::Live,
             gate: false,
             turn: false,
             staged: None,

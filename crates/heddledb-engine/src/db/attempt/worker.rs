@@ -10,7 +10,7 @@ use crate::protocol::{Isolation, Protocol};
 use crate::record::data_base;
 use crate::seam::{
     Access, Acknowledges, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose,
-    Range, Staged, Stats, Suspend, Ticket, Worker,
+    Range, Refused, Savepoint, Staged, Stats, Suspend, Ticket, Worker,
 };
 use crate::sight::Sight;
 use crate::stamp;
@@ -82,6 +82,26 @@ impl<P: Protocol> Worker for Attempt<P> {
 
     fn delete(&mut self, access: &Access<'_>) -> Result<bool> {
         self.delete_row(access)
+    }
+
+    fn begin_operation(&mut self) {
+        self.worker.writes.begin_operation();
+    }
+
+    fn refuse(&mut self, refused: Refused) -> Result<()> {
+        self.refuse_operation(refused)
+    }
+
+    fn save(&mut self) -> Result<Savepoint> {
+        self.open_savepoint()
+    }
+
+    fn keep(&mut self, savepoint: Savepoint) {
+        self.worker.writes.close(savepoint.0);
+    }
+
+    fn roll_back(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.roll_back_to(savepoint)
     }
 
     fn scan(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::index;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
 use crate::record::{RecordRef, name_words};
-use crate::seam::{Access, Inserted, Part, Patch, Purpose, Staged};
+use crate::seam::{Access, Inserted, Part, Patch, Purpose, Refused, Staged};
 use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::GroupSet;
 
@@ -154,10 +154,16 @@ impl<P: Protocol> Attempt<P> {
     fn staged_before(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
         if purpose == Purpose::DeleteWithEntries {
             let deleted = self.worker.replay_log.next()? != 0;
-            return Ok(if deleted { Staged::Old(&mut []) } else { Staged::Missing });
+            return Ok(match deleted {
+                true => Staged::Old { words: &mut [], refused: None },
+                false => Staged::Missing,
+            });
         }
         Ok(match self.replay_row(access.wanted.span)? {
-            Some(at) => Staged::Old(self.worker.writes.last(at, access.wanted.span.end)),
+            Some(at) => {
+                let refused = Refused::from_number(self.worker.replay_log.refused());
+                Staged::Old { words: self.worker.writes.last(at, access.wanted.span.end), refused }
+            }
             None => Staged::Missing,
         })
     }
@@ -180,7 +186,11 @@ impl<P: Protocol> Attempt<P> {
     /// Makes a row exist, whose words the caller fills in.
     pub(super) fn insert_row(&mut self, access: &Access<'_>) -> Result<Inserted<'_>> {
         if self.enter_access(access)? == Answer::Replayed {
-            return Ok(Inserted::Old);
+            return Ok(match Refused::from_number(self.worker.replay_log.refused()) {
+                None => Inserted::Old,
+                Some(Refused::Row) => Inserted::Exists,
+                Some(Refused::Entry(entry)) => Inserted::Refused { entry },
+            });
         }
         match self.insert_record(access)? {
             Some(at) => {
@@ -221,9 +231,12 @@ impl<P: Protocol> Attempt<P> {
                 arena.release(number, block);
                 (record, Some(seen))
             }
-            index::Inserted::Added { record, change } => {
+            index::Inserted::Added { record, change, splits } => {
                 name_words::<P>(record, layout, key);
                 P::own_gap_changed(&mut worker.local, change);
+                for split in splits.into_iter().flatten() {
+                    P::own_gap_changed(&mut worker.local, split);
+                }
                 let key_at = worker.writes.reserve(key.len());
                 copy_key(worker.writes.scratch(key_at, key.len()), key);
                 worker.placeholders.push(Placeholder {
@@ -297,7 +310,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline(always)]
     pub(super) fn patch_row(&mut self, access: &Access<'_>, patch: Patch<'_>) -> Result<bool> {
         if self.enter_access(access)? == Answer::Replayed {
-            return Ok(true);
+            return Ok(self.worker.replay_log.refused() == 0);
         }
         let groups = access.wanted.groups;
         if P::PIECES && self.dry {

@@ -86,7 +86,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         let (leaf, record) = (spot.leaf, make(&spot.leaf.gap));
         let change = self.fill(spot, key, record);
         near.leaf = Some((leaf, change.after));
-        Inserted::Added { record, change }
+        Inserted::Added { record, change, splits: [None; 2] }
     }
 
     /// Adds an entry unless the key has one. `make` runs at most once, under the latch of the leaf,
@@ -99,7 +99,8 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
                 Ok(Prepared::Exists(record, seen)) => return Inserted::Exists(record, seen),
                 Ok(Prepared::Ready(spot)) => {
                     let record = make(&spot.leaf.gap);
-                    return Inserted::Added { record, change: self.fill(spot, key, record) };
+                    let change = self.fill(spot, key, record);
+                    return Inserted::Added { record, change, splits: [None; 2] };
                 }
                 Err(Interrupted) => wait.pause(),
             }

@@ -67,7 +67,7 @@ fn scan<const N: usize, const CAP: usize>(
 fn insert<const N: usize, const CAP: usize>(tree: &BTree<N, CAP>, key: [u64; N], new: RecordRef) -> bool {
     match tree.insert(&key, &mut |_| new) {
         Exists(..) => false,
-        Added { record, change } => {
+        Added { record, change, .. } => {
             assert_eq!(record, new);
             assert_ne!(change.before, change.after);
             true

@@ -88,8 +88,8 @@ mod words;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
 
+use super::gaps::GapSet;
 use super::images::{Chunks, Images};
-use super::reads::GapSet;
 use super::{Env, Intent, Isolation, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;
@@ -308,6 +308,16 @@ impl Protocol for Hekaton {
             }
         }
         Ok(())
+    }
+
+    fn writes_taken_back(local: &mut Local, left: &WriteSet) {
+        // The commit lets go what it installs, so no other lock may be left. Those of what was taken back came last.
+        while let Some((record, group)) = local.locks.last().copied()
+            && !left.covers(record, group.into())
+        {
+            release(record, group.into());
+            local.locks.pop();
+        }
     }
 
     #[inline]

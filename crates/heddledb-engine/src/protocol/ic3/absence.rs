@@ -8,7 +8,7 @@ use super::accessors::{Accessed, Source};
 use super::slots::{Executed, Id};
 use crate::index::{Gap, GapRef, Seen};
 use crate::mutant::{Mutant, planted};
-use crate::protocol::reads::GapSet;
+use crate::protocol::gaps::GapSet;
 use crate::record::RecordRef;
 use crate::stamp;
 use crate::sync::{Ordering, fence};

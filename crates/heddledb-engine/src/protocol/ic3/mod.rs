@@ -77,8 +77,9 @@ mod slots;
 mod transition;
 mod waiting;
 
+use super::gaps::GapSet;
 use super::images::{Chunks, Images};
-use super::reads::{GapSet, ReadSet};
+use super::reads::ReadSet;
 use super::{Arrived, Env, Intent, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
@@ -493,6 +494,10 @@ impl Protocol for Ic3 {
             }
         }
         Ok(())
+    }
+
+    fn writes_taken_back(local: &mut Local, left: &WriteSet) {
+        local.forget_writes(left);
     }
 
     #[inline]

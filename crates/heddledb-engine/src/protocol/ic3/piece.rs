@@ -221,6 +221,17 @@ impl Local {
         self.absence.fills.clear();
     }
 
+    /// Forgets the writes of the piece that runs that are not left. What was read for them stays.
+    pub(super) fn forget_writes(&mut self, left: &WriteSet) {
+        self.fresh.retain(|fresh| (fresh.write as usize) < left.writes().len());
+        for item in &mut self.items {
+            let group = 1 << item.at.group;
+            item.writes &=
+                left.writes().get(item.write as usize).is_some_and(|write| write.groups & group != 0);
+        }
+        self.items.retain(|item| item.reads || item.writes);
+    }
+
     /// Enters an item into its group's list and learns on which transactions this one depends. Under the
     /// latch.
     #[inline]

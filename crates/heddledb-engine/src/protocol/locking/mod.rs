@@ -42,7 +42,7 @@ use self::detect::{Search, Waits};
 use self::order::Order;
 use self::repeatable::Versions;
 use self::words::{ABSENT, EXCLUSIVE, Held, READER, READERS, SEALED, lock_word, stamp_word, timestamp};
-use super::reads::GapSet;
+use super::gaps::GapSet;
 use super::{Env, Intent, Isolation, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, RecordMap, WriteSet};
 use crate::commit::Commit;

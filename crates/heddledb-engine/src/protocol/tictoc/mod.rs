@@ -58,7 +58,8 @@ mod times;
 pub use packed::Packed;
 pub use times::{Times, TwoWords, WithHistory};
 
-use super::reads::{GapSet, Repeats};
+use super::gaps::GapSet;
+use super::reads::Repeats;
 use super::{Env, Intent, Isolation, Pieces, Protocol, Seal, Sighted, State};
 use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;

@@ -19,6 +19,12 @@ impl Walk<'_> {
             call.args.iter_mut().for_each(|arg| self.expr(arg));
             return None;
         }
+        if name == "savepoint" {
+            let message = "a procedure can have no savepoint, since others may have seen a piece of it that would be \
+                           taken back; look before you write, or use a closure and `Session::run`";
+            self.errors.at(&call.method, message.to_owned());
+            return None;
+        }
         // What an argument accesses comes before.
         let mut last = 0;
         for (at, arg) in call.args.iter_mut().enumerate() {

@@ -93,7 +93,7 @@ pub(super) fn replays<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Resul
     let replay_log = &mut attempt.worker.replay_log;
     let repeats = replay_log.repeats();
     if repeats {
-        replay_log.expect(site.into())?;
+        replay_log.expect(site)?;
     }
     Ok(repeats)
 }
@@ -101,7 +101,7 @@ pub(super) fn replays<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Resul
 /// The answer of the operation at that site will be remembered.
 #[inline]
 pub(super) fn record<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Answer {
-    attempt.worker.replay_log.push(site.into());
+    attempt.worker.replay_log.begin(site);
     Answer::Recorded
 }
 

@@ -5,6 +5,7 @@
 //! gets through.
 
 use super::{Answer, Attempt, CallMode};
+use crate::access::TakeBack;
 use crate::db::Inner;
 use crate::error::{Conflict, Error, Result};
 use crate::protocol::Protocol;
@@ -44,7 +45,7 @@ impl CallMode for InPieces {
         }
         match P::stays_in_piece(&mut worker.local, site) {
             Some(true) => {
-                worker.replay_log.push(site.into());
+                worker.replay_log.begin(site);
                 Ok(Answer::Recorded)
             }
             Some(false) => Ok(Answer::Live),
@@ -73,7 +74,7 @@ impl CallMode for InPieces {
         worker.placeholders.truncate(worker.placeholders_before);
         worker.scanned = None;
         worker.ahead.clear();
-        worker.writes.rollback_to_savepoint();
+        worker.writes.take_back(TakeBack::Piece, |_| ());
         worker.replay_log.rollback_to_savepoint();
         true
     }
@@ -121,7 +122,7 @@ fn replay_site<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answe
     if !P::replay_site(&mut worker.local, site) {
         return Ok(Answer::Live);
     }
-    match worker.replay_log.expect(site.into()) {
+    match worker.replay_log.expect(site) {
         Ok(()) => Ok(Answer::Replayed),
         Err(error) => Err(diverged(attempt, error)),
     }
@@ -140,13 +141,13 @@ fn enter_piece<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answe
     let worker = &mut *attempt.worker;
     let arrived = P::enter_piece(&mut worker.local, &mut worker.writes, site)?;
     if arrived.another_piece {
-        worker.writes.save();
+        worker.writes.begin_piece();
         worker.replay_log.save();
         worker.placeholders_before = worker.placeholders.len();
     }
     if !arrived.remembered {
         return Ok(Answer::Live);
     }
-    worker.replay_log.push(site.into());
+    worker.replay_log.begin(site);
     Ok(Answer::Recorded)
 }

@@ -203,7 +203,8 @@ impl CallMode for Sequenced {
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, done: bool) -> Result<bool> {
         if attempt.dry {
-            announce(attempt, done);
+            // After a refusal the body has gone a way that it may not go when what is missing, or in the way, is not.
+            announce(attempt, done && !attempt.failed);
             return Ok(true);
         }
         if done {
