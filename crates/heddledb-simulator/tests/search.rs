@@ -62,6 +62,9 @@ fn what_was_found_is_mended() {
         "silo/127",
         "silo/127~2.1.0.0",
         "chopping-occ/change/455",
+        // Their clocks tick while workers wait for time-outs: within the limit of accesses.
+        "datm/7023",
+        "datm/stall/553",
     ];
     for spec in specs {
         assert_eq!(run(spec.parse().unwrap()).violation, None, "{spec}");
