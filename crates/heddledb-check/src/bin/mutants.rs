@@ -65,7 +65,7 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Silo, "histories")
     } else if of(&["Sight", "SiloStamp"]) {
         (Kind::Silo, "rows")
-    } else if of(&["Silo", "Tree"]) {
+    } else if of(&["Silo", "Tree", "TakenBack"]) {
         (Kind::Silo, "")
     } else if mutant == Mutant::TicTocReadsNotOpaque {
         (Kind::TicTocOpaque, "opaque")
