@@ -9,6 +9,7 @@ mod by_name;
 #[cfg(feature = "suspend")]
 mod crew;
 mod database;
+mod entries;
 mod overdue;
 mod rows;
 mod session;

@@ -1,6 +1,7 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
 use super::alter::{alter, merge};
+use super::entries::{DuplicateEntry, fill_primary_key};
 use super::overdue::Overdue;
 use crate::error::{Conflict, Error, Met, Misuse, Result};
 use crate::mutant::{Mutant, planted};
@@ -10,10 +11,10 @@ use crate::seam::{
 };
 use crate::sight::Sight;
 use crate::table::{
-    Addable, Column, Columns, Index, IndexSet, IndexVisitor, KeyWords, Relation, Row, Table, encode_key,
+    Addable, Column, Columns, Index, IndexSet, IndexVisitor, Relation, Row, Table, encode_key,
 };
 use crate::transaction::Transaction;
-use crate::words::{WordsCopy, WordsMut};
+use crate::words::WordsCopy;
 use heddledb_core::procedure::{Declaration, Held};
 use std::time::Duration;
 
@@ -378,31 +379,6 @@ enum Filled {
     Exists,
     Old,
     Refused { entry: u8 },
-}
-
-/// Says which entry of a row is there already: the one after so many.
-struct DuplicateEntry<'a, T> {
-    row: &'a T,
-    left: u8,
-    misuse: Option<Misuse>,
-}
-
-impl<T: Table> IndexVisitor<T> for DuplicateEntry<'_, T> {
-    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
-        if self.left == 0 && self.misuse.is_none() {
-            let (index, table) = (I::LAYOUT.name, T::LAYOUT.name);
-            let entry = format!("{:?}", I::entry(self.row));
-            self.misuse = Some(Misuse::DuplicateEntry { index, table, entry });
-        }
-        self.left = self.left.saturating_sub(1);
-        Ok(())
-    }
-}
-
-/// Stores a primary key as an index entry's row.
-fn fill_primary_key<T: Table>(row: &T) -> impl FnOnce(&mut WordsCopy<'_>) {
-    let key: T::Words = encode_key(&row.key());
-    move |words| key.words().iter().enumerate().for_each(|(index, word)| words.set_word(index, *word))
 }
 
 /// Adds a row's entry to each secondary index.
