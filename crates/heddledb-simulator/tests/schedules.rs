@@ -128,8 +128,8 @@ fn logged() -> (heddledb::storage::Simulated, Database) {
 }
 
 #[test]
-fn a_dead_worker_in_a_transaction_makes_a_flush_give_up_after_ten_virtual_seconds() {
-    let death = Event { who: Who::Worker(0), when: When::Point("locked".into(), 1), fate: Fate::Kill };
+fn a_dead_worker_in_a_commit_makes_a_flush_give_up_after_ten_virtual_seconds() {
+    let death = Event { who: Who::Worker(0), when: When::Point("epoch read".into(), 1), fate: Fate::Kill };
     let all = Settings { events: vec![death], steps_max: u64::MAX, ..settings(Schedule::Clock) };
     let (seconds, flushed, read) = simulate(all, || {
         let (_, db) = logged();

@@ -144,17 +144,26 @@ fn own_inserts_tell_what_they_changed() {
     let index = Hash::<1>::new(0);
     for i in 0..if cfg!(miri) { 60 } else { 5000 } {
         let Missing(seen) = index.get(&[i]) else { panic!("{i} was not inserted") };
-        let Added { change, .. } = index.insert(&[i], &mut |gap| {
+        let Added { change, splits, .. } = index.insert(&[i], &mut |gap| {
             assert_eq!(gap.version() & 3, 1, "`make` runs under the latch");
             record(i)
         }) else {
             panic!("{i} was not there")
         };
         assert_eq!((seen.gap, seen.version), (change.gap, change.before));
-        assert_eq!(change.gap.version(), change.after);
-        if let Some(split) = change.split {
-            assert_eq!(split.gap.version(), split.version);
+        // What the insert and the splits after it made of the gaps: any may be split again.
+        let mut known = vec![(change.gap, change.after)];
+        for split in splits.into_iter().flatten() {
+            match known.iter_mut().find(|(gap, _)| *gap == split.gap) {
+                Some((_, version)) => {
+                    assert_eq!(*version, split.before);
+                    *version = split.after;
+                }
+                None => known.push((split.gap, split.after)),
+            }
+            known.extend(split.split.map(|new| (new.gap, new.version)));
         }
+        known.iter().for_each(|(gap, version)| assert_eq!(gap.version(), *version));
     }
 }
 
