@@ -259,10 +259,9 @@ fn ends(threads: usize) -> Vec<Ends> {
 }
 
 /// Which thread a key belongs to, before the remainder. Neighbours belong together, so that a leaf of an index has
-/// mostly one thread that changes it; so many of them that this holds where rows are added in the order of their keys,
-/// and all threads are at work at the same end of the index.
+/// mostly one thread that changes it; and so few of them that the keys of a small table have all threads at work.
 fn part_of(relation: u16, key: &[u64]) -> u64 {
-    const NEIGHBOURS: u32 = 10;
+    const NEIGHBOURS: u32 = 6;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
     let (last, leading) = key.split_last().map_or((0, key), |(last, leading)| (*last, leading));
     let hash = leading.iter().fold(u64::from(relation), |hash, word| mix(hash, *word));
