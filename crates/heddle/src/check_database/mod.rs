@@ -122,7 +122,8 @@ fn compared(directory: &Path, examined: Examined) -> Result<Checked, Failure> {
     if !checked.problems.is_empty() {
         return Ok(checked);
     }
-    let below = ReadOnly::new(directory, Arc::new(|_| {}));
+    let below = ReadOnly::new(directory, Arc::new(|_| {}))
+        .map_err(|error| Failure::run(format!("{} cannot be read any more ({error})", checked.place)))?;
     let manifest = Manifest::read(&below).map_err(|error| Failure::run(chain(&error)))?;
     let Some(manifest) = manifest else {
         return Err(Failure::usage(format!("{} holds no database any more", checked.place)));

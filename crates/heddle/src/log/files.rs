@@ -1,10 +1,8 @@
-//! A directory that can only be read.
+//! A directory that can only be read, and that tells how much of it was.
 
-use heddledb::storage::{File, Guard, Storage};
-use std::fs::{self, TryLockError};
+use heddledb::storage::{self, Disk, File, Guard, Storage};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,99 +11,72 @@ pub type Tell = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// A directory of the file system whose files are only read: every change is refused.
 pub struct ReadOnly {
-    path: PathBuf,
+    below: storage::ReadOnly,
     read: Arc<AtomicU64>,
     tell: Tell,
 }
 
 impl ReadOnly {
     /// The directory at `path`; `tell` hears of everything that is read.
-    pub fn new(path: &Path, tell: Tell) -> Self {
-        Self { path: path.to_owned(), read: Arc::default(), tell }
+    ///
+    /// # Errors
+    /// What the file system says, if the directory cannot be opened.
+    pub fn new(path: &Path, tell: Tell) -> io::Result<Self> {
+        let below = storage::ReadOnly::new(Arc::new(Disk::open_to_read(path)?));
+        Ok(Self { below, read: Arc::default(), tell })
     }
 
     /// The length of a file; 0 if it cannot be told.
     pub fn length(&self, name: &str) -> u64 {
-        fs::metadata(self.path.join(name)).map_or(0, |data| data.len())
+        self.below.open(name).and_then(|file| file.len()).unwrap_or(0)
     }
-}
-
-fn refused<T>() -> io::Result<T> {
-    Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the directory is only being looked at"))
 }
 
 impl Storage for ReadOnly {
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file()
-                && let Ok(name) = entry.file_name().into_string()
-            {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
+        self.below.list()
     }
 
-    fn create(&self, _: &str) -> io::Result<Box<dyn File>> {
-        refused()
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.below.create(name)
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let file = fs::File::open(self.path.join(name))?;
-        Ok(Box::new(ReadOnlyFile { file, read: Arc::clone(&self.read), tell: Arc::clone(&self.tell) }))
+        let file = self.below.open(name)?;
+        Ok(Box::new(ToldFile { file, read: Arc::clone(&self.read), tell: Arc::clone(&self.tell) }))
     }
 
-    fn rename(&self, _: &str, _: &str) -> io::Result<()> {
-        refused()
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.below.rename(from, to)
     }
 
-    fn remove(&self, _: &str) -> io::Result<()> {
-        refused()
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.below.remove(name)
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        refused()
+        self.below.sync_names()
     }
 
-    /// Locks as a database does, but makes no file to lock: without one nobody has the directory open.
     fn lock(&self) -> io::Result<Box<dyn Guard>> {
-        let file = match fs::File::open(self.path.join("LOCK")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Box::new(Held { _file: None }));
-            }
-            file => file?,
-        };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(Box::new(Held { _file: Some(file) })),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        self.below.lock()
     }
 
     fn place(&self) -> String {
-        self.path.display().to_string()
+        self.below.place()
     }
 }
 
-/// Keeps databases out as long as it is there.
-struct Held {
-    _file: Option<fs::File>,
-}
-
-impl Guard for Held {}
-
-struct ReadOnlyFile {
-    file: fs::File,
+/// A file whose reads are told.
+struct ToldFile {
+    file: Box<dyn File>,
     read: Arc<AtomicU64>,
     tell: Tell,
 }
 
-impl File for ReadOnlyFile {
+impl File for ToldFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        self.file.len()
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -115,19 +86,19 @@ impl File for ReadOnlyFile {
         Ok(bytes)
     }
 
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-        refused()
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(bytes, offset)
     }
 
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        refused()
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
     }
 
-    fn reserve(&self, _: u64) -> io::Result<()> {
-        refused()
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        self.file.reserve(bytes)
     }
 
     fn sync(&self) -> io::Result<()> {
-        refused()
+        self.file.sync()
     }
 }

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use examine::{Refusal, bytes_to_read, examine};
 use files::ReadOnly;
 use heddledb::storage::{Guard, Storage};
-use std::io::{BufWriter, ErrorKind, Write, stdout};
+use std::io::{self, BufWriter, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use told::{Examined, Names, See, Told};
@@ -139,16 +139,13 @@ pub fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examine
             "{place} holds no database; name the directory that was given to `Builder::path`"
         ))
     };
-    match std::fs::metadata(directory) {
-        Ok(data) if data.is_dir() => {}
-        Ok(_) => return Err(Failure::usage(format!("{place} is no directory; name that of a database"))),
-        Err(error) => {
-            return Err(Failure::usage(format!(
-                "{place} cannot be read ({error}); name the directory of a database"
-            )));
-        }
+    let unreadable = |error: io::Error| {
+        Failure::usage(format!("{place} cannot be read ({error}); name the directory of a database"))
+    };
+    if !std::fs::metadata(directory).map_err(unreadable)?.is_dir() {
+        return Err(Failure::usage(format!("{place} is no directory; name that of a database")));
     }
-    let total = bytes_to_read(&ReadOnly::new(directory, Arc::new(|_| {}))).max(1);
+    let total = bytes_to_read(&ReadOnly::new(directory, Arc::new(|_| {})).map_err(unreadable)?).max(1);
     // Of a list on the same terminal, a bar would be in the way.
     let progress = see.is_none().then(|| Progress::new(1));
     let bar = progress.as_ref().map(|progress| progress.phase("reading"));
@@ -157,7 +154,7 @@ pub fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examine
             bar.share(read as f64 / total as f64);
         }
     };
-    let storage = ReadOnly::new(directory, Arc::new(tell));
+    let storage = ReadOnly::new(directory, Arc::new(tell)).map_err(unreadable)?;
     let guard: Option<Box<dyn Guard>> = match storage.lock() {
         Ok(guard) => Some(guard),
         Err(error) if error.kind() == ErrorKind::WouldBlock && even_in_use => None,
