@@ -4,7 +4,6 @@ mod overlay;
 mod tables;
 
 use crate::failure::{Failure, chain};
-use crate::log::files::ReadOnly;
 use crate::log::told::{Examined, Problem};
 use crate::log::{look, show};
 use crate::progress::Progress;
@@ -13,6 +12,7 @@ use crate::terminal::terminal_with_colours;
 use clap::Args;
 use heddledb::internals::BuilderInternals;
 use heddledb::internals::log::{Manifest, Standing};
+use heddledb::storage::{Disk, ReadOnly};
 use heddledb::{CheckReport, Database, Durability, IndexCheck};
 use overlay::Overlay;
 use serde::Serialize;
@@ -122,8 +122,9 @@ fn compared(directory: &Path, examined: Examined) -> Result<Checked, Failure> {
     if !checked.problems.is_empty() {
         return Ok(checked);
     }
-    let below = ReadOnly::new(directory, Arc::new(|_| {}))
+    let disk = Disk::open_to_read(directory)
         .map_err(|error| Failure::run(format!("{} cannot be read any more ({error})", checked.place)))?;
+    let below = ReadOnly::new(Arc::new(disk));
     let manifest = Manifest::read(&below).map_err(|error| Failure::run(chain(&error)))?;
     let Some(manifest) = manifest else {
         return Err(Failure::usage(format!("{} holds no database any more", checked.place)));

@@ -1,7 +1,6 @@
 //! A directory that is opened and stays as it is: what the database writes to it is kept in memory.
 
-use crate::log::files::ReadOnly;
-use heddledb::storage::{File, Guard, Storage};
+use heddledb::storage::{File, Guard, ReadOnly, Storage};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

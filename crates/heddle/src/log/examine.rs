@@ -3,7 +3,6 @@
 //! Where recovery stops at the first damage, this notes it and goes on, as an opening with salvage
 //! would: a generation counts up to its damage, and what comes after that is looked at all the same.
 
-use super::files::ReadOnly;
 use super::told::{
     CheckpointTold, Examined, Fate, FileTold, GenerationTold, ManifestTold, Names, PartTold, Problem,
     RelationTold, RowsOf, See, Told, TornTold, WritesTo,
@@ -26,7 +25,7 @@ pub enum Refusal {
 
 /// Goes through the directory `storage`. `see` is shown every transaction, in the order of
 /// the rounds.
-pub fn examine(storage: &ReadOnly, in_use: bool, see: See<'_>) -> Result<Examined, Refusal> {
+pub fn examine(storage: &dyn Storage, in_use: bool, see: See<'_>) -> Result<Examined, Refusal> {
     let failed = |source| LogError::Io { doing: "listing the files of", file: storage.place(), source };
     let names = storage.list().map_err(|error| Refusal::Failed(failed(error)))?;
     let names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
@@ -90,19 +89,24 @@ pub fn examine(storage: &ReadOnly, in_use: bool, see: See<'_>) -> Result<Examine
 }
 
 /// How many bytes an examination reads, nearly.
-pub fn bytes_to_read(storage: &ReadOnly) -> u64 {
+pub fn bytes_to_read(storage: &dyn Storage) -> u64 {
     let names = storage.list().unwrap_or_default();
     let bytes = |name: &String| match Name::parse(name) {
         // Surveyed, then read.
-        Some(Name::Log { .. }) => 2 * storage.length(name),
-        Some(Name::Checkpoint { .. }) => storage.length(name),
+        Some(Name::Log { .. }) => 2 * length(storage, name),
+        Some(Name::Checkpoint { .. }) => length(storage, name),
         _ => 0,
     };
     names.iter().map(bytes).sum()
 }
 
+/// The length of a file; 0 if it cannot be told.
+fn length(storage: &dyn Storage, name: &str) -> u64 {
+    storage.open(name).and_then(|file| file.len()).unwrap_or(0)
+}
+
 /// The directory's id and generations as the files tell them, where there is no manifest.
-fn by_name(storage: &ReadOnly, names: &[Name]) -> (u64, Vec<Generation>) {
+fn by_name(storage: &dyn Storage, names: &[Name]) -> (u64, Vec<Generation>) {
     let mut directory = 0;
     let mut generations = BTreeMap::new();
     for name in names {
@@ -157,7 +161,7 @@ fn tell(manifest: &Manifest) -> ManifestTold {
 
 /// What is needed all along.
 struct Examiner<'a, 's> {
-    storage: &'a ReadOnly,
+    storage: &'a dyn Storage,
     directory: u64,
     names: Names,
     knows_relations: bool,
@@ -204,7 +208,7 @@ impl Examiner<'_, '_> {
         let mut parts = Vec::new();
         for part in 0..checkpoint.parts.len().min(256) {
             let file = Name::Checkpoint { number: checkpoint.number, part: part as u8 }.to_string();
-            let bytes = self.storage.length(&file);
+            let bytes = length(self.storage, &file);
             let rows_listed = checkpoint.parts[part].rows;
             let mut told = PartTold { file, bytes, rows_listed, ..PartTold::default() };
             if let Err(error) = self.part(checkpoint, part as u8, &mut told, &mut sums) {
@@ -262,7 +266,7 @@ impl Examiner<'_, '_> {
             let counts = survey.and_then(|survey| survey.files.get(usize::from(file))).copied();
             let counts = counts.unwrap_or_default();
             FileTold {
-                bytes: self.storage.length(&name),
+                bytes: length(self.storage, &name),
                 file: name,
                 bytes_whole: counts.bytes,
                 frames: counts.frames,

@@ -1,15 +1,14 @@
-//! A directory that can only be read, and that tells how much of it was.
+//! Files that can only be read, and that tell how much of them was.
 
-use heddledb::storage::{self, Disk, File, Guard, Storage};
+use heddledb::storage::{self, File, Guard, Storage};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Is told how many bytes have been read.
 pub type Tell = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// A directory of the file system whose files are only read: every change is refused.
+/// A storage whose files are only read, every change being refused, and whose reads are told.
 pub struct ReadOnly {
     below: storage::ReadOnly,
     read: Arc<AtomicU64>,
@@ -17,18 +16,9 @@ pub struct ReadOnly {
 }
 
 impl ReadOnly {
-    /// The directory at `path`; `tell` hears of everything that is read.
-    ///
-    /// # Errors
-    /// What the file system says, if the directory cannot be opened.
-    pub fn new(path: &Path, tell: Tell) -> io::Result<Self> {
-        let below = storage::ReadOnly::new(Arc::new(Disk::open_to_read(path)?));
-        Ok(Self { below, read: Arc::default(), tell })
-    }
-
-    /// The length of a file; 0 if it cannot be told.
-    pub fn length(&self, name: &str) -> u64 {
-        self.below.open(name).and_then(|file| file.len()).unwrap_or(0)
+    /// The same files, to be read; `tell` hears of everything that is.
+    pub fn new(storage: Arc<dyn Storage>, tell: Tell) -> Self {
+        Self { below: storage::ReadOnly::new(storage), read: Arc::default(), tell }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `heddle log`: looks at the directory of a database, and judges it, without the program that wrote it.
 
 mod examine;
-pub mod files;
+mod files;
 pub mod show;
 pub mod told;
 
@@ -11,7 +11,7 @@ use crate::terminal::terminal_with_colours;
 use clap::{Args, Subcommand};
 use examine::{Refusal, bytes_to_read, examine};
 use files::ReadOnly;
-use heddledb::storage::{Guard, Storage};
+use heddledb::storage::{Disk, Guard, Storage};
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -145,7 +145,8 @@ pub fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examine
     if !std::fs::metadata(directory).map_err(unreadable)?.is_dir() {
         return Err(Failure::usage(format!("{place} is no directory; name that of a database")));
     }
-    let total = bytes_to_read(&ReadOnly::new(directory, Arc::new(|_| {})).map_err(unreadable)?).max(1);
+    let disk = Arc::new(Disk::open_to_read(directory).map_err(unreadable)?);
+    let total = bytes_to_read(&*disk).max(1);
     // Of a list on the same terminal, a bar would be in the way.
     let progress = see.is_none().then(|| Progress::new(1));
     let bar = progress.as_ref().map(|progress| progress.phase("reading"));
@@ -154,7 +155,7 @@ pub fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examine
             bar.share(read as f64 / total as f64);
         }
     };
-    let storage = ReadOnly::new(directory, Arc::new(tell)).map_err(unreadable)?;
+    let storage = ReadOnly::new(disk, Arc::new(tell));
     let guard: Option<Box<dyn Guard>> = match storage.lock() {
         Ok(guard) => Some(guard),
         Err(error) if error.kind() == ErrorKind::WouldBlock && even_in_use => None,
