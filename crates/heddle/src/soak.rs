@@ -524,7 +524,7 @@ impl Churn {
                 thread::sleep(Duration::from_millis(20));
             }
             let (mut first, mut rows) = (None, 0);
-            snapshot.scan::<Moving>(Scan::all(), |row| {
+            snapshot.scan(Scan::<Moving>::all(), |row| {
                 first.get_or_insert(row.id);
                 rows += 1;
                 ControlFlow::Continue(())
@@ -557,11 +557,11 @@ fn agree(tx: &mut impl ReadTransaction, row: &Ordered) -> Result<(), Error> {
     let twin = tx.get::<Hashed>(row.id)?;
     let same = twin.is_some_and(|twin| (twin.mark, twin.value) == (row.owner, row.value));
     let mut entries = 0;
-    tx.scan_index::<ByOwner>(Scan::range((row.owner, row.id)..=(row.owner, row.id)), |_, _| {
+    tx.scan_index(Scan::<ByOwner>::range((row.owner, row.id)..=(row.owner, row.id)), |_, _| {
         entries += 1;
         ControlFlow::Continue(())
     })?;
-    tx.scan_index::<ByMark>(Scan::range((row.owner, row.id)..=(row.owner, row.id)), |_, _| {
+    tx.scan_index(Scan::<ByMark>::range((row.owner, row.id)..=(row.owner, row.id)), |_, _| {
         entries += 1;
         ControlFlow::Continue(())
     })?;

@@ -8,7 +8,7 @@ use crate::sight::Sight;
 use crate::table::{
     Columns, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, decode_key, encode_key,
 };
-use crate::transaction::ReadTransaction;
+use crate::transaction::{Onward, ReadTransaction};
 use crate::words::Words;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -150,33 +150,92 @@ pub trait Reading {
 
 /// Visits typed columns of each row.
 #[inline(always)]
-fn scan_rows<K: Key, V>(
+fn scan_decoded<K: Key, V, O: Onward>(
     reading: &mut impl Reading,
     range: &Range<'_>,
     load: impl Fn(&Sight<'_>) -> V,
-    mut visit: impl FnMut(K, V) -> ControlFlow<()>,
+    mut visit: impl FnMut(K, V) -> O,
 ) -> Result<()> {
+    let mut visited = Ok(());
     reading.scan_words(range, &mut |key, row| {
         let value = load(&row);
         if !row.stands() {
             return Visit::Torn;
         }
-        match visit(decode_key(key), value) {
-            ControlFlow::Continue(()) => Visit::More,
-            ControlFlow::Break(()) => Visit::Enough,
+        match visit(decode_key(key), value).onward() {
+            Ok(ControlFlow::Continue(())) => Visit::More,
+            Ok(ControlFlow::Break(())) => Visit::Enough,
+            Err(error) => {
+                visited = Err(error);
+                Visit::Enough
+            }
         }
-    })
+    })?;
+    visited
+}
+
+/// How many entries of an index are read before the first of their rows.
+const ENTRIES_FIRST: usize = 16;
+
+/// How many at most.
+const ENTRIES_MAX: usize = 1024;
+
+/// Visits the rows to which the entries of an index lead.
+fn scan_entries<I: Relation, O: Onward>(
+    reading: &mut impl Reading,
+    mut scan: Scan<I>,
+    mut visit: impl FnMut(I::Key, I::Table) -> O,
+) -> Result<()> {
+    let (wanted, row) = (target::<I>(), Row::<I::Table>::new());
+    let mut entries = Vec::new();
+    let mut batch = ENTRIES_FIRST;
+    while scan.limit > 0 {
+        let (size, site) = (batch.min(scan.limit), reading.site());
+        entries.clear();
+        let range = scan.limit(size).bounded();
+        scan_decoded(reading, &wanted.range(&range, site), target_words::<I>, |entry: I::Key, key| {
+            entries.push((entry, key));
+        })?;
+        prefetch_rows::<I>(reading, &entries);
+        for (entry, key) in &entries {
+            // An entry whose row is not there is of another moment, which the commit will find out, or is told to a
+            // transaction that asked for no better isolation.
+            let Some(row) = get(reading, key, row)? else { continue };
+            if visit(*entry, row).onward()?.is_break() {
+                return Ok(());
+            }
+        }
+        let Some((last, _)) = entries.last().filter(|_| entries.len() == size) else { return Ok(()) };
+        scan = scan.after(*last).limit(scan.limit - size);
+        batch = (batch * 4).min(ENTRIES_MAX);
+    }
+    Ok(())
+}
+
+/// Asks for the memory of the rows of index entries.
+fn prefetch_rows<I: Relation>(
+    reading: &mut impl Reading,
+    entries: &[(I::Key, <I::Table as Relation>::Words)],
+) {
+    let mut words = std::mem::take(reading.scratch());
+    words.clear();
+    for (_, key) in entries {
+        words.extend_from_slice(key.words());
+        words.extend([0, I::Table::LAYOUT.words as u64]);
+    }
+    reading.prefetch_words(&Ahead { relation: I::Table::definition(), rows: &words });
+    *reading.scratch() = words;
 }
 
 /// The primary key in an index entry.
 #[inline(always)]
-fn target<I: Index>() -> Wanted {
+fn target<I: Relation>() -> Wanted {
     Wanted::all(I::LAYOUT.words, 1)
 }
 
 /// The words of the primary key in an index entry.
 #[inline(always)]
-fn target_words<I: Index>(row: &Sight<'_>) -> <I::Table as Relation>::Words {
+fn target_words<I: Relation>(row: &Sight<'_>) -> <I::Table as Relation>::Words {
     let mut key = <I::Table as Relation>::Words::MIN;
     key.words_mut().iter_mut().enumerate().for_each(|(index, word)| *word = row.word(index));
     key
@@ -241,26 +300,41 @@ impl<X: Reading> ReadTransaction for X {
     }
 
     #[inline]
-    fn scan_columns<C: Columns>(
+    fn scan_columns<C: Columns, O: Onward>(
         &mut self,
         scan: Scan<C::Table>,
         columns: C,
-        visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
+        visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> O,
     ) -> Result<()> {
         self.declared(|made| made.scan(columns));
-        let wanted = Wanted::of(&columns);
-        scan_rows(self, &wanted.range(&scan, self.site()), |row| columns.load(row), visit)
+        let (wanted, scan) = (Wanted::of(&columns), scan.bounded());
+        scan_decoded(self, &wanted.range(&scan, self.site()), |row| columns.load(row), visit)
     }
 
     #[inline]
-    fn scan_index<I: Index>(
+    fn scan_rows<R: Relation, O: Onward>(
+        &mut self,
+        scan: Scan<R>,
+        visit: impl FnMut(R::Key, R::Table) -> O,
+    ) -> Result<()> {
+        self.declared(|made| made.scan_rows::<R>());
+        if R::ENTRIES {
+            return scan_entries(self, scan, visit);
+        }
+        let columns = Row::<R::Table>::new();
+        let (wanted, scan) = (Wanted::of(&columns), scan.bounded());
+        scan_decoded(self, &wanted.range(&scan, self.site()), |row| columns.load(row), visit)
+    }
+
+    #[inline]
+    fn scan_index<I: Index, O: Onward>(
         &mut self,
         scan: Scan<I>,
-        mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
+        mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> O,
     ) -> Result<()> {
         self.declared(|made| made.scan_index::<I>());
-        let (wanted, site) = (target::<I>(), self.site());
-        scan_rows(self, &wanted.range(&scan, site), target_words::<I>, |entry, key| {
+        let (wanted, site, scan) = (target::<I>(), self.site(), scan.bounded());
+        scan_decoded(self, &wanted.range(&scan, site), target_words::<I>, |entry, key| {
             visit(entry, decode_key(key.words()))
         })
     }
@@ -316,7 +390,7 @@ fn key_of<I: Index>(
     }
     let mut first = None;
     let scan = Scan::<I>::encoded_prefix(columns).limit(1);
-    scan_rows(reading, &wanted.range(&scan, site), target_words::<I>, |_: I::Key, key| {
+    scan_decoded(reading, &wanted.range(&scan, site), target_words::<I>, |_: I::Key, key| {
         first = Some(key);
         ControlFlow::Break(())
     })?;

@@ -1,8 +1,52 @@
 //! The eager language of transactions: ordinary Rust over [`Transaction`].
 
 use crate::error::Result;
-use crate::table::{Addable, Column, Columns, Index, Relation, Row, Scan, Table};
+use crate::table::{Addable, Column, Columns, Index, Page, Relation, Row, Scan, Table};
 use std::ops::ControlFlow;
+
+/// What a visitor of rows may return, and what of it says how to go on: nothing, where it goes to the end;
+/// [`ControlFlow`], where it may break off; or a [`Result`] of either. An error ends the visit, and is what
+/// the scan returns.
+#[diagnostic::on_unimplemented(
+    message = "a visitor of rows cannot return `{Self}`",
+    label = "returns neither `()`, nor `ControlFlow<()>`, nor a `Result` of either",
+    note = "end the closure with `;` to visit all rows, or return `ControlFlow::Continue(())` and `ControlFlow::Break(())`; an error is a `heddledb::Error`, which `Error::user` makes of any"
+)]
+pub trait Onward {
+    /// Whether to go on.
+    ///
+    /// # Errors
+    /// What the visitor returned.
+    fn onward(self) -> Result<ControlFlow<()>>;
+}
+
+impl Onward for () {
+    #[inline(always)]
+    fn onward(self) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl Onward for ControlFlow<()> {
+    #[inline(always)]
+    fn onward(self) -> Result<ControlFlow<()>> {
+        Ok(self)
+    }
+}
+
+impl Onward for Result<()> {
+    #[inline(always)]
+    fn onward(self) -> Result<ControlFlow<()>> {
+        self.map(ControlFlow::Continue)
+    }
+}
+
+impl Onward for Result<ControlFlow<()>> {
+    #[inline(always)]
+    fn onward(self) -> Result<ControlFlow<()>> {
+        self
+    }
+}
 
 /// What a transaction, and a snapshot, can read. A procedure that only reads is a function over
 /// `&mut impl ReadTransaction`: it runs in a transaction as well as on a
@@ -51,19 +95,40 @@ pub trait ReadTransaction {
     }
 
     /// Visits columns of the rows in a range, in order, until the range or the limit is exhausted
-    /// or `visit` breaks. Own writes are seen. No key can appear in the visited part unnoticed.
-    fn scan_columns<C: Columns>(
+    /// or `visit` breaks or fails: see [`Onward`]. Own writes are seen. No key can appear in the visited part
+    /// unnoticed.
+    ///
+    /// # Errors
+    /// What `visit` returns.
+    fn scan_columns<C: Columns, O: Onward>(
         &mut self,
         scan: Scan<C::Table>,
         columns: C,
-        visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
+        visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> O,
     ) -> Result<()>;
 
-    /// Visits the entries of a secondary index in a range: index key and primary key.
-    fn scan_index<I: Index>(
+    /// Visits the rows in a range of a table, or of the keys of an index and in its order, each with the key by which it
+    /// was found; as [`ReadTransaction::scan_columns`] otherwise.
+    ///
+    /// By an index, a batch of entries is read, and then their rows, one look-up each: 16 first, later up to 1,024, so
+    /// one that breaks off early has read some entries more.
+    ///
+    /// # Errors
+    /// What `visit` returns.
+    fn scan_rows<R: Relation, O: Onward>(
+        &mut self,
+        scan: Scan<R>,
+        visit: impl FnMut(R::Key, R::Table) -> O,
+    ) -> Result<()>;
+
+    /// Visits the entries of a secondary index in a range, without the rows: index key and primary key.
+    ///
+    /// # Errors
+    /// What `visit` returns.
+    fn scan_index<I: Index, O: Onward>(
         &mut self,
         scan: Scan<I>,
-        visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
+        visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> O,
     ) -> Result<()>;
 
     /// The primary key of the first row whose indexed columns equal `columns`: the only one, if
@@ -76,30 +141,94 @@ pub trait ReadTransaction {
         self.get_columns(key, Row::<T>::new())
     }
 
-    /// Visits the rows in a range; see [`ReadTransaction::scan_columns`].
+    /// Visits the rows in a range of a table or of an index, without their keys; see [`ReadTransaction::scan_rows`].
+    ///
+    /// `visit` cannot use the transaction, whose rows it is shown. Where it would, go through the rows of
+    /// [`collect`](Self::collect), or of one [`page`](Self::page) after another: what is written then changes nothing of
+    /// what was read.
+    ///
+    /// ```
+    /// # use heddledb::{Database, Error, ReadTransaction, Scan, Table, Transaction};
+    /// # #[derive(Table, Clone, Copy)]
+    /// # #[table(index(ByOwner(owner)))]
+    /// # struct Account { #[key] id: u64, owner: u32, balance: i64 }
+    /// # let db = Database::in_memory();
+    /// # let mut session = db.session()?;
+    /// # session.run(|tx| (0..50).try_for_each(|id| tx.insert(Account { id, owner: 7, balance: 1 })))?;
+    /// let sum = session.run(|tx| {
+    ///     let mut sum = 0i64;
+    ///     tx.scan(Scan::<ByOwner>::prefix((7,)), |account| {
+    ///         sum = sum.checked_add(account.balance).ok_or_else(|| Error::user("too rich"))?;
+    ///         Ok(())
+    ///     })?;
+    ///     for account in tx.collect(Scan::<ByOwner>::prefix((7,)))? {
+    ///         tx.add(Account::balance, account.id, 1)?;
+    ///     }
+    ///     Ok(sum)
+    /// })?;
+    /// assert_eq!(sum, 50);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What `visit` returns.
     #[inline]
-    fn scan<T: Table>(&mut self, scan: Scan<T>, mut visit: impl FnMut(T) -> ControlFlow<()>) -> Result<()> {
-        self.scan_columns(scan, Row::<T>::new(), |_, row| visit(row))
+    fn scan<R: Relation, O: Onward>(
+        &mut self,
+        scan: Scan<R>,
+        mut visit: impl FnMut(R::Table) -> O,
+    ) -> Result<()> {
+        self.scan_rows(scan, |_, row| visit(row))
     }
 
-    /// The rows in a range, collected.
-    fn collect<T: Table>(&mut self, scan: Scan<T>) -> Result<Vec<T>> {
+    /// The rows in a range of a table, or of an index and in its order, collected.
+    fn collect<R: Relation>(&mut self, scan: Scan<R>) -> Result<Vec<R::Table>> {
         let mut rows = Vec::new();
-        self.scan(scan, |row| {
-            rows.push(row);
-            ControlFlow::Continue(())
-        })?;
+        self.scan(scan, |row| rows.push(row))?;
         Ok(rows)
     }
 
-    /// The first row in a range.
-    fn first<T: Table>(&mut self, scan: Scan<T>) -> Result<Option<T>> {
+    /// The first row in a range of a table or of an index.
+    fn first<R: Relation>(&mut self, scan: Scan<R>) -> Result<Option<R::Table>> {
         let mut first = None;
         self.scan(scan.limit(1), |row| {
             first = Some(row);
             ControlFlow::Break(())
         })?;
         Ok(first)
+    }
+
+    /// As many rows as the scan's limit says, and where the next page begins. Pages of one transaction or snapshot make
+    /// up the whole; those of several are each of their own moment, and no row that stands all the time is
+    /// missed or seen twice, unless its place in the index changes. Reads one row more than it returns.
+    ///
+    /// ```
+    /// # use heddledb::{Database, ReadTransaction, Scan, Table, Transaction};
+    /// # #[derive(Table, Clone, Copy)]
+    /// # struct Account { #[key] id: u64, balance: i64 }
+    /// # let db = Database::in_memory();
+    /// # let mut session = db.session()?;
+    /// # session.run(|tx| (0..50).try_for_each(|id| tx.insert(Account { id, balance: 0 })))?;
+    /// let scan = Scan::<Account>::all().reverse().limit(20);
+    /// let page = session.read(|snapshot| snapshot.page(scan))?;
+    /// assert_eq!((page.rows.len(), page.next), (20, Some(30)));
+    /// let page = session.read(|snapshot| snapshot.page(scan.after(30)))?;
+    /// assert_eq!((page.rows[0].id, page.next), (29, Some(10)));
+    /// # Ok::<(), heddledb::Error>(())
+    /// ```
+    fn page<R: Relation>(&mut self, scan: Scan<R>) -> Result<Page<R::Table, R::Key>> {
+        let size = scan.limit;
+        let (mut rows, mut last, mut next) = (Vec::new(), None, None);
+        self.scan_rows(scan.limit(size.saturating_add(1)), |key, row| {
+            if rows.len() == size {
+                next = last;
+                return ControlFlow::Break(());
+            }
+            rows.push(row);
+            last = Some(key);
+            ControlFlow::Continue(())
+        })?;
+        Ok(Page { rows, next })
     }
 
     /// The first row whose indexed columns equal `columns`: the only one, if the index is unique.

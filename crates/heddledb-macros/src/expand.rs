@@ -141,6 +141,8 @@ struct Relation<'a> {
     /// Where errors of the key are reported.
     span: Span,
     implementor: &'a syn::Ident,
+    /// The table, if it is an index of one.
+    index_of: Option<&'a syn::Ident>,
     key: TokenStream,
     name: &'a str,
     groups: TokenStream,
@@ -152,13 +154,16 @@ struct Relation<'a> {
 
 /// `impl Relation`.
 fn relation(of: &Relation<'_>) -> TokenStream {
-    let Relation { span, implementor, key, name, groups, words, structure, schema, role } = of;
+    let Relation { span, implementor, index_of, key, name, groups, words, structure, schema, role } = of;
     let width = words_of(key);
     let key_words = quote_spanned!(*span=> [u64; #width]);
     let structure = format_ident!("{structure}");
+    let (table, entries) = (index_of.unwrap_or(implementor), index_of.is_some());
     quote! {
         #[automatically_derived]
         impl ::heddledb::table::Relation for #implementor {
+            type Table = #table;
+            const ENTRIES: bool = #entries;
             type Key = #key;
             type Words = #key_words;
             const LAYOUT: &'static ::heddledb::table::Layout =
@@ -205,6 +210,7 @@ fn relation_of_table(table: &Table) -> TokenStream {
     relation(&Relation {
         span: key_span(table),
         implementor: &table.ident,
+        index_of: None,
         key: key_type(table),
         name: &table.name,
         groups,
@@ -310,6 +316,7 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
     let relation = relation(&Relation {
         span,
         implementor: ident,
+        index_of: Some(row),
         key: entry_type,
         name: &name,
         groups: group("main", &quote!(0), &words),
@@ -322,7 +329,6 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
         #relation
         #[automatically_derived]
         impl ::heddledb::table::Index for #ident {
-            type Table = #row;
             type Columns = #columns;
             const UNIQUE: bool = #unique;
             const INDEXED: u64 = #indexed;

@@ -188,7 +188,7 @@ pub fn derive_table(input: TokenStream) -> TokenStream {
 ///   tuple of such, an element of an array of such (`Table::COLUMNS[at]`, which counts as all of them), a
 ///   constant, or a variable that `let` binds to one of these earlier in the body. Where an operation takes
 ///   no columns, the table or index is in the turbofish, `tx.get::<Table>(..)`, or where else it can be
-///   seen: in a row that is a struct literal, in `Scan::<Table>::..`, in the type of a closure's parameter.
+///   seen: in a row that is a struct literal, in `Scan::<Table>::..`, in the type of the parameter of an update's closure.
 /// - As the first argument of another procedure, `helper(tx, ..)`. Its sites become sites of the caller.
 ///
 /// What is inside a `for`, `while` or `loop` is one piece for the analysis. Both sides of an `if`, all arms

@@ -189,7 +189,7 @@ fn look_around<T: ReadTransaction>(
             let waiting = tx.get::<NewOrder>((1, d_id, o_id))?.is_some();
             assert_eq!(waiting, order.carrier_id.is_none(), "{order:?}");
             let mut numbers = Vec::new();
-            tx.scan::<OrderLine>(Scan::prefix((1, d_id, o_id)), |line| {
+            tx.scan(Scan::<OrderLine>::prefix((1, d_id, o_id)), |line| {
                 assert_eq!(line.delivery_d.is_none(), waiting, "{line:?}");
                 numbers.push(line.number);
                 Continue(())
@@ -197,7 +197,7 @@ fn look_around<T: ReadTransaction>(
             assert!(numbers.iter().copied().eq(1..=order.ol_cnt), "{order:?}: {numbers:?}");
         }
         let mut beyond = 0;
-        tx.scan::<OrderLine>(Scan::range((1, d_id, next, 0)..(1, d_id, u32::MAX, 0)), |_| {
+        tx.scan(Scan::<OrderLine>::range((1, d_id, next, 0)..(1, d_id, u32::MAX, 0)), |_| {
             beyond += 1;
             Continue(())
         })?;

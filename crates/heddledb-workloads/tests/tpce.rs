@@ -72,7 +72,7 @@ fn every_variant_passes() {
 }
 
 fn first_lot(tx: &mut Txn) -> Result<Holding> {
-    Ok(tx.first(Scan::all())?.expect("a loaded lot"))
+    Ok(tx.first(Scan::<Holding>::all())?.expect("a loaded lot"))
 }
 
 /// What is done to a loaded database, and the checks that must report it.
@@ -221,7 +221,7 @@ const CORRUPTIONS: &[Corruption] = &[
 
 /// The last trade that was loaded.
 fn last_trade(tx: &mut Txn) -> Result<u64> {
-    let last: Option<HoldingHistory> = tx.first(Scan::all().reverse())?;
+    let last = tx.first(Scan::<HoldingHistory>::all().reverse())?;
     Ok(last.expect("a loaded lot").t_id)
 }
 

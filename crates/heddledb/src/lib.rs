@@ -60,6 +60,7 @@
 //! | declare tables, keys, column groups, indexes | [`derive@Table`], [`table`] |
 //! | define tables at run time, and use rows of values | [`table::dynamic`], [`Database::define`], [`Rows`] |
 //! | run transactions | [`Session`], [`Transaction`], [`ReadTransaction`], [`OwnedTransaction`] |
+//! | read rows by ranges, by an index, page by page | [`Scan`], [`ReadTransaction::collect`], [`ReadTransaction::page`], [`Onward`] |
 //! | read without conflicts | [`Session::read`], [`Snapshot`] |
 //! | name transactions, so that they can be analysed and pipelined | [`macro@procedure`], [`Session::call`], [`mod@procedure`] |
 //! | know what went on | [`Database::metrics`], [`Stats`], [`Conflict`] |
@@ -74,7 +75,8 @@
 //! | feature | adds |
 //! |---|---|
 //! | `lz4` (default) | compressed logs |
-//! | `postcard` | procedures called by name, with arguments and results as bytes |
+//! | `postcard` | procedures called by name, with arguments and results as bytes; includes `serde` |
+//! | `serde` | `Serialize` and `Deserialize` of [`Text`], so that rows can derive them; `Serialize` of [`Page`] and of rows of values |
 //! | `suspend` | several sessions on one thread, of which each goes on where another waits |
 //! | `shuttle`, `mutants`, `example` | the project's own tests |
 
@@ -100,8 +102,8 @@ pub use heddledb_core::seam::{ProcedureInfo, Ticket};
 pub use heddledb_core::settings::Durability;
 pub use heddledb_core::stamp::LogicalTime;
 pub use heddledb_core::storage;
-pub use heddledb_core::table::{self, Column, Row, Scan, Table, Text};
-pub use heddledb_core::transaction::{ReadTransaction, Transaction};
+pub use heddledb_core::table::{self, Column, Page, Row, Scan, Table, Text};
+pub use heddledb_core::transaction::{Onward, ReadTransaction, Transaction};
 pub use heddledb_macros::{Table, procedure};
 
 /// Procedures: transactions whose accesses are known before they run.

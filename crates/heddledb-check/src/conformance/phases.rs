@@ -234,7 +234,7 @@ fn wait_for_what_was_announced(kind: Kind) {
         assert!(here.beside(delete, || {}).0, "deleted at site {site}");
         let left = here.session().run(|tx| {
             let mut tags = Vec::new();
-            tx.scan_index::<LaterByTag>(Scan::all(), |tag, _| {
+            tx.scan_index(Scan::<LaterByTag>::all(), |tag, _| {
                 tags.push(tag);
                 ControlFlow::Continue(())
             })?;

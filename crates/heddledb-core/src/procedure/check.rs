@@ -3,9 +3,8 @@
 use super::{Declaration, Procedure};
 use crate::error::Result;
 use crate::table::{Addable, Column, Columns, Index, Relation, Scan, Table};
-use crate::transaction::{ReadTransaction, Savepoint, Transaction};
+use crate::transaction::{Onward, ReadTransaction, Savepoint, Transaction};
 use heddledb_analysis::workload::{self, Access};
-use std::ops::ControlFlow;
 
 /// A transaction that panics where an access is not the one that its site declares: another table, another
 /// operation, columns that are not declared, or no site at all. For tests.
@@ -220,20 +219,29 @@ impl<T: ReadTransaction> ReadTransaction for Checked<'_, T> {
         self.tx.prefetch(rows);
     }
 
-    fn scan_columns<C: Columns>(
+    fn scan_columns<C: Columns, O: Onward>(
         &mut self,
         scan: Scan<C::Table>,
         columns: C,
-        visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
+        visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> O,
     ) -> Result<()> {
         self.check(|made| made.scan(columns));
         self.tx.scan_columns(scan, columns, visit)
     }
 
-    fn scan_index<I: Index>(
+    fn scan_rows<R: Relation, O: Onward>(
+        &mut self,
+        scan: Scan<R>,
+        visit: impl FnMut(R::Key, R::Table) -> O,
+    ) -> Result<()> {
+        self.check(|made| made.scan_rows::<R>());
+        self.tx.scan_rows(scan, visit)
+    }
+
+    fn scan_index<I: Index, O: Onward>(
         &mut self,
         scan: Scan<I>,
-        visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
+        visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> O,
     ) -> Result<()> {
         self.check(|made| made.scan_index::<I>());
         self.tx.scan_index(scan, visit)

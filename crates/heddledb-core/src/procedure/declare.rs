@@ -5,7 +5,7 @@
 //! table with secondary indexes reads it.
 
 use super::Procedure;
-use crate::table::{Addable, Column, Columns, GroupSet, Index, Row, Table};
+use crate::table::{Addable, Column, Columns, GroupSet, Index, Relation, Row, Table};
 use heddledb_analysis::workload::{self, Access, Group, Mode, Step, TableKind, Transaction, Workload};
 
 /// A place in a procedure's body that calls a table operation.
@@ -197,9 +197,10 @@ impl Declaration {
         self.look::<C::Table>(Mode::Scan, Set::of(columns), None);
     }
 
-    /// `scan`, `collect` and `first`.
-    pub fn scan_rows<T: Table>(&mut self) {
-        self.scan(Row::<T>::new());
+    /// `scan`, `scan_rows`, `collect`, `first` and `page`, of a table or by an index.
+    pub fn scan_rows<R: Relation>(&mut self) {
+        let index = R::ENTRIES.then(|| (R::LAYOUT.name, R::definition().number()));
+        self.look::<R::Table>(Mode::Scan, Set::all::<R::Table>(), index);
     }
 
     /// `scan_index`.

@@ -14,12 +14,14 @@ pub mod dynamic;
 mod key;
 mod role;
 mod scan;
+#[cfg(feature = "serde")]
+mod serial;
 mod text;
 
 pub use column::{Addable, Column, ColumnValue, Columns, GroupSet, Row, Span};
 pub use key::{Key, KeyPrefix, KeyReader, KeyWords, KeyWriter, decode_key, encode_key, key_words};
 pub use role::{IndexRole, Role, TableRole, TypedIndex, TypedTable};
-pub use scan::{Direction, Scan};
+pub use scan::{Direction, Page, Scan};
 pub use text::{Text, TextError};
 
 use crate::error::Result;
@@ -118,6 +120,10 @@ impl Definition {
 
 /// A keyed set of records whose rows and keys have Rust types: a table, or a secondary index.
 pub trait Relation: Sized + 'static {
+    /// The table whose rows it leads to: itself, or that of the index.
+    type Table: Table;
+    /// Whether its own rows are entries of an index, each of which leads to a row of the table.
+    const ENTRIES: bool;
     /// The key type.
     type Key: Key;
     /// The words of the encoded key: `[u64; key_words(Key::BYTES)]`.
@@ -157,7 +163,7 @@ pub const ROW_BYTES_MAX: usize = 1 << 16;
     label = "this is no row type",
     note = "derive it: `#[derive(Table, Clone, Copy)]` on a struct with a `#[key]`; rows of values by name are had from `Txn::rows`"
 )]
-pub trait Table: Relation + Copy + Send + Sync {
+pub trait Table: Relation<Table = Self> + Copy + Send + Sync {
     /// The secondary indexes, a tuple of [`Index`] types.
     type Indexes: IndexSet<Self>;
     /// The columns that any secondary index depends on, one bit each.
@@ -184,8 +190,6 @@ pub trait Table: Relation + Copy + Send + Sync {
 /// The relation's rows are primary keys. An index that is not unique has the primary key at the
 /// end of its own key, so that equal column values stand apart, in primary-key order.
 pub trait Index: Relation {
-    /// The table that it belongs to.
-    type Table: Table;
     /// The indexed columns' values.
     type Columns: Key;
     /// Whether two rows may not have equal indexed columns.

@@ -44,12 +44,13 @@ pub struct Scan<R: Relation> {
     pub direction: Direction,
     #[doc(hidden)]
     pub limit: usize,
+    after: Option<R::Words>,
 }
 
 impl<R: Relation> Scan<R> {
     fn over(bounds: Option<(R::Words, R::Words)>) -> Self {
         let bounds = bounds.filter(|(low, high)| low <= high);
-        Self { bounds, direction: Direction::Forward, limit: usize::MAX }
+        Self { bounds, direction: Direction::Forward, limit: usize::MAX, after: None }
     }
 
     /// Every key.
@@ -94,6 +95,37 @@ impl<R: Relation> Scan<R> {
         self.limit = rows;
         self
     }
+
+    /// Only keys that come after `key` in the direction of the scan: where it goes on that has come to `key`. Nothing that is
+    /// not in the range comes in by it. Of several such keys the last one holds.
+    pub fn after(mut self, key: R::Key) -> Self {
+        self.after = Some(encode_key(&key));
+        self
+    }
+
+    /// The same scan, with bounds that say what [`Self::after`] says.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        let (Some(after), Some((low, high))) = (self.after.take(), self.bounds) else { return self };
+        let bounds = match self.direction {
+            Direction::Forward => after.successor().map(|next| (low.max(next), high)),
+            Direction::Reverse => after.predecessor().map(|next| (low, high.min(next))),
+        };
+        self.bounds = bounds.filter(|(low, high)| low <= high);
+        self
+    }
+}
+
+/// Some rows of a scan, and where the next ones begin: from [`ReadTransaction::page`](crate::ReadTransaction::page).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Page<T, K> {
+    /// The rows, in the order of the scan.
+    pub rows: Vec<T>,
+    /// The key of the last of them, if there are more: `scan.after(key)` goes on there. `None` at the end.
+    pub next: Option<K>,
 }
 
 impl<R: Relation> Clone for Scan<R> {
@@ -110,6 +142,7 @@ impl<R: Relation> fmt::Debug for Scan<R> {
             .field("bounds", &self.bounds)
             .field("direction", &self.direction)
             .field("limit", &self.limit)
+            .field("after", &self.after)
             .finish()
     }
 }

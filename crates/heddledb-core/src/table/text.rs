@@ -137,7 +137,7 @@ impl<const N: usize> fmt::Display for Text<N> {
 }
 
 /// As a string, in any format of serde's.
-#[cfg(feature = "postcard")]
+#[cfg(feature = "serde")]
 impl<const N: usize> serde::Serialize for Text<N> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
@@ -145,7 +145,7 @@ impl<const N: usize> serde::Serialize for Text<N> {
 }
 
 /// From a string, which must fit.
-#[cfg(feature = "postcard")]
+#[cfg(feature = "serde")]
 impl<'de, const N: usize> serde::Deserialize<'de> for Text<N> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Fitting<const N: usize>;

@@ -9,7 +9,7 @@ pub enum Needs {
     Table,
     /// The table, in the turbofish or in the parameter of the closure.
     TableOrChange,
-    /// The table, in the turbofish, in `Scan::<..>` or in the parameter of the closure.
+    /// The table or index, in the turbofish or in `Scan::<..>`. No closure's parameter tells an index.
     TableOrScan,
     /// The table, in the turbofish or in a struct literal.
     TableOrRow,
@@ -38,12 +38,13 @@ const fn writes(name: &'static str, declares: &'static str, needs: Needs) -> Ope
 }
 
 /// All of them.
-const OPERATIONS: [Operation; 16] = [
+const OPERATIONS: [Operation; 17] = [
     reads("get", "get_row", Needs::Table),
     reads("get_columns", "get", Needs::Columns(1)),
     reads("scan", "scan_rows", Needs::TableOrScan),
     reads("collect", "scan_rows", Needs::TableOrScan),
     reads("first", "scan_rows", Needs::TableOrScan),
+    reads("page", "scan_rows", Needs::TableOrScan),
     reads("scan_columns", "scan", Needs::Columns(1)),
     reads("scan_index", "scan_index", Needs::IndexOrScan),
     reads("find", "find", Needs::Index),

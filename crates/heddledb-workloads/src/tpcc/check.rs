@@ -305,7 +305,7 @@ impl<'a> Survey<'a> {
     /// Marks the orders that have an entry in ORDER_CUST_IDX.
     fn order_entries(&mut self, w_id: u16, d_id: u8, orders: &mut [Option<OrderSurvey>]) -> Result<()> {
         let entries = gather(&mut self.session, |tx, rows| {
-            tx.scan_index::<ByCustomer>(Scan::prefix((w_id, d_id)), |(_, _, c_id, ..), (_, _, o_id)| {
+            tx.scan_index(Scan::<ByCustomer>::prefix((w_id, d_id)), |(_, _, c_id, ..), (_, _, o_id)| {
                 rows.push((c_id, o_id));
                 Continue(())
             })
@@ -420,7 +420,7 @@ impl<'a> Survey<'a> {
 
     fn names(&mut self, w_id: u16, d_id: u8, mut names: Vec<(Text<16>, Text<16>, u16)>) -> Result<()> {
         let entries = gather(&mut self.session, |tx, rows| {
-            tx.scan_index::<ByName>(Scan::prefix((w_id, d_id)), |(_, _, last, first, ..), (_, _, c_id)| {
+            tx.scan_index(Scan::<ByName>::prefix((w_id, d_id)), |(_, _, last, first, ..), (_, _, c_id)| {
                 rows.push((last, first, c_id));
                 Continue(())
             })

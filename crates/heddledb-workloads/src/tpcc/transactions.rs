@@ -289,7 +289,7 @@ pub fn order_status(tx: &mut impl ReadTransaction, input: &input::OrderStatus) -
     black_box(&tx.get_columns((w_id, d_id, c_id), shown)?.or_missing("customer")?);
 
     let mut last = None;
-    tx.scan_index::<ByCustomer>(Scan::prefix((w_id, d_id, c_id)).reverse().limit(1), |_, (_, _, o_id)| {
+    tx.scan_index(Scan::<ByCustomer>::prefix((w_id, d_id, c_id)).reverse().limit(1), |_, (_, _, o_id)| {
         last = Some(o_id);
         Break(())
     })?;
@@ -476,7 +476,7 @@ fn find_customer(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8, by: &Custom
     // The most frequent name has about 50 customers of 3000; half of 256 are enough for the middle.
     let mut first_half = [0; 128];
     let mut count = 0;
-    tx.scan_index::<ByName>(Scan::prefix((w_id, d_id, last)), |_, (_, _, c_id)| {
+    tx.scan_index(Scan::<ByName>::prefix((w_id, d_id, last)), |_, (_, _, c_id)| {
         if let Some(place) = first_half.get_mut(count) {
             *place = c_id;
         }

@@ -9,7 +9,8 @@ use crate::sight::Sight;
 use crate::table::dynamic::{
     EncodedKey, IndexDefinition, RelationDefinition, RowValues, TableDefinition, Value,
 };
-use crate::table::{Definition, Direction};
+use crate::table::{Definition, Direction, Page};
+use crate::transaction::Onward;
 use crate::words::{Words, WordsCopy};
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
@@ -144,6 +145,7 @@ pub struct RowScan<'a> {
     high: Bound<&'a [Value]>,
     direction: Direction,
     limit: usize,
+    after: Option<&'a [Value]>,
 }
 
 impl<'a> RowScan<'a> {
@@ -158,7 +160,7 @@ impl<'a> RowScan<'a> {
     }
 
     fn between(low: Bound<&'a [Value]>, high: Bound<&'a [Value]>) -> Self {
-        Self { index: None, low, high, direction: Direction::Forward, limit: usize::MAX }
+        Self { index: None, low, high, direction: Direction::Forward, limit: usize::MAX, after: None }
     }
 
     /// The rows whose keys start with these values.
@@ -182,6 +184,25 @@ impl<'a> RowScan<'a> {
     pub fn limit(mut self, rows: usize) -> Self {
         self.limit = rows;
         self
+    }
+
+    /// Only keys, or keys of the index, that come after `key` in the direction of the scan: where it goes on that has come
+    /// to `key`. Nothing that is not in the range comes in by it.
+    pub fn after(mut self, key: &'a [Value]) -> Self {
+        self.after = Some(key);
+        self
+    }
+
+    /// The bounds, as encoded keys of the table or the index.
+    fn bounds(&self, relation: &RelationDefinition) -> Result<Option<(EncodedKey, EncodedKey)>> {
+        let within = relation.range(self.low, self.high)?;
+        let Some(after) = self.after.map(Bound::Excluded) else { return Ok(within) };
+        let rest = match self.direction {
+            Direction::Forward => relation.range(after, Bound::Unbounded)?,
+            Direction::Reverse => relation.range(Bound::Unbounded, after)?,
+        };
+        let both = within.zip(rest).map(|((low, high), (first, last))| (low.max(first), high.min(last)));
+        Ok(both.filter(|(low, high)| low <= high))
     }
 }
 
@@ -226,10 +247,7 @@ impl<X: Reading> Rows<'_, X> {
     /// As [`Rows::get`]; [`Misuse::NoIndex`].
     pub fn find(&mut self, index: &str, columns: &[Value]) -> Result<Option<RowValues>> {
         let mut found = None;
-        self.scan(RowScan::prefix(columns).by(index).limit(1), |row| {
-            found = Some(row);
-            ControlFlow::Break(())
-        })?;
+        self.scan(RowScan::prefix(columns).by(index).limit(1), |row| found = Some(row))?;
         Ok(found)
     }
 
@@ -239,34 +257,63 @@ impl<X: Reading> Rows<'_, X> {
     /// As [`Rows::scan`].
     pub fn collect(&mut self, scan: RowScan<'_>) -> Result<Vec<RowValues>> {
         let mut rows = Vec::new();
-        self.scan(scan, |row| {
-            rows.push(row);
-            ControlFlow::Continue(())
-        })?;
+        self.scan(scan, |row| rows.push(row))?;
         Ok(rows)
     }
 
-    /// Visits rows in order, until the range or the limit is exhausted or `visit` breaks. By an index, the entries are
-    /// scanned first, and then each row is read.
+    /// As many rows as the scan's limit says, and the key, or the index's key, after which the next page begins: see
+    /// [`ReadTransaction::page`](crate::ReadTransaction::page).
     ///
     /// # Errors
-    /// [`Misuse::WrongCount`] and [`Misuse::WrongValue`] for values that are no part of a key;
+    /// As [`Rows::scan`].
+    pub fn page(&mut self, scan: RowScan<'_>) -> Result<Page<RowValues, Vec<Value>>> {
+        let size = scan.limit;
+        let (mut rows, mut last, mut next) = (Vec::new(), None, None);
+        self.scan_with_keys(scan.limit(size.saturating_add(1)), |key, row| {
+            if rows.len() == size {
+                next = last.take();
+                return ControlFlow::Break(());
+            }
+            rows.push(row);
+            last = Some(key.to_vec());
+            ControlFlow::Continue(())
+        })?;
+        let (relation, _) = self.scanned(scan.index)?;
+        Ok(Page { rows, next: next.map(|key: Vec<u64>| relation.decode_key(&key)) })
+    }
+
+    /// The table, or a secondary index of it: what is declared here, and what the database has.
+    fn scanned(&self, index: Option<&str>) -> Result<(&'static RelationDefinition, &'static Definition)> {
+        let table = self.table.table;
+        let Some(name) = index else { return Ok((table.relation(), self.table.relation)) };
+        let (number, index) = index_named(table, name)?;
+        Ok((index.relation(), self.table.indexes[number]))
+    }
+
+    /// Visits rows in order, until the range or the limit is exhausted or `visit` breaks or fails: see
+    /// [`Onward`](crate::Onward). By an index, the entries are scanned first, and then each row is read.
+    ///
+    /// # Errors
+    /// What `visit` returns; [`Misuse::WrongCount`] and [`Misuse::WrongValue`] for values that are no part of a key;
     /// [`Misuse::NoIndex`]; [`Misuse::NotOrdered`].
-    pub fn scan(
+    pub fn scan<O: Onward>(
         &mut self,
         scan: RowScan<'_>,
-        mut visit: impl FnMut(RowValues) -> ControlFlow<()>,
+        mut visit: impl FnMut(RowValues) -> O,
+    ) -> Result<()> {
+        self.scan_with_keys(scan, |_, row| visit(row))
+    }
+
+    /// As [`Self::scan`], with the encoded keys by which the rows were found.
+    fn scan_with_keys<O: Onward>(
+        &mut self,
+        scan: RowScan<'_>,
+        mut visit: impl FnMut(&[u64], RowValues) -> O,
     ) -> Result<()> {
         let table = self.table.table;
-        let RowScan { index, low, high, direction, limit } = scan;
-        let (relation, definition) = match index {
-            None => (table.relation(), self.table.relation),
-            Some(name) => {
-                let (number, index) = index_named(table, name)?;
-                (index.relation(), self.table.indexes[number])
-            }
-        };
-        let bounds = relation.range(low, high)?;
+        let RowScan { index, direction, limit, .. } = scan;
+        let (relation, definition) = self.scanned(index)?;
+        let bounds = scan.bounds(relation)?;
         let range = Range {
             wanted: Part::whole(definition),
             bounds: bounds.as_ref().map(|(low, high)| (low.words(), high.words())),
@@ -274,31 +321,37 @@ impl<X: Reading> Rows<'_, X> {
             limit,
             site: 0,
         };
+        let mut visited = Ok(());
         if index.is_none() {
-            return self.reader.scan_words(&range, &mut |_, row| {
+            self.reader.scan_words(&range, &mut |key, row| {
                 let values = table.read(&row);
                 if !row.stands() {
                     return Visit::Torn;
                 }
-                match visit(values) {
-                    ControlFlow::Continue(()) => Visit::More,
-                    ControlFlow::Break(()) => Visit::Enough,
+                match visit(key, values).onward() {
+                    Ok(ControlFlow::Continue(())) => Visit::More,
+                    Ok(ControlFlow::Break(())) => Visit::Enough,
+                    Err(error) => {
+                        visited = Err(error);
+                        Visit::Enough
+                    }
                 }
-            });
+            })?;
+            return visited;
         }
-        let mut keys = Vec::new();
-        self.reader.scan_words(&range, &mut |_, row| {
+        let mut entries = Vec::new();
+        self.reader.scan_words(&range, &mut |entry, row| {
             let key = words_of(&row, definition.layout.words);
             if !row.stands() {
                 return Visit::Torn;
             }
-            keys.push(key);
+            entries.push((entry.to_vec(), key));
             Visit::More
         })?;
-        for key in keys {
+        for (entry, key) in entries {
             // An entry whose row is not there is of two moments, which the commit will find out.
             let Some(row) = self.get_encoded(&key, true)? else { continue };
-            if visit(row).is_break() {
+            if visit(&entry, row).onward()?.is_break() {
                 break;
             }
         }

@@ -190,7 +190,7 @@ fn forms(database: &mut impl Transaction, id: u64) -> Result<i64> {
     let pair = Pair(database.get_columns(id, Account::limit)?.unwrap_or(-1), -(found as i32) as i64);
     let account = Account { id: id + 7, owner: 0, balance: sum, limit: pair.1 };
     database.insert(account)?;
-    database.scan(Scan::range(id + 1..), |account: Account| {
+    database.scan(Scan::<Account>::range(id + 1..), |account| {
         sum += account.balance;
         Break(())
     })?;

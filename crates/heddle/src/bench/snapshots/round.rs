@@ -6,10 +6,9 @@ use crate::machine;
 use crate::report::model::CheckResult;
 use heddledb::protocol::Kind;
 use heddledb::table::{Columns, Index, Relation, Scan};
-use heddledb::{Database, Error, ReadTransaction, Session};
+use heddledb::{Database, Error, Onward, ReadTransaction, Session};
 use heddledb_workloads::Workload;
 use std::hint::{black_box, spin_loop};
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -336,11 +335,11 @@ impl<T: ReadTransaction> ReadTransaction for Counted<'_, T> {
         self.tx.prefetch(rows);
     }
 
-    fn scan_columns<C: Columns>(
+    fn scan_columns<C: Columns, O: Onward>(
         &mut self,
         scan: Scan<C::Table>,
         columns: C,
-        mut visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> ControlFlow<()>,
+        mut visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> O,
     ) -> Result<(), Error> {
         self.tx.scan_columns(scan, columns, |key, value| {
             *self.rows += 1;
@@ -348,10 +347,21 @@ impl<T: ReadTransaction> ReadTransaction for Counted<'_, T> {
         })
     }
 
-    fn scan_index<I: Index>(
+    fn scan_rows<R: Relation, O: Onward>(
+        &mut self,
+        scan: Scan<R>,
+        mut visit: impl FnMut(R::Key, R::Table) -> O,
+    ) -> Result<(), Error> {
+        self.tx.scan_rows(scan, |key, row| {
+            *self.rows += 1;
+            visit(key, row)
+        })
+    }
+
+    fn scan_index<I: Index, O: Onward>(
         &mut self,
         scan: Scan<I>,
-        mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> ControlFlow<()>,
+        mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> O,
     ) -> Result<(), Error> {
         self.tx.scan_index(scan, |key, primary| {
             *self.rows += 1;

@@ -98,18 +98,17 @@ impl Walk<'_> {
                 ),
             ),
             Needs::TableOrScan => (
-                turbofish.or_else(scan).or_else(closure),
-                format!("write it, `{name}::<Table>(..)`, or `Scan::<Table>::..` in the argument"),
+                turbofish.or_else(scan),
+                "write `Scan::<Table>::..`, or `Scan::<Index>::..`, in the argument".to_owned(),
             ),
             Needs::TableOrRow => (
                 turbofish.or_else(|| columns::row(call.args.first()?, &self.locals)),
                 format!("write it, `{name}::<Table>(..)`, or the row as a struct, `{name}(Table {{ .. }})`"),
             ),
             Needs::Index => (turbofish, format!("write it, `{name}::<Index>(..)`")),
-            Needs::IndexOrScan => (
-                turbofish.or_else(scan),
-                format!("write it, `{name}::<Index>(..)`, or `Scan::<Index>::..` in the argument"),
-            ),
+            Needs::IndexOrScan => {
+                (turbofish.or_else(scan), "write `Scan::<Index>::..` in the argument".to_owned())
+            }
         };
         if seen.is_none() {
             let what = if matches!(needs, Needs::Index | Needs::IndexOrScan) { "index" } else { "table" };
