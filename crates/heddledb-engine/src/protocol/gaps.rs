@@ -1,8 +1,9 @@
 //! The gaps that an attempt has looked at, and their versions then.
 //!
 //! A commit is valid if each gap has its version still. An attempt's own insert changes a gap, and its own splits do; a
-//! look at the version before then counts as one at the version after. Few looks are found by going through them; where
-//! there are many, the rest is found by a map, so that an insert costs the same however many came before it.
+//! look at the version before then counts as one at the version after. Few looks are found by going through them; many
+//! are found by a map, so that an insert costs the same however many came before it, and the one of the operation before,
+//! which most inserts follow, at once.
 
 use crate::access::RecordMap;
 use crate::error::Conflict;
@@ -15,17 +16,26 @@ const FEW: usize = 64;
 #[derive(Default)]
 pub(crate) struct GapSet {
     looks: Vec<Seen>,
-    /// Where the last look at a gap is, of those behind the first few.
+    /// Where the last look at a gap is, if there are many.
     places: RecordMap,
-    /// How many looks the map knows, the first few included; 0 if it is to be made anew.
+    /// How many looks the map knows; 0 if it is to be made anew.
     placed: usize,
+    /// For each of the first few, where the same look stands before it: the map knows only the last one.
+    twins: Vec<Option<u8>>,
+    /// Where the look is that was remembered last, if there are many and it is known.
+    last: Option<usize>,
 }
 
 impl GapSet {
     #[inline]
     pub fn clear(&mut self) {
         self.looks.clear();
-        self.placed = 0;
+        self.forget_places();
+    }
+
+    #[inline]
+    fn forget_places(&mut self) {
+        (self.placed, self.last) = (0, None);
     }
 
     /// True where no gap was looked at.
@@ -42,7 +52,7 @@ impl GapSet {
     /// Forgets all but the first `len` looks.
     pub fn truncate(&mut self, len: usize) {
         self.looks.truncate(len);
-        self.placed = 0;
+        self.forget_places();
     }
 
     /// The looks.
@@ -53,7 +63,7 @@ impl GapSet {
     /// Moves each look that stands here twice to the end. Returns how many there are without them.
     pub fn unique(&mut self) -> usize {
         self.places.clear();
-        self.placed = 0;
+        self.forget_places();
         let mut unique = 0;
         for at in 0..self.looks.len() {
             let seen = self.looks[at];
@@ -86,24 +96,34 @@ impl GapSet {
     /// As [`Self::push`], where there are many.
     #[cold]
     fn push_many(&mut self, seen: Seen) {
-        if self.place(seen.gap).is_some_and(|at| self.looks[at] == seen) {
+        if let Some(at) = self.place(seen.gap).filter(|at| self.looks[*at] == seen) {
+            self.last = Some(at);
             return;
         }
         self.places.set_by(seen.gap.identity(), self.looks.len());
+        self.last = Some(self.looks.len());
         self.looks.push(seen);
         self.placed = self.looks.len();
     }
 
-    /// Where the last look at a gap is, of those behind the first few.
+    /// Where the last look at a gap is, where there are many.
     fn place(&mut self, gap: GapRef) -> Option<usize> {
+        if let Some(last) = self.last.filter(|last| self.looks[*last].gap == gap) {
+            return Some(last);
+        }
         if self.placed == 0 {
             self.places.clear();
-            self.placed = FEW;
+            self.twins.clear();
         }
         for at in self.placed..self.looks.len() {
-            self.places.set_by(self.looks[at].gap.identity(), at);
+            let seen = self.looks[at];
+            if at < FEW {
+                let known = self.places.get_by(seen.gap.identity());
+                self.twins.push(known.filter(|known| self.looks[*known] == seen).map(|known| known as u8));
+            }
+            self.places.set_by(seen.gap.identity(), at);
         }
-        self.placed = self.placed.max(self.looks.len());
+        self.placed = self.looks.len();
         self.places.get_by(gap.identity())
     }
 
@@ -111,18 +131,20 @@ impl GapSet {
     /// split, its new part counts as seen too.
     pub fn follow(&mut self, change: Change) {
         let mut followed = false;
-        for seen in self.looks.iter_mut().take(FEW) {
+        let mut step = |seen: &mut Seen| {
             if seen.gap == change.gap && seen.version == change.before {
                 seen.version = change.after;
                 followed = true;
             }
-        }
-        if self.looks.len() > FEW
-            && let Some(at) = self.place(change.gap)
-            && self.looks[at].version == change.before
-        {
-            self.looks[at].version = change.after;
-            followed = true;
+        };
+        if self.looks.len() <= FEW {
+            self.looks.iter_mut().for_each(step);
+        } else {
+            let mut place = self.place(change.gap);
+            while let Some(at) = place {
+                step(&mut self.looks[at]);
+                place = self.twins.get(at).copied().flatten().map(usize::from);
+            }
         }
         if let (true, Some(split)) = (followed, change.split) {
             self.push(split);
@@ -146,6 +168,107 @@ impl GapSet {
         match self.looks[first..].iter().all(|seen| seen.gap.version() == seen.version) {
             true => Ok(()),
             false => Err(Conflict::Phantom),
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "loom"), not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::index::Gap;
+    use proptest::prelude::*;
+
+    /// What may happen to one of the gaps.
+    #[derive(Clone, Copy, Debug)]
+    enum Event {
+        /// A look.
+        Look(usize),
+        /// An own insert, which may split the gap: the other takes over a part of it.
+        Own(usize, Option<usize>),
+        /// Somebody else's insert.
+        Other(usize),
+        /// All looks but the first so many are forgotten.
+        Forget(usize),
+        /// Looks that stand there twice are moved to the end, and forgotten.
+        Unique,
+    }
+
+    fn event(gaps: usize) -> impl Strategy<Value = Event> {
+        prop_oneof![
+            400 => (0..gaps).prop_map(Event::Look),
+            200 => (0..gaps, prop::option::weighted(0.2, 0..gaps)).prop_map(|(gap, to)| Event::Own(gap, to)),
+            1 => (0..gaps).prop_map(Event::Other),
+            2 => (0..200usize).prop_map(Event::Forget),
+            1 => Just(Event::Unique),
+        ]
+    }
+
+    /// The versions before and after an insert.
+    fn insert(gap: &Gap) -> (u64, u64) {
+        let before = gap.settled().expect("not retired");
+        (before, gap.try_latch(before).expect("nobody else is here").release())
+    }
+
+    fn seen(gap: &Gap) -> Seen {
+        Seen { gap: GapRef::new(gap), version: gap.settled().expect("not retired") }
+    }
+
+    /// Every look by itself, none found by a map.
+    #[derive(Default)]
+    struct Plain(Vec<Seen>);
+
+    impl Plain {
+        fn follow(&mut self, change: Change) {
+            let mut followed = false;
+            for look in self.0.iter_mut().filter(|look| look.gap == change.gap) {
+                if look.version == change.before {
+                    (look.version, followed) = (change.after, true);
+                }
+            }
+            self.0.extend(change.split.filter(|_| followed));
+        }
+
+        fn stands(&self) -> bool {
+            self.0.iter().all(|look| look.gap.version() == look.version)
+        }
+    }
+
+    proptest! {
+        /// A set says at every moment what a plain list of the same looks says.
+        #[test]
+        fn a_set_is_a_list_of_looks(
+            (gaps, events) in (1..300usize)
+                .prop_flat_map(|gaps| (Just(gaps), prop::collection::vec(event(gaps), 0..600)))
+        ) {
+            let gaps: Vec<Gap> = (0..gaps).map(|_| Gap::new()).collect();
+            let (mut set, mut plain) = (GapSet::default(), Plain::default());
+            for event in events {
+                match event {
+                    Event::Look(at) => {
+                        set.push(seen(&gaps[at]));
+                        plain.0.push(seen(&gaps[at]));
+                    }
+                    Event::Own(at, to) => {
+                        let (before, after) = insert(&gaps[at]);
+                        let split = to.filter(|to| *to != at).map(|to| seen(&gaps[to]));
+                        let change = Change { gap: GapRef::new(&gaps[at]), before, after, split };
+                        set.follow(change);
+                        plain.follow(change);
+                    }
+                    Event::Other(at) => drop(insert(&gaps[at])),
+                    Event::Forget(len) => {
+                        // What is forgotten differs between the two, so both keep what the set keeps.
+                        set.truncate(len);
+                        plain.0 = set.looks().to_vec();
+                    }
+                    Event::Unique => {
+                        let unique = set.unique();
+                        set.truncate(unique);
+                    }
+                }
+                prop_assert_eq!(set.validate().is_ok(), plain.stands());
+                prop_assert_eq!(set.is_empty(), plain.0.is_empty());
+            }
         }
     }
 }
