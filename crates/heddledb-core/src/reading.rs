@@ -162,16 +162,34 @@ fn scan_decoded<K: Key, V, O: Onward>(
         if !row.stands() {
             return Visit::Torn;
         }
-        match visit(decode_key(key), value).onward() {
-            Ok(ControlFlow::Continue(())) => Visit::More,
-            Ok(ControlFlow::Break(())) => Visit::Enough,
-            Err(error) => {
-                visited = Err(error);
-                Visit::Enough
-            }
-        }
+        onward(visit(decode_key(key), value), &mut visited)
     })?;
     visited
+}
+
+/// What a scan is told after a visitor returned this. An error is left in `visited`.
+#[inline(always)]
+pub fn onward(returned: impl Onward, visited: &mut Result<()>) -> Visit {
+    match returned.onward() {
+        Ok(ControlFlow::Continue(())) => Visit::More,
+        Ok(ControlFlow::Break(())) => Visit::Enough,
+        Err(error) => {
+            *visited = Err(error);
+            Visit::Enough
+        }
+    }
+}
+
+/// Visits columns of the rows of a table.
+#[inline(always)]
+fn scan_table<R: Relation, C: Columns, O: Onward>(
+    reading: &mut impl Reading,
+    scan: Scan<R>,
+    columns: C,
+    visit: impl FnMut(R::Key, C::Value) -> O,
+) -> Result<()> {
+    let (wanted, scan) = (Wanted::of(&columns), scan.bounded());
+    scan_decoded(reading, &wanted.range(&scan, reading.site()), |row| columns.load(row), visit)
 }
 
 /// How many entries of an index are read before the first of their rows.
@@ -307,8 +325,7 @@ impl<X: Reading> ReadTransaction for X {
         visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> O,
     ) -> Result<()> {
         self.declared(|made| made.scan(columns));
-        let (wanted, scan) = (Wanted::of(&columns), scan.bounded());
-        scan_decoded(self, &wanted.range(&scan, self.site()), |row| columns.load(row), visit)
+        scan_table(self, scan, columns, visit)
     }
 
     #[inline]
@@ -318,12 +335,10 @@ impl<X: Reading> ReadTransaction for X {
         visit: impl FnMut(R::Key, R::Table) -> O,
     ) -> Result<()> {
         self.declared(|made| made.scan_rows::<R>());
-        if R::ENTRIES {
-            return scan_entries(self, scan, visit);
+        match R::ENTRIES {
+            true => scan_entries(self, scan, visit),
+            false => scan_table(self, scan, Row::<R::Table>::new(), visit),
         }
-        let columns = Row::<R::Table>::new();
-        let (wanted, scan) = (Wanted::of(&columns), scan.bounded());
-        scan_decoded(self, &wanted.range(&scan, self.site()), |row| columns.load(row), visit)
     }
 
     #[inline]

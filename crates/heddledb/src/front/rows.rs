@@ -3,7 +3,7 @@
 use super::database::Database;
 use super::txn::Txn;
 use crate::error::{Misuse, Result};
-use crate::reading::{Decode, Reading};
+use crate::reading::{Decode, Reading, onward};
 use crate::seam::{Access, Engine, Inserted, Part, Purpose, Range, Refused, Staged, Visit};
 use crate::sight::Sight;
 use crate::table::dynamic::{
@@ -328,14 +328,7 @@ impl<X: Reading> Rows<'_, X> {
                 if !row.stands() {
                     return Visit::Torn;
                 }
-                match visit(key, values).onward() {
-                    Ok(ControlFlow::Continue(())) => Visit::More,
-                    Ok(ControlFlow::Break(())) => Visit::Enough,
-                    Err(error) => {
-                        visited = Err(error);
-                        Visit::Enough
-                    }
-                }
+                onward(visit(key, values), &mut visited)
             })?;
             return visited;
         }
