@@ -302,7 +302,7 @@ fn a_checkpoint_that_finds_no_room_leaves_nothing_behind() {
 #[test]
 fn threads_commit_while_the_disk_runs_full_and_has_room_again() {
     const THREADS: u64 = 3;
-    const EACH: u64 = 400;
+    const ROWS: u64 = 1_200;
     let disk = Simulated::new();
     let open = |disk: &Simulated| {
         let builder = Database::builder().table::<Left>(0).table::<Right>(0).storage(Arc::new(disk.clone()));
@@ -313,14 +313,17 @@ fn threads_commit_while_the_disk_runs_full_and_has_room_again() {
     let (done, resumed) = (AtomicBool::new(false), AtomicU64::new(0));
     let length =
         |disk: &Simulated| disk.list().unwrap().iter().map(|name| disk.bytes(name).len() as u64).sum::<u64>();
+    let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..THREADS)
-            .map(|thread| {
-                let db = &db;
+            .map(|_| {
+                let (db, resumed, next) = (&db, &resumed, &next);
                 scope.spawn(move || {
                     let mut session = db.session().unwrap();
-                    for number in 0..EACH {
-                        let id = number * THREADS + thread;
+                    // Until the disk was full twice, however late the thread that limits it gets to run.
+                    let goes_on = |id| id < ROWS || resumed.load(Ordering::Relaxed) < 2 && id < 100 * ROWS;
+                    while goes_on(next.load(Ordering::Relaxed)) {
+                        let id = next.fetch_add(1, Ordering::Relaxed);
                         loop {
                             match put(&mut session, id) {
                                 // Of unknown outcome, it is in memory all the same.
@@ -352,5 +355,5 @@ fn threads_commit_while_the_disk_runs_full_and_has_room_again() {
     db.resume().unwrap();
     db.flush().unwrap();
     assert!(resumed.load(Ordering::Relaxed) > 1);
-    assert_eq!(count(&open(&disk.after_power_cut(3))), THREADS * EACH);
+    assert_eq!(count(&open(&disk.after_power_cut(3))), next.into_inner());
 }
