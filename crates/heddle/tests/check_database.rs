@@ -3,7 +3,7 @@
 use heddledb::internals::BuilderInternals;
 use heddledb::internals::log::{Manifest, RelationEntry};
 use heddledb::storage::Disk;
-use heddledb::table::{ColumnValue, Relation, Words, WordsMut};
+use heddledb::table::{ColumnValue, Relation};
 use heddledb::{Builder, Database, Table, Text, Transaction};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,18 +36,10 @@ struct Account {
 }
 
 /// A column type of a program's own.
-#[derive(Clone, Copy, Debug)]
-struct Colour(u8);
-
-impl ColumnValue for Colour {
-    const BYTES: usize = 1;
-    const ALIGN: usize = 1;
-    fn load(source: &impl Words, offset: usize) -> Self {
-        Self(u8::load(source, offset))
-    }
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        self.0.store(target, offset);
-    }
+#[derive(Clone, Copy, Debug, ColumnValue)]
+enum Colour {
+    Green = 2,
+    Red = 3,
 }
 
 #[derive(Table, Clone, Copy)]
@@ -55,8 +47,17 @@ impl ColumnValue for Colour {
 struct Thing {
     #[key]
     id: u32,
-    colour: Colour,
+    colour: Option<Colour>,
     weight: u16,
+}
+
+/// With a type that only a Rust program can tell the values of.
+#[derive(Table, Clone, Copy)]
+#[table(index(ByAnswer(answer)))]
+struct Poll {
+    #[key]
+    id: u32,
+    answer: Option<Option<bool>>,
 }
 
 fn builder(path: &Path) -> Builder {
@@ -193,22 +194,36 @@ fn a_damaged_file_is_a_finding() {
 }
 
 #[test]
-fn an_index_beside_a_type_of_the_programs_own_is_told_as_not_compared() {
+fn an_index_beside_a_type_of_the_programs_own_is_compared() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("things");
-    let db = builder(&path).table::<Thing>(0).table::<Account>(0).open().unwrap();
+    let db = builder(&path).table::<Thing>(0).open().unwrap();
+    let colours = [Some(Colour::Green), Some(Colour::Red), None];
+    let things = (0..).zip(colours).map(|(id, colour)| Thing { id, colour, weight: 70 });
+    db.session().unwrap().run(|tx| things.clone().try_for_each(|thing| tx.insert(thing))).unwrap();
+    drop(db);
+    let (code, text) = said(&path);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("1 of 1 indexes compared"), "{text}");
+}
+
+#[test]
+fn an_index_beside_a_type_that_has_no_definition_is_told_as_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("polls");
+    let db = builder(&path).table::<Poll>(0).table::<Account>(0).open().unwrap();
     let mut session = db.session().unwrap();
-    session.run(|tx| tx.insert(Thing { id: 4, colour: Colour(3), weight: 70 })).unwrap();
+    session.run(|tx| tx.insert(Poll { id: 4, answer: Some(None) })).unwrap();
     session.run(|tx| tx.insert(account(4))).unwrap();
     drop((session, db));
     let (code, text) = said(&path);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("thing.ByWeight was not compared"), "{text}");
+    assert!(text.contains("poll.ByAnswer was not compared"), "{text}");
     assert!(text.contains("2 of 3 indexes compared"), "{text}");
     let (_, told) = json(&path);
     assert_eq!(told["indexes"][2]["compared"].as_bool(), Some(false));
     // The program itself can.
-    let db = builder(&path).table::<Thing>(0).table::<Account>(0).open().unwrap();
+    let db = builder(&path).table::<Poll>(0).table::<Account>(0).open().unwrap();
     assert_eq!(db.check().unwrap().indexes[2].entries, 1);
 }
 

@@ -71,8 +71,8 @@ fn places(table: &Table) -> TokenStream {
         const __PLACES: ([usize; #count], [usize; #groups + 1]) = {
             // Bytes, alignment and group of each column.
             let columns: [(usize, usize, usize); #count] = [#((
-                <#types as ::heddledb::table::ColumnValue>::BYTES,
-                <#types as ::heddledb::table::ColumnValue>::ALIGN,
+                <#types as ::heddledb::table::ColumnValue>::TYPE.bytes(),
+                <#types as ::heddledb::table::ColumnValue>::TYPE.align(),
                 #group_of,
             )),*];
             let mut offsets = [0; #count];
@@ -85,7 +85,7 @@ fn places(table: &Table) -> TokenStream {
                     let (bytes, align, of) = columns[column];
                     ::core::assert!(bytes > 0, #empty);
                     if of == group {
-                        offsets[column] = end.next_multiple_of(if bytes > 8 { 8 } else { align });
+                        offsets[column] = end.next_multiple_of(align);
                         end = offsets[column] + bytes;
                     }
                     column += 1;
@@ -148,7 +148,8 @@ struct Relation<'a> {
     groups: TokenStream,
     words: TokenStream,
     structure: &'a str,
-    schema: String,
+    /// The parts of the schema text.
+    schema: TokenStream,
     role: TokenStream,
 }
 
@@ -169,7 +170,11 @@ fn relation(of: &Relation<'_>) -> TokenStream {
             const LAYOUT: &'static ::heddledb::table::Layout =
                 &::heddledb::table::Layout { name: #name, groups: &[#groups], words: #words };
             const STRUCTURE: ::heddledb::table::Structure = ::heddledb::table::Structure::#structure;
-            const SCHEMA: &'static str = #schema;
+            const SCHEMA: &'static str = {
+                const PARTS: &[::heddledb::table::SchemaPart] = &[#schema];
+                const TEXT: [u8; ::heddledb::table::schema_bytes(PARTS)] = ::heddledb::table::schema_text(PARTS);
+                ::heddledb::table::schema_str(&TEXT)
+            };
             #[inline(always)]
             fn definition() -> &'static ::heddledb::table::Definition {
                 static DEFINITION: ::heddledb::table::Definition = ::heddledb::table::Definition::new(
@@ -221,19 +226,31 @@ fn relation_of_table(table: &Table) -> TokenStream {
     })
 }
 
-/// The definition as text, as it is stored with the rows and compared when they are read again:
-/// `id: u64, owner: Text<24>, money.balance: i64; key id; ordered`.
-fn schema(table: &Table) -> String {
-    let columns = table.columns.iter().map(|column| {
-        let ty = column.ty.to_string().replace(' ', "");
+/// The parts of the definition as text, as it is stored with the rows and compared when they are read again:
+/// `id: u64, owner: Text<24>, money.balance: i64; key id; ordered`. The compiler knows the types, and puts it together.
+fn schema(table: &Table) -> TokenStream {
+    let mut parts = TokenStream::new();
+    let mut text = String::new();
+    for column in &table.columns {
         match &table.groups[column.group] {
-            group if group == "main" => format!("{}: {ty}", column.name),
-            group => format!("{group}.{}: {ty}", column.name),
+            group if group == "main" => {}
+            group => text += &format!("{group}."),
         }
-    });
-    let columns: Vec<String> = columns.collect();
+        text += &format!("{}: ", column.name);
+        let ty = &column.ty;
+        parts.extend(schema_part(&text));
+        parts.extend(quote! {
+            ::heddledb::table::SchemaPart::Type(<#ty as ::heddledb::table::ColumnValue>::TYPE),
+        });
+        text = ", ".to_owned();
+    }
     let structure = if table.hash { "hash" } else { "ordered" };
-    format!("{}; key {}; {structure}", columns.join(", "), names(table, &table.key))
+    parts.extend(schema_part(&format!("; key {}; {structure}", names(table, &table.key))));
+    parts
+}
+
+fn schema_part(text: &str) -> TokenStream {
+    quote!(::heddledb::table::SchemaPart::Text(#text),)
 }
 
 fn names(table: &Table, ordinals: &[usize]) -> String {
@@ -250,8 +267,20 @@ fn table_impl(table: &Table) -> TokenStream {
     let groups = table.columns.iter().map(|column| column.group as u8);
     let append_only = table.append_only;
     let key = tuple(key_span(table), &values(table, &quote!(self), table.key.iter().copied()));
-    let fields: Vec<_> = table.columns.iter().map(|column| &column.ident).collect();
-    let ordinals: Vec<_> = (0..table.columns.len()).collect();
+    // Errors of a type are reported at it, each once.
+    let as_value = |column: &Column| {
+        let ty = &column.ty;
+        let span = ty.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
+        quote_spanned!(span=> <#ty as ::heddledb::table::ColumnValue>)
+    };
+    let loads = table.columns.iter().enumerate().map(|(ordinal, column)| {
+        let (field, value) = (&column.ident, as_value(column));
+        quote!(#field: #value::load(source, const { __OFFSETS[#ordinal] }),)
+    });
+    let stores = table.columns.iter().enumerate().map(|(ordinal, column)| {
+        let (field, value) = (&column.ident, as_value(column));
+        quote!(#value::store(&self.#field, target, const { __OFFSETS[#ordinal] });)
+    });
     quote! {
         #[automatically_derived]
         impl ::heddledb::table::Table for #row {
@@ -268,12 +297,12 @@ fn table_impl(table: &Table) -> TokenStream {
             #[inline(always)]
             fn load(source: &impl ::heddledb::table::Words) -> Self {
                 Self {
-                    #(#fields: ::heddledb::table::ColumnValue::load(source, const { __OFFSETS[#ordinals] }),)*
+                    #(#loads)*
                 }
             }
             #[inline(always)]
             fn store(&self, target: &mut impl ::heddledb::table::WordsMut) {
-                #(::heddledb::table::ColumnValue::store(&self.#fields, target, const { __OFFSETS[#ordinals] });)*
+                #(#stores)*
             }
         }
     }
@@ -302,7 +331,9 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
     let Index { ident, unique, columns } = index;
     let (row, span) = (&table.ident, ident.span());
     let unique_word = if *unique { "unique index" } else { "index" };
-    let schema = format!("{unique_word} over {}; {}", names(table, columns), schema(table));
+    let over = schema_part(&format!("{unique_word} over {}; ", names(table, columns)));
+    let of = schema(table);
+    let schema = quote!(#over #of);
     // Key parts that are indexed columns stand in the entry already.
     let rest = table.key.iter().filter(|part| !unique && !columns.contains(part));
     let parts = || columns.iter().chain(rest.clone()).copied();

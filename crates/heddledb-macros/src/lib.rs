@@ -4,6 +4,7 @@ mod errors;
 mod expand;
 mod parse;
 mod procedure;
+mod value;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
@@ -81,17 +82,19 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// # Types
 ///
-/// A column holds any `heddledb::table::ColumnValue`: `u8` to `u64`, `i8` to `i64`, `u128`,
-/// `bool`, `f32`, `f64`, `[u8; N]`, `Text<N>`, and `Option` of these. A column of the key or of an
-/// index is a `heddledb::table::Key` as well, which floats and options are not. A key has at most
-/// 8 parts and 64 bytes.
+/// A column holds any `heddledb::table::ColumnValue`: `u8` to `u128`, `i8` to `i128`, `bool`, `f32`,
+/// `f64`, `[u8; N]`, `Text<N>`, `Duration`, enums and structs around a value that derive it, and
+/// `Option` of these; with the features of these names, the times and dates of `jiff`, the `Uuid` of
+/// `uuid` and the `Decimal` of `rust_decimal`. A column of the key or of an index is a
+/// `heddledb::table::Key` as well, which floats and decimals are not. `None` is before all values, and
+/// in a unique index a value like the others. A key has at most 8 parts and 64 bytes.
 ///
 /// # Layout
 ///
 /// A row is an array of 64-bit words. The column groups follow one another, `main` first, the
 /// others in the order in which the struct names them; each starts at a word. Inside a group the
-/// columns lie in the order of declaration, each at the next multiple of its
-/// `ColumnValue::ALIGN`; one of more than 8 bytes starts at a word, a smaller one never straddles
+/// columns lie in the order of declaration, each at the next multiple of its type's alignment
+/// (`ColumnType::align`); one of more than 8 bytes starts at a word, a smaller one never straddles
 /// two. The row of the example takes 9 words:
 ///
 /// ```text
@@ -121,6 +124,30 @@ use syn::{DeriveInput, parse_macro_input};
 pub fn derive_table(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     parse::table(&input).map_or_else(syn::Error::into_compile_error, |table| expand::table(&table)).into()
+}
+
+/// Makes a type a column type: an enum without fields, or a struct around one value.
+///
+/// A struct is stored, and told in the schema, like the value in it: its name can be changed at any time.
+///
+/// An enum is stored as a `u8`, or as the integer that its `#[repr(..)]` names. Its variants are in the schema, with
+/// their numbers: `u8{Open=0,Sold=1}`. A directory opens if all variants that it knows have the numbers that they had;
+/// more may have come.
+///
+/// Both can be had from and made `heddledb::table::dynamic::Value`s, an enum by the names of its variants.
+#[proc_macro_derive(ColumnValue)]
+pub fn derive_column_value(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    value::column_value(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a type a key, or a part of one: an enum without fields, or a struct around a key.
+///
+/// The enum is ordered by the numbers of its variants, the struct like the key in it: both as by `#[derive(PartialOrd)]`.
+#[proc_macro_derive(Key)]
+pub fn derive_key(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    value::key(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Makes a function a procedure: a transaction type whose accesses are known before it runs.

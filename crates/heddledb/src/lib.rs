@@ -58,6 +58,7 @@
 //! | open a database, in memory or in a directory | [`Database`], [`Builder`], [`Durability`] |
 //! | choose a protocol, by value or by name | [`Builder::protocol`], [`Builder::protocol_named`], [`protocol`] |
 //! | declare tables, keys, column groups, indexes | [`derive@Table`], [`table`] |
+//! | put enums, newtypes, times and the like into columns and keys | [`table::ColumnValue`], [`table::Key`] |
 //! | define tables at run time, and use rows of values | [`table::dynamic`], [`Database::define`], [`Rows`] |
 //! | run transactions | [`Session`], [`Transaction`], [`ReadTransaction`], [`OwnedTransaction`] |
 //! | read rows by ranges, by an index, page by page | [`Scan`], [`ReadTransaction::collect`], [`ReadTransaction::page`], [`Onward`] |
@@ -76,6 +77,7 @@
 //! |---|---|
 //! | `lz4` (default) | compressed logs |
 //! | `postcard` | procedures called by name, with arguments and results as bytes; includes `serde` |
+//! | `jiff`, `uuid`, `rust_decimal` | columns of these crates' times, dates and durations, UUIDs, and decimals |
 //! | `serde` | `Serialize` and `Deserialize` of [`Text`], so that rows can derive them; `Serialize` of [`Page`] and of rows of values |
 //! | `suspend` | several sessions on one thread, of which each goes on where another waits |
 //! | `shuttle`, `mutants`, `example` | the project's own tests |

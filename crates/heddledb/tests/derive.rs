@@ -2,7 +2,7 @@
 
 use heddledb::table::WordsCopy;
 use heddledb::table::{
-    ColumnValue, Columns, Group, Index, Key, Relation, Span, Structure, decode_key, encode_key,
+    ColumnType, ColumnValue, Columns, Group, Index, Key, Relation, Span, Structure, decode_key, encode_key,
 };
 use heddledb::{Table, Text};
 
@@ -321,8 +321,7 @@ fn slots_are_one_per_relation() {
 struct Celsius(f32);
 
 impl ColumnValue for Celsius {
-    const BYTES: usize = f32::BYTES;
-    const ALIGN: usize = <f32 as ColumnValue>::ALIGN;
+    const TYPE: ColumnType = f32::TYPE;
     fn load(source: &impl heddledb::table::Words, offset: usize) -> Self {
         Self(ColumnValue::load(source, offset))
     }

@@ -37,8 +37,8 @@ pub struct CheckDatabaseArguments {
 pub const EXAMPLES: &str = "\
 Every file is checked as `heddle log verify` does. Then the rows are loaded, as an opening would, and each index
 is compared with its table, both ways. Nothing is changed. It needs memory for all rows, and no table types: the
-directory says what the columns are. An index of a table with column types of the program's own cannot be
-compared so, which is told; `Database::check` compares it in that program.
+directory says what the columns are. An index of a table with column types that it does not say enough of, as
+an option of an option, cannot be compared so, which is told; `Database::check` compares it in that program.
 
 Examples:
   heddle check-database bank

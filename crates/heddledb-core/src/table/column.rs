@@ -1,206 +1,10 @@
 //! Columns: typed places in a row, read and written alone or in small sets.
 
 use super::Table;
-use super::text::Text;
+use super::column_value::ColumnValue;
 use crate::words::{Words, WordsMut};
-use std::cmp::Reverse;
 use std::fmt;
 use std::marker::PhantomData;
-
-/// A type that a column can hold: plain data of fixed size.
-///
-/// `load` must accept any bits, because an optimistic copy may be torn before it is validated.
-#[diagnostic::on_unimplemented(
-    message = "a column cannot hold a `{Self}`",
-    label = "no column type",
-    note = "columns are plain data of fixed size: integers, `f32`, `f64`, `bool`, `[u8; N]`; for a `String` write `Text<N>`, text of at most N bytes; an `Option` is a value that says \"none\", or a row of a second table"
-)]
-pub trait ColumnValue: Copy + Send + Sync + 'static {
-    /// Bytes in the row.
-    const BYTES: usize;
-    /// Alignment in the row: 1, 2, 4 or 8. A value of at most 8 bytes never straddles a word.
-    const ALIGN: usize;
-    /// Reads the value at byte `offset` of the row.
-    fn load(source: &impl Words, offset: usize) -> Self;
-    /// Writes the value at byte `offset` of the row.
-    fn store(&self, target: &mut impl WordsMut, offset: usize);
-}
-
-#[inline(always)]
-fn load_bits(source: &impl Words, offset: usize, bytes: usize) -> u64 {
-    let raw = source.word(offset / 8) >> ((offset % 8) * 8);
-    if bytes == 8 { raw } else { raw & ((1 << (bytes * 8)) - 1) }
-}
-
-#[inline(always)]
-fn store_bits(target: &mut impl WordsMut, offset: usize, bytes: usize, value: u64) {
-    if bytes == 8 {
-        return target.set_word(offset / 8, value);
-    }
-    let shift = (offset % 8) * 8;
-    let mask = ((1u64 << (bytes * 8)) - 1) << shift;
-    let old = target.word(offset / 8);
-    target.set_word(offset / 8, (old & !mask) | ((value << shift) & mask));
-}
-
-macro_rules! integer_columns {
-    ($($t:ty as $u:ty)*) => {$(
-        impl ColumnValue for $t {
-            const BYTES: usize = size_of::<$t>();
-            const ALIGN: usize = size_of::<$t>();
-            #[inline(always)]
-            fn load(source: &impl Words, offset: usize) -> Self {
-                load_bits(source, offset, Self::BYTES) as $t
-            }
-            #[inline(always)]
-            fn store(&self, target: &mut impl WordsMut, offset: usize) {
-                store_bits(target, offset, Self::BYTES, u64::from(*self as $u));
-            }
-        }
-    )*};
-}
-integer_columns!(u8 as u8 u16 as u16 u32 as u32 u64 as u64 i8 as u8 i16 as u16 i32 as u32 i64 as u64);
-
-impl ColumnValue for u128 {
-    const BYTES: usize = 16;
-    const ALIGN: usize = 8;
-    fn load(source: &impl Words, offset: usize) -> Self {
-        u128::from(source.word(offset / 8)) | u128::from(source.word(offset / 8 + 1)) << 64
-    }
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        target.set_word(offset / 8, *self as u64);
-        target.set_word(offset / 8 + 1, (*self >> 64) as u64);
-    }
-}
-
-impl ColumnValue for bool {
-    const BYTES: usize = 1;
-    const ALIGN: usize = 1;
-    #[inline(always)]
-    fn load(source: &impl Words, offset: usize) -> Self {
-        u8::load(source, offset) != 0
-    }
-    #[inline(always)]
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        u8::from(*self).store(target, offset);
-    }
-}
-
-impl ColumnValue for f64 {
-    const BYTES: usize = 8;
-    const ALIGN: usize = 8;
-    #[inline(always)]
-    fn load(source: &impl Words, offset: usize) -> Self {
-        Self::from_bits(u64::load(source, offset))
-    }
-    #[inline(always)]
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        self.to_bits().store(target, offset);
-    }
-}
-
-impl ColumnValue for f32 {
-    const BYTES: usize = 4;
-    const ALIGN: usize = 4;
-    #[inline(always)]
-    fn load(source: &impl Words, offset: usize) -> Self {
-        Self::from_bits(u32::load(source, offset))
-    }
-    #[inline(always)]
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        self.to_bits().store(target, offset);
-    }
-}
-
-/// The alignment of a value of `bytes` bytes that has none of its own: within one word, or from the start of
-/// one.
-pub(crate) const fn bytes_align(bytes: usize) -> usize {
-    if bytes > 8 { 8 } else { bytes.next_power_of_two() }
-}
-
-/// Reads as many bytes as `bytes` has, placed as [`bytes_align`] says.
-#[inline(always)]
-pub(crate) fn load_bytes(source: &impl Words, offset: usize, bytes: &mut [u8]) {
-    for (index, chunk) in bytes.chunks_mut(8).enumerate() {
-        let word = load_bits(source, offset + index * 8, chunk.len()).to_le_bytes();
-        chunk.copy_from_slice(&word[..chunk.len()]);
-    }
-}
-
-/// Writes `bytes`, placed as [`bytes_align`] says.
-#[inline(always)]
-pub(crate) fn store_bytes(target: &mut impl WordsMut, offset: usize, bytes: &[u8]) {
-    for (index, chunk) in bytes.chunks(8).enumerate() {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        store_bits(target, offset + index * 8, chunk.len(), u64::from_le_bytes(word));
-    }
-}
-
-/// Writes `bytes` zeros, placed as [`bytes_align`] says.
-pub(crate) fn store_zeros(target: &mut impl WordsMut, offset: usize, bytes: usize) {
-    for start in (0..bytes).step_by(8) {
-        store_bits(target, offset + start, (bytes - start).min(8), 0);
-    }
-}
-
-/// Arrays of up to 8 bytes lie within one word, longer ones start at a word.
-impl<const N: usize> ColumnValue for [u8; N] {
-    const BYTES: usize = N;
-    const ALIGN: usize = bytes_align(N);
-    #[inline(always)]
-    fn load(source: &impl Words, offset: usize) -> Self {
-        let mut bytes = [0; N];
-        load_bytes(source, offset, &mut bytes);
-        bytes
-    }
-    #[inline(always)]
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        store_bytes(target, offset, self);
-    }
-}
-
-impl<const N: usize> ColumnValue for Text<N> {
-    const BYTES: usize = N;
-    const ALIGN: usize = <[u8; N]>::ALIGN;
-    #[inline(always)]
-    fn load(source: &impl Words, offset: usize) -> Self {
-        Self::from_padded(<[u8; N]>::load(source, offset))
-    }
-    #[inline(always)]
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        self.padded().store(target, offset);
-    }
-}
-
-/// A nullable column: the value, then a byte that says whether it is there.
-impl<V: ColumnValue + Default> ColumnValue for Option<V> {
-    const BYTES: usize = V::BYTES + 1;
-    const ALIGN: usize = bytes_align(V::BYTES + 1);
-    #[inline(always)]
-    fn load(source: &impl Words, offset: usize) -> Self {
-        bool::load(source, offset + V::BYTES).then(|| V::load(source, offset))
-    }
-    #[inline(always)]
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        self.unwrap_or_default().store(target, offset);
-        self.is_some().store(target, offset + V::BYTES);
-    }
-}
-
-/// Stored like the value; only its order as a key is reversed.
-impl<V: ColumnValue> ColumnValue for Reverse<V> {
-    const BYTES: usize = V::BYTES;
-    const ALIGN: usize = V::ALIGN;
-    #[inline(always)]
-    fn load(source: &impl Words, offset: usize) -> Self {
-        Self(V::load(source, offset))
-    }
-    #[inline(always)]
-    fn store(&self, target: &mut impl WordsMut, offset: usize) {
-        self.0.store(target, offset);
-    }
-}
 
 /// Where a column group starts and ends, in words of the row's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,9 +70,8 @@ impl<T, V> fmt::Debug for Column<T, V> {
     }
 }
 
-impl<T, V: ColumnValue> Column<T, V> {
-    /// For `#[derive(Table)]`: a column at byte `offset` of the row, the `ordinal`-th declared.
-    #[doc(hidden)]
+impl<T, V> Column<T, V> {
+    /// A column at byte `offset` of the row, the `ordinal`-th declared. `#[derive(Table)]` makes them.
     pub const fn new(name: &'static str, offset: usize, group: usize, ordinal: usize) -> Self {
         Self { name, offset: offset as u32, group: group as u8, ordinal: ordinal as u8, types: PhantomData }
     }
@@ -286,15 +89,16 @@ impl<T, V: ColumnValue> Column<T, V> {
 
     /// Its byte offset in the row.
     #[inline(always)]
-    #[doc(hidden)]
     pub const fn offset(self) -> usize {
         self.offset as usize
     }
+}
 
+impl<T, V: ColumnValue> Column<T, V> {
     #[inline(always)]
     const fn words(self) -> Span {
         let offset = self.offset as usize;
-        Span { start: offset / 8, end: (offset + V::BYTES).div_ceil(8) }
+        Span { start: offset / 8, end: (offset + V::TYPE.bytes()).div_ceil(8) }
     }
 }
 

@@ -5,9 +5,11 @@
 //! packed byte by byte: `(u16, u8, u32)` takes 7 bytes, so one word, and a B+tree over it compares
 //! one number per step.
 
+use super::column_value::NANOSECONDS_MAX;
 use super::text::Text;
 use std::cmp::Reverse;
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// The words of an encoded key, `[u64; N]`.
 pub trait KeyWords: Copy + Ord + Debug + Send + Sync + 'static {
@@ -102,6 +104,12 @@ impl<'a> KeyWriter<'a> {
         }
         self.bytes += bytes;
     }
+
+    /// Appends `bytes` zeros.
+    #[inline(always)]
+    pub fn push_zeros(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
 }
 
 /// Takes big-endian bytes from key words, in the order in which they were pushed.
@@ -130,15 +138,23 @@ impl<'a> KeyReader<'a> {
         self.bytes += bytes;
         if bytes == 8 { raw } else { raw & ((1 << (bytes * 8)) - 1) }
     }
+
+    /// Passes over `bytes` bytes.
+    #[inline(always)]
+    pub fn skip(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
 }
 
 /// A type that can be a key or a part of one.
 ///
-/// Its encoding must be injective, of fixed length, and must order like the type does.
+/// Its encoding must be injective, of fixed length, and must order like the type does. `#[derive(Key)]` makes a key of an
+/// enum without fields and of a struct around a key, beside [`#[derive(ColumnValue)]`](super::ColumnValue): the enum in the
+/// order of its numbers, the struct in that of what is in it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key, or a part of one",
     label = "no key type",
-    note = "keys are integers, `bool`, `Text<N>`, `[u8; N]`, and tuples of these; for a `String` write `Text<N>`, for floating point numbers an integer of a small unit"
+    note = "keys are integers, `bool`, `Text<N>`, `[u8; N]`, `Duration`, and `Option`s and tuples of these; for a `String` write `Text<N>`, for floating point numbers an integer of a small unit; an enum or a newtype of your own derives `Key`"
 )]
 pub trait Key: Copy + Debug + Send + Sync + 'static {
     /// Bytes of the encoding.
@@ -228,6 +244,51 @@ impl Key for u128 {
     #[inline(always)]
     fn read(input: &mut KeyReader<'_>) -> Self {
         u128::from(input.pull(8)) << 64 | u128::from(input.pull(8))
+    }
+}
+
+impl Key for i128 {
+    const BYTES: usize = 16;
+    #[inline(always)]
+    fn write(&self, out: &mut KeyWriter<'_>) {
+        // As for the shorter ones.
+        ((*self as u128) ^ (1 << 127)).write(out);
+    }
+    #[inline(always)]
+    fn read(input: &mut KeyReader<'_>) -> Self {
+        (u128::read(input) ^ (1 << 127)) as Self
+    }
+}
+
+impl Key for Duration {
+    const BYTES: usize = 12;
+    fn write(&self, out: &mut KeyWriter<'_>) {
+        (self.as_secs(), self.subsec_nanos()).write(out);
+    }
+    fn read(input: &mut KeyReader<'_>) -> Self {
+        let (seconds, nanoseconds) = <(u64, u32)>::read(input);
+        Self::new(seconds, nanoseconds.min(NANOSECONDS_MAX))
+    }
+}
+
+/// `None` comes before all values. In a unique index it is a value like the others: one row can have it.
+impl<K: Key> Key for Option<K> {
+    const BYTES: usize = 1 + K::BYTES;
+    #[inline(always)]
+    fn write(&self, out: &mut KeyWriter<'_>) {
+        self.is_some().write(out);
+        match self {
+            Some(key) => key.write(out),
+            None => out.push_zeros(K::BYTES),
+        }
+    }
+    #[inline(always)]
+    fn read(input: &mut KeyReader<'_>) -> Self {
+        if bool::read(input) {
+            return Some(K::read(input));
+        }
+        input.skip(K::BYTES);
+        None
     }
 }
 
@@ -368,6 +429,19 @@ mod tests {
             prop_assert_eq!(round::<_, 4>(a).cmp(&round::<_, 4>(b)), a.cmp(&b));
             let (ra, rb) = ((a.0, Reverse(a.3)), (b.0, Reverse(b.3)));
             prop_assert_eq!(round::<_, 2>(ra).cmp(&round::<_, 2>(rb)), ra.cmp(&rb));
+        }
+
+        #[test]
+        fn none_is_before_all_values(a: (Option<i16>, bool), b: (Option<i16>, bool), c: Option<i128>, d: Option<i128>) {
+            prop_assert_eq!(round::<_, 1>(a).cmp(&round::<_, 1>(b)), a.cmp(&b));
+            prop_assert_eq!(round::<_, 3>(c).cmp(&round::<_, 3>(d)), c.cmp(&d));
+            let (rc, rd) = (Reverse(c), Reverse(d));
+            prop_assert_eq!(round::<_, 3>(rc).cmp(&round::<_, 3>(rd)), rc.cmp(&rd));
+        }
+
+        #[test]
+        fn durations_order_by_their_length(a: Duration, b: Duration) {
+            prop_assert_eq!(round::<_, 2>(a).cmp(&round::<_, 2>(b)), a.cmp(&b));
         }
 
         #[test]

@@ -10,7 +10,11 @@
 //! Existence belongs to all groups: an insert or delete conflicts with every reader of the row.
 
 mod column;
+mod column_type;
+mod column_value;
 pub mod dynamic;
+#[cfg(any(feature = "jiff", feature = "uuid", feature = "rust_decimal"))]
+mod foreign;
 mod key;
 mod role;
 mod scan;
@@ -18,7 +22,10 @@ mod scan;
 mod serial;
 mod text;
 
-pub use column::{Addable, Column, ColumnValue, Columns, GroupSet, Row, Span};
+pub use column::{Addable, Column, Columns, GroupSet, Row, Span};
+pub use column_type::{ColumnType, EnumType, SchemaPart, schema_bytes, schema_str, schema_text};
+pub use column_value::ColumnValue;
+pub use heddledb_macros::{ColumnValue, Key};
 pub use key::{Key, KeyPrefix, KeyReader, KeyWords, KeyWriter, decode_key, encode_key, key_words};
 pub use role::{IndexRole, Role, TableRole, TypedIndex, TypedTable};
 pub use scan::{Direction, Page, Scan};

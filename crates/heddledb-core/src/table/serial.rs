@@ -17,11 +17,27 @@ impl Serialize for Value {
             Self::I32(value) => value.serialize(serializer),
             Self::I64(value) => value.serialize(serializer),
             Self::U128(value) => value.serialize(serializer),
+            Self::I128(value) => value.serialize(serializer),
             Self::Bool(value) => value.serialize(serializer),
             Self::F32(value) => value.serialize(serializer),
             Self::F64(value) => value.serialize(serializer),
             Self::Bytes(value) => serializer.serialize_bytes(value),
             Self::Text(value) => value.serialize(serializer),
+            Self::Duration(value) => value.serialize(serializer),
+            #[cfg(feature = "jiff")]
+            Self::Timestamp(value) => value.serialize(serializer),
+            #[cfg(feature = "jiff")]
+            Self::SignedDuration(value) => value.serialize(serializer),
+            #[cfg(feature = "jiff")]
+            Self::Date(value) => value.serialize(serializer),
+            #[cfg(feature = "jiff")]
+            Self::Time(value) => value.serialize(serializer),
+            #[cfg(feature = "jiff")]
+            Self::DateTime(value) => value.serialize(serializer),
+            #[cfg(feature = "uuid")]
+            Self::Uuid(value) => value.serialize(serializer),
+            #[cfg(feature = "rust_decimal")]
+            Self::Decimal(value) => Serialize::serialize(value, serializer),
         }
     }
 }

@@ -11,6 +11,9 @@
 //! | removed | built, under another number | passed over |
 //! | not there | built; whole if its table is new too | |
 //!
+//! An enum of a table may have been given more values since: then the manifest gets its new definition before anything is
+//! written by it, and a program with the old one is refused from then on.
+//!
 //! The records of what is removed or to be built are passed over when the files are read. The checkpoint that ends such
 //! an opening has none of the former and all of the latter, and leaves out the files with those records.
 
@@ -21,6 +24,7 @@ use crate::error::Result;
 use crate::log::{LogError, RelationEntry, Standing};
 use crate::metrics::{IndexChange, IndexReason};
 use crate::mutant::{Mutant, planted};
+use crate::table::dynamic::is_same_or_widened;
 
 /// What an opening does about each relation.
 pub(super) struct Declared<'a> {
@@ -85,6 +89,7 @@ impl<'a> Comparing<'a, '_> {
         let store = self.find(&entry.name);
         match store {
             Some(store) if is_alike(store, &entry) => {
+                self.out.relations.entries[at].schema = store.relation().schema.to_owned();
                 self.alike(at, &entry, store);
                 Ok(())
             }
@@ -152,7 +157,8 @@ impl<'a> Comparing<'a, '_> {
     /// Whether a relation of the manifest that is not declared as it is stored is an index of a table that is.
     fn is_removed(&self, entry: &RelationEntry) -> bool {
         let table = entry.index_of().and_then(|(table, _)| self.find(table));
-        table.is_some_and(|table| entry.table_schema() == Some(table.relation().schema)) && !self.as_found
+        let stored = entry.table_schema().unwrap_or_default();
+        table.is_some_and(|table| is_same_or_widened(stored, table.relation().schema)) && !self.as_found
     }
 
     /// Takes a relation that the program declares, if the manifest does not list it.
@@ -178,9 +184,11 @@ impl<'a> Comparing<'a, '_> {
     }
 }
 
-/// Whether a relation is declared as it is stored.
+/// Whether a relation is declared as it is stored, or with more values of enums.
 fn is_alike(store: &dyn AnyStore, entry: &RelationEntry) -> bool {
-    *entry == RelationEntry { standing: entry.standing, ..describe(store, entry.id) }
+    let declared = describe(store, entry.id);
+    is_same_or_widened(&entry.schema, &declared.schema)
+        && *entry == RelationEntry { standing: entry.standing, schema: entry.schema.clone(), ..declared }
 }
 
 /// A relation as the manifest has it.

@@ -3,13 +3,13 @@
 //! The rules, the layout and the schema text are those of the derive, which knows them as code that it
 //! generates (`heddledb-macros`: `parse`, `expand`). The tests of this room hold the two together.
 
-use super::column_type::{ColumnType, ROW_WORDS_MAX};
 use super::definition::TableDefinition;
 use super::key::WORDS_MAX;
 use super::shape::{IndexShape, PlacedColumn, PlacedGroup, Shape};
 use crate::error::{Misuse, Result};
-use crate::table::Structure;
+use crate::table::column_type::{ROW_WORDS_MAX, is_identifier};
 use crate::table::key::key_words;
+use crate::table::{ColumnType, Structure};
 
 /// Limits that the derive has too: sets of columns and groups are words, keys and index sets are tuples.
 const COLUMNS_MAX: usize = 64;
@@ -233,9 +233,7 @@ impl TableBuilder {
 /// Names of columns, groups and indexes are identifiers, so that the schema can be read in one way only.
 /// Unlike in Rust, keywords are names too.
 fn check_name(what: &str, name: &str) -> Result<(), String> {
-    let starts = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
-    let goes_on = name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if !starts || !goes_on || name == "_" {
+    if !is_identifier(name) {
         return Err(format!(
             "`{name}` is not a valid {what} name; write letters, digits and `_`, with no digit first"
         ));
@@ -257,7 +255,7 @@ fn place(columns: &[Column]) -> Result<(Vec<PlacedGroup>, Vec<PlacedColumn>), St
             groups.push(PlacedGroup { name: group.to_owned(), end: 0 });
             groups.len() - 1
         });
-        placed.push(PlacedColumn { name: name.clone(), ty: ty.clone(), group, offset: 0 });
+        placed.push(PlacedColumn { name: name.clone(), ty: *ty, group, offset: 0 });
     }
     if groups.len() > GROUPS_MAX {
         let given = groups.len();
@@ -298,10 +296,10 @@ fn check_key_types(what: &str, columns: &[PlacedColumn], key: &[usize]) -> Resul
     if let Some(PlacedColumn { name, ty, .. }) = parts().find(|column| !column.ty.is_key()) {
         return Err(format!(
             "column `{name}` is part of {what}, but `{ty}` cannot be: \
-             floats and options have no order as keys"
+             floats and decimals have no order as keys"
         ));
     }
-    let bytes: usize = parts().map(|column| column.ty.bytes()).sum();
+    let bytes: usize = parts().map(|column| column.ty.key_bytes()).sum();
     match key_words(bytes) > WORDS_MAX {
         true => Err(format!("{what} has at most {} bytes, and this has {bytes}", WORDS_MAX * 8)),
         false => Ok(()),

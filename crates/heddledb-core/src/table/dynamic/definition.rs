@@ -287,7 +287,7 @@ fn relation(
 ) -> RelationDefinition {
     let words = groups.last().map_or(0, |group| group.span.end);
     let layout = Box::leak(Box::new(Layout { name, groups: groups.leak(), words }));
-    let key_bytes = key.iter().map(|column| column.ty.bytes()).sum();
+    let key_bytes = key.iter().map(|column| column.ty.key_bytes()).sum();
     assert!((1..=8).contains(&key_words(key_bytes)), "the builder has checked the key");
     let definition = Definition::new(layout, structure, leaked(schema), key_words(key_bytes), role);
     RelationDefinition { definition: Box::leak(Box::new(definition)), key, key_bytes }

@@ -20,10 +20,11 @@
 //! | `T: Table`, `I: Index` | [`TableDefinition`], [`IndexDefinition`] |
 //! | a value of `T` | [`RowValues`], or a slice of values |
 //!
-//! What has no twin here: column types of the user's own, and type aliases, whose names are in the schema.
+//! A column type of a program's own is here what it is stored as: an enum is a text, one of a few, and a struct around a
+//! number is the number.
 
 mod builder;
-mod column_type;
+mod coding;
 mod definition;
 mod key;
 mod relation;
@@ -35,10 +36,11 @@ mod shape;
 mod tests;
 mod value;
 
+pub use super::column_type::{ColumnType, EnumType};
 pub use builder::TableBuilder;
-pub use column_type::ColumnType;
 pub use definition::{IndexDefinition, TableDefinition};
 pub use key::EncodedKey;
 pub use relation::{ColumnDefinition, RelationDefinition};
 pub use row::RowValues;
+pub use schema::is_same_or_widened;
 pub use value::{Value, WrongType};

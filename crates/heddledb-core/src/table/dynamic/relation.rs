@@ -1,11 +1,11 @@
 //! What a table that is defined at run time, and each of its indexes, is to the storage: keys and a layout.
 
-use super::column_type::{ColumnType, Unfit};
+use super::coding::Unfit;
 use super::key::EncodedKey;
 use super::value::Value;
 use crate::error::{Error, Misuse, Result};
 use crate::table::key::{KeyReader, KeyWriter, key_words};
-use crate::table::{Definition, Layout, Span, Structure};
+use crate::table::{ColumnType, Definition, Layout, Span, Structure};
 use crate::words::{Words, WordsMut};
 use std::ops::Bound;
 
@@ -27,8 +27,8 @@ impl ColumnDefinition {
     }
 
     /// The type.
-    pub fn ty(&self) -> &ColumnType {
-        &self.ty
+    pub fn ty(&self) -> ColumnType {
+        self.ty
     }
 
     /// The number of its column group.
@@ -177,7 +177,7 @@ impl RelationDefinition {
         if prefix.len() == self.key.len() {
             return Ok((low, low));
         }
-        let bytes = self.key[..prefix.len()].iter().map(|column| column.ty.bytes()).sum();
+        let bytes = self.key[..prefix.len()].iter().map(|column| column.ty.key_bytes()).sum();
         Ok((low, low.last_with_prefix(bytes)))
     }
 

@@ -1,18 +1,15 @@
 //! From a schema text back to a definition: what a directory says of its tables is enough to read their rows.
 
-use super::column_type::ColumnType;
 use super::definition::TableDefinition;
 use crate::error::{Misuse, Result};
+use crate::table::ColumnType;
 
 impl TableDefinition {
     /// The table that has this schema text, with indexes of these names and schema texts.
     ///
-    /// A text tells the types of columns by their names only. So a table with column types of a program's own, or with
-    /// type aliases, has none; whoever compares the layout with the stored one is safe from a type that has the name of
-    /// another.
-    ///
     /// # Errors
-    /// [`Misuse::Definition`] where the text is of no table that can be defined at run time.
+    /// [`Misuse::Definition`] where the text is of no table that can be defined at run time, or has types of other crates
+    /// without the features of their names.
     ///
     /// ```
     /// use heddledb::table::dynamic::TableDefinition;
@@ -70,26 +67,47 @@ impl TableDefinition {
     }
 }
 
+/// Whether rows of one schema are rows of another: the texts are the same, apart from values that enums were given since.
+/// Their numbers are what they were, so nothing that is stored means anything else.
+///
+/// ```
+/// use heddledb::table::dynamic::is_same_or_widened;
+///
+/// let old = "id: u64, status: u8{Open=0,Sold=1}; key id; ordered";
+/// assert!(is_same_or_widened(old, "id: u64, status: u8{Open=0,Held=2,Sold=1}; key id; ordered"));
+/// assert!(!is_same_or_widened(old, "id: u64, status: u8{Open=0,Held=1,Sold=2}; key id; ordered"));
+/// ```
+pub fn is_same_or_widened(old: &str, new: &str) -> bool {
+    // What is between braces are the values of an enum; nothing else in a schema has braces.
+    let (mut old, mut new) = (old.split(['{', '}']), new.split(['{', '}']));
+    loop {
+        match (old.next(), new.next()) {
+            (None, None) => return true,
+            (Some(old), Some(new)) if old == new => {}
+            _ => return false,
+        }
+        match (old.next(), new.next()) {
+            (None, None) => return true,
+            (Some(old), Some(new)) if old.split(',').all(|value| new.split(',').any(|new| new == value)) => {}
+            _ => return false,
+        }
+    }
+}
+
 /// The type that is called so in a schema.
 fn parse(text: &str) -> Option<ColumnType> {
     let within = |open: &str, close: &str| text.strip_prefix(open)?.strip_suffix(close);
     let number = |text: &str| text.parse::<usize>().ok();
-    let simple = [
-        ColumnType::U8,
-        ColumnType::U16,
-        ColumnType::U32,
-        ColumnType::U64,
-        ColumnType::I8,
-        ColumnType::I16,
-        ColumnType::I32,
-        ColumnType::I64,
-        ColumnType::U128,
-        ColumnType::Bool,
-        ColumnType::F32,
-        ColumnType::F64,
-    ];
-    if let Some(ty) = simple.into_iter().find(|ty| ty.to_string() == text) {
-        return Some(ty);
+    if let Some(ty) = ColumnType::SIMPLE.iter().find(|ty| ty.to_string() == text) {
+        return Some(*ty);
+    }
+    if let Some((integer, variants)) = text.strip_suffix('}').and_then(|text| text.split_once('{')) {
+        let variant = |text: &str| {
+            let (name, number) = text.split_once('=')?;
+            Some((name.to_owned(), number.parse().ok()?))
+        };
+        let variants: Option<Vec<(String, i128)>> = variants.split(',').map(variant).collect();
+        return Some(ColumnType::enumeration(parse(integer)?, variants?));
     }
     if let Some(bytes) = within("[u8;", "]") {
         return number(bytes).map(ColumnType::Bytes);

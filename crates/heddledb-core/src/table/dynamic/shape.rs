@@ -1,6 +1,6 @@
 //! What a declaration comes to: names, places, and the schema texts.
 
-use super::column_type::ColumnType;
+use crate::table::ColumnType;
 
 /// A table that satisfies all rules: everything that tells definitions apart, computed but not leaked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

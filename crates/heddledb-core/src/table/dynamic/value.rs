@@ -1,14 +1,15 @@
 //! Values as data: what a column of some type holds, and the way from and to the Rust types.
 
 use crate::error::{Error, Misuse};
-use crate::table::Text;
+use crate::table::{ColumnType, Text};
 use std::cmp::Reverse;
 use std::fmt;
+use std::time::Duration;
 
 /// The value of one column.
 ///
 /// Types are exact: a column of `i64` takes a [`Value::I64`] and no other integer. A column of `Reverse<V>`
-/// holds the values of `V`.
+/// holds the values of `V`, and one of an enum their names, as [`Value::Text`].
 ///
 /// ```
 /// use heddledb::table::dynamic::Value;
@@ -19,6 +20,7 @@ use std::fmt;
 /// assert_eq!(u8::try_from(&value).unwrap_err().to_string(), "expected u8, given 5 (i64)");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Value {
     /// Nothing, in a column of an `Option`.
     Null,
@@ -40,6 +42,8 @@ pub enum Value {
     I64(i64),
     /// `u128`.
     U128(u128),
+    /// `i128`.
+    I128(i128),
     /// `bool`.
     Bool(bool),
     /// `f32`.
@@ -48,14 +52,67 @@ pub enum Value {
     F64(f64),
     /// `[u8; N]`.
     Bytes(Vec<u8>),
-    /// `Text<N>`.
+    /// `Text<N>`, or the name of an enum's value.
     Text(String),
+    /// `std::time::Duration`.
+    Duration(Duration),
+    /// `jiff::Timestamp`.
+    #[cfg(feature = "jiff")]
+    Timestamp(jiff::Timestamp),
+    /// `jiff::SignedDuration`.
+    #[cfg(feature = "jiff")]
+    SignedDuration(jiff::SignedDuration),
+    /// `jiff::civil::Date`.
+    #[cfg(feature = "jiff")]
+    Date(jiff::civil::Date),
+    /// `jiff::civil::Time`.
+    #[cfg(feature = "jiff")]
+    Time(jiff::civil::Time),
+    /// `jiff::civil::DateTime`.
+    #[cfg(feature = "jiff")]
+    DateTime(jiff::civil::DateTime),
+    /// `uuid::Uuid`.
+    #[cfg(feature = "uuid")]
+    Uuid(uuid::Uuid),
+    /// `rust_decimal::Decimal`.
+    #[cfg(feature = "rust_decimal")]
+    Decimal(rust_decimal::Decimal),
 }
 
 impl Value {
     /// True for [`Value::Null`].
     pub fn is_null(&self) -> bool {
         *self == Self::Null
+    }
+
+    /// The number of an integer of at most 64 bits.
+    pub(super) fn integer(&self) -> Option<i128> {
+        Some(match self {
+            Self::U8(value) => (*value).into(),
+            Self::U16(value) => (*value).into(),
+            Self::U32(value) => (*value).into(),
+            Self::U64(value) => (*value).into(),
+            Self::I8(value) => (*value).into(),
+            Self::I16(value) => (*value).into(),
+            Self::I32(value) => (*value).into(),
+            Self::I64(value) => (*value).into(),
+            _ => return None,
+        })
+    }
+
+    /// A number as a value of an integer type of at most 64 bits, which must have it.
+    pub(super) fn of_integer(ty: ColumnType, number: i128) -> Option<Self> {
+        Some(match ty {
+            ColumnType::U8 => Self::U8(number.try_into().ok()?),
+            ColumnType::U16 => Self::U16(number.try_into().ok()?),
+            ColumnType::U32 => Self::U32(number.try_into().ok()?),
+            ColumnType::U64 => Self::U64(number.try_into().ok()?),
+            ColumnType::I8 => Self::I8(number.try_into().ok()?),
+            ColumnType::I16 => Self::I16(number.try_into().ok()?),
+            ColumnType::I32 => Self::I32(number.try_into().ok()?),
+            ColumnType::I64 => Self::I64(number.try_into().ok()?),
+            _ => return None,
+        })
     }
 }
 
@@ -70,11 +127,9 @@ pub struct WrongType {
 }
 
 impl WrongType {
-    fn new<T: ?Sized>(given: &Value) -> Self {
-        // Without the paths: `Option<Text<24>>`.
-        let path = std::any::type_name::<T>();
-        let words = path.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
-        let expected = words.map(|word| word.rsplit("::").next().unwrap_or(word)).collect();
+    /// `given` is no value of `T`.
+    pub fn new<T: ?Sized>(given: &Value) -> Self {
+        let expected = short_name::<T>();
         Self { expected, given: given.described() }
     }
 }
@@ -85,15 +140,27 @@ impl From<WrongType> for Error {
     }
 }
 
+/// The last part of a type's path, and of the paths in it: `Option<Text<24>>`.
+fn short_name<T: ?Sized>() -> String {
+    let path = std::any::type_name::<T>();
+    let words = path.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+    words.map(|word| word.rsplit("::").next().unwrap_or(word)).collect()
+}
+
+const DESCRIBED_CHARS_MAX: usize = 24;
+
+/// The ways from and to Rust types that are one kind of value each, and how these are shown.
 macro_rules! scalar_values {
-    ($($name:ident $t:ty),*) => {
+    ($($(#[$cfg:meta])? $name:ident $t:ty: $format:ident),* $(,)?) => {
         $(
+            $(#[$cfg])?
             impl From<$t> for Value {
                 fn from(value: $t) -> Self {
                     Self::$name(value)
                 }
             }
 
+            $(#[$cfg])?
             impl TryFrom<&Value> for $t {
                 type Error = WrongType;
                 fn try_from(value: &Value) -> Result<Self, WrongType> {
@@ -110,7 +177,7 @@ macro_rules! scalar_values {
             pub(super) fn described(&self) -> String {
                 match self {
                     Self::Null => "null".to_owned(),
-                    $(Self::$name(value) => format!("{value} ({})", stringify!($t)),)*
+                    $($(#[$cfg])? Self::$name(_) => format!("{self} ({})", short_name::<$t>()),)*
                     Self::Bytes(bytes) => format!("{} bytes", bytes.len()),
                     Self::Text(text) => {
                         let start: String = text.chars().take(DESCRIBED_CHARS_MAX).collect();
@@ -126,7 +193,7 @@ macro_rules! scalar_values {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     Self::Null => f.pad("null"),
-                    $(Self::$name(value) => value.fmt(f),)*
+                    $($(#[$cfg])? Self::$name(value) => fmt::$format::fmt(value, f),)*
                     Self::Bytes(bytes) => {
                         f.write_str("0x")?;
                         bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -138,10 +205,19 @@ macro_rules! scalar_values {
     };
 }
 
-const DESCRIBED_CHARS_MAX: usize = 24;
-
 scalar_values!(
-    U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64, U128 u128, Bool bool, F32 f32, F64 f64
+    U8 u8: Display, U16 u16: Display, U32 u32: Display, U64 u64: Display, U128 u128: Display,
+    I8 i8: Display, I16 i16: Display, I32 i32: Display, I64 i64: Display, I128 i128: Display,
+    Bool bool: Display, F32 f32: Display, F64 f64: Display,
+    // Durations of the standard library have no other form to read.
+    Duration Duration: Debug,
+    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp: Display,
+    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration: Display,
+    #[cfg(feature = "jiff")] Date jiff::civil::Date: Display,
+    #[cfg(feature = "jiff")] Time jiff::civil::Time: Display,
+    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime: Display,
+    #[cfg(feature = "uuid")] Uuid uuid::Uuid: Display,
+    #[cfg(feature = "rust_decimal")] Decimal rust_decimal::Decimal: Display,
 );
 
 impl From<&str> for Value {
@@ -251,7 +327,8 @@ impl<'a, V: TryFrom<&'a Value, Error = WrongType>> TryFrom<&'a Value> for Revers
 
 /// `Option` of the types above, and each of them from an owned value.
 macro_rules! nullable_and_owned {
-    ($([$($parameter:tt)*] $t:ty),* $(,)?) => {$(
+    ($($(#[$cfg:meta])? [$($parameter:tt)*] $t:ty),* $(,)?) => {$(
+        $(#[$cfg])?
         impl<$($parameter)*> TryFrom<&Value> for Option<$t> {
             type Error = WrongType;
             fn try_from(value: &Value) -> Result<Self, WrongType> {
@@ -265,6 +342,7 @@ macro_rules! nullable_and_owned {
             }
         }
 
+        $(#[$cfg])?
         impl<$($parameter)*> TryFrom<Value> for Option<$t> {
             type Error = WrongType;
             fn try_from(value: Value) -> Result<Self, WrongType> {
@@ -272,6 +350,7 @@ macro_rules! nullable_and_owned {
             }
         }
 
+        $(#[$cfg])?
         impl<$($parameter)*> TryFrom<Value> for $t {
             type Error = WrongType;
             fn try_from(value: Value) -> Result<Self, WrongType> {
@@ -281,6 +360,13 @@ macro_rules! nullable_and_owned {
     )*};
 }
 nullable_and_owned!(
-    [] u8, [] u16, [] u32, [] u64, [] i8, [] i16, [] i32, [] i64, [] u128, [] bool, [] f32, [] f64,
-    [] String, [] Vec<u8>, [const N: usize] Text<N>, [const N: usize] [u8; N],
+    [] u8, [] u16, [] u32, [] u64, [] u128, [] i8, [] i16, [] i32, [] i64, [] i128, [] bool, [] f32, [] f64,
+    [] String, [] Vec<u8>, [const N: usize] Text<N>, [const N: usize] [u8; N], [] Duration,
+    #[cfg(feature = "jiff")] [] jiff::Timestamp,
+    #[cfg(feature = "jiff")] [] jiff::SignedDuration,
+    #[cfg(feature = "jiff")] [] jiff::civil::Date,
+    #[cfg(feature = "jiff")] [] jiff::civil::Time,
+    #[cfg(feature = "jiff")] [] jiff::civil::DateTime,
+    #[cfg(feature = "uuid")] [] uuid::Uuid,
+    #[cfg(feature = "rust_decimal")] [] rust_decimal::Decimal,
 );

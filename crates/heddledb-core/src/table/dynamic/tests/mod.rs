@@ -1,5 +1,7 @@
 //! A table that is defined at run time is the table that the derive makes of the same declaration.
 
+#[cfg(any(feature = "jiff", feature = "uuid", feature = "rust_decimal"))]
+mod foreign;
 mod refusals;
 mod tables;
 mod values;
@@ -15,7 +17,7 @@ use proptest::strategy::Union;
 use std::ops::Bound;
 
 /// Any value of a type.
-fn value_of(ty: &ColumnType) -> BoxedStrategy<Value> {
+fn value_of(ty: ColumnType) -> BoxedStrategy<Value> {
     fn any_of<V: Arbitrary + Into<Value> + 'static>() -> BoxedStrategy<Value> {
         any::<V>().prop_map(Into::into).boxed()
     }
@@ -32,9 +34,8 @@ fn value_of(ty: &ColumnType) -> BoxedStrategy<Value> {
         ColumnType::Bool => any_of::<bool>(),
         ColumnType::F32 => any_of::<f32>(),
         ColumnType::F64 => any_of::<f64>(),
-        ColumnType::Bytes(bytes) => prop::collection::vec(any::<u8>(), *bytes).prop_map(Value::Bytes).boxed(),
+        ColumnType::Bytes(bytes) => prop::collection::vec(any::<u8>(), bytes).prop_map(Value::Bytes).boxed(),
         ColumnType::Text(bytes) => {
-            let bytes = *bytes;
             let cut = move |text: String| {
                 let end = (0..=bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
                 Value::from(&text[..end])
@@ -42,8 +43,15 @@ fn value_of(ty: &ColumnType) -> BoxedStrategy<Value> {
             let text = prop::collection::vec(prop_oneof!["[a-z]", "[^\0]"], bytes).prop_map(|c| c.concat());
             prop_oneof![text.prop_map(cut), "[a-c]{0,2}".prop_map(cut)].boxed()
         }
-        ColumnType::Option(inner) => Union::new([Just(Value::Null).boxed(), value_of(inner)]).boxed(),
-        ColumnType::Reverse(inner) => value_of(inner),
+        ColumnType::I128 => any_of::<i128>(),
+        ColumnType::Duration => any_of::<std::time::Duration>(),
+        ColumnType::Enum(of) => {
+            prop::sample::select(of.variants()).prop_map(|(name, _)| Value::from(name)).boxed()
+        }
+        ColumnType::Option(inner) => Union::new([Just(Value::Null).boxed(), value_of(*inner)]).boxed(),
+        ColumnType::Reverse(inner) => value_of(*inner),
+        #[cfg(any(feature = "jiff", feature = "uuid", feature = "rust_decimal"))]
+        foreign => foreign::value_of(foreign),
     }
 }
 
@@ -59,7 +67,7 @@ fn assert_same_relation<R: Relation>(definition: &RelationDefinition) {
     assert_eq!(definition.schema(), R::SCHEMA);
     assert_eq!(definition.key_words(), R::Words::MIN.words().len());
     let bytes = <R::Key as crate::table::Key>::BYTES;
-    assert_eq!(definition.key_columns().iter().map(|column| column.ty().bytes()).sum::<usize>(), bytes);
+    assert_eq!(definition.key_columns().iter().map(|column| column.ty().key_bytes()).sum::<usize>(), bytes);
     assert_eq!(definition.key_words(), key_words(bytes));
     let (low, high) = definition.all();
     assert_eq!((low.words(), high.words()), (R::Words::MIN.words(), R::Words::MAX.words()));

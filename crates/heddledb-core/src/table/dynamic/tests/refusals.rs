@@ -2,8 +2,8 @@
 
 use super::{ColumnType, TableDefinition, Value};
 use crate::log::PAYLOAD_WORDS_MAX;
+use crate::table::column_type::ROW_WORDS_MAX;
 use crate::table::dynamic::TableBuilder;
-use crate::table::dynamic::column_type::ROW_WORDS_MAX;
 use crate::words::WordsCopy;
 use crate::{Error, Misuse};
 use ColumnType as Ty;
@@ -75,9 +75,9 @@ fn keys() {
         |t| keyed(t).column("b", Ty::Text(60)).index("ByB", ["b"]),
         "the key of index `ByB` has at most 64 bytes, and this has 68",
     );
-    for ty in [Ty::F32, Ty::F64, Ty::U8.optional(), Ty::F64.reversed()] {
-        let no = format!("but `{ty}` cannot be: floats and options have no order as keys");
-        refused(|t| t.key("a", ty.clone()), &format!("column `a` is part of the key, {no}"));
+    for ty in [Ty::F32, Ty::F64, Ty::F32.optional(), Ty::F64.reversed()] {
+        let no = format!("but `{ty}` cannot be: floats and decimals have no order as keys");
+        refused(|t| t.key("a", ty), &format!("column `a` is part of the key, {no}"));
         refused(
             |t| keyed(t).column("a", ty).unique("ByA", ["a"]),
             &format!("column `a` is part of the key of index `ByA`, {no}"),
@@ -90,7 +90,7 @@ fn types() {
     for ty in [Ty::Bytes(0), Ty::Text(0), Ty::Text(0).optional()] {
         let plain = if let Ty::Option(inner) = &ty { inner } else { &ty };
         let why = format!("column `a`: `{plain}` has no bytes; remove the column");
-        refused(|t| keyed(t).column("a", ty.clone()), &why);
+        refused(|t| keyed(t).column("a", ty), &why);
     }
     refused(
         |t| keyed(t).column("a", Ty::Text(usize::MAX)),
@@ -98,8 +98,24 @@ fn types() {
     );
     refused(
         |t| keyed(t).column("a", Ty::U8.optional().optional()),
-        "column `a`: `Option<Option<u8>>` has an option within; only the outermost type can be an option",
+        "column `a`: `Option<Option<u8>>` has an option within; a value is there or not, with nothing between",
     );
+    let enumeration = |integer, variants: &[(&str, i128)], why: &str| {
+        let ty = Ty::enumeration(integer, variants.iter().copied());
+        refused(|t| keyed(t).column("a", ty), &format!("column `a`: {why}"));
+    };
+    enumeration(Ty::U8, &[], "an enum has at least one value");
+    enumeration(
+        Ty::U128,
+        &[("A", 0)],
+        "an enum is stored as an integer of at most 64 bits, and not as `u128`",
+    );
+    enumeration(Ty::I8, &[("A", -128), ("B", 128)], "`B` is 128, which `i8` does not have");
+    enumeration(Ty::U8, &[("A", 0), ("B", 0)], "`B=0` and `A=0` are not different values");
+    enumeration(Ty::U8, &[("A", 0), ("A", 1)], "`A=1` and `A=0` are not different values");
+    let why =
+        "`a b` is not a valid name of an enum's value; write letters, digits and `_`, with no digit first";
+    enumeration(Ty::U8, &[("a b", 0)], why);
     let most = 8 * ROW_WORDS_MAX;
     refused(
         |t| keyed(t).column("a", Ty::Bytes(most)),
@@ -172,6 +188,7 @@ fn values_that_do_not_fit() {
         .key("part", Ty::Text(3))
         .column("balance", Ty::I64)
         .column("mark", Ty::Bytes(2).optional())
+        .column("status", Ty::enumeration(Ty::U8, [("Open", 0), ("Closed", 4)]))
         .unique("ByBalance", ["balance"])
         .build()
         .unwrap();
@@ -198,15 +215,19 @@ fn values_that_do_not_fit() {
     let [id, part] = [Value::U64(1), Value::from("a")];
     assert_eq!(
         row(&[id.clone(), part.clone(), 1i64.into()]),
-        "the row of account consists of id, part, balance, mark; 3 values were given"
+        "the row of account consists of id, part, balance, mark, status; 3 values were given"
     );
     assert_eq!(
-        row(&[id.clone(), part.clone(), Value::Null, Value::Null]),
+        row(&[id.clone(), part.clone(), Value::Null, Value::Null, "Open".into()]),
         "column balance of table account: expected i64, given null"
     );
     assert_eq!(
-        row(&[id.clone(), part.clone(), 1i64.into(), [1, 2, 3].into()]),
+        row(&[id.clone(), part.clone(), 1i64.into(), [1, 2, 3].into(), "Open".into()]),
         "column mark of table account: expected Option<[u8;2]>, given 3 bytes"
+    );
+    assert_eq!(
+        row(&[id.clone(), part.clone(), 1i64.into(), Value::Null, "Shut".into()]),
+        r#"column status of table account: expected u8{Open=0,Closed=4}, given "Shut" (text of 4 bytes)"#
     );
     assert_eq!(
         table.indexes()[0].entry(&[id, part]).unwrap_err().to_string(),

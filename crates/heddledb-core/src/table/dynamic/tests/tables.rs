@@ -2,9 +2,11 @@
 
 use super::{ColumnType, TableDefinition, assert_alike};
 use crate::table::dynamic::TableBuilder;
+use crate::table::{ColumnValue, Key};
 use crate::{Table, Text};
 use ColumnType as Ty;
 use std::cmp::Reverse;
+use std::time::Duration;
 
 /// One test for each table, and all definitions.
 macro_rules! declared_both_ways {
@@ -53,7 +55,22 @@ declared_both_ways! {
         .column("s", Ty::Bool).group("other")
         .column("t", Ty::I64.optional()).group("other")
         .column("u", Ty::Bytes(8).optional())
-        .column("v", Ty::U128.optional());
+        .column("v", Ty::U128.optional())
+        .column("w", Ty::I128)
+        .column("x", Ty::Duration)
+        .column("y", Ty::Duration.optional());
+
+    types_of_ones_own: Ticket = "ticket" |t| t
+        .key("event", Ty::Text(3).optional())
+        .key("seat", Ty::U32)
+        .column("status", Ty::enumeration(Ty::U8, [("Open", 0), ("Held", 1), ("Sold", 7)]))
+        .column("class", Ty::enumeration(Ty::I16, [("Stalls", -300), ("Balcony", 300), ("type", 301)]).optional())
+        .column("open_for", Ty::Duration)
+        .column("price", Ty::I128.optional())
+        .column("sold", Ty::U64.optional().reversed())
+        .index("ByStatus", ["status", "class"])
+        .index("ByPrice", ["price", "open_for"])
+        .index("BySold", ["sold"]);
 
     groups_out_of_order: Packed = "packed" |t| t
         .hash()
@@ -198,6 +215,9 @@ struct Everything {
     t: Option<i64>,
     u: Option<[u8; 8]>,
     v: Option<u128>,
+    w: i128,
+    x: Duration,
+    y: Option<Duration>,
 }
 
 #[derive(Table, Clone, Copy)]
@@ -372,4 +392,67 @@ struct Reading {
     r#type: u8,
     #[group(r#dyn)]
     target: f32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ColumnValue, Key)]
+struct Seat(u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, ColumnValue, Key)]
+struct EventCode {
+    text: Text<3>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ColumnValue, Key)]
+enum Status {
+    Open,
+    Held,
+    Sold = 7,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ColumnValue, Key)]
+#[repr(i16)]
+#[expect(non_camel_case_types, reason = "a raw name")]
+enum Class {
+    Stalls = -300,
+    Balcony = 300,
+    r#type,
+}
+
+#[derive(Table, Clone, Copy)]
+#[table(index(ByStatus(status, class)), index(ByPrice(price, open_for)), index(BySold(sold)))]
+struct Ticket {
+    #[key]
+    event: Option<EventCode>,
+    #[key]
+    seat: Seat,
+    status: Status,
+    class: Option<Class>,
+    open_for: Duration,
+    price: Option<i128>,
+    sold: Reverse<Option<u64>>,
+}
+
+#[test]
+fn values_of_ones_own_are_values() {
+    use super::Value;
+    assert_eq!(Value::from(Seat(4)), Value::U32(4));
+    assert_eq!(Seat::try_from(&Value::U32(4)), Ok(Seat(4)));
+    assert_eq!(Value::from(Class::r#type), "type".into());
+    assert_eq!(Class::try_from(&"Balcony".into()), Ok(Class::Balcony));
+    let wrong = Status::try_from(&"Gone".into()).unwrap_err().to_string();
+    assert_eq!(wrong, r#"expected Status, given "Gone" (text of 4 bytes)"#);
+    let wrong = Seat::try_from(&Value::U64(4)).unwrap_err().to_string();
+    assert_eq!(wrong, "expected u32, given 4 (u64)");
+}
+
+#[test]
+fn a_schema_text_gives_the_definition_again() {
+    for table in all() {
+        let indexes: Vec<(&str, &str)> =
+            table.indexes().iter().map(|index| (index.name(), index.relation().schema())).collect();
+        let again = TableDefinition::of_schema(table.name(), table.relation().schema(), &indexes).unwrap();
+        assert_eq!(again.relation().layout(), table.relation().layout());
+        let types = |table: &'static TableDefinition| table.columns().iter().map(|column| column.ty());
+        assert!(types(again).eq(types(table)), "{}", table.relation().schema());
+    }
 }

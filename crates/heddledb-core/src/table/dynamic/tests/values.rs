@@ -32,6 +32,8 @@ fn rust_types_are_values() {
     there_and_back(-70_000i32, "-70000");
     there_and_back(i64::MIN, "-9223372036854775808");
     there_and_back(1u128 << 64, "18446744073709551616");
+    there_and_back(-(1i128 << 64), "-18446744073709551616");
+    there_and_back(std::time::Duration::from_millis(1500), "1.5s");
     there_and_back(true, "true");
     there_and_back(-1.5f32, "-1.5");
     there_and_back(0.25f64, "0.25");

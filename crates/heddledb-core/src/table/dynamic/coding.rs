@@ -1,0 +1,168 @@
+//! Values by the types of their columns: the `ColumnValue` and `Key` implementations, chosen by a match.
+//!
+//! Each method here is the run-time twin of a function of those traits, and calls it: nothing is encoded a second way.
+//! Only for [`ColumnType::Bytes`] and [`ColumnType::Text`], whose length is a constant parameter of the Rust types, it
+//! calls the slice functions that their implementations call too.
+
+use super::value::Value;
+use crate::table::column_value::{load_bytes, store_bytes, store_zeros};
+use crate::table::key::{Key, KeyReader, KeyWriter, read_reversed, write_reversed};
+use crate::table::text::{before_padding, check_text, valid_part};
+use crate::table::{ColumnType, ColumnValue, EnumType};
+use crate::words::{Words, WordsMut};
+
+/// A value that its column's type does not have.
+#[derive(Debug)]
+pub(super) struct Unfit;
+
+/// Types that are a Rust type each; those among them that can be part of a key once more.
+macro_rules! scalar_types {
+    ($($(#[$cfg:meta])? $name:ident $t:ty),*; $($(#[$kcfg:meta])? $key:ident $k:ty),* $(,)?) => {
+        impl ColumnType {
+            /// [`ColumnValue::load`]; any bits give some value.
+            pub(super) fn load(&self, source: &impl Words, offset: usize) -> Value {
+                match self {
+                    $($(#[$cfg])? Self::$name => Value::$name(<$t as ColumnValue>::load(source, offset)),)*
+                    Self::Bytes(bytes) => Value::Bytes(loaded(source, offset, *bytes)),
+                    Self::Text(bytes) => text(&loaded(source, offset, *bytes)),
+                    Self::Option(inner) => match bool::load(source, offset + inner.bytes()) {
+                        true => inner.load(source, offset),
+                        false => Value::Null,
+                    },
+                    Self::Reverse(inner) => inner.load(source, offset),
+                    Self::Enum(of) => named(of, &of.integer().load(source, offset)),
+                }
+            }
+
+            /// [`ColumnValue::store`], if the column can hold `value`.
+            pub(super) fn store(
+                &self,
+                value: &Value,
+                target: &mut impl WordsMut,
+                offset: usize,
+            ) -> Result<(), Unfit> {
+                match (self, value) {
+                    $($(#[$cfg])? (Self::$name, Value::$name(value)) => value.store(target, offset),)*
+                    (Self::Bytes(bytes), Value::Bytes(value)) if value.len() == *bytes => {
+                        store_bytes(target, offset, value);
+                    }
+                    (Self::Text(bytes), Value::Text(value)) if check_text(value, *bytes).is_ok() => {
+                        store_zeros(target, offset, *bytes);
+                        store_bytes(target, offset, value.as_bytes());
+                    }
+                    (Self::Option(inner), Value::Null) => {
+                        store_zeros(target, offset, inner.bytes());
+                        false.store(target, offset + inner.bytes());
+                    }
+                    (Self::Option(inner), value) => {
+                        inner.store(value, target, offset)?;
+                        true.store(target, offset + inner.bytes());
+                    }
+                    (Self::Reverse(inner), value) => inner.store(value, target, offset)?,
+                    (Self::Enum(of), Value::Text(name)) => of.integer().store(&numbered(of, name)?, target, offset)?,
+                    _ => return Err(Unfit),
+                }
+                Ok(())
+            }
+
+            /// [`Key::write`], if the column can hold `value`.
+            pub(super) fn write_key(&self, value: &Value, out: &mut KeyWriter<'_>) -> Result<(), Unfit> {
+                match (self, value) {
+                    $($(#[$kcfg])? (Self::$key, Value::$key(value)) => value.write(out),)*
+                    (Self::Bytes(bytes), Value::Bytes(value)) if value.len() == *bytes => {
+                        value.iter().for_each(|byte| byte.write(out));
+                    }
+                    (Self::Text(bytes), Value::Text(value)) if check_text(value, *bytes).is_ok() => {
+                        let padding = std::iter::repeat_n(0, bytes - value.len());
+                        value.bytes().chain(padding).for_each(|byte| byte.write(out));
+                    }
+                    (Self::Enum(of), Value::Text(name)) => of.integer().write_key(&numbered(of, name)?, out)?,
+                    (Self::Option(inner), Value::Null) => {
+                        false.write(out);
+                        out.push_zeros(inner.key_bytes());
+                    }
+                    (Self::Option(inner), value) => {
+                        true.write(out);
+                        inner.write_key(value, out)?;
+                    }
+                    (Self::Reverse(inner), value) => {
+                        let mut fits = Ok(());
+                        write_reversed(out, inner.key_bytes(), |out| fits = inner.write_key(value, out));
+                        return fits;
+                    }
+                    _ => return Err(Unfit),
+                }
+                Ok(())
+            }
+
+            /// [`Key::read`].
+            ///
+            /// # Panics
+            /// For a type that is no key's, which no definition has in a key.
+            pub(super) fn read_key(&self, input: &mut KeyReader<'_>) -> Value {
+                match self {
+                    $($(#[$kcfg])? Self::$key => Value::$key(<$k as Key>::read(input)),)*
+                    Self::Bytes(bytes) => Value::Bytes(pulled(input, *bytes)),
+                    Self::Text(bytes) => text(&pulled(input, *bytes)),
+                    Self::Enum(of) => named(of, &of.integer().read_key(input)),
+                    Self::Option(inner) if bool::read(input) => inner.read_key(input),
+                    Self::Option(inner) => {
+                        input.skip(inner.key_bytes());
+                        Value::Null
+                    }
+                    Self::Reverse(inner) => {
+                        read_reversed(input, inner.key_bytes(), |input| inner.read_key(input))
+                    }
+                    Self::F32 | Self::F64 => unreachable!("{self} in a key"),
+                    #[cfg(feature = "rust_decimal")]
+                    Self::Decimal => unreachable!("{self} in a key"),
+                }
+            }
+        }
+    };
+}
+
+scalar_types!(
+    U8 u8, U16 u16, U32 u32, U64 u64, U128 u128, I8 i8, I16 i16, I32 i32, I64 i64, I128 i128, Bool bool,
+    F32 f32, F64 f64, Duration std::time::Duration,
+    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp,
+    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration,
+    #[cfg(feature = "jiff")] Date jiff::civil::Date,
+    #[cfg(feature = "jiff")] Time jiff::civil::Time,
+    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime,
+    #[cfg(feature = "uuid")] Uuid uuid::Uuid,
+    #[cfg(feature = "rust_decimal")] Decimal rust_decimal::Decimal;
+    U8 u8, U16 u16, U32 u32, U64 u64, U128 u128, I8 i8, I16 i16, I32 i32, I64 i64, I128 i128, Bool bool,
+    Duration std::time::Duration,
+    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp,
+    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration,
+    #[cfg(feature = "jiff")] Date jiff::civil::Date,
+    #[cfg(feature = "jiff")] Time jiff::civil::Time,
+    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime,
+    #[cfg(feature = "uuid")] Uuid uuid::Uuid,
+);
+
+/// The value of an enum that is stored as this integer.
+fn named(of: &EnumType, integer: &Value) -> Value {
+    Value::Text(of.name(integer.integer().unwrap_or(0)).to_owned())
+}
+
+/// The integer that a value of an enum is stored as.
+fn numbered(of: &EnumType, name: &str) -> Result<Value, Unfit> {
+    let number = of.number(name).ok_or(Unfit)?;
+    Value::of_integer(of.integer(), number).ok_or(Unfit)
+}
+
+fn loaded(source: &impl Words, offset: usize, bytes: usize) -> Vec<u8> {
+    let mut loaded = vec![0; bytes];
+    load_bytes(source, offset, &mut loaded);
+    loaded
+}
+
+fn pulled(input: &mut KeyReader<'_>, bytes: usize) -> Vec<u8> {
+    std::iter::repeat_with(|| u8::read(input)).take(bytes).collect()
+}
+
+fn text(padded: &[u8]) -> Value {
+    Value::Text(valid_part(before_padding(padded)).to_owned())
+}
