@@ -6,9 +6,9 @@ mod analyze;
 mod arguments;
 mod bench;
 mod check;
-mod check_database;
 mod clock;
 mod crash;
+mod database;
 mod date;
 mod failure;
 mod history;
@@ -24,11 +24,12 @@ mod terminal;
 use analyze::AnalyzeArguments;
 use bench::arguments::BenchArguments;
 use check::CheckArguments;
-use check_database::CheckDatabaseArguments;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use crash::CrashArguments;
 use crash::child::ChildArguments;
+use database::backup::BackupArguments;
+use database::verify::VerifyArguments;
 use failure::{FOUND, Failure};
 use history::HistoryArguments;
 use log::LogArguments;
@@ -62,7 +63,8 @@ Examples:
   heddle check history.jsonl
   heddle soak --seconds 60
   heddle log verify bank
-  heddle check-database bank
+  heddle verify bank
+  heddle backup bank backups/monday
   heddle crash --cycles 200
 
 Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arguments or input.";
@@ -93,8 +95,11 @@ enum Command {
     #[command(after_help = log::EXAMPLES)]
     Log(LogArguments),
     /// Check a database's directory: every file, and each index against its table
-    #[command(after_help = check_database::EXAMPLES)]
-    CheckDatabase(CheckDatabaseArguments),
+    #[command(after_help = database::verify::EXAMPLES, visible_alias = "check-database")]
+    Verify(VerifyArguments),
+    /// Take a copy of a database that is closed
+    #[command(after_help = database::backup::EXAMPLES)]
+    Backup(BackupArguments),
     /// Kill a process at work on a database, again and again, and check what is left (a test tool)
     #[command(after_help = crash::EXAMPLES)]
     Crash(CrashArguments),
@@ -120,7 +125,8 @@ fn main() -> ExitCode {
         Command::Check(check) => check::check(check),
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Log(log) => log::log(log),
-        Command::CheckDatabase(check) => check_database::check_database(check),
+        Command::Verify(verify) => database::verify::verify(verify),
+        Command::Backup(backup) => database::backup::backup(backup).map(|()| true),
         Command::Crash(crash) => crash::crash(crash),
         Command::CrashChild(child) => {
             return crash::child::child(child).unwrap_or_else(|failure| refuse(&failure));

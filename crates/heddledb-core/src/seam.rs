@@ -12,6 +12,7 @@
 //! After an operation has failed, only `end` follows. An operation that cannot be met has not failed: it has an answer
 //! ([`Inserted::Exists`], [`Staged::Missing`]), and [`Worker::refuse`] says that it did nothing.
 
+use crate::backup::{Backup, BackupReport};
 use crate::check::CheckReport;
 use crate::error::{Conflict, Error, Result};
 use crate::isolation::Isolation;
@@ -383,6 +384,11 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As `Database::checkpoint`.
     fn checkpoint(&self) -> Result<CheckpointReport>;
+    /// Takes a copy.
+    ///
+    /// # Errors
+    /// As `Database::backup`.
+    fn backup(&self, backup: &Backup) -> Result<BackupReport>;
     /// Compares each index with its table, and checks each file.
     ///
     /// # Errors

@@ -85,6 +85,8 @@ pub struct Settings {
     pub salvage: bool,
     /// Whether files are read and nothing is written.
     pub read_only: bool,
+    /// Whether files are opened that were copied while they were open.
+    pub accept_copy: bool,
     /// Is told how far opening has come.
     pub tell: Option<Tell>,
     /// Whether indexes are left as the files have them: none is built or removed. For tools that judge a directory.
@@ -115,7 +117,8 @@ impl Default for Limits {
     }
 }
 
-/// Where the files are.
+/// Where files are.
+#[derive(Clone)]
 pub enum Place {
     /// In a directory.
     Path(PathBuf),
@@ -149,6 +152,7 @@ impl Default for Settings {
             checkpoint_replay: Some(CHECKPOINT_REPLAY),
             checkpoint_at_close: false,
             salvage: false,
+            accept_copy: false,
             read_only: false,
             tell: None,
             as_found: false,

@@ -66,6 +66,7 @@
 //! | name transactions, so that they can be analysed and pipelined | [`macro@procedure`], [`Session::call`], [`mod@procedure`] |
 //! | know what went on | [`Database::metrics`], [`Stats`], [`Conflict`] |
 //! | know that indexes and files are right | [`Database::check`], [`CheckReport`] |
+//! | take a copy that opens, beside writers | [`Database::backup`], [`Backup`] |
 //! | keep files elsewhere than in a directory | [`storage`] |
 //!
 //! A body is compiled once, whatever protocols it runs under: operations go through one indirect call each, and the
@@ -88,10 +89,12 @@ mod front;
 
 // The rooms below the front, by the names that they have in their crate.
 use heddledb_core::{
-    check, error, isolation, kind, log, mutant, reading, seam, settings, sight, stamp, transaction, words,
+    backup, check, error, isolation, kind, log, mutant, reading, seam, settings, sight, stamp, transaction,
+    words,
 };
 
 pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn};
+pub use heddledb_core::backup::{Backup, BackupProgress, BackupReport};
 pub use heddledb_core::check::{CheckReport, IndexCheck};
 pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;

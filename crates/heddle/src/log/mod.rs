@@ -11,7 +11,7 @@ use crate::terminal::terminal_with_colours;
 use clap::{Args, Subcommand};
 use examine::{Refusal, bytes_to_read, examine};
 use files::ReadOnly;
-use heddledb::storage::{Disk, Guard, Storage};
+use heddledb::storage::{CopiedWhileOpen, Disk, Guard, Storage};
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,6 +55,9 @@ struct VerifyArguments {
     /// Print everything that was found as JSON
     #[arg(long)]
     json: bool,
+    /// Check it even if it was copied file by file while it was open
+    #[arg(long)]
+    accept_copy: bool,
 }
 
 /// Examples for `--help`.
@@ -105,7 +108,7 @@ fn inspected(arguments: &InspectArguments) -> Result<(), Failure> {
         out.write_all(line.as_bytes()).is_ok()
     };
     let see: See<'_> = if arguments.transactions { Some(&mut print) } else { None };
-    let examined = look(&arguments.directory, true, see)?;
+    let examined = look(&arguments.directory, Allowed { in_use: true, copied: true }, see)?;
     let text = match (arguments.json, arguments.transactions) {
         (true, true) => show::line(&examined),
         (true, false) => show::json(&examined),
@@ -119,7 +122,8 @@ fn inspected(arguments: &InspectArguments) -> Result<(), Failure> {
 }
 
 fn verified(arguments: &VerifyArguments) -> Result<bool, Failure> {
-    let examined = look(&arguments.directory, false, None)?;
+    let examined =
+        look(&arguments.directory, Allowed { copied: arguments.accept_copy, ..Allowed::default() }, None)?;
     let text = match arguments.json {
         true => show::json(&examined)?,
         false => show::judgement(&examined, terminal_with_colours(&stdout())),
@@ -128,11 +132,20 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, Failure> {
     Ok(examined.whole)
 }
 
+/// Which directories are looked at that others would not open.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Allowed {
+    /// Those that another database has open.
+    pub in_use: bool,
+    /// Those that were copied file by file while they were open.
+    pub copied: bool,
+}
+
 /// Goes through the directory, under a bar on the standard error stream.
 ///
 /// # Errors
-/// There is no database, or, unless `even_in_use`, another has it open.
-pub fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examined, Failure> {
+/// There is no database, or one that is not allowed.
+pub fn look(directory: &Path, allowed: Allowed, see: See<'_>) -> Result<Examined, Failure> {
     let place = directory.display();
     let no_database = || {
         Failure::usage(format!(
@@ -145,7 +158,7 @@ pub fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examine
     if !std::fs::metadata(directory).map_err(unreadable)?.is_dir() {
         return Err(Failure::usage(format!("{place} is no directory; name that of a database")));
     }
-    let disk = Arc::new(Disk::open_to_read(directory).map_err(unreadable)?);
+    let disk = Arc::new(Disk::open_to_read(directory).map_err(unreadable)?.accept_copy(allowed.copied));
     let total = bytes_to_read(&*disk).max(1);
     // Of a list on the same terminal, a bar would be in the way.
     let progress = see.is_none().then(|| Progress::new(1));
@@ -158,9 +171,16 @@ pub fn look(directory: &Path, even_in_use: bool, see: See<'_>) -> Result<Examine
     let storage = ReadOnly::new(disk, Arc::new(tell));
     let guard: Option<Box<dyn Guard>> = match storage.lock() {
         Ok(guard) => Some(guard),
-        Err(error) if error.kind() == ErrorKind::WouldBlock && even_in_use => None,
+        Err(error) if error.kind() == ErrorKind::WouldBlock && allowed.in_use => None,
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             return Err(Failure::usage(format!("{place} is open in a database; close that first")));
+        }
+        Err(error) if error.get_ref().is_some_and(|inner| inner.is::<CopiedWhileOpen>()) => {
+            return Err(Failure::usage(format!(
+                "{place} was copied while a database had it open, so its files may be of different moments; take a backup \
+                 instead, by `Database::backup`, or by `heddle backup` when it is closed; with --accept-copy it is looked at \
+                 all the same"
+            )));
         }
         Err(error) => return Err(Failure::usage(format!("{place} cannot be locked ({error})"))),
     };

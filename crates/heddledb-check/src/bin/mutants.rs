@@ -34,7 +34,7 @@ fn run_suite(kind: Kind, first: &str) {
 /// Whether a bug is the crash tests' to catch.
 fn is_of_durability(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");
-    let rooms = ["Log", "Recovery", "Checkpoint", "IndexBuilt", "IndexUnbuilt", "IndexRemoved"];
+    let rooms = ["Log", "Recovery", "Backup", "Checkpoint", "IndexBuilt", "IndexUnbuilt", "IndexRemoved"];
     rooms.iter().any(|room| name.starts_with(room)) && !name.starts_with("Locking")
 }
 

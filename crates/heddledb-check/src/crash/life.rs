@@ -8,8 +8,8 @@ use super::model::{Indexes, Program, State};
 use heddledb::internals::log::{Manifest, survey};
 use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
-use heddledb::storage::{Fault, Simulated};
-use heddledb::{Compression, Database, Durability, Error, LogError, Result, Session, Ticket};
+use heddledb::storage::{Fault, Simulated, Storage};
+use heddledb::{Backup, Compression, Database, Durability, Error, LogError, Result, Session, Ticket};
 use std::sync::Arc;
 
 /// What a database was told and what it promised, in the order of commits.
@@ -349,6 +349,7 @@ impl Alive<'_> {
                 let outcome = self.db.checkpoint().map(|_| ());
                 self.acknowledge(outcome)
             }
+            30 => self.backup().map(Ok),
             _ => {
                 // Whoever reads and waits was told that what he saw is durable.
                 let session = random.below(self.sessions.len() as u64) as usize;
@@ -369,6 +370,46 @@ impl Alive<'_> {
                 let outcome = outcome.map(|_| ());
                 if waits { self.acknowledge(outcome) } else { self.judge(outcome) }
             }
+        }
+    }
+
+    /// Takes a copy, with a failure of its disk now and then: it holds all that was committed, or does not open.
+    fn backup(&mut self) -> Result<(), String> {
+        const FAULTS: [Fault; 5] =
+            [Fault::PowerCut, Fault::Error, Fault::Full, Fault::Short, Fault::Interrupted];
+        let random = &mut self.life.random;
+        let disk = Simulated::new();
+        let fault = (random.below(2) == 0).then(|| FAULTS[random.below(FAULTS.len() as u64) as usize]);
+        if let Some(fault) = fault {
+            disk.fail(random.below(20), fault);
+        }
+        let (indexes, seed) = (Indexes::draw(random), random.next_u64());
+        let taken = self.db.backup(Backup::to_storage(Arc::new(disk.clone())));
+        let told = |what: String| format!("a copy, with {fault:?}: {what}");
+        match (&taken, fault) {
+            (Ok(_), _) | (Err(_), Some(Fault::PowerCut)) => {}
+            (Err(_), Some(Fault::Error | Fault::Full)) => {
+                return match disk.list() {
+                    Ok(names) if names.is_empty() => Ok(()),
+                    names => Err(told(format!("it left {names:?}"))),
+                };
+            }
+            (Err(error), _) => return Err(told(error.to_string())),
+        }
+        let left = disk.after_power_cut(seed);
+        let is_nothing = left.list().is_ok_and(|names| names.is_empty());
+        let builder = Database::builder().manual_epochs().durability(Durability::None).recovery_threads(1);
+        let copy = match indexes.declare(builder).storage(Arc::new(left)).open() {
+            Ok(copy) if taken.is_ok() || !is_nothing => copy,
+            Ok(_) => return Ok(()),
+            Err(_) if taken.is_err() => return Ok(()),
+            Err(error) => return Err(told(format!("it does not open: {error}"))),
+        };
+        let found = copy.session().and_then(|mut session| session.run(|tx| State::read(tx, indexes)));
+        let (found, now) = (found.map_err(|error| told(error.to_string()))??, self.life.ledger.now());
+        match found == now {
+            true => Ok(()),
+            false => Err(told(format!("it holds {}", found.difference(&now)))),
         }
     }
 

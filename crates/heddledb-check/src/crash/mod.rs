@@ -16,7 +16,8 @@
 //!    when the log says so, and until then what survives is a prefix;
 //! 7. what is opened to be read shows the same, and not an operation of the disk writes;
 //! 8. damage at rest is refused with its place, or loses nothing but what a power cut may lose too, or is
-//!    salvaged as a prefix.
+//!    salvaged as a prefix;
+//! 9. a copy that is taken beside all this holds all that was committed, or does not open, wherever its own disk fails.
 //!
 //! One crash with a recovery and a look is a *point*. Everything is deterministic: a violation tells the
 //! workload, the failure and the operation, and [`replay`] runs that again.

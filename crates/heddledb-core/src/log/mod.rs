@@ -97,6 +97,26 @@ pub enum LogError {
         /// Something in it.
         found: String,
     },
+    /// A place for a copy that holds something.
+    #[error(
+        "{place} holds {found}, and a backup is made in a directory of its own; name one that is missing or empty"
+    )]
+    NotEmpty {
+        /// The directory.
+        place: String,
+        /// Something in it.
+        found: String,
+    },
+    /// Files that were copied one by one while a database had them open.
+    #[error(
+        "{place} was copied while a database had it open, so its files may be of different moments; take a backup \
+         instead, by `Database::backup`, or by `heddle backup` when it is closed. If nothing wrote to it meanwhile, open it \
+         with `Builder::accept_copy`"
+    )]
+    CopiedWhileOpen {
+        /// The directory.
+        place: String,
+    },
     /// Another database has the directory open.
     #[error("{place} is open in another database; close that first")]
     Locked {

@@ -3,11 +3,18 @@
 //! Long writes go past the page cache (`O_DIRECT`) where the file system can do that: nobody reads a log
 //! while it is written, and filling fresh pages of the cache with it costs more than all else that
 //! is done for durability. What is not a whole block, and all short writes, go through the cache.
+//!
+//! **Copies of a directory that is open.** While the lock is held for writing, the lock file says which file it is: its number
+//! in the file system, and when it was made. Nobody can copy that: the lock file in a copy of the directory is another file than
+//! the one it speaks of. It is emptied when the lock is given back, so a directory may be copied when nobody has it open. What a
+//! killed process has left says the truth, and the directory opens again; so it does after it was moved within its file
+//! system, or brought back with the whole of it. Nothing waits for the lock file to be durable: after a power cut it may
+//! say nothing, or what it said before, in the same file.
 
-use super::{File, Guard, LOCK, Storage, plain};
+use super::{CopiedWhileOpen, File, Guard, LOCK, Storage, plain};
 use std::fs::{self, TryLockError};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -19,6 +26,8 @@ pub struct Disk {
     directory: fs::File,
     /// Whether files are opened to be read only.
     is_read_only: bool,
+    /// Whether a copy that was made while the directory was open is as good as any.
+    accepts_copy: bool,
 }
 
 impl Disk {
@@ -31,7 +40,7 @@ impl Disk {
         let path = std::path::absolute(path)?;
         make(&path)?;
         let directory = fs::File::open(&path)?;
-        Ok(Self { path, directory, is_read_only: false })
+        Ok(Self { path, directory, is_read_only: false, accepts_copy: false })
     }
 
     /// The directory at `path`, which is there, to be read: also one that may not be written to. Its lock keeps out
@@ -43,7 +52,29 @@ impl Disk {
     pub fn open_to_read(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         let directory = fs::File::open(&path)?;
-        Ok(Self { path, directory, is_read_only: true })
+        Ok(Self { path, directory, is_read_only: true, accepts_copy: false })
+    }
+
+    /// Whether a directory is locked, too, that was copied while it was open; it is not unless told.
+    #[must_use]
+    pub fn accept_copy(mut self, accept: bool) -> Self {
+        self.accepts_copy = accept;
+        self
+    }
+
+    /// Finds out a copy that was made while the directory was open.
+    fn refuse_copy(&self, lock: &fs::File) -> io::Result<()> {
+        if self.accepts_copy {
+            return Ok(());
+        }
+        let (mut lock_text, mut found) = (lock.take(MARK_BYTES_MAX), String::new());
+        // What is no text says nothing.
+        let is_text = lock_text.read_to_string(&mut found).is_ok();
+        let speaks = is_text && found.starts_with(MARK) && found.ends_with('\n');
+        match speaks && found != mark(lock)? {
+            true => Err(io::Error::new(io::ErrorKind::InvalidData, CopiedWhileOpen)),
+            false => Ok(()),
+        }
     }
 
     /// The name of some file or directory in it of which that is wanted.
@@ -63,6 +94,20 @@ impl Disk {
     fn path(&self, name: &str) -> io::Result<PathBuf> {
         Ok(self.path.join(plain(name)?))
     }
+}
+
+/// What a lock file begins with that says which file it is.
+const MARK: &str = "open as ";
+/// More than it ever says.
+const MARK_BYTES_MAX: u64 = 128;
+
+/// What a lock file says while the lock is held.
+fn mark(lock: &fs::File) -> io::Result<String> {
+    let data = lock.metadata()?;
+    // Numbers are given anew: another file system may have the same. Some do not know when a file was made.
+    let since = |made: std::time::SystemTime| made.duration_since(std::time::UNIX_EPOCH).ok();
+    let made = data.created().ok().and_then(since).map_or(0, |since| since.as_nanos());
+    Ok(format!("{MARK}file {}, made {made}\n", data.ino()))
 }
 
 /// Makes a directory, and its name durable.
@@ -137,15 +182,29 @@ impl Storage for Disk {
                 opened => opened?,
             };
             return match file.try_lock_shared() {
-                Ok(()) => Ok(Box::new(DiskGuard { file })),
+                Ok(()) => {
+                    self.refuse_copy(&file)?;
+                    Ok(Box::new(DiskGuard { file, is_marked: false }))
+                }
                 Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
                 Err(TryLockError::Error(error)) => Err(error),
             };
         }
-        let file = fs::File::options().write(true).create(true).truncate(false).open(self.path.join(LOCK))?;
+        let mut options = fs::File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(self.path.join(LOCK))?;
         // Belongs to this opening of the file, so it keeps others in this process out as well.
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(DiskGuard { file })),
+            Ok(()) => {
+                self.refuse_copy(&file)?;
+                file.set_len(0)?;
+                super::write_all(
+                    &DiskFile { file: file.try_clone()?, direct: Mutex::new(None) },
+                    mark(&file)?.as_bytes(),
+                    0,
+                )?;
+                Ok(Box::new(DiskGuard { file, is_marked: true }))
+            }
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -164,12 +223,18 @@ impl Guard for NoGuard {}
 /// Holds the lock.
 struct DiskGuard {
     file: fs::File,
+    /// Whether the file says which one it is.
+    is_marked: bool,
 }
 
 impl Guard for DiskGuard {}
 
 impl Drop for DiskGuard {
     fn drop(&mut self) {
+        if self.is_marked {
+            // If this fails, a copy is refused that could be opened.
+            let _ = self.file.set_len(0);
+        }
         // Closing alone would not do while a child process that was just forked has a copy of the file.
         // If this fails, the lock ends with the last copy.
         let _ = self.file.unlock();

@@ -62,12 +62,18 @@ pub trait Storage: Send + Sync + 'static {
     /// Keeps every other user of the directory out, of this process too, until the guard is dropped.
     ///
     /// # Errors
-    /// `WouldBlock` while another holds the lock; those of the disk.
+    /// `WouldBlock` while another holds the lock; [`CopiedWhileOpen`] within where the directory is found out to be such a
+    /// copy; those of the disk.
     fn lock(&self) -> io::Result<Box<dyn Guard>>;
 
     /// Where the files are, for messages.
     fn place(&self) -> String;
 }
+
+/// The directory was copied file by file while it was locked, so its files may be of different moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it was copied while a database had it open")]
+pub struct CopiedWhileOpen;
 
 /// A lock on a directory; dropping it unlocks, and so does the end of the process.
 pub trait Guard: Send + Sync {}
@@ -160,7 +166,7 @@ pub fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The name of the file that [`Disk`] locks; it stays empty and is never listed.
+/// The name of the file that [`Disk`] locks; it is never listed.
 const LOCK: &str = "LOCK";
 
 /// The name, if it may name a file.

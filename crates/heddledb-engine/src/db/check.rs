@@ -5,6 +5,7 @@
 //! no transaction waits for it, and old versions are kept for it as for any snapshot.
 
 use super::store::AnyStore;
+use super::walkers::Walkers;
 use crate::check::{CheckReport, IndexCheck};
 use crate::durability::RedoLog;
 use crate::epoch::EpochClock;
@@ -24,9 +25,7 @@ pub(super) struct Checking<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
     pub stores: Vec<&'a dyn AnyStore>,
-    pub threads: usize,
-    /// The first place in the clock that is no session's: those of the threads are from there on.
-    pub place: usize,
+    pub walkers: &'a Walkers,
 }
 
 /// An index and its table.
@@ -50,7 +49,7 @@ impl Checking<'_> {
             let (storage, manifest, written) = log.between_rounds(|files| {
                 Ok((Arc::clone(files.storage()), files.manifest().clone(), files.written()))
             })?;
-            report.files = verify(&*storage, &manifest, Some(written), self.threads);
+            report.files = verify(&*storage, &manifest, Some(written), self.walkers.count());
         }
         report.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(report)
@@ -66,16 +65,16 @@ impl Checking<'_> {
             }
         }
         let next = AtomicU64::new(0);
-        let done = in_parallel(0..self.threads.max(1), |_, thread| -> Result<Vec<IndexCheck>, Infallible> {
+        let done = in_parallel(0..self.walkers.count(), |_, thread| -> Result<Vec<IndexCheck>, Infallible> {
             let mut found = Vec::new();
             loop {
                 // Relaxed: a number of its own for each.
                 let task = next.fetch_add(1, Ordering::Relaxed) as usize;
                 let Some(pair) = pairs.get(task / 2) else { return Ok(found) };
-                let place = self.place + thread;
+                let walking = Walking { clock: self.clock, walkers: self.walkers, thread, epoch };
                 found.push(match task % 2 {
-                    0 => pair.rows(self.clock, place, epoch),
-                    _ => pair.entries(self.clock, place, epoch),
+                    0 => pair.rows(&walking),
+                    _ => pair.entries(&walking),
                 });
             }
         });
@@ -105,15 +104,15 @@ impl Pair<'_> {
     }
 
     /// Looks each row's entry up.
-    fn rows(&self, clock: &EpochClock, place: usize, epoch: u64) -> IndexCheck {
+    fn rows(&self, walking: &Walking<'_>) -> IndexCheck {
         let mut check = self.begin();
         let mut entry = vec![0; self.index.relation().key_words];
         let mut there = vec![0; self.index.layout().words];
-        walk(self.table, clock, place, epoch, &mut |key, row| {
+        walking.walk(self.table, &mut |key, row| {
             check.rows += 1;
             self.role.entry(row, &mut entry);
             let (index, due) = (self.index.relation().name(), || self.role.key_text(&entry));
-            if !self.index.read(&entry, epoch, &mut there) {
+            if !self.index.read(&entry, walking.epoch, &mut there) {
                 check.missing += 1;
                 check.tell(|| format!("row {} has no entry {} in {index}", self.row_text(key), due()));
             } else if there != key {
@@ -126,14 +125,14 @@ impl Pair<'_> {
     }
 
     /// Looks each entry's row up.
-    fn entries(&self, clock: &EpochClock, place: usize, epoch: u64) -> IndexCheck {
+    fn entries(&self, walking: &Walking<'_>) -> IndexCheck {
         let mut check = self.begin();
         let mut due = vec![0; self.index.relation().key_words];
         let mut row = vec![0; self.table.layout().words];
-        walk(self.index, clock, place, epoch, &mut |entry, key| {
+        walking.walk(self.index, &mut |entry, key| {
             check.entries += 1;
             let (index, told) = (self.index.relation().name(), || self.role.key_text(entry));
-            if !self.table.read(key, epoch, &mut row) {
+            if !self.table.read(key, walking.epoch, &mut row) {
                 check.stray += 1;
                 check.tell(|| {
                     format!(
@@ -161,18 +160,20 @@ impl Pair<'_> {
     }
 }
 
-/// Shows all rows of a relation as of the end of an epoch.
-fn walk(
-    store: &dyn AnyStore,
-    clock: &EpochClock,
-    place: usize,
+/// How a thread of the check reads.
+struct Walking<'a> {
+    clock: &'a EpochClock,
+    walkers: &'a Walkers,
+    thread: usize,
     epoch: u64,
-    row: &mut dyn FnMut(&[u64], &[u64]),
-) {
-    let mut walk = Walk::default();
-    while walk != Walk::End {
-        clock.pin(place);
-        store.walk(&mut walk, epoch, row);
-        clock.unpin(place);
+}
+
+impl Walking<'_> {
+    /// Shows all rows of a relation as of the end of the epoch.
+    fn walk(&self, store: &dyn AnyStore, row: &mut dyn FnMut(&[u64], &[u64])) {
+        let mut walk = Walk::default();
+        while walk != Walk::End {
+            self.walkers.pinned(self.clock, self.thread, || store.walk(&mut walk, self.epoch, row));
+        }
     }
 }

@@ -11,25 +11,19 @@
 //!
 //! The cut is consistent, so what is replayed over it need not be idempotent (PITFALLS X7, X14).
 
+use super::parts::{Held, Parts, sums};
 use super::store::AnyStore;
+use super::walkers::Walkers;
 use crate::durability::{RedoLog, remove_unlisted};
 use crate::epoch::EpochClock;
 use crate::error::Result;
-use crate::index::Walk;
-use crate::log::{
-    Checkpoint, Compression, Encoder, Kind, Label, LogError, Manifest, Name, Part, Place, RelationEntry,
-    SEGMENT_HEADER_BYTES, SegmentHeader, Standing, WritingRows, again,
-};
+use crate::log::{Checkpoint, Manifest, RelationEntry, Standing};
 use crate::metrics::CheckpointReport;
-use crate::mutant::{Mutant, planted};
-use crate::snapshot::{Boundaries, Boundary};
-use crate::storage::{File, Storage, write_all};
-use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
+use crate::snapshot::Boundaries;
+use crate::storage::Storage;
+use crate::sync::now_ns;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Words of a frame's payload: a mebibyte.
-const FRAME_WORDS: usize = 1 << 17;
 
 /// What a checkpoint needs of a database.
 pub(super) struct Source<'a> {
@@ -37,9 +31,7 @@ pub(super) struct Source<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
     pub stores: Vec<&'a dyn AnyStore>,
-    pub threads: usize,
-    /// The first place in the clock that is no session's: those of the threads are from there on.
-    pub place: usize,
+    pub walkers: &'a Walkers,
 }
 
 impl Source<'_> {
@@ -53,17 +45,16 @@ impl Source<'_> {
         let held = Held { boundaries: self.boundaries, boundary: self.boundaries.now(self.clock)? };
         let number = old.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.number) + 1;
         let epoch = held.boundary.epoch();
-        let parts = self.write_parts(&*storage, &old, number, epoch).inspect_err(|_| {
+        let checkpoint = self.write_parts(&*storage, &old, number, epoch).inspect_err(|_| {
             // No manifest lists what was written of it, and a full disk needs the room. What cannot be removed now,
             // the next checkpoint or the next opening removes.
             let _ = remove_unlisted(&*storage, [Some(&old), None]);
         })?;
         drop(held);
-        let sum = |(rows, bytes), part: &Part| (rows + part.rows, bytes + part.bytes);
-        let (rows, bytes) = parts.iter().fold((0, 0), sum);
+        let (rows, bytes) = sums(&checkpoint);
         let manifest = self.log.between_rounds(|files| {
             let mut manifest = files.manifest().clone();
-            manifest.checkpoint = Some(Checkpoint { number, epoch, parts });
+            manifest.checkpoint = Some(checkpoint);
             // Generations before the rotation hold no later epoch than the checkpoint.
             manifest.generations.retain(|generation| generation.end.is_none());
             settle(&mut manifest.relations);
@@ -85,7 +76,7 @@ impl Source<'_> {
         manifest: &Manifest,
         number: u64,
         epoch: u64,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Checkpoint> {
         // Left over from an attempt that failed.
         remove_unlisted(storage, [Some(manifest), None])?;
         let listed = |store: &dyn AnyStore| {
@@ -94,21 +85,17 @@ impl Source<'_> {
             };
             manifest.relations.iter().find(is_it).map(|entry| entry.id)
         };
-        let relations: Vec<(&dyn AnyStore, u16)> =
-            self.stores.iter().filter_map(|store| Some((*store, listed(*store)?))).collect();
-        let next = AtomicU64::new(0);
-        let parts = in_parallel(0..self.threads, |_, part| -> Result<Part, LogError> {
-            let place = Place { directory: manifest.directory, generation: number, file: part as u8 };
-            let mut out = PartFile::create(storage, place, self.threads as u8, epoch)?;
-            loop {
-                // Relaxed: a number of its own for each.
-                let relation = next.fetch_add(1, Ordering::Relaxed) as usize;
-                let Some((store, id)) = relations.get(relation) else { return out.finish() };
-                out.relation(self.clock, self.place + part, *store, *id)?;
-            }
-        })?;
-        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
-        Ok(parts)
+        let parts = Parts {
+            storage,
+            directory: manifest.directory,
+            number,
+            epoch,
+            clock: self.clock,
+            walkers: self.walkers,
+            relations: self.stores.iter().filter_map(|store| Some((*store, listed(*store)?))).collect(),
+            written: &|_| {},
+        };
+        Ok(parts.write()?)
     }
 }
 
@@ -120,107 +107,5 @@ fn settle(relations: &mut Vec<RelationEntry>) {
         if entry.standing == Standing::Unbuilt {
             entry.standing = Standing::Whole;
         }
-    }
-}
-
-/// A boundary, until it goes out of scope.
-struct Held<'a> {
-    boundaries: &'a Boundaries,
-    boundary: Boundary,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.boundaries.release(self.boundary);
-    }
-}
-
-/// A part being written.
-struct PartFile<'a> {
-    storage: &'a dyn Storage,
-    name: String,
-    file: Box<dyn File>,
-    place: Place,
-    epoch: u64,
-    encoder: Encoder,
-    payload: Vec<u64>,
-    bytes: Vec<u8>,
-    frames: u64,
-    part: Part,
-}
-
-impl<'a> PartFile<'a> {
-    fn create(storage: &'a dyn Storage, place: Place, files: u8, epoch: u64) -> Result<Self, LogError> {
-        let name = Name::Checkpoint { number: place.generation, part: place.file }.to_string();
-        let file = again(|| storage.create(&name)).map_err(LogError::io(storage, "creating", &name))?;
-        let Place { directory, generation, file: number } = place;
-        let header = SegmentHeader { kind: Kind::Checkpoint, directory, generation, file: number, files };
-        let bytes = header.encode().to_vec();
-        let part = Part { bytes: SEGMENT_HEADER_BYTES as u64, rows: 0 };
-        let new = Self {
-            storage,
-            name,
-            file,
-            place,
-            epoch,
-            encoder: Encoder::new(Compression::None),
-            payload: Vec::new(),
-            bytes,
-            frames: 0,
-            part,
-        };
-        new.write(0)?;
-        Ok(new)
-    }
-
-    /// Writes all rows of a relation.
-    fn relation(
-        &mut self,
-        clock: &EpochClock,
-        worker: usize,
-        store: &dyn AnyStore,
-        id: u16,
-    ) -> Result<(), LogError> {
-        let (key_words, data_words) = (store.relation().key_words as u8, store.layout().words as u32);
-        let mut walk = Walk::default();
-        let mut rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
-        while walk != Walk::End {
-            clock.pin(worker);
-            let payload = &mut self.payload;
-            store.walk(&mut walk, self.epoch, &mut |key, data| {
-                rows.row(payload, key);
-                payload.extend_from_slice(data);
-            });
-            clock.unpin(worker);
-            // A leaf or bucket more than a frame's worth does no harm.
-            if rows.is_full(&self.payload) {
-                self.frame(&rows)?;
-                rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
-            }
-        }
-        if rows.rows(&self.payload) > 0 { self.frame(&rows) } else { Ok(()) }
-    }
-
-    fn frame(&mut self, rows: &WritingRows) -> Result<(), LogError> {
-        self.frames += 1;
-        let label = Label::checkpoint(self.place.file, self.frames, self.epoch);
-        self.bytes.clear();
-        self.encoder.encode(&mut self.bytes, self.place, self.part.bytes, &label, &self.payload);
-        let at = self.part.bytes;
-        self.part.rows += rows.rows(&self.payload);
-        self.part.bytes += self.bytes.len() as u64;
-        self.write(at)
-    }
-
-    fn write(&self, at: u64) -> Result<(), LogError> {
-        write_all(&*self.file, &self.bytes, at).map_err(LogError::io(self.storage, "writing", &self.name))
-    }
-
-    fn finish(self) -> Result<Part, LogError> {
-        if planted(Mutant::CheckpointPartNotSynced) {
-            return Ok(self.part);
-        }
-        again(|| self.file.sync()).map_err(LogError::io(self.storage, "syncing", &self.name))?;
-        Ok(self.part)
     }
 }

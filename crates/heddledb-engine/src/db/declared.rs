@@ -192,7 +192,7 @@ fn is_alike(store: &dyn AnyStore, entry: &RelationEntry) -> bool {
 }
 
 /// A relation as the manifest has it.
-fn describe(store: &dyn AnyStore, id: u16) -> RelationEntry {
+pub(super) fn describe(store: &dyn AnyStore, id: u16) -> RelationEntry {
     let layout = store.layout();
     RelationEntry {
         id,

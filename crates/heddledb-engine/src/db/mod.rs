@@ -1,6 +1,7 @@
 //! A database under one protocol: opening, workers, metrics; the [`Engine`] of the seam.
 
 mod attempt;
+mod backup;
 mod build;
 mod by_name;
 mod check;
@@ -8,14 +9,17 @@ mod checkpoint;
 mod counters;
 mod declared;
 mod garbage;
+mod parts;
 mod procedures;
 mod recall;
 mod recovery;
 mod replay;
 mod shares;
 pub(crate) mod store;
+mod walkers;
 
 use crate::arena::{Arena, Exchange};
+use crate::backup::{Backup, BackupReport};
 use crate::check::CheckReport;
 use crate::durability::RedoLog;
 use crate::epoch::{EpochClock, Ticker};
@@ -35,13 +39,14 @@ use crate::table::Definition;
 use attempt::{Attempt, SharedStates, WorkerState};
 use counters::Counters;
 use procedures::Procedures;
-use recovery::{Opened, Opening};
+use recovery::{Opened, Opening, lock_storage};
 use std::any::TypeId;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Stores;
+use walkers::Walkers;
 
 /// An open database, for its handles and sessions. With the last of them the thread that takes checkpoints ends, and
 /// then the database: who has dropped it may open its directory again.
@@ -92,7 +97,7 @@ pub(crate) struct Inner<P: Protocol> {
     recovery: Option<Recovery>,
     /// Held during a checkpoint.
     checkpointing: Mutex<()>,
-    checkpoint_threads: usize,
+    walkers: Walkers,
     /// Whether one is taken at the end.
     checkpoint_at_close: bool,
     /// The lock on the directory; released last.
@@ -177,8 +182,7 @@ impl<P: Protocol> Inner<P> {
             clock: &self.clock,
             boundaries: &self.boundaries,
             stores: self.stores.all().collect(),
-            threads: self.checkpoint_threads,
-            place: self.sessions_max,
+            walkers: &self.walkers,
         };
         source.take()
     }
@@ -297,16 +301,30 @@ impl<P: Protocol> Engine for Handle<P> {
         self.take_checkpoint()
     }
 
+    fn backup(&self, backup: &Backup) -> Result<BackupReport> {
+        let storage: Arc<dyn Storage> = match backup.place() {
+            Place::Storage(storage) => Arc::clone(storage),
+            Place::Path(path) => Arc::new(open_empty(path)?),
+        };
+        let _locked = lock_storage(&*storage)?;
+        let source = backup::Source {
+            clock: &self.clock,
+            boundaries: &self.boundaries,
+            stores: self.stores.all().collect(),
+            walkers: &self.walkers,
+        };
+        source.take(backup, &*storage)
+    }
+
     fn check(&self) -> Result<CheckReport> {
-        // A checkpoint would remove files that are being read, and its threads have the places in the clock.
+        // A checkpoint would remove files that are being read.
         let _one_at_a_time = lock(&self.checkpointing);
         let checking = check::Checking {
             log: self.log.as_deref(),
             clock: &self.clock,
             boundaries: &self.boundaries,
             stores: self.stores.all().collect(),
-            threads: self.checkpoint_threads,
-            place: self.sessions_max,
+            walkers: &self.walkers,
         };
         checking.run()
     }
@@ -410,7 +428,7 @@ fn open_files(
     let read_only = settings.read_only;
     let storage: Arc<dyn Storage> = match place {
         Place::Storage(storage) => Arc::clone(storage),
-        Place::Path(path) => Arc::new(open_directory(path, read_only)?),
+        Place::Path(path) => Arc::new(open_directory(path, read_only)?.accept_copy(settings.accept_copy)),
     };
     let storage = if read_only { Arc::new(ReadOnly::new(storage)) } else { storage };
     let files = if settings.durability == Durability::None { 0 } else { settings.log.files };
@@ -427,13 +445,28 @@ fn open_files(
     opening.open()
 }
 
+/// Opens a directory for a copy, which must be empty.
+fn open_empty(path: &Path) -> Result<Disk, LogError> {
+    let place = || path.display().to_string();
+    let failed = |source| LogError::Io { doing: "opening the directory", file: place(), source };
+    let disk = Disk::open(path).map_err(failed)?;
+    // A lock file is left by whoever has opened the directory before.
+    let is_something = |name: &str| Name::parse(name) != Some(Name::Lock) && name != LOST_AND_FOUND;
+    match disk.any(is_something).map_err(failed)? {
+        None => Ok(disk),
+        Some(found) => Err(LogError::NotEmpty { place: place(), found }),
+    }
+}
+
+/// A file system's own directory, which is in the way of nobody.
+const LOST_AND_FOUND: &str = "lost+found";
+
 /// Opens a directory that is a database, or empty and to be written.
 fn open_directory(path: &Path, read_only: bool) -> Result<Disk, LogError> {
     let place = || path.display().to_string();
     let failed = |source| LogError::Io { doing: "opening the directory", file: place(), source };
     let disk = if read_only { Disk::open_to_read(path) } else { Disk::open(path) }.map_err(failed)?;
-    // A file system's own directory is in the way of nobody.
-    let foreign = |name: &str| Name::parse(name).is_none() && name != "lost+found";
+    let foreign = |name: &str| Name::parse(name).is_none() && name != LOST_AND_FOUND;
     let is_manifest = |name: &str| Name::parse(name) == Some(Name::Manifest);
     if disk.any(is_manifest).map_err(failed)?.is_none()
         && let Some(found) = disk.any(foreign).map_err(failed)?
@@ -531,7 +564,7 @@ fn start<P: Protocol>(
         durability,
         recovery,
         checkpointing: Mutex::new(()),
-        checkpoint_threads,
+        walkers: Walkers::new(sessions, checkpoint_threads),
         checkpoint_at_close: settings.checkpoint_at_close,
         _guard: guard,
     });

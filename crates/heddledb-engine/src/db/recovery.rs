@@ -28,7 +28,7 @@ use crate::metrics::{Recovery, Tell};
 use crate::mutant::{Mutant, planted};
 use crate::settings::LogOptions;
 use crate::stamp;
-use crate::storage::{Guard, Storage, write_all};
+use crate::storage::{CopiedWhileOpen, Guard, Storage, write_all};
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -69,10 +69,7 @@ impl Opening<'_> {
     pub fn open(self) -> Result<Opened> {
         let begun = now_ns();
         let storage = &*self.storage;
-        let guard = again(|| storage.lock()).map_err(|source| match source.kind() {
-            std::io::ErrorKind::WouldBlock => LogError::Locked { place: storage.place() },
-            _ => LogError::io(storage, "locking", "")(source),
-        })?;
+        let guard = lock_storage(storage)?;
         let found = Manifest::read(storage)?;
         if self.read_only && found.is_none() {
             let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, NO_MANIFEST);
@@ -320,7 +317,19 @@ const NO_MANIFEST: &str = "there is no database here, and none is made when one 
 /// Bytes that are written again at once.
 const COPY_BYTES: usize = 1 << 20;
 
-fn fresh_manifest() -> Manifest {
+/// Keeps others out of a directory.
+pub(super) fn lock_storage(storage: &dyn Storage) -> Result<Box<dyn Guard>, LogError> {
+    again(|| storage.lock()).map_err(|source| match source.kind() {
+        std::io::ErrorKind::WouldBlock => LogError::Locked { place: storage.place() },
+        _ if source.get_ref().is_some_and(|inner| inner.is::<CopiedWhileOpen>()) => {
+            LogError::CopiedWhileOpen { place: storage.place() }
+        }
+        _ => LogError::io(storage, "locking", "")(source),
+    })
+}
+
+/// The manifest of a directory that nothing was written to.
+pub(super) fn fresh_manifest() -> Manifest {
     Manifest {
         directory: RandomState::new().hash_one(std::process::id()),
         next_generation: 1,

@@ -271,6 +271,14 @@ impl Builder {
         self
     }
 
+    /// Opens a directory whose files were copied one by one while a database had it open, which is refused otherwise: its
+    /// files may be of different moments. Right where it is known that nothing was written meanwhile, as after the
+    /// process was killed; [`Database::check`](crate::Database::check) may then say whether it is whole. Off unless told.
+    pub fn accept_copy(mut self, accept: bool) -> Self {
+        self.settings.accept_copy = accept;
+        self
+    }
+
     /// Is told how far opening the directory has come.
     pub fn on_recovery(mut self, tell: impl Fn(RecoveryProgress) + Send + Sync + 'static) -> Self {
         self.settings.tell = Some(Arc::new(tell));

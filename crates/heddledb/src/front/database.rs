@@ -1,5 +1,6 @@
 //! An open database.
 
+use crate::backup::{Backup, BackupReport};
 use crate::check::CheckReport;
 #[cfg(doc)]
 use crate::error::Misuse;
@@ -100,6 +101,23 @@ impl Database {
     /// [`Misuse::Option`] for a database in memory.
     pub fn checkpoint(&self) -> Result<CheckpointReport> {
         self.engine.checkpoint()
+    }
+
+    /// Takes a copy that opens as a database of its own: all rows as of one moment, beside running transactions, of a
+    /// database in memory too. A path is the simplest [`Backup`].
+    ///
+    /// The copy holds every transaction that was committed before the call, and a prefix of the serial order: none
+    /// without those that it depends on. It may hold some that are not durable yet in this database. It is whole or refused: a
+    /// copy that was cut off does not open, and what is left of one that failed is removed.
+    ///
+    /// It is written like a checkpoint, by as many threads, and takes as long as one; copies, checkpoints and checks
+    /// may go on at the same time. Old versions of rows that change meanwhile are kept until it is done.
+    ///
+    /// # Errors
+    /// [`Error::Open`](crate::Error::Open) when the directory is not empty or a file cannot be written;
+    /// [`Misuse::EpochHeld`].
+    pub fn backup(&self, to: impl Into<Backup>) -> Result<BackupReport> {
+        self.engine.backup(&to.into())
     }
 
     /// Compares each index with its table, both ways, as of one moment and beside running transactions; and checks every

@@ -1,11 +1,10 @@
-//! `heddle check-database`: judges a directory, files and indexes, without the program that wrote it.
+//! `heddle verify`: judges a directory, files and indexes, without the program that wrote it.
 
-mod overlay;
-mod tables;
-
+use super::overlay::Overlay;
+use super::tables::Tables;
 use crate::failure::{Failure, chain};
 use crate::log::told::{Examined, Problem};
-use crate::log::{look, show};
+use crate::log::{Allowed, look, show};
 use crate::progress::Progress;
 use crate::report::table::{align, empty, lines, paint};
 use crate::terminal::terminal_with_colours;
@@ -14,23 +13,24 @@ use heddledb::internals::BuilderInternals;
 use heddledb::internals::log::{Manifest, Standing};
 use heddledb::storage::{Disk, ReadOnly};
 use heddledb::{CheckReport, Database, Durability, IndexCheck};
-use overlay::Overlay;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tables::Tables;
 
-/// Arguments of `heddle check-database`.
+/// Arguments of `heddle verify`.
 #[derive(Args, Debug)]
-pub struct CheckDatabaseArguments {
+pub struct VerifyArguments {
     /// The directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Print everything that was found as JSON
     #[arg(long)]
     json: bool,
+    /// Check it even if it was copied file by file while it was open
+    #[arg(long)]
+    accept_copy: bool,
 }
 
 /// Examples for `--help`.
@@ -41,8 +41,8 @@ directory says what the columns are. An index of a table with column types that 
 an option of an option, cannot be compared so, which is told; `Database::check` compares it in that program.
 
 Examples:
-  heddle check-database bank
-  heddle check-database bank --json
+  heddle verify bank
+  heddle verify backups/monday --json
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 there is no database, or it is open.";
 
@@ -102,9 +102,9 @@ impl IndexTold {
 }
 
 /// Runs the command. True unless something is wrong.
-pub fn check_database(arguments: &CheckDatabaseArguments) -> Result<bool, Failure> {
+pub fn verify(arguments: &VerifyArguments) -> Result<bool, Failure> {
     let directory = &arguments.directory;
-    let examined = look(directory, false, None)?;
+    let examined = look(directory, Allowed { copied: arguments.accept_copy, ..Allowed::default() }, None)?;
     let checked = compared(directory, examined)?;
     let text = match arguments.json {
         true => show::json(&checked)?,
@@ -123,7 +123,9 @@ fn compared(directory: &Path, examined: Examined) -> Result<Checked, Failure> {
         return Ok(checked);
     }
     let disk = Disk::open_to_read(directory)
-        .map_err(|error| Failure::run(format!("{} cannot be read any more ({error})", checked.place)))?;
+        .map_err(|error| Failure::run(format!("{} cannot be read any more ({error})", checked.place)))?
+        // Whether it is one is judged by now.
+        .accept_copy(true);
     let below = ReadOnly::new(Arc::new(disk));
     let manifest = Manifest::read(&below).map_err(|error| Failure::run(chain(&error)))?;
     let Some(manifest) = manifest else {

@@ -1,10 +1,10 @@
-//! `heddle check-database` on directories that are whole, damaged, old, or of types that it does not know.
+//! `heddle verify` and `heddle backup` on directories that are whole, damaged, old, or of types that it does not know.
 
 use heddledb::internals::BuilderInternals;
 use heddledb::internals::log::{Manifest, RelationEntry};
 use heddledb::storage::Disk;
 use heddledb::table::{ColumnValue, Relation};
-use heddledb::{Builder, Database, Table, Text, Transaction};
+use heddledb::{Builder, Database, ReadTransaction, Scan, Table, Text, Transaction};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -84,7 +84,7 @@ fn database() -> (tempfile::TempDir, PathBuf) {
 
 fn heddle(path: &Path, more: &[&str]) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_heddle"));
-    program.arg("check-database").arg(path).args(more).output().expect("the program starts")
+    program.arg("verify").arg(path).args(more).output().expect("the program starts")
 }
 
 fn said(path: &Path) -> (Option<i32>, String) {
@@ -178,16 +178,20 @@ fn an_index_of_an_older_directory_is_compared() {
     assert_eq!(said(&path).0, Some(0));
 }
 
-#[test]
-fn a_damaged_file_is_a_finding() {
-    let (_folder, path) = database();
+fn damage_checkpoint(path: &Path) {
     // Neighbouring rows are in one part, so another may have none.
-    let parts = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    let parts = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     let is_part = |path: &PathBuf| path.to_string_lossy().contains("checkpoint-0000000001-");
     let part = parts.filter(is_part).max_by_key(|path| path.metadata().unwrap().len()).unwrap();
     let mut bytes = fs::read(&part).unwrap();
     bytes[200] ^= 4;
     fs::write(&part, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_file_is_a_finding() {
+    let (_folder, path) = database();
+    damage_checkpoint(&path);
     let (code, text) = said(&path);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("DAMAGED") && text.contains("no index was compared"), "{text}");
@@ -239,4 +243,83 @@ fn what_is_no_database_or_is_open_is_refused() {
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("is open in a database"), "{text}");
     drop(db);
+}
+
+/// What `heddle backup` said, and its exit code.
+fn backed_up(from: &Path, to: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_heddle"));
+    let output = program.arg("backup").arg(from).arg(to).args(more).output().expect("the program starts");
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), text)
+}
+
+#[test]
+fn a_closed_database_is_copied_without_its_program() {
+    let (folder, path) = database();
+    let names = |path: &Path| {
+        let names = fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
+        let mut names: Vec<_> =
+            names.map(|entry| (entry.file_name(), entry.metadata().unwrap().len())).collect();
+        names.sort();
+        names
+    };
+    let before = names(&path);
+    let copy = folder.path().join("copy");
+    let (code, text) = backed_up(&path, &copy, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("is copied to") && text.contains("rows in"), "{text}");
+    assert_eq!(names(&path), before);
+    let (code, text) = said(&copy);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("2 of 2 indexes compared"), "{text}");
+    let db = builder(&copy).table::<Account>(0).open().unwrap();
+    let rows = db.session().unwrap().run(|tx| tx.collect(Scan::<Account>::all())).unwrap();
+    assert_eq!(rows.len(), 29);
+    for row in rows {
+        let Account { owner, balance, .. } = account(row.id);
+        assert_eq!((row.owner, row.balance), (owner, balance));
+    }
+    // A second one into the same place, and one of what is open.
+    drop(db);
+    let (code, text) = backed_up(&path, &copy, &["--json"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("a backup is made in a directory of its own"), "{text}");
+    let _db = builder(&path).table::<Account>(0).open().unwrap();
+    let (code, text) = backed_up(&path, &folder.path().join("other"), &[]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("is open in a database"), "{text}");
+}
+
+#[test]
+fn what_is_damaged_is_not_copied() {
+    let (folder, path) = database();
+    damage_checkpoint(&path);
+    let (code, text) = backed_up(&path, &folder.path().join("copy"), &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("is damaged, and was not copied"), "{text}");
+    assert!(!folder.path().join("copy").exists());
+}
+
+#[test]
+fn a_directory_that_was_copied_while_it_was_open_is_refused() {
+    let (folder, path) = database();
+    let raw = folder.path().join("raw");
+    let db = builder(&path).table::<Account>(0).open().unwrap();
+    fs::create_dir(&raw).unwrap();
+    for entry in fs::read_dir(&path).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), raw.join(entry.file_name())).unwrap();
+    }
+    drop(db);
+    let (code, text) = said(&raw);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("backup") && text.contains("--accept-copy"), "{text}");
+    let copy = folder.path().join("copy");
+    let (code, text) = backed_up(&raw, &copy, &[]);
+    assert_eq!(code, Some(2), "{text}");
+    let (code, text) = backed_up(&raw, &copy, &["--accept-copy", "--mib-per-second", "100"]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = said(&copy);
+    assert_eq!(code, Some(0), "{text}");
 }

@@ -1,0 +1,141 @@
+//! `heddle backup`: a copy of a directory that no database has open.
+
+use super::tables::Tables;
+use crate::failure::{Failure, chain};
+use crate::log::{Allowed, look, show};
+use crate::progress::Progress;
+use crate::report::table::paint;
+use crate::terminal::terminal_with_colours;
+use clap::Args;
+use heddledb::internals::log::{Manifest, Standing};
+use heddledb::storage::{Disk, ReadOnly};
+use heddledb::{Backup, Database};
+use serde::Serialize;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Arguments of `heddle backup`.
+#[derive(Args, Debug)]
+pub struct BackupArguments {
+    /// The directory of the database
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// The directory of the copy, which is missing or empty
+    #[arg(value_name = "TO")]
+    to: PathBuf,
+    /// Write at most so many mebibytes a second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    mib_per_second: Option<u64>,
+    /// Copy it even if it was copied file by file while it was open
+    #[arg(long)]
+    accept_copy: bool,
+    /// Print what was copied as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Examples for `--help`.
+pub const EXAMPLES: &str = "\
+Every file is checked, the rows are loaded as an opening would, and written to the copy: the log's commits are in
+its rows, and what was deleted is not. The directory stays as it is. It needs memory for all rows, and no
+table types. A database that is open is copied by its program, with `Database::backup`, beside all that it does.
+
+Examples:
+  heddle backup bank backups/monday
+  heddle backup bank backups/monday --mib-per-second 50
+  heddle verify backups/monday
+
+Exit codes: 0 there is a copy, 1 the directory is damaged or the copy failed, 2 there is no database, it is open,
+or the place for the copy is not empty.";
+
+/// What was copied.
+#[derive(Serialize, Debug)]
+struct Copied {
+    /// The directory.
+    place: String,
+    /// The copy.
+    to: String,
+    /// The last epoch that it holds.
+    epoch: u64,
+    /// Rows of all tables and indexes.
+    rows: u64,
+    /// Bytes of its files.
+    bytes: u64,
+    /// How long it took, without the check of the files.
+    seconds: f64,
+}
+
+/// Runs the command.
+pub fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
+    let BackupArguments { directory, to, mib_per_second, accept_copy, json } = arguments;
+    let examined = look(directory, Allowed { copied: *accept_copy, ..Allowed::default() }, None)?;
+    let place = examined.place;
+    if let Some(problem) = examined.problems.first() {
+        return Err(Failure::run(format!("{place} is damaged, and was not copied: {}", problem.message)));
+    }
+    let tables = tables(directory, &place)?;
+    let failed = |error: heddledb::Error| Failure::run(chain(&error));
+    let progress = Progress::new(1);
+    let bar = progress.phase("loading the rows");
+    let tell = move |told: heddledb::RecoveryProgress| bar.share(told.done as f64 / told.total.max(1) as f64);
+    let builder = Database::builder().manual_epochs().sessions(1).path(directory).read_only(true);
+    let db = tables.declare(builder.accept_copy(*accept_copy).on_recovery(tell)).open().map_err(failed)?;
+    let bar = progress.phase("writing the copy");
+    let copy = Backup::to(to).on_progress(move |told| {
+        bar.share(told.relations as f64 / told.of_relations.max(1) as f64);
+    });
+    let copy = match mib_per_second {
+        Some(mebibytes) => copy.bytes_per_second(mebibytes.saturating_mul(1 << 20)),
+        None => copy,
+    };
+    let report = db.backup(copy).map_err(|error| match &error {
+        heddledb::Error::Open(inner) if matches!(**inner, heddledb::LogError::NotEmpty { .. }) => {
+            Failure::usage(chain(&error))
+        }
+        _ => failed(error),
+    })?;
+    drop(progress);
+    let copied = Copied {
+        place,
+        to: to.display().to_string(),
+        epoch: report.epoch,
+        rows: report.rows,
+        bytes: report.bytes,
+        seconds: report.elapsed.as_secs_f64(),
+    };
+    let text = match json {
+        true => show::json(&copied)?,
+        false => {
+            let ok = paint("ok", "32;1", terminal_with_colours(&stdout()));
+            format!("{ok} {} is copied to {}: {report}\n", copied.place, copied.to)
+        }
+    };
+    // A reader that went away, such as `head`, changes nothing about the copy.
+    let _ = stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+/// The tables of the directory, if its copy can have all that belongs to them.
+fn tables(directory: &std::path::Path, place: &str) -> Result<Tables, Failure> {
+    let disk = Disk::open_to_read(directory)
+        .map_err(|error| Failure::run(format!("{place} cannot be read any more ({error})")))?;
+    let manifest =
+        Manifest::read(&ReadOnly::new(Arc::new(disk))).map_err(|error| Failure::run(chain(&error)))?;
+    let Some(manifest) = manifest else {
+        return Err(Failure::usage(format!("{place} holds no database any more")));
+    };
+    let tables = Tables::of(&manifest);
+    // What only its program can build would be empty in the copy, and whole by what its manifest says.
+    let is_whole = |index: &str| {
+        let mut entries = manifest.relations.iter();
+        entries.any(|entry| entry.name == index && entry.standing == Standing::Whole)
+    };
+    match tables.uncompared.iter().find(|(index, _)| !is_whole(index)) {
+        None => Ok(tables),
+        Some((index, why)) => Err(Failure::run(format!(
+            "{place} has the index {index}, which is still to be built, and only its program can build it ({why}); open it \
+             with its program first, or let that take the copy, with `Database::backup`"
+        ))),
+    }
+}

@@ -1,0 +1,160 @@
+//! Rows as of one moment, written to part files: of a checkpoint, or of a copy.
+//!
+//! **Mechanism.** Several threads write a file each, and take the relations one by one. A thread is pinned in the epoch for a
+//! leaf or bucket at a time, from a place in the clock that is no session's; no transaction waits for it. The boundary
+//! that the caller holds keeps the old versions.
+
+use super::store::AnyStore;
+use super::walkers::Walkers;
+use crate::epoch::EpochClock;
+use crate::index::Walk;
+use crate::log::{
+    Checkpoint, Compression, Encoder, Kind, Label, LogError, Name, Part, Place, SEGMENT_HEADER_BYTES,
+    SegmentHeader, WritingRows, again,
+};
+use crate::mutant::{Mutant, planted};
+use crate::snapshot::{Boundaries, Boundary};
+use crate::storage::{File, Storage, write_all};
+use crate::sync::{AtomicU64, Ordering, in_parallel};
+
+/// Words of a frame's payload: a mebibyte.
+const FRAME_WORDS: usize = 1 << 17;
+
+/// A boundary, until it goes out of scope.
+pub(super) struct Held<'a> {
+    pub boundaries: &'a Boundaries,
+    pub boundary: Boundary,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.boundaries.release(self.boundary);
+    }
+}
+
+/// What the files say of themselves, and who writes them.
+pub(super) struct Parts<'a> {
+    pub storage: &'a dyn Storage,
+    pub directory: u64,
+    /// The checkpoint's.
+    pub number: u64,
+    pub epoch: u64,
+    pub clock: &'a EpochClock,
+    pub walkers: &'a Walkers,
+    /// With the number that each has in the files.
+    pub relations: Vec<(&'a dyn AnyStore, u16)>,
+    /// Is told after each frame how many rows and bytes it has, and after each relation.
+    pub written: &'a (dyn Fn(Written) + Sync),
+}
+
+/// What was just written.
+#[derive(Clone, Copy)]
+pub(super) enum Written {
+    /// So many rows in so many bytes.
+    Frame { rows: u64, bytes: u64 },
+    /// The last frame of a relation.
+    Relation,
+}
+
+impl Parts<'_> {
+    /// Writes all rows, durable with the names of the files.
+    pub fn write(&self) -> Result<Checkpoint, LogError> {
+        let next = AtomicU64::new(0);
+        let parts = in_parallel(0..self.walkers.count(), |_, part| -> Result<Part, LogError> {
+            let mut out = PartFile::create(self, part as u8)?;
+            loop {
+                // Relaxed: a number of its own for each.
+                let relation = next.fetch_add(1, Ordering::Relaxed) as usize;
+                let Some((store, id)) = self.relations.get(relation) else { return out.finish() };
+                out.relation(part, *store, *id)?;
+                (self.written)(Written::Relation);
+            }
+        })?;
+        let storage = self.storage;
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+        Ok(Checkpoint { number: self.number, epoch: self.epoch, parts })
+    }
+}
+
+/// Rows and bytes of a checkpoint.
+pub(super) fn sums(checkpoint: &Checkpoint) -> (u64, u64) {
+    checkpoint.parts.iter().fold((0, 0), |(rows, bytes), part| (rows + part.rows, bytes + part.bytes))
+}
+
+/// A part being written.
+struct PartFile<'a> {
+    of: &'a Parts<'a>,
+    name: String,
+    file: Box<dyn File>,
+    place: Place,
+    encoder: Encoder,
+    payload: Vec<u64>,
+    bytes: Vec<u8>,
+    frames: u64,
+    part: Part,
+}
+
+impl<'a> PartFile<'a> {
+    fn create(of: &'a Parts<'a>, number: u8) -> Result<Self, LogError> {
+        let place = Place { directory: of.directory, generation: of.number, file: number };
+        let name = Name::Checkpoint { number: place.generation, part: place.file }.to_string();
+        let file = again(|| of.storage.create(&name)).map_err(LogError::io(of.storage, "creating", &name))?;
+        let Place { directory, generation, file: number } = place;
+        let files = of.walkers.count() as u8;
+        let header = SegmentHeader { kind: Kind::Checkpoint, directory, generation, file: number, files };
+        let bytes = header.encode().to_vec();
+        let part = Part { bytes: SEGMENT_HEADER_BYTES as u64, rows: 0 };
+        let encoder = Encoder::new(Compression::None);
+        let new = Self { of, name, file, place, encoder, payload: Vec::new(), bytes, frames: 0, part };
+        new.write(0)?;
+        Ok(new)
+    }
+
+    /// Writes all rows of a relation.
+    fn relation(&mut self, walker: usize, store: &dyn AnyStore, id: u16) -> Result<(), LogError> {
+        let (key_words, data_words) = (store.relation().key_words as u8, store.layout().words as u32);
+        let mut walk = Walk::default();
+        let mut rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
+        while walk != Walk::End {
+            let payload = &mut self.payload;
+            self.of.walkers.pinned(self.of.clock, walker, || {
+                store.walk(&mut walk, self.of.epoch, &mut |key, data| {
+                    rows.row(payload, key);
+                    payload.extend_from_slice(data);
+                });
+            });
+            // A leaf or bucket more than a frame's worth does no harm.
+            if rows.is_full(&self.payload) {
+                self.frame(&rows)?;
+                rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
+            }
+        }
+        if rows.rows(&self.payload) > 0 { self.frame(&rows) } else { Ok(()) }
+    }
+
+    fn frame(&mut self, rows: &WritingRows) -> Result<(), LogError> {
+        self.frames += 1;
+        let label = Label::checkpoint(self.place.file, self.frames, self.of.epoch);
+        self.bytes.clear();
+        self.encoder.encode(&mut self.bytes, self.place, self.part.bytes, &label, &self.payload);
+        let at = self.part.bytes;
+        let (rows, bytes) = (rows.rows(&self.payload), self.bytes.len() as u64);
+        self.part.rows += rows;
+        self.part.bytes += bytes;
+        self.write(at)?;
+        (self.of.written)(Written::Frame { rows, bytes });
+        Ok(())
+    }
+
+    fn write(&self, at: u64) -> Result<(), LogError> {
+        write_all(&*self.file, &self.bytes, at).map_err(LogError::io(self.of.storage, "writing", &self.name))
+    }
+
+    fn finish(self) -> Result<Part, LogError> {
+        if planted(Mutant::CheckpointPartNotSynced) {
+            return Ok(self.part);
+        }
+        again(|| self.file.sync()).map_err(LogError::io(self.of.storage, "syncing", &self.name))?;
+        Ok(self.part)
+    }
+}
