@@ -29,6 +29,7 @@ use clap::{Parser, Subcommand};
 use crash::CrashArguments;
 use crash::child::ChildArguments;
 use database::backup::BackupArguments;
+use database::schema::SchemaArguments;
 use database::verify::VerifyArguments;
 use failure::{FOUND, Failure};
 use history::HistoryArguments;
@@ -63,6 +64,7 @@ Examples:
   heddle check history.jsonl
   heddle soak --seconds 60
   heddle log verify bank
+  heddle schema bank
   heddle verify bank
   heddle backup bank backups/monday
   heddle crash --cycles 200
@@ -97,6 +99,9 @@ enum Command {
     /// Check a database's directory: every file, and each index against its table
     #[command(after_help = database::verify::EXAMPLES, visible_alias = "check-database")]
     Verify(VerifyArguments),
+    /// Show the tables of a database, their columns and indexes
+    #[command(after_help = database::schema::EXAMPLES)]
+    Schema(SchemaArguments),
     /// Take a copy of a database that is closed
     #[command(after_help = database::backup::EXAMPLES)]
     Backup(BackupArguments),
@@ -126,6 +131,7 @@ fn main() -> ExitCode {
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Log(log) => log::log(log),
         Command::Verify(verify) => database::verify::verify(verify),
+        Command::Schema(schema) => database::schema::schema(schema).map(|()| true),
         Command::Backup(backup) => database::backup::backup(backup).map(|()| true),
         Command::Crash(crash) => crash::crash(crash),
         Command::CrashChild(child) => {

@@ -323,3 +323,26 @@ fn a_directory_that_was_copied_while_it_was_open_is_refused() {
     let (code, text) = said(&copy);
     assert_eq!(code, Some(0), "{text}");
 }
+
+#[test]
+fn the_tables_of_a_directory_are_shown() {
+    let (_folder, path) = database();
+    let shown = |more: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_heddle"));
+        let output = program.arg("schema").arg(&path).args(more).output().expect("the program starts");
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // Also while it is open.
+    let _db = builder(&path).table::<Account>(0).open().unwrap();
+    let text = shown(&[]);
+    assert!(text.contains("table account, by a tree") && text.contains("Text<12>"), "{text}");
+    assert!(text.contains("unique index ByOwner over owner: whole"), "{text}");
+    let told: Value = serde_json::from_str(&shown(&["--json"])).unwrap();
+    let balance = &told[0]["columns"][2];
+    assert_eq!(
+        *balance,
+        serde_json::json!({"column": "balance", "type": "i64", "group": "money", "key": false})
+    );
+    assert_eq!(told[0]["indexes"][1]["columns"], serde_json::json!(["balance"]));
+}

@@ -19,6 +19,7 @@ pub mod isolation;
 pub mod kind;
 pub mod log;
 pub mod metrics;
+pub mod migration;
 pub mod mutant;
 pub mod parallel;
 pub mod procedure;

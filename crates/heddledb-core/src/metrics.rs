@@ -2,6 +2,7 @@
 
 use crate::error::Conflict;
 use crate::log::{Lost, Torn};
+use crate::migration::SchemaChange;
 use std::fmt;
 use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
@@ -222,6 +223,8 @@ pub struct Recovery {
     pub lost: Vec<Lost>,
     /// Indexes that were built or removed, in the order of their names.
     pub indexes: Vec<IndexChange>,
+    /// What became of tables that the program declares otherwise than the directory had them.
+    pub schema: SchemaChange,
 }
 
 /// What opening a directory did to an index.

@@ -129,6 +129,7 @@ pub enum Mutant {
     IndexBuiltOfPartOfTheRows,
     IndexUnbuiltTrusted,
     IndexRemovedKept,
+    MigrationOldFilesRemovedFirst,
 }
 
 #[cfg(feature = "mutants")]
@@ -239,6 +240,7 @@ impl Mutant {
         Self::IndexBuiltOfPartOfTheRows,
         Self::IndexUnbuiltTrusted,
         Self::IndexRemovedKept,
+        Self::MigrationOldFilesRemovedFirst,
     ];
 
     /// Whether its window is so narrow, or the order that shows it so particular, that only a search in simulation

@@ -4,6 +4,7 @@ use crate::error::{Misuse, Result};
 use crate::isolation::Isolation;
 use crate::log::{Compression, FILES_MAX};
 use crate::metrics::Tell;
+use crate::migration::Migration;
 use crate::procedure::PlanChange;
 use crate::storage::Storage;
 use crate::table::Definition;
@@ -87,6 +88,8 @@ pub struct Settings {
     pub read_only: bool,
     /// Whether files are opened that were copied while they were open.
     pub accept_copy: bool,
+    /// What becomes of tables that are stored otherwise; without it they are refused.
+    pub migration: Option<Migration>,
     /// Is told how far opening has come.
     pub tell: Option<Tell>,
     /// Whether indexes are left as the files have them: none is built or removed. For tools that judge a directory.
@@ -153,6 +156,7 @@ impl Default for Settings {
             checkpoint_at_close: false,
             salvage: false,
             accept_copy: false,
+            migration: None,
             read_only: false,
             tell: None,
             as_found: false,

@@ -66,6 +66,7 @@
 //! | name transactions, so that they can be analysed and pipelined | [`macro@procedure`], [`Session::call`], [`mod@procedure`] |
 //! | know what went on | [`Database::metrics`], [`Stats`], [`Conflict`] |
 //! | know that indexes and files are right | [`Database::check`], [`CheckReport`] |
+//! | change the schema of a directory | [`Migration`], [`Builder::migrate`], [`Builder::schema_change`] |
 //! | take a copy that opens, beside writers | [`Database::backup`], [`Backup`] |
 //! | keep files elsewhere than in a directory | [`storage`] |
 //!
@@ -89,8 +90,8 @@ mod front;
 
 // The rooms below the front, by the names that they have in their crate.
 use heddledb_core::{
-    backup, check, error, isolation, kind, log, mutant, reading, seam, settings, sight, stamp, transaction,
-    words,
+    backup, check, error, isolation, kind, log, migration, mutant, reading, seam, settings, sight, stamp,
+    transaction, words,
 };
 
 pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn};
@@ -103,6 +104,7 @@ pub use heddledb_core::metrics::{
     CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction, Recovery,
     RecoveryProgress, Stats,
 };
+pub use heddledb_core::migration::{Migration, SchemaChange, TableChange};
 pub use heddledb_core::seam::{ProcedureInfo, Ticket};
 pub use heddledb_core::settings::Durability;
 pub use heddledb_core::stamp::LogicalTime;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: [(&str, &str); 3] = [
     (
         "heddledb-core",
-        "mutant random parallel shared stamp storage log error words table transaction procedure isolation kind \
+        "mutant random parallel shared stamp storage log error words table migration transaction procedure isolation kind \
          sight metrics check settings backup seam reading",
     ),
     (

@@ -2,5 +2,6 @@
 
 pub mod backup;
 mod overlay;
+pub mod schema;
 mod tables;
 pub mod verify;

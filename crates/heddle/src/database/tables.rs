@@ -3,8 +3,8 @@
 use heddledb::Builder;
 use heddledb::internals::BuilderInternals;
 use heddledb::internals::log::{Manifest, RelationEntry, Standing};
-use heddledb::table::dynamic::{RelationDefinition, TableDefinition};
-use heddledb::table::{Definition, Group, Layout, Role, Span, Structure};
+use heddledb::table::Definition;
+use heddledb::table::dynamic::{RelationDefinition, TableDefinition, of_shape};
 
 /// Every table and index that the manifest lists, as far as it can be defined.
 pub struct Tables {
@@ -48,6 +48,11 @@ impl Tables {
         tables
     }
 
+    /// The definition of a table, if it has one.
+    pub fn definition(&self, table: &str) -> Option<&'static TableDefinition> {
+        self.defined.iter().copied().find(|defined| defined.name() == table)
+    }
+
     /// Names all of them to a builder.
     pub fn declare(&self, builder: Builder) -> Builder {
         let builder = self.defined.iter().fold(builder, |builder, table| builder.define(table, 0));
@@ -82,17 +87,5 @@ fn defined(table: &RelationEntry, indexes: &[&RelationEntry]) -> Result<&'static
 
 /// A relation of which only the shape is known.
 fn shape(entry: &RelationEntry) -> &'static Definition {
-    let mut groups = Vec::new();
-    let mut start = 0;
-    for words in &entry.groups {
-        let end = start + *words as usize;
-        groups.push(Group { name: "of a shape", span: Span { start, end } });
-        start = end;
-    }
-    let name = entry.name.clone().leak();
-    let layout = Box::leak(Box::new(Layout { name, groups: groups.leak(), words: start }));
-    let schema = entry.schema.clone().leak();
-    let ordered = Structure::Ordered;
-    let definition = Definition::new(layout, ordered, schema, entry.key_words.into(), Role::Unknown);
-    Box::leak(Box::new(definition))
+    of_shape(&entry.name, &entry.schema, entry.key_words.into(), &entry.groups)
 }

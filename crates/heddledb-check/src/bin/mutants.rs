@@ -34,7 +34,16 @@ fn run_suite(kind: Kind, first: &str) {
 /// Whether a bug is the crash tests' to catch.
 fn is_of_durability(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");
-    let rooms = ["Log", "Recovery", "Backup", "Checkpoint", "IndexBuilt", "IndexUnbuilt", "IndexRemoved"];
+    let rooms = [
+        "Log",
+        "Recovery",
+        "Backup",
+        "Checkpoint",
+        "IndexBuilt",
+        "IndexUnbuilt",
+        "IndexRemoved",
+        "Migration",
+    ];
     rooms.iter().any(|room| name.starts_with(room)) && !name.starts_with("Locking")
 }
 

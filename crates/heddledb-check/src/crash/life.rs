@@ -131,8 +131,8 @@ impl Settings {
     }
 
     /// The same, to be read only.
-    pub fn reading(self) -> Self {
-        Self { read_only: true, ..self }
+    pub fn reading(self, disk: &Simulated) -> Self {
+        Self { read_only: true, indexes: self.indexes.to_read(disk), ..self }
     }
 
     /// The same with several threads of recovery now and then.
@@ -162,7 +162,7 @@ pub struct Report {
     pub torn: usize,
     /// Damage that was salvaged.
     pub lost: usize,
-    /// Whether indexes were built or removed, so that a checkpoint was taken, and so an epoch later than the rows' is
+    /// Whether rows were migrated, or indexes built or removed, so that a checkpoint was taken, and so an epoch later than the rows' is
     /// durable.
     pub changed: bool,
 }
@@ -212,7 +212,7 @@ impl Life<'_> {
             durable: recovery.durable_epoch,
             torn: recovery.torn.len(),
             lost: recovery.lost.len(),
-            changed: !recovery.indexes.is_empty(),
+            changed: !recovery.indexes.is_empty() || !recovery.schema.is_empty(),
         };
         let sessions = (0..kind.sessions_max().min(3)).map(|_| db.session()).collect::<Result<Vec<_>>>();
         let sessions = sessions.map_err(|error| format!("no session: {error}"))?;

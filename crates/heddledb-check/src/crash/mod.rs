@@ -8,7 +8,8 @@
 //!
 //! 1. what was acknowledged as durable is there;
 //! 2. the rows are those after a prefix of the commits, up to the durable epoch that recovery reports;
-//!    indexes agree with their tables, though each table is opened with its index now, and without it then;
+//!    indexes agree with their tables, though each table is opened with its index now, and without it then, and one
+//!    with other columns, to which its rows are migrated;
 //! 3. the next recovery finds the same, also if this one was cut off at any operation;
 //! 4. what was dropped stays dropped while the database is worked with and crashes again;
 //! 5. after a failed write or sync nothing is acknowledged any more;
@@ -395,7 +396,7 @@ impl Family {
 
     /// Opens a disk to be read, and looks; nothing is found where there is no manifest yet.
     fn read(&mut self, disk: &Simulated, ledger: &Ledger) -> Result<Option<Report>, String> {
-        let settings = Settings::for_a_look(&mut self.random).reading();
+        let settings = Settings::for_a_look(&mut self.random).reading(disk);
         let random = Random::new(self.random.next_u64());
         let (ledger, is_there) =
             (&mut ledger.clone(), disk.list().is_ok_and(|names| names.contains(&manifest())));

@@ -1,10 +1,13 @@
 //! The tables of the crash tests, and what they should hold.
 //!
 //! Rows are few, so that a state is a small value that can be kept for every commit. Each table is declared with its index
-//! in some lives, and without it in others.
+//! in some lives, and without it in others; the ordered one with other columns, too, to which its rows are migrated.
 
+use heddledb::internals::log::Manifest;
 use heddledb::internals::random::Random;
-use heddledb::{Builder, Error, ReadTransaction, Result, Scan, Table, Text, Transaction};
+use heddledb::storage::Simulated;
+use heddledb::table::dynamic::RowValues;
+use heddledb::{Builder, Error, Migration, ReadTransaction, Result, Scan, Table, Text, Transaction};
 use std::ops::ControlFlow;
 
 /// A row of the ordered table: three column groups and an index.
@@ -58,6 +61,42 @@ mod plain {
     }
 }
 
+/// The ordered table with a wider column, a further one, in another order.
+mod wide {
+    use heddledb::Table;
+
+    #[derive(Table, Clone, Copy)]
+    #[table(name = "crash_account")]
+    pub struct Account {
+        #[group(visits)]
+        pub visits: i64,
+        pub owner: u128,
+        #[key]
+        pub id: u64,
+        pub extra: Option<u32>,
+        #[group(money)]
+        pub balance: i64,
+    }
+}
+
+impl From<Account> for wide::Account {
+    fn from(Account { id, owner, balance, visits }: Account) -> Self {
+        Self { id, owner: owner.into(), balance, visits, extra: None }
+    }
+}
+
+impl From<wide::Account> for Account {
+    fn from(wide::Account { id, owner, balance, visits, .. }: wide::Account) -> Self {
+        Self { id, owner: owner as u64, balance, visits }
+    }
+}
+
+/// From any declaration to any other.
+fn migration() -> Migration {
+    let narrowed = |row: &RowValues| Ok((row.get::<u128>("owner")? as u64).into());
+    Migration::new().drop("crash_account", "extra").set_with("crash_account", "owner", narrowed)
+}
+
 /// Rows of both declarations, from one to the other.
 macro_rules! conversions {
     ($name:ident: $($column:ident)*) => {
@@ -76,24 +115,59 @@ macro_rules! conversions {
 conversions!(Account: id owner balance visits);
 conversions!(Note: id tag count);
 
-/// Which of the tables are declared with their indexes.
+/// How the tables are declared.
 #[derive(Clone, Copy, Debug)]
 pub struct Indexes {
-    accounts: bool,
+    accounts: Accounts,
     notes: bool,
+}
+
+/// How the ordered table is declared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Accounts {
+    /// With its index.
+    Indexed,
+    /// Without.
+    Plain,
+    /// With other columns.
+    Wide,
 }
 
 impl Indexes {
     /// Mostly all of them.
     pub fn draw(random: &mut Random) -> Self {
-        Self { accounts: random.below(4) != 0, notes: random.below(4) != 0 }
+        let accounts = match random.below(8) {
+            0 | 1 => Accounts::Plain,
+            2 => Accounts::Wide,
+            _ => Accounts::Indexed,
+        };
+        Self { accounts, notes: random.below(4) != 0 }
+    }
+
+    /// The same, as far as a disk can be read by it: one that is only read is not migrated.
+    pub fn to_read(self, disk: &Simulated) -> Self {
+        let manifest = Manifest::read(&disk.after_kill()).ok().flatten();
+        let is_wide = manifest.is_some_and(|manifest| {
+            let mut entries = manifest.relations.iter();
+            entries.any(|entry| entry.name == "crash_account" && entry.schema.contains("extra"))
+        });
+        let accounts = match (is_wide, self.accounts) {
+            (true, _) => Accounts::Wide,
+            (false, Accounts::Wide) => Accounts::Plain,
+            (false, accounts) => accounts,
+        };
+        Self { accounts, ..self }
     }
 
     /// Declares the tables.
     pub fn declare(self, builder: Builder) -> Builder {
-        let builder =
-            if self.accounts { builder.table::<Account>(0) } else { builder.table::<plain::Account>(0) };
-        if self.notes { builder.table::<Note>(0) } else { builder.table::<plain::Note>(0) }
+        let builder = match self.accounts {
+            Accounts::Indexed => builder.table::<Account>(0),
+            Accounts::Plain => builder.table::<plain::Account>(0),
+            Accounts::Wide => builder.table::<wide::Account>(0),
+        };
+        let builder = if self.notes { builder.table::<Note>(0) } else { builder.table::<plain::Note>(0) };
+        builder.migrate(migration())
     }
 }
 
@@ -184,15 +258,18 @@ impl Op {
                 true => self.note(tx),
                 false => self.plain_note(tx),
             },
-            _ if indexes.accounts => self.account(tx),
-            _ => self.plain_account(tx),
+            _ => match indexes.accounts {
+                Accounts::Indexed => self.account(tx),
+                Accounts::Plain => self.plain_account(tx),
+                Accounts::Wide => self.wide_account(tx),
+            },
         }
     }
 }
 
 /// The operations on each table, under each declaration.
 macro_rules! operations {
-    ($account:ident $note:ident: $accounts:ty, $notes:ty) => {
+    ($account:ident: $accounts:ty) => {
         impl Op {
             fn $account(self, tx: &mut impl Transaction) -> Result<()> {
                 type Row = $accounts;
@@ -200,13 +277,16 @@ macro_rules! operations {
                     Self::PutAccount(row) => tx.upsert(Row::from(row)).map(|_| ()),
                     Self::InsertAccount(row) => tx.insert(Row::from(row)),
                     Self::DeleteAccount(id) => tx.delete::<Row>(id).map(|_| ()),
-                    Self::Owner(id, owner) => tx.set_columns(id, Row::owner, owner),
+                    Self::Owner(id, owner) => tx.set_columns(id, Row::owner, owner.into()),
                     Self::Balance(id, balance) => tx.set_columns(id, Row::balance, balance),
                     Self::Visit(id, more) => tx.add(Row::visits, id, more),
                     other => unreachable!("{other:?} is of a note"),
                 }
             }
-
+        }
+    };
+    ($note:ident of $notes:ty) => {
+        impl Op {
             fn $note(self, tx: &mut impl Transaction) -> Result<()> {
                 type Row = $notes;
                 match self {
@@ -220,8 +300,11 @@ macro_rules! operations {
         }
     };
 }
-operations!(account note: Account, Note);
-operations!(plain_account plain_note: plain::Account, plain::Note);
+operations!(account: Account);
+operations!(plain_account: plain::Account);
+operations!(wide_account: wide::Account);
+operations!(note of Note);
+operations!(plain_note of plain::Note);
 
 /// A transaction to run.
 #[derive(Clone, Debug)]
@@ -269,8 +352,13 @@ impl State {
     pub fn read(tx: &mut impl ReadTransaction, indexes: Indexes) -> Result<Result<Self, String>> {
         let mut state = Self::default();
         let accounts = match indexes.accounts {
-            true => tx.collect(Scan::<Account>::all())?,
-            false => tx.collect(Scan::<plain::Account>::all())?.into_iter().map(Account::from).collect(),
+            Accounts::Indexed => tx.collect(Scan::<Account>::all())?,
+            Accounts::Plain => {
+                tx.collect(Scan::<plain::Account>::all())?.into_iter().map(Account::from).collect()
+            }
+            Accounts::Wide => {
+                tx.collect(Scan::<wide::Account>::all())?.into_iter().map(Account::from).collect()
+            }
         };
         for row in accounts {
             let Some(place) = state.accounts.get_mut(row.id as usize) else {
@@ -285,7 +373,7 @@ impl State {
             };
         }
         let (mut owners, mut tags) = (Vec::new(), Vec::new());
-        if indexes.accounts {
+        if indexes.accounts == Accounts::Indexed {
             tx.scan_index(Scan::<CrashAccountByOwner>::all(), |(owner, _), id| {
                 owners.push((owner, id));
                 ControlFlow::Continue(())
@@ -301,7 +389,7 @@ impl State {
         by_owner.sort_unstable();
         let mut by_tag: Vec<_> = state.notes.iter().flatten().map(|row| (row.tag, row.id)).collect();
         by_tag.sort_unstable();
-        if indexes.accounts && owners != by_owner {
+        if indexes.accounts == Accounts::Indexed && owners != by_owner {
             return Ok(Err(format!("the ordered table says {by_owner:?}, its index {owners:?}")));
         }
         if indexes.notes && tags != by_tag {

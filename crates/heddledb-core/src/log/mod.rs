@@ -125,7 +125,8 @@ pub enum LogError {
     },
     /// The definition of a table or index differs from the one in the files.
     #[error(
-        "{place} has {relation} as `{stored}`, the program declares it as `{declared}`; open it with the old definition, or move its rows to a table of another name"
+        "{place} has {relation} as `{stored}`, the program declares it as `{declared}`; open it with a program that declares \
+         it so, or change the directory, with `Builder::migrate`"
     )]
     Definition {
         /// The directory.
@@ -139,7 +140,7 @@ pub enum LogError {
     },
     /// A table or index in the files that the program does not declare.
     #[error(
-        "{place} holds {relation} (`{stored}`), which the program does not declare; name its table with `Builder::table`"
+        "{place} holds {relation} (`{stored}`), which the program does not declare; name its table with `Builder::table`, or give it up, with `Builder::migrate`"
     )]
     NotDeclared {
         /// The directory.
@@ -148,6 +149,14 @@ pub enum LogError {
         relation: String,
         /// The definition in the files.
         stored: String,
+    },
+    /// A directory whose rows cannot be what the program declares; nothing has changed.
+    #[error("{place} was not changed to what the program declares: {what}")]
+    Migration {
+        /// The directory.
+        place: String,
+        /// What nobody has said, or which row does not fit.
+        what: String,
     },
     /// Two tables of one name.
     #[error(

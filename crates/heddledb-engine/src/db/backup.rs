@@ -9,7 +9,7 @@
 //! copied, and one whose log has failed.
 
 use super::declared::describe;
-use super::parts::{Held, Parts, Written, sums};
+use super::parts::{Held, Output, Parts, Written, sums};
 use super::recovery::fresh_manifest;
 use super::store::AnyStore;
 use super::walkers::Walkers;
@@ -48,8 +48,9 @@ impl Source<'_> {
 
     fn write(&self, backup: &Backup, storage: &dyn Storage, begun: u64) -> Result<Manifest> {
         let mut manifest = fresh_manifest();
-        let relations: Vec<(&dyn AnyStore, u16)> = self.stores.iter().copied().zip(0..).collect();
-        manifest.relations = relations.iter().map(|(store, id)| describe(*store, *id)).collect();
+        let relations: Vec<Output<'_>> =
+            self.stores.iter().zip(0..).map(|(store, id)| Output::of(*store, id)).collect();
+        manifest.relations = relations.iter().map(|output| describe(output.store, output.id)).collect();
         let held = Held { boundaries: self.boundaries, boundary: self.boundaries.now(self.clock)? };
         let progress = Mutex::new(BackupProgress::default());
         lock(&progress).of_relations = relations.len();

@@ -11,7 +11,7 @@
 //!
 //! The cut is consistent, so what is replayed over it need not be idempotent (PITFALLS X7, X14).
 
-use super::parts::{Held, Parts, sums};
+use super::parts::{Held, Output, Parts, sums};
 use super::store::AnyStore;
 use super::walkers::Walkers;
 use crate::durability::{RedoLog, remove_unlisted};
@@ -92,7 +92,11 @@ impl Source<'_> {
             epoch,
             clock: self.clock,
             walkers: self.walkers,
-            relations: self.stores.iter().filter_map(|store| Some((*store, listed(*store)?))).collect(),
+            relations: self
+                .stores
+                .iter()
+                .filter_map(|store| Some(Output::of(*store, listed(*store)?)))
+                .collect(),
             written: &|_| {},
         };
         Ok(parts.write()?)

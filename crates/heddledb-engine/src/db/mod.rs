@@ -9,7 +9,9 @@ mod checkpoint;
 mod counters;
 mod declared;
 mod garbage;
+mod migrate;
 mod parts;
+mod places;
 mod procedures;
 mod recall;
 mod recovery;
@@ -26,23 +28,21 @@ use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Error, Misuse, Result};
 use crate::isolation;
 use crate::kind::Promises;
-use crate::log::{LogError, Name};
 use crate::metrics::{CheckpointReport, Metrics, OldestTransaction, Recovery};
 use crate::procedure::{Declaration, Plan};
 use crate::protocol::{Env, Isolation, Protocol, Shared};
 use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker};
-use crate::settings::{Durability, Limits, LogOptions, Place, Settings};
+use crate::settings::{Durability, Limits, Settings};
 use crate::snapshot::Boundaries;
-use crate::storage::{Disk, Guard, ReadOnly, Storage};
+use crate::storage::Guard;
 use crate::sync::{Condvar, Mutex, lock, now_ns};
 use crate::table::Definition;
 use attempt::{Attempt, SharedStates, WorkerState};
 use counters::Counters;
 use procedures::Procedures;
-use recovery::{Opened, Opening, lock_storage};
+use recovery::{Opened, lock_storage};
 use std::any::TypeId;
 use std::ops::Deref;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Stores;
@@ -302,10 +302,7 @@ impl<P: Protocol> Engine for Handle<P> {
     }
 
     fn backup(&self, backup: &Backup) -> Result<BackupReport> {
-        let storage: Arc<dyn Storage> = match backup.place() {
-            Place::Storage(storage) => Arc::clone(storage),
-            Place::Path(path) => Arc::new(open_empty(path)?),
-        };
+        let storage = places::open_empty(backup.place())?;
         let _locked = lock_storage(&*storage)?;
         let source = backup::Source {
             clock: &self.clock,
@@ -392,7 +389,7 @@ pub(crate) fn open<P: Protocol>(
         None => None,
         Some(place) => {
             stores.close();
-            Some(open_files(place, &settings, stores.all().collect(), threads)?)
+            Some(places::open_files::<P>(place, &settings, stores.all().collect(), threads)?)
         }
     };
     // Nobody is told that it is open before what was built or removed is so in the files, if it may be written.
@@ -416,64 +413,6 @@ fn not_opened(error: Error) -> Error {
         },
         other => other,
     }
-}
-
-/// Opens the files of a database, and loads what they hold.
-fn open_files(
-    place: &Place,
-    settings: &Settings,
-    stores: Vec<&dyn store::AnyStore>,
-    threads: usize,
-) -> Result<Opened> {
-    let read_only = settings.read_only;
-    let storage: Arc<dyn Storage> = match place {
-        Place::Storage(storage) => Arc::clone(storage),
-        Place::Path(path) => Arc::new(open_directory(path, read_only)?.accept_copy(settings.accept_copy)),
-    };
-    let storage = if read_only { Arc::new(ReadOnly::new(storage)) } else { storage };
-    let files = if settings.durability == Durability::None { 0 } else { settings.log.files };
-    let opening = Opening {
-        storage,
-        stores,
-        options: LogOptions { files, at_once: settings.epoch_interval.is_some(), ..settings.log },
-        threads,
-        salvage: settings.salvage,
-        read_only,
-        tell: settings.tell.clone(),
-        as_found: settings.as_found,
-    };
-    opening.open()
-}
-
-/// Opens a directory for a copy, which must be empty.
-fn open_empty(path: &Path) -> Result<Disk, LogError> {
-    let place = || path.display().to_string();
-    let failed = |source| LogError::Io { doing: "opening the directory", file: place(), source };
-    let disk = Disk::open(path).map_err(failed)?;
-    // A lock file is left by whoever has opened the directory before.
-    let is_something = |name: &str| Name::parse(name) != Some(Name::Lock) && name != LOST_AND_FOUND;
-    match disk.any(is_something).map_err(failed)? {
-        None => Ok(disk),
-        Some(found) => Err(LogError::NotEmpty { place: place(), found }),
-    }
-}
-
-/// A file system's own directory, which is in the way of nobody.
-const LOST_AND_FOUND: &str = "lost+found";
-
-/// Opens a directory that is a database, or empty and to be written.
-fn open_directory(path: &Path, read_only: bool) -> Result<Disk, LogError> {
-    let place = || path.display().to_string();
-    let failed = |source| LogError::Io { doing: "opening the directory", file: place(), source };
-    let disk = if read_only { Disk::open_to_read(path) } else { Disk::open(path) }.map_err(failed)?;
-    let foreign = |name: &str| Name::parse(name).is_none() && name != LOST_AND_FOUND;
-    let is_manifest = |name: &str| Name::parse(name) == Some(Name::Manifest);
-    if disk.any(is_manifest).map_err(failed)?.is_none()
-        && let Some(found) = disk.any(foreign).map_err(failed)?
-    {
-        return Err(LogError::NotADatabase { place: place(), found });
-    }
-    Ok(disk)
 }
 
 /// Puts the parts of a database together and starts its threads.

@@ -12,6 +12,7 @@ use crate::log::{
     Checkpoint, Compression, Encoder, Kind, Label, LogError, Name, Part, Place, SEGMENT_HEADER_BYTES,
     SegmentHeader, WritingRows, again,
 };
+use crate::migration::Conversion;
 use crate::mutant::{Mutant, planted};
 use crate::snapshot::{Boundaries, Boundary};
 use crate::storage::{File, Storage, write_all};
@@ -41,10 +42,25 @@ pub(super) struct Parts<'a> {
     pub epoch: u64,
     pub clock: &'a EpochClock,
     pub walkers: &'a Walkers,
-    /// With the number that each has in the files.
-    pub relations: Vec<(&'a dyn AnyStore, u16)>,
+    pub relations: Vec<Output<'a>>,
     /// Is told after each frame how many rows and bytes it has, and after each relation.
     pub written: &'a (dyn Fn(Written) + Sync),
+}
+
+/// A relation that is written.
+pub(super) struct Output<'a> {
+    pub store: &'a dyn AnyStore,
+    /// The number that it has in the files.
+    pub id: u16,
+    /// How its rows are converted, if they are.
+    pub conversion: Option<&'a Conversion>,
+}
+
+impl<'a> Output<'a> {
+    /// A relation as it is.
+    pub fn of(store: &'a dyn AnyStore, id: u16) -> Self {
+        Self { store, id, conversion: None }
+    }
 }
 
 /// What was just written.
@@ -65,8 +81,8 @@ impl Parts<'_> {
             loop {
                 // Relaxed: a number of its own for each.
                 let relation = next.fetch_add(1, Ordering::Relaxed) as usize;
-                let Some((store, id)) = self.relations.get(relation) else { return out.finish() };
-                out.relation(part, *store, *id)?;
+                let Some(relation) = self.relations.get(relation) else { return out.finish() };
+                out.relation(part, relation)?;
                 (self.written)(Written::Relation);
             }
         })?;
@@ -111,22 +127,49 @@ impl<'a> PartFile<'a> {
     }
 
     /// Writes all rows of a relation.
-    fn relation(&mut self, walker: usize, store: &dyn AnyStore, id: u16) -> Result<(), LogError> {
-        let (key_words, data_words) = (store.relation().key_words as u8, store.layout().words as u32);
+    fn relation(&mut self, walker: usize, output: &Output<'_>) -> Result<(), LogError> {
+        let Output { store, id, conversion } = output;
+        let (key_words, data_words) = match conversion {
+            None => (store.relation().key_words, store.layout().words),
+            Some(conversion) => (conversion.key_words(), conversion.data_words()),
+        };
         let mut walk = Walk::default();
-        let mut rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
+        let begin = |payload: &mut Vec<u64>| {
+            WritingRows::begin(payload, *id, key_words as u8, data_words as u32, FRAME_WORDS)
+        };
+        let mut rows = begin(&mut self.payload);
+        // The words of a row that was converted, and what is wrong with the first that could not be.
+        let (mut new_key, mut new_data, mut wrong) = (Vec::new(), Vec::new(), None);
         while walk != Walk::End {
             let payload = &mut self.payload;
             self.of.walkers.pinned(self.of.clock, walker, || {
-                store.walk(&mut walk, self.of.epoch, &mut |key, data| {
-                    rows.row(payload, key);
-                    payload.extend_from_slice(data);
+                store.walk(&mut walk, self.of.epoch, &mut |key, data| match conversion {
+                    None => {
+                        rows.row(payload, key);
+                        payload.extend_from_slice(data);
+                    }
+                    Some(conversion) if wrong.is_none() => {
+                        new_key.clear();
+                        new_data.clear();
+                        match conversion.row(data, &mut new_key, &mut new_data) {
+                            Ok(()) => {
+                                rows.row(payload, &new_key);
+                                payload.extend_from_slice(&new_data);
+                            }
+                            Err(what) => wrong = Some(what),
+                        }
+                    }
+                    Some(_) => {}
                 });
             });
+            if let Some(what) = wrong {
+                let what = format!("table {}, {what}", store.relation().name());
+                return Err(LogError::Migration { place: self.of.storage.place(), what });
+            }
             // A leaf or bucket more than a frame's worth does no harm.
             if rows.is_full(&self.payload) {
                 self.frame(&rows)?;
-                rows = WritingRows::begin(&mut self.payload, id, key_words, data_words, FRAME_WORDS);
+                rows = begin(&mut self.payload);
             }
         }
         if rows.rows(&self.payload) > 0 { self.frame(&rows) } else { Ok(()) }

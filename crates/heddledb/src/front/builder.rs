@@ -5,10 +5,11 @@ use crate::RecoveryProgress;
 use crate::error::Result;
 use crate::isolation::Isolation;
 use crate::kind::{Choice, Kind, Silo};
-use crate::log::{Compression, FILES_MAX};
+use crate::log::{Compression, FILES_MAX, LogError, Manifest};
+use crate::migration::{Migration, Plan, SchemaChange, declared_tables, stored_tables};
 use crate::seam::{CallByName, Open};
 use crate::settings::{Durability, Place, Settings};
-use crate::storage::Storage;
+use crate::storage::{Disk, Storage};
 use crate::table::dynamic::TableDefinition;
 use crate::table::{Definition, Table};
 use heddledb_core::procedure::{Declaration, PlanChange, Procedure};
@@ -269,6 +270,44 @@ impl Builder {
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.settings.read_only = read_only;
         self
+    }
+
+    /// Changes the directory when it is opened, where the program declares tables otherwise than it has them; without this, it
+    /// is refused then. What is done is in [`Recovery::schema`](crate::Recovery::schema).
+    ///
+    /// The rows are loaded, and written as a checkpoint, those of changed tables converted; then the directory is opened as
+    /// ever, and builds the indexes. So it takes as long as two openings and a checkpoint, and needs room for another
+    /// checkpoint. A crash leaves the directory as it was or as it is to be, and the next opening goes on. A unique index that
+    /// two rows are in the way of refuses the opening when the rows have changed already. Nothing is changed where
+    /// nothing differs, nor by [`read_only`](Self::read_only).
+    pub fn migrate(mut self, migration: Migration) -> Self {
+        self.settings.migration = Some(migration);
+        self
+    }
+
+    /// What [`migrate`](Self::migrate) would do, and what nobody has said yet. Reads the manifest of the directory, and
+    /// nothing else.
+    ///
+    /// # Errors
+    /// [`Error::Open`](crate::Error::Open) where there is a directory whose manifest cannot be read.
+    pub fn schema_change(&self) -> Result<SchemaChange> {
+        let manifest = match &self.settings.place {
+            None => None,
+            Some(Place::Storage(storage)) => Manifest::read(&**storage)?,
+            Some(Place::Path(path)) if !path.exists() => None,
+            Some(Place::Path(path)) => {
+                let failed = |source| LogError::Io {
+                    doing: "opening the directory",
+                    file: path.display().to_string(),
+                    source,
+                };
+                Manifest::read(&Disk::open_to_read(path).map_err(failed)?)?
+            }
+        };
+        let Some(manifest) = manifest else { return Ok(SchemaChange::default()) };
+        let declared = declared_tables(self.settings.relations.iter().map(|(relation, _)| *relation));
+        let migration = self.settings.migration.clone().unwrap_or_default();
+        Ok(Plan::new(&stored_tables(&manifest), &declared, &migration).change)
     }
 
     /// Opens a directory whose files were copied one by one while a database had it open, which is refused otherwise: its

@@ -42,5 +42,5 @@ pub use definition::{IndexDefinition, TableDefinition};
 pub use key::EncodedKey;
 pub use relation::{ColumnDefinition, RelationDefinition};
 pub use row::RowValues;
-pub use schema::is_same_or_widened;
+pub use schema::{is_same_or_widened, of_shape};
 pub use value::{Value, WrongType};

@@ -2,7 +2,9 @@
 
 use super::definition::TableDefinition;
 use crate::error::{Misuse, Result};
-use crate::table::ColumnType;
+use crate::table::{ColumnType, Definition, Group, Layout, Role, Span, Structure};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 impl TableDefinition {
     /// The table that has this schema text, with indexes of these names and schema texts.
@@ -65,6 +67,30 @@ impl TableDefinition {
         }
         Ok(table)
     }
+}
+
+/// A relation of which only the shape is known, as a manifest tells it: words of its keys, and of each of its column groups.
+/// Rows can be loaded and stored by it, and nothing more. The same reference for the same shape.
+pub fn of_shape(name: &str, schema: &str, key_words: usize, groups: &[u32]) -> &'static Definition {
+    type Shape = (String, String, usize, Vec<u32>);
+    static KNOWN: Mutex<BTreeMap<Shape, &'static Definition>> = Mutex::new(BTreeMap::new());
+    let shape = (name.to_owned(), schema.to_owned(), key_words, groups.to_vec());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.get(&shape) {
+        return known;
+    }
+    let (mut list, mut start) = (Vec::new(), 0);
+    for words in groups {
+        let end = start + *words as usize;
+        list.push(Group { name: "of a shape", span: Span { start, end } });
+        start = end;
+    }
+    let (name, schema): (&'static str, &'static str) = (name.to_owned().leak(), schema.to_owned().leak());
+    let layout = Box::leak(Box::new(Layout { name, groups: list.leak(), words: start }));
+    let definition = Definition::new(layout, Structure::Ordered, schema, key_words, Role::Unknown);
+    let definition = Box::leak(Box::new(definition));
+    known.insert(shape, definition);
+    definition
 }
 
 /// Whether rows of one schema are rows of another: the texts are the same, apart from values that enums were given since.

@@ -86,7 +86,7 @@ impl Value {
     }
 
     /// The number of an integer of at most 64 bits.
-    pub(super) fn integer(&self) -> Option<i128> {
+    pub(crate) fn integer(&self) -> Option<i128> {
         Some(match self {
             Self::U8(value) => (*value).into(),
             Self::U16(value) => (*value).into(),
@@ -101,7 +101,7 @@ impl Value {
     }
 
     /// A number as a value of an integer type of at most 64 bits, which must have it.
-    pub(super) fn of_integer(ty: ColumnType, number: i128) -> Option<Self> {
+    pub(crate) fn of_integer(ty: ColumnType, number: i128) -> Option<Self> {
         Some(match ty {
             ColumnType::U8 => Self::U8(number.try_into().ok()?),
             ColumnType::U16 => Self::U16(number.try_into().ok()?),
