@@ -98,7 +98,7 @@ impl<T, V: ColumnValue> Column<T, V> {
     #[inline(always)]
     const fn words(self) -> Span {
         let offset = self.offset as usize;
-        Span { start: offset / 8, end: (offset + V::TYPE.bytes()).div_ceil(8) }
+        Span { start: offset / 8, end: (offset + const { V::TYPE.bytes() }).div_ceil(8) }
     }
 }
 
