@@ -29,6 +29,8 @@ use clap::{Parser, Subcommand};
 use crash::CrashArguments;
 use crash::child::ChildArguments;
 use database::backup::BackupArguments;
+use database::export::ExportArguments;
+use database::import::ImportArguments;
 use database::schema::SchemaArguments;
 use database::verify::VerifyArguments;
 use failure::{FOUND, Failure};
@@ -67,6 +69,7 @@ Examples:
   heddle schema bank
   heddle verify bank
   heddle backup bank backups/monday
+  heddle export bank --out bank-today
   heddle crash --cycles 200
 
 Exit codes: 0 all well, 1 a check failed or an anomaly was found, 2 unusable arguments or input.";
@@ -105,6 +108,12 @@ enum Command {
     /// Take a copy of a database that is closed
     #[command(after_help = database::backup::EXAMPLES)]
     Backup(BackupArguments),
+    /// Write the rows of a database as CSV or JSON Lines
+    #[command(after_help = database::export::EXAMPLES)]
+    Export(ExportArguments),
+    /// Read rows from CSV or JSON Lines into a table
+    #[command(after_help = database::import::EXAMPLES)]
+    Import(ImportArguments),
     /// Kill a process at work on a database, again and again, and check what is left (a test tool)
     #[command(after_help = crash::EXAMPLES)]
     Crash(CrashArguments),
@@ -131,6 +140,8 @@ fn main() -> ExitCode {
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Log(log) => log::log(log),
         Command::Verify(verify) => database::verify::verify(verify),
+        Command::Export(export) => database::export::export(export).map(|()| true),
+        Command::Import(import) => database::import::import(import).map(|()| true),
         Command::Schema(schema) => database::schema::schema(schema).map(|()| true),
         Command::Backup(backup) => database::backup::backup(backup).map(|()| true),
         Command::Crash(crash) => crash::crash(crash),

@@ -1,19 +1,16 @@
 //! `heddle backup`: a copy of a directory that no database has open.
 
-use super::tables::Tables;
+use super::open::{Access, OpenedDirectory, open};
 use crate::failure::{Failure, chain};
-use crate::log::{Allowed, look, show};
+use crate::log::show;
 use crate::progress::Progress;
 use crate::report::table::paint;
 use crate::terminal::terminal_with_colours;
 use clap::Args;
-use heddledb::internals::log::{Manifest, Standing};
-use heddledb::storage::{Disk, ReadOnly};
-use heddledb::{Backup, Database};
+use heddledb::Backup;
 use serde::Serialize;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Arguments of `heddle backup`.
 #[derive(Args, Debug)]
@@ -69,18 +66,8 @@ struct Copied {
 /// Runs the command.
 pub fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     let BackupArguments { directory, to, mib_per_second, accept_copy, json } = arguments;
-    let examined = look(directory, Allowed { copied: *accept_copy, ..Allowed::default() }, None)?;
-    let place = examined.place;
-    if let Some(problem) = examined.problems.first() {
-        return Err(Failure::run(format!("{place} is damaged, and was not copied: {}", problem.message)));
-    }
-    let tables = tables(directory, &place)?;
-    let failed = |error: heddledb::Error| Failure::run(chain(&error));
+    let OpenedDirectory { place, db, .. } = &open(directory, Access::Read, *accept_copy)?;
     let progress = Progress::new(1);
-    let bar = progress.phase("loading the rows");
-    let tell = move |told: heddledb::RecoveryProgress| bar.share(told.done as f64 / told.total.max(1) as f64);
-    let builder = Database::builder().manual_epochs().sessions(1).path(directory).read_only(true);
-    let db = tables.declare(builder.accept_copy(*accept_copy).on_recovery(tell)).open().map_err(failed)?;
     let bar = progress.phase("writing the copy");
     let copy = Backup::to(to).on_progress(move |told| {
         bar.share(told.relations as f64 / told.of_relations.max(1) as f64);
@@ -93,11 +80,11 @@ pub fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
         heddledb::Error::Open(inner) if matches!(**inner, heddledb::LogError::NotEmpty { .. }) => {
             Failure::usage(chain(&error))
         }
-        _ => failed(error),
+        _ => Failure::run(chain(&error)),
     })?;
     drop(progress);
     let copied = Copied {
-        place,
+        place: place.clone(),
         to: to.display().to_string(),
         epoch: report.epoch,
         rows: report.rows,
@@ -114,28 +101,4 @@ pub fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     // A reader that went away, such as `head`, changes nothing about the copy.
     let _ = stdout().write_all(text.as_bytes());
     Ok(())
-}
-
-/// The tables of the directory, if its copy can have all that belongs to them.
-fn tables(directory: &std::path::Path, place: &str) -> Result<Tables, Failure> {
-    let disk = Disk::open_to_read(directory)
-        .map_err(|error| Failure::run(format!("{place} cannot be read any more ({error})")))?;
-    let manifest =
-        Manifest::read(&ReadOnly::new(Arc::new(disk))).map_err(|error| Failure::run(chain(&error)))?;
-    let Some(manifest) = manifest else {
-        return Err(Failure::usage(format!("{place} holds no database any more")));
-    };
-    let tables = Tables::of(&manifest);
-    // What only its program can build would be empty in the copy, and whole by what its manifest says.
-    let is_whole = |index: &str| {
-        let mut entries = manifest.relations.iter();
-        entries.any(|entry| entry.name == index && entry.standing == Standing::Whole)
-    };
-    match tables.uncompared.iter().find(|(index, _)| !is_whole(index)) {
-        None => Ok(tables),
-        Some((index, why)) => Err(Failure::run(format!(
-            "{place} has the index {index}, which is still to be built, and only its program can build it ({why}); open it \
-             with its program first, or let that take the copy, with `Database::backup`"
-        ))),
-    }
 }

@@ -1,7 +1,11 @@
-//! A database's directory without the program that wrote it: judged, and copied.
+//! A database's directory without the program that wrote it: judged, copied, and as text.
 
 pub mod backup;
+pub mod export;
+pub mod import;
+mod open;
 mod overlay;
 pub mod schema;
 mod tables;
+mod text;
 pub mod verify;

@@ -48,6 +48,26 @@ impl Tables {
         tables
     }
 
+    /// The same, with trees for all hash tables.
+    pub fn as_trees(mut self) -> Self {
+        let tree = |schema: &str| schema.strip_suffix("; hash").map(|rest| format!("{rest}; ordered"));
+        for table in &mut self.defined {
+            let Some(schema) = tree(table.relation().schema()) else { continue };
+            let indexes = table.indexes().iter();
+            let indexes: Vec<(&str, String)> =
+                indexes.filter_map(|index| Some((index.name(), tree(index.relation().schema())?))).collect();
+            let indexes: Vec<(&str, &str)> = indexes.iter().map(|(name, text)| (*name, &text[..])).collect();
+            *table = TableDefinition::of_schema(table.name(), &schema, &indexes)
+                .expect("a tree is defined where a hash table is");
+        }
+        self
+    }
+
+    /// The tables that have definitions.
+    pub fn definitions(&self) -> &[&'static TableDefinition] {
+        &self.defined
+    }
+
     /// The definition of a table, if it has one.
     pub fn definition(&self, table: &str) -> Option<&'static TableDefinition> {
         self.defined.iter().copied().find(|defined| defined.name() == table)

@@ -27,6 +27,7 @@ mod builder;
 mod coding;
 mod definition;
 mod key;
+mod parse;
 mod relation;
 mod role;
 mod row;

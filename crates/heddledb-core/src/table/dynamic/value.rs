@@ -149,9 +149,31 @@ fn short_name<T: ?Sized>() -> String {
 
 const DESCRIBED_CHARS_MAX: usize = 24;
 
+/// The decimal places of a nanosecond.
+pub(super) const NANOSECOND_DIGITS: usize = 9;
+
+/// `1.5s`: whole seconds, and decimal places as far as there are any.
+struct Seconds<'a>(&'a Duration);
+
+impl fmt::Display for Seconds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, nanoseconds) = (self.0.as_secs(), self.0.subsec_nanos());
+        let places = format!("{nanoseconds:0NANOSECOND_DIGITS$}");
+        match places.trim_end_matches('0') {
+            "" => f.pad(&format!("{seconds}s")),
+            places => f.pad(&format!("{seconds}.{places}s")),
+        }
+    }
+}
+
+/// What is shown as its type shows it.
+fn itself<T>(value: &T) -> &T {
+    value
+}
+
 /// The ways from and to Rust types that are one kind of value each, and how these are shown.
 macro_rules! scalar_values {
-    ($($(#[$cfg:meta])? $name:ident $t:ty: $format:ident),* $(,)?) => {
+    ($($(#[$cfg:meta])? $name:ident $t:ty: $shown:expr),* $(,)?) => {
         $(
             $(#[$cfg])?
             impl From<$t> for Value {
@@ -188,12 +210,13 @@ macro_rules! scalar_values {
             }
         }
 
-        /// As in Rust, with `null` for nothing, bytes in hexadecimal digits, and texts as they are.
+        /// As in Rust, with `null` for nothing, bytes in hexadecimal digits, durations in seconds, and texts as they are: what
+        /// [`ColumnType::parse`] reads.
         impl fmt::Display for Value {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     Self::Null => f.pad("null"),
-                    $($(#[$cfg])? Self::$name(value) => fmt::$format::fmt(value, f),)*
+                    $($(#[$cfg])? Self::$name(value) => fmt::Display::fmt(&$shown(value), f),)*
                     Self::Bytes(bytes) => {
                         f.write_str("0x")?;
                         bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -206,18 +229,16 @@ macro_rules! scalar_values {
 }
 
 scalar_values!(
-    U8 u8: Display, U16 u16: Display, U32 u32: Display, U64 u64: Display, U128 u128: Display,
-    I8 i8: Display, I16 i16: Display, I32 i32: Display, I64 i64: Display, I128 i128: Display,
-    Bool bool: Display, F32 f32: Display, F64 f64: Display,
-    // Durations of the standard library have no other form to read.
-    Duration Duration: Debug,
-    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp: Display,
-    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration: Display,
-    #[cfg(feature = "jiff")] Date jiff::civil::Date: Display,
-    #[cfg(feature = "jiff")] Time jiff::civil::Time: Display,
-    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime: Display,
-    #[cfg(feature = "uuid")] Uuid uuid::Uuid: Display,
-    #[cfg(feature = "rust_decimal")] Decimal rust_decimal::Decimal: Display,
+    U8 u8: itself, U16 u16: itself, U32 u32: itself, U64 u64: itself, U128 u128: itself,
+    I8 i8: itself, I16 i16: itself, I32 i32: itself, I64 i64: itself, I128 i128: itself,
+    Bool bool: itself, F32 f32: itself, F64 f64: itself, Duration Duration: Seconds,
+    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp: itself,
+    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration: itself,
+    #[cfg(feature = "jiff")] Date jiff::civil::Date: itself,
+    #[cfg(feature = "jiff")] Time jiff::civil::Time: itself,
+    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime: itself,
+    #[cfg(feature = "uuid")] Uuid uuid::Uuid: itself,
+    #[cfg(feature = "rust_decimal")] Decimal rust_decimal::Decimal: itself,
 );
 
 impl From<&str> for Value {

@@ -75,6 +75,37 @@ pub fn value_of(ty: Ty) -> BoxedStrategy<Value> {
     }
 }
 
+/// Each of these types.
+fn all() -> Vec<Ty> {
+    vec![
+        #[cfg(feature = "jiff")]
+        Ty::Timestamp,
+        #[cfg(feature = "jiff")]
+        Ty::SignedDuration,
+        #[cfg(feature = "jiff")]
+        Ty::Date,
+        #[cfg(feature = "jiff")]
+        Ty::Time,
+        #[cfg(feature = "jiff")]
+        Ty::DateTime,
+        #[cfg(feature = "uuid")]
+        Ty::Uuid,
+        #[cfg(feature = "rust_decimal")]
+        Ty::Decimal,
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_shown_is_read_back(
+        (ty, value) in prop::sample::select(all()).prop_flat_map(|ty| value_of(ty).prop_map(move |value| (ty, value))),
+        text in "\\PC*|[0-9.:TZPHMS+-]{0,40}",
+    ) {
+        prop_assert_eq!(ty.parse(&value.to_string()).unwrap(), value);
+        let _ = ty.parse(&text);
+    }
+}
+
 #[cfg(all(feature = "jiff", feature = "uuid", feature = "rust_decimal"))]
 #[test]
 fn types_of_other_crates() {

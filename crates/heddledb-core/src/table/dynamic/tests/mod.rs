@@ -60,6 +60,12 @@ fn row_of(definition: &TableDefinition) -> Vec<BoxedStrategy<Value>> {
     definition.columns().iter().map(|column| value_of(column.ty())).collect()
 }
 
+/// Any row of any table.
+fn any_row() -> impl Strategy<Value = (&'static TableDefinition, Vec<Value>)> {
+    prop::sample::select(tables::all())
+        .prop_flat_map(|definition| row_of(definition).prop_map(move |values| (definition, values)))
+}
+
 /// What both say of a relation.
 fn assert_same_relation<R: Relation>(definition: &RelationDefinition) {
     assert_eq!(definition.layout(), R::LAYOUT);
@@ -192,6 +198,30 @@ proptest! {
         check_range(Excluded(&low[..1]), Excluded(&high[..1]), |x, _| a < x && x < c)?;
         check_range(Unbounded, Excluded(&high[..1]), |x, _| x < c)?;
         check_range(Excluded(&low[..0]), Unbounded, |_, _| false)?;
+    }
+
+    /// What is shown is read back, in every type; texts of a nullable column that say `null` apart.
+    #[test]
+    fn what_is_shown_is_read_back(rows in prop::collection::vec(any_row(), 1..4)) {
+        for (definition, values) in rows {
+            for (column, value) in definition.columns().iter().zip(values) {
+                let read = column.ty().parse(&value.to_string());
+                prop_assert_eq!(read.unwrap().to_string(), value.to_string());
+            }
+        }
+    }
+
+    /// Whatever is read is a value or an error.
+    #[test]
+    fn any_text_is_a_value_or_none(text in "\\PC*|[0-9a-fx.:TZsPD+-]{0,40}") {
+        for definition in tables::all() {
+            for column in definition.columns() {
+                if let Ok(value) = column.ty().parse(&text) {
+                    let mut words = vec![0; definition.relation().layout().words];
+                    column.store(&value, &mut WordsCopy::new(0, &mut words)).unwrap();
+                }
+            }
+        }
     }
 
     /// A torn copy has any bits.
