@@ -74,7 +74,7 @@ pub fn open(directory: &Path, access: Access, accept_copy: bool) -> Result<Opene
             let disk = Disk::open_to_read(directory).map_err(failed)?.accept_copy(accept_copy);
             let overlay = Overlay::new(ReadOnly::new(Arc::new(disk)));
             let builder = builder.storage(Arc::new(overlay)).manual_epochs().durability(Durability::None);
-            (builder.migrate(Migration::new()), tables.as_trees())
+            (builder.migrate(Migration::new()), tables.with_trees())
         }
     };
     let db = tables.declare(builder).open().map_err(|error| Failure::run(chain(&error)))?;

@@ -49,7 +49,7 @@ impl Tables {
     }
 
     /// The same, with trees for all hash tables.
-    pub fn as_trees(mut self) -> Self {
+    pub fn with_trees(mut self) -> Self {
         let tree = |schema: &str| schema.strip_suffix("; hash").map(|rest| format!("{rest}; ordered"));
         for table in &mut self.defined {
             let Some(schema) = tree(table.relation().schema()) else { continue };
