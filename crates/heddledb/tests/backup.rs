@@ -1,12 +1,13 @@
 //! Copies that open: taken beside writers, cut off at any moment, and those that were made file by file.
 
 use heddledb::protocol::Kind;
-use heddledb::storage::{Fault, Simulated, Storage};
+use heddledb::storage::{Fault, File, Guard, Simulated, Storage};
 use heddledb::{
     Backup, BackupProgress, Builder, Database, Durability, Error, LogError, ReadTransaction, Result, Scan,
     Session, Table, Transaction,
 };
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -228,6 +229,69 @@ fn after_a_failure_another_copy_goes_to_the_same_place() {
                 Err(error) => panic!("{error}"),
             }
         }
+    }
+}
+
+/// A disk on which something happens when a copy looks whether it is empty: the last time before it has its moment.
+struct Meanwhile {
+    disk: Simulated,
+    happens: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Storage for Meanwhile {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let happens = self.happens.lock().unwrap().take();
+        if let Some(happens) = happens {
+            happens();
+        }
+        self.disk.list()
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.disk.create(name)
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.disk.open(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+    fn sync_names(&self) -> io::Result<()> {
+        self.disk.sync_names()
+    }
+    fn lock(&self) -> io::Result<Box<dyn Guard>> {
+        self.disk.lock()
+    }
+    fn place(&self) -> String {
+        self.disk.place()
+    }
+}
+
+/// In memory a table is made at its first use, which may be while a copy begins. A transaction that writes to it and to
+/// another table is in the copy with both, or with none.
+#[test]
+fn a_table_that_is_made_while_a_copy_begins_is_in_it() {
+    for kind in Kind::ALL {
+        let builder = Database::builder().protocol(*kind).sessions(1).manual_epochs();
+        let db = builder.table::<Account>(1).open().unwrap();
+        db.session().unwrap().run(|tx| tx.insert(Account { id: 0, balance: 0 })).unwrap();
+        let (other, disk) = (db.clone(), Simulated::new());
+        let happens = Box::new(move || {
+            let write = |tx: &mut heddledb::Txn| {
+                tx.update_columns(0, Account::balance, |balance| *balance = 7)?;
+                tx.insert(Transfer { number: 1, from: 0, to: 0, amount: 7 })
+            };
+            other.session().unwrap().run(write).unwrap();
+        });
+        let place = Meanwhile { disk: disk.clone(), happens: Mutex::new(Some(happens)) };
+        let report = db.backup(Backup::to_storage(Arc::new(place))).unwrap();
+        let copy = opened(&disk).unwrap();
+        let look = |tx: &mut heddledb::Txn| Ok((tx.get::<Account>(0)?, tx.get::<Transfer>(1)?));
+        let (account, transfer) = copy.session().unwrap().run(look).unwrap();
+        let (balance, amount) = (account.unwrap().balance, transfer.map_or(0, |transfer| transfer.amount));
+        assert_eq!((balance, amount), (7, 7), "{kind}: {report}");
     }
 }
 

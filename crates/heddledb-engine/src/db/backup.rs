@@ -28,7 +28,8 @@ use std::time::Duration;
 pub(super) struct Source<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
-    pub stores: Vec<&'a dyn AnyStore>,
+    /// All relations that there are. In memory they are made while transactions run.
+    pub stores: &'a dyn Fn() -> Vec<&'a dyn AnyStore>,
     pub walkers: &'a Walkers,
 }
 
@@ -48,10 +49,12 @@ impl Source<'_> {
 
     fn write(&self, backup: &Backup, storage: &dyn Storage, begun: u64) -> Result<Manifest> {
         let mut manifest = fresh_manifest();
-        let relations: Vec<Output<'_>> =
-            self.stores.iter().zip(0..).map(|(store, id)| Output::of(*store, id)).collect();
-        manifest.relations = relations.iter().map(|output| describe(output.store, output.id)).collect();
         let held = Held { boundaries: self.boundaries, boundary: self.boundaries.now(self.clock)? };
+        // Only now: whatever was committed by this moment, in a table made a moment ago too, is in one of these. A later one is
+        // empty as of this moment.
+        let relations: Vec<Output<'_>> =
+            (self.stores)().into_iter().zip(0..).map(|(store, id)| Output::of(store, id)).collect();
+        manifest.relations = relations.iter().map(|output| describe(output.store, output.id)).collect();
         let progress = Mutex::new(BackupProgress::default());
         lock(&progress).of_relations = relations.len();
         let written = |written: Written| {

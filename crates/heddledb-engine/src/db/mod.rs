@@ -307,7 +307,7 @@ impl<P: Protocol> Engine for Handle<P> {
         let source = backup::Source {
             clock: &self.clock,
             boundaries: &self.boundaries,
-            stores: self.stores.all().collect(),
+            stores: &|| self.stores.all().collect(),
             walkers: &self.walkers,
         };
         source.take(backup, &*storage)
