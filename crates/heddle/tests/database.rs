@@ -285,6 +285,9 @@ fn a_closed_database_is_copied_without_its_program() {
     let (code, text) = backed_up(&path, &copy, &["--json"]);
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("a backup is made in a directory of its own"), "{text}");
+    let (code, text) = backed_up(&path, &folder.path().join("nowhere").join("copy"), &[]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("has no directory to be in"), "{text}");
     let _db = builder(&path).table::<Account>(0).open().unwrap();
     let (code, text) = backed_up(&path, &folder.path().join("other"), &[]);
     assert_eq!(code, Some(2), "{text}");

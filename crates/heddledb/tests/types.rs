@@ -2,7 +2,7 @@
 
 use heddledb::protocol::Kind;
 use heddledb::table::dynamic::Value;
-use heddledb::table::{ColumnValue, Key, Relation};
+use heddledb::table::{ColumnValue, Key};
 use heddledb::{Builder, Database, ReadTransaction, Result, RowScan, Scan, Table, Text, Transaction};
 use std::path::Path;
 use std::time::Duration;
@@ -98,13 +98,8 @@ fn rows_with_types_of_ones_own_are_rows_of_values() {
     sell(&db).unwrap();
     drop(db);
 
-    // A program that knows nothing but what the directory says.
-    let indexes = [
-        ("ByBuyer", <ByBuyer as Relation>::SCHEMA),
-        ("ByStatus", <ByStatus as Relation>::SCHEMA),
-        ("ByCode", <ByCode as Relation>::SCHEMA),
-    ];
-    let seats = heddledb::table::dynamic::TableDefinition::of_schema("seat", Seat::SCHEMA, &indexes).unwrap();
+    // A program that works by values.
+    let seats = heddledb::table::dynamic::TableDefinition::of::<Seat>().unwrap();
     let db = builder(&path).define(seats, 16).open().unwrap();
     let table = db.define(seats, 16).unwrap();
     let mut session = db.session().unwrap();

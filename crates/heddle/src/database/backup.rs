@@ -10,7 +10,7 @@ use clap::Args;
 use heddledb::Backup;
 use serde::Serialize;
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `heddle backup`.
 #[derive(Args, Debug)]
@@ -66,6 +66,7 @@ struct Copied {
 /// Runs the command.
 pub fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     let BackupArguments { directory, to, mib_per_second, accept_copy, json } = arguments;
+    refuse_place(to)?;
     let OpenedDirectory { place, db, .. } = &open(directory, Access::Read, *accept_copy)?;
     let progress = Progress::new(1);
     let bar = progress.phase("writing the copy");
@@ -76,12 +77,7 @@ pub fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
         Some(mebibytes) => copy.bytes_per_second(mebibytes.saturating_mul(1 << 20)),
         None => copy,
     };
-    let report = db.backup(copy).map_err(|error| match &error {
-        heddledb::Error::Open(inner) if matches!(**inner, heddledb::LogError::NotEmpty { .. }) => {
-            Failure::usage(chain(&error))
-        }
-        _ => Failure::run(chain(&error)),
-    })?;
+    let report = db.backup(copy).map_err(|error| Failure::run(chain(&error)))?;
     drop(progress);
     let copied = Copied {
         place: place.clone(),
@@ -101,4 +97,29 @@ pub fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     // A reader that went away, such as `head`, changes nothing about the copy.
     let _ = stdout().write_all(text.as_bytes());
     Ok(())
+}
+
+/// Refuses a place that the copy cannot go to, before anything is loaded.
+fn refuse_place(to: &Path) -> Result<(), Failure> {
+    let unusable = |what: String| Err(Failure::usage(format!("{} {what}", to.display())));
+    match std::fs::read_dir(to) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let parent = std::path::absolute(to).ok().and_then(|to| Some(to.parent()?.is_dir()));
+            match parent {
+                Some(false) => unusable("has no directory to be in; make that first".to_owned()),
+                _ => Ok(()),
+            }
+        }
+        Err(error) => unusable(format!("cannot be read: {error}")),
+        Ok(entries) => {
+            let mut names = entries.flatten().map(|entry| entry.file_name());
+            match names.find(|name| name != "LOCK" && name != "lost+found") {
+                None => Ok(()),
+                Some(found) => unusable(format!(
+                    "holds {}, and a backup is made in a directory of its own; name one that is missing or empty",
+                    found.display()
+                )),
+            }
+        }
+    }
 }

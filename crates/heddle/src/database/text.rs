@@ -235,3 +235,52 @@ fn read_jsonl(table: &TableDefinition, input: impl BufRead) -> Result<Vec<Vec<Va
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn table() -> &'static TableDefinition {
+        TableDefinition::builder("t")
+            .key("id", ColumnType::U16)
+            .column("name", ColumnType::Text(8).optional())
+            .column("at", ColumnType::Timestamp)
+            .column("raw", ColumnType::Bytes(2))
+            .column("state", ColumnType::enumeration(ColumnType::U8, [("On", 1), ("Off", 0)]))
+            .build()
+            .unwrap()
+    }
+
+    proptest! {
+        /// Whatever is read, it is rows that the table can hold, or a flaw with its line.
+        #[test]
+        fn any_text_is_rows_or_a_flaw(
+            format in prop::sample::select(vec![Format::Csv, Format::Jsonl]),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), "\\PC{0,3}|[\"\\\\,{}\n0-9]{0,3}", 0usize..6), 0..6),
+        ) {
+            let table = table();
+            let values = [1u16.into(), Value::Null, ColumnType::Timestamp.parse("2026-11-24T10:00:00Z").unwrap()];
+            let row = [&values[..], &[[1u8, 2].into(), "On".into()]].concat();
+            let mut text = Vec::new();
+            let mut writer = Writer::begin(format, table, &mut text).unwrap();
+            writer.row(&table.row(row.clone()).unwrap()).unwrap();
+            writer.row(&table.row(row).unwrap()).unwrap();
+            writer.end().unwrap();
+            let is_changed = !changes.is_empty();
+            for (at, insert, remove) in changes {
+                let at = at.index(text.len() + 1);
+                text.splice(at..(at + remove).min(text.len()), insert.into_bytes());
+            }
+            match read(format, table, &text[..]) {
+                Ok(rows) => {
+                    let mut words = vec![0; table.relation().layout().words];
+                    for row in rows {
+                        table.encode_row(&row, &mut heddledb::table::WordsCopy::new(0, &mut words)).unwrap();
+                    }
+                }
+                Err(flaw) => prop_assert!(is_changed && flaw.line >= 1, "{flaw}"),
+            }
+        }
+    }
+}

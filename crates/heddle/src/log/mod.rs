@@ -177,8 +177,8 @@ pub fn look(directory: &Path, allowed: Allowed, see: See<'_>) -> Result<Examined
         }
         Err(error) if error.get_ref().is_some_and(|inner| inner.is::<CopiedWhileOpen>()) => {
             return Err(Failure::usage(format!(
-                "{place} was copied while a database had it open, so its files may be of different moments; take a backup \
-                 instead, by `Database::backup`, or by `heddle backup` when it is closed; with --accept-copy it is looked at \
+                "{place} was copied while a database had it open, or after that was killed, so its files may be of different \
+                 moments; take a backup instead, by `Database::backup`, or by `heddle backup` when it is closed; with --accept-copy it is looked at \
                  all the same"
             )));
         }

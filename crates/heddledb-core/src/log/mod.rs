@@ -109,8 +109,8 @@ pub enum LogError {
     },
     /// Files that were copied one by one while a database had them open.
     #[error(
-        "{place} was copied while a database had it open, so its files may be of different moments; take a backup \
-         instead, by `Database::backup`, or by `heddle backup` when it is closed. If nothing wrote to it meanwhile, open it \
+        "{place} was copied while a database had it open, or after that was killed, so its files may be of different moments; \
+         take a backup instead, by `Database::backup`, or by `heddle backup` when it is closed. If nothing wrote to it meanwhile, open it \
          with `Builder::accept_copy`"
     )]
     CopiedWhileOpen {

@@ -59,6 +59,7 @@ impl Source<'_> {
         lock(&progress).of_relations = relations.len();
         let written = |written: Written| {
             let told = {
+                // Held while it is told, so that nobody is told of less than before.
                 let mut progress = lock(&progress);
                 match written {
                     Written::Frame { rows, bytes } => {
@@ -67,9 +68,9 @@ impl Source<'_> {
                     }
                     Written::Relation => progress.relations += 1,
                 }
+                backup.tell(*progress);
                 *progress
             };
-            backup.tell(told);
             if let Some(pace) = backup.pace() {
                 let due =
                     begun.saturating_add((u128::from(told.bytes) * 1_000_000_000 / u128::from(pace)) as u64);

@@ -108,7 +108,8 @@ impl Database {
     ///
     /// The copy holds every transaction that was committed before the call, and a prefix of the serial order: none
     /// without those that it depends on. It may hold some that are not durable yet in this database. It is whole or refused: a
-    /// copy that was cut off does not open, and what is left of one that failed is removed.
+    /// copy that was cut off does not open, unless nothing was written of it yet, and what is left of one that failed is removed.
+    /// What a killed process has left of one has to be removed before the next.
     ///
     /// It is written like a checkpoint, by as many threads, and takes as long as one; copies, checkpoints and checks
     /// may go on at the same time. Old versions of rows that change meanwhile are kept until it is done.

@@ -2,11 +2,55 @@
 
 use super::definition::TableDefinition;
 use crate::error::{Misuse, Result};
-use crate::table::{ColumnType, Definition, Group, Layout, Role, Span, Structure};
+use crate::table::{
+    ColumnType, Definition, Group, Index, IndexSet, IndexVisitor, Layout, Role, Span, Structure, Table,
+};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 impl TableDefinition {
+    /// The table of a Rust type, as data: its rows can be read and written by values as well.
+    ///
+    /// # Errors
+    /// [`Misuse::Definition`] for a table with a column that values cannot tell, as an option of an option.
+    ///
+    /// ```
+    /// use heddledb::table::ColumnValue;
+    /// use heddledb::table::dynamic::TableDefinition;
+    /// use heddledb::{Database, Table, Transaction};
+    ///
+    /// #[derive(Clone, Copy, ColumnValue)]
+    /// enum Status { Open, Sold }
+    ///
+    /// #[derive(Table, Clone, Copy)]
+    /// struct Seat {
+    ///     #[key]
+    ///     id: u32,
+    ///     status: Status,
+    /// }
+    ///
+    /// let db = Database::in_memory();
+    /// let seats = db.define(TableDefinition::of::<Seat>()?, 0)?;
+    /// let mut session = db.session()?;
+    /// session.run(|tx| tx.insert(Seat { id: 7, status: Status::Sold }))?;
+    /// let row = session.run(|tx| tx.rows(&seats)?.get(&[7u32.into()]))?.unwrap();
+    /// assert_eq!(row["status"], "Sold".into());
+    /// # Ok::<(), heddledb::Error>(())
+    /// ```
+    pub fn of<T: Table>() -> Result<&'static Self> {
+        struct Indexes(Vec<(&'static str, &'static str)>);
+        impl<T: Table> IndexVisitor<T> for Indexes {
+            fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+                // An index's relation is called `table.Index`.
+                self.0.push((&I::LAYOUT.name[T::LAYOUT.name.len() + 1..], I::SCHEMA));
+                Ok(())
+            }
+        }
+        let mut indexes = Indexes(Vec::new());
+        <T::Indexes as IndexSet<T>>::each(&mut indexes)?;
+        Self::of_schema(T::LAYOUT.name, T::SCHEMA, &indexes.0)
+    }
+
     /// The table that has this schema text, with indexes of these names and schema texts.
     ///
     /// # Errors

@@ -224,6 +224,27 @@ proptest! {
         }
     }
 
+    /// Whatever a directory says of its tables, there is a definition that says the same, or an error.
+    #[test]
+    fn any_text_is_a_schema_or_none(
+        definition in prop::sample::select(tables::all()),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), "[a-zA-Z0-9<>{}=,;:. \\[\\]]{0,3}", 0usize..4), 0..4),
+    ) {
+        let mut schema = definition.relation().schema().to_owned();
+        for (at, insert, remove) in changes {
+            let at = at.index(schema.len() + 1);
+            let end = (at + remove).min(schema.len());
+            if schema.is_char_boundary(at) && schema.is_char_boundary(end) {
+                schema.replace_range(at..end, &insert);
+            }
+        }
+        let index = format!("index over {}; {schema}", definition.column_names()[0]);
+        if let Ok(defined) = TableDefinition::of_schema("any", &schema, &[("Index", &index)]) {
+            prop_assert_eq!(defined.relation().schema(), &schema);
+        }
+        super::is_same_or_widened(&schema, definition.relation().schema());
+    }
+
     /// A torn copy has any bits.
     #[test]
     fn any_bits_give_a_row(fill: u64) {

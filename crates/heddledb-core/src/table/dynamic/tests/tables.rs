@@ -15,7 +15,15 @@ macro_rules! declared_both_ways {
             #[test]
             fn $test() {
                 let define: fn(TableBuilder) -> TableBuilder = $definition;
-                assert_alike::<$table>(define(TableDefinition::builder($name)).build().unwrap());
+                let defined = define(TableDefinition::builder($name)).build().unwrap();
+                assert_alike::<$table>(defined);
+                let of = TableDefinition::of::<$table>().unwrap();
+                assert_eq!(of.relation().layout(), defined.relation().layout());
+                assert_eq!(of.indexes().len(), defined.indexes().len());
+                for (index, defined) in of.indexes().iter().zip(defined.indexes()) {
+                    assert_eq!(index.relation().schema(), defined.relation().schema());
+                    assert_eq!(index.name(), defined.name());
+                }
             }
         )*
 
