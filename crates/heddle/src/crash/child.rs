@@ -5,18 +5,22 @@
 //! the slots, perhaps deletes one, and adds a row to the *ledger* that tells keys, versions and balances. So
 //! from the ledger alone it can be computed what twins and slots must be, and a commit that is missing, or
 //! there in part, shows.
+//!
+//! In some openings the twins are declared otherwise, so that the directory is migrated; in some cycles copies of it are taken
+//! beside all that.
 
 use super::plan::{Habit, Id, KEYS, Opening, Plan, Random, Step, TOUCHED};
 use super::wire::{Message, Opened, Pipe};
 use crate::failure::{Failure, chain};
 use clap::Args;
+use heddledb::table::dynamic::RowValues;
 use heddledb::{
-    Database, Durability, Error, LogError, ReadTransaction, Result, Scan, Session, Table, Text, Ticket,
-    Transaction,
+    Database, Durability, Error, LogError, Migration, ReadTransaction, Result, Scan, Session, Table, Text,
+    Ticket, Transaction,
 };
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -111,6 +115,41 @@ impl Twin {
     }
 }
 
+/// A twin as other openings declare it: by a tree, with a wider column and a further one.
+#[derive(Table, Clone, Copy)]
+#[table(name = "twin")]
+struct WideTwin {
+    present: bool,
+    version: u128,
+    #[key]
+    key: u64,
+    spare: Option<u32>,
+    writer: u64,
+}
+
+impl From<Twin> for WideTwin {
+    fn from(Twin { key, version, writer, present }: Twin) -> Self {
+        Self { key, version: version.into(), writer, present, spare: None }
+    }
+}
+
+impl From<WideTwin> for Twin {
+    fn from(WideTwin { key, version, writer, present, .. }: WideTwin) -> Self {
+        Self { key, version: version as u64, writer, present }
+    }
+}
+
+/// Either declaration of the twins.
+trait Twins: Table<Key = u64> + From<Twin> + Into<Twin> {}
+impl Twins for Twin {}
+impl Twins for WideTwin {}
+
+/// From one to the other.
+fn migration() -> Migration {
+    let narrowed = |row: &RowValues| Ok((row.get::<u128>("version")? as u64).into());
+    Migration::new().drop("twin", "spare").set_with("twin", "version", narrowed)
+}
+
 fn filling(version: u64, writer: u64) -> String {
     format!("{version:016x}-{writer:016x}")
 }
@@ -155,6 +194,19 @@ pub fn child(arguments: &ChildArguments) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Copies of a cycle.
+pub const BACKUPS_MAX: u64 = 4;
+
+/// Whether copies are taken in a cycle.
+fn takes_backups(cycle: u64) -> bool {
+    cycle % 3 == 0
+}
+
+/// Where a copy goes.
+pub fn backup_place(directory: &Path, number: u64) -> PathBuf {
+    directory.with_extension(format!("backup-{number}"))
+}
+
 /// How a failure is told.
 fn failure(error: &Error) -> Message {
     let log = |error: &LogError| match error {
@@ -182,11 +234,19 @@ struct Child<'a> {
 }
 
 impl Child<'_> {
-    /// Opens the directory, and works or looks.
+    /// Opens the directory, and works or looks: in two of four cycles with other twins than in the others, and not in the same ones.
     fn run(&self) -> Result<()> {
+        let is_wide = match self.looks {
+            false => self.arguments.cycle % 2 == 1,
+            true => self.arguments.cycle / 2 % 2 == 1,
+        };
+        if is_wide { self.run_with::<WideTwin>() } else { self.run_with::<Twin>() }
+    }
+
+    fn run_with<W: Twins>(&self) -> Result<()> {
         let Opening { kind, files, compression, threads } = self.opening;
         let builder = Database::builder().protocol(kind);
-        let builder = builder.table::<Ledger>(1000).table::<Slot>(16).table::<Twin>(16);
+        let builder = builder.table::<Ledger>(1000).table::<Slot>(16).table::<W>(16).migrate(migration());
         let builder = builder.log_files(files).compression(compression).recovery_threads(threads);
         let builder = builder.epoch_interval(Duration::from_millis(2)).path(&self.arguments.dir);
         let builder = builder.checkpoint_after(Some(self.plan.checkpoint_after));
@@ -195,7 +255,7 @@ impl Child<'_> {
             false => builder,
         };
         let db = builder.open()?;
-        let rows = everything(&db)?;
+        let rows = everything::<W>(&db)?;
         let mut opened = Opened { digest: digest_of_all(rows.iter()), ..Opened::default() };
         if let Some(recovery) = db.recovery() {
             (opened.rows, opened.transactions) = (recovery.rows, recovery.transactions);
@@ -206,18 +266,18 @@ impl Child<'_> {
             self.pipe.send_all(rows.into_iter().chain([Message::Ended(Vec::new())]));
             return Ok(());
         }
-        self.work(&db)
+        self.work::<W>(&db)
     }
 }
 
 /// All rows of all tables.
-fn everything(db: &Database) -> Result<Vec<Message>> {
+fn everything<W: Twins>(db: &Database) -> Result<Vec<Message>> {
     db.session()?.run(|tx| {
         let mut rows = Vec::new();
         rows.extend(tx.collect(Scan::<Ledger>::all())?.iter().map(|row| Message::Ledger(row.words())));
         rows.extend(tx.collect(Scan::<Slot>::all())?.iter().map(|row| Message::Slot(row.words())));
         for key in 0..KEYS {
-            rows.extend(tx.get::<Twin>(key)?.map(|row| Message::Twin(row.words())));
+            rows.extend(tx.get::<W>(key)?.map(|row| Message::Twin(row.into().words())));
         }
         tx.scan_index(Scan::<ByBucket>::all(), |bucket, key| {
             rows.push(Message::Entry(bucket_of(bucket), key));
@@ -233,7 +293,7 @@ fn bucket_of(key: <ByBucket as heddledb::table::Relation>::Key) -> u64 {
 
 impl Child<'_> {
     /// Runs the sessions. Returns when all have done their share, if they are to end at all.
-    fn work(&self, db: &Database) -> Result<()> {
+    fn work<W: Twins>(&self, db: &Database) -> Result<()> {
         let ends = self.arguments.transactions.is_some() || self.plan.moment == super::plan::Moment::End;
         let limit = self.arguments.transactions.unwrap_or(if ends { 100 } else { 400 });
         let stop = AtomicBool::new(false);
@@ -243,9 +303,11 @@ impl Child<'_> {
         let mut tried: Vec<u64> = Vec::new();
         let outcome = std::thread::scope(|scope| {
             let checkpoints = self.plan.checkpoints.then(|| scope.spawn(|| self.checkpoints(db, &stop)));
+            let backups =
+                takes_backups(self.arguments.cycle).then(|| scope.spawn(|| self.backups(db, &stop)));
             let threads: Vec<_> = (sessions.into_iter())
                 .map(|(number, habit, session)| {
-                    scope.spawn(move || self.session(db, session, number, habit, limit))
+                    scope.spawn(move || self.session::<W>(db, session, number, habit, limit))
                 })
                 .collect();
             let mut outcome = Ok(());
@@ -267,6 +329,9 @@ impl Child<'_> {
             if let Some(Err(_)) = checkpoints.map(|thread| thread.join()) {
                 self.violation("a checkpoint panicked");
             }
+            if let Some(Err(_)) = backups.map(|thread| thread.join()) {
+                self.violation("a backup panicked");
+            }
             outcome
         });
         outcome?;
@@ -277,6 +342,26 @@ impl Child<'_> {
 
     fn violation(&self, what: impl Into<String>) {
         self.pipe.send(&Message::Violation(what.into()));
+    }
+
+    /// Takes copies until it is told to stop, each into a directory of its own.
+    fn backups(&self, db: &Database, stop: &AtomicBool) {
+        let mut random = Random::new(self.arguments.seed, &[5, self.arguments.cycle]);
+        for number in 0..BACKUPS_MAX {
+            std::thread::sleep(random.micros(3_000));
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            self.pipe.send(&Message::BackupBegun(number));
+            match db.backup(backup_place(&self.arguments.dir, number)) {
+                Ok(_) => self.pipe.send(&Message::BackupEnded(number)),
+                // Under failures of the disk.
+                Err(Error::Open(error)) if matches!(*error, LogError::Io { .. }) => {
+                    self.pipe.send(&Message::CheckpointFailed(format!("backup: {error}")));
+                }
+                Err(other) => self.violation(format!("a backup failed: {}", chain(&other))),
+            }
+        }
     }
 
     /// Takes checkpoints until it is told to stop, or the log fails.
@@ -301,7 +386,7 @@ impl Child<'_> {
     }
 
     /// Runs the transactions of a session; says how many it tried.
-    fn session(
+    fn session<W: Twins>(
         &self,
         db: &Database,
         mut session: Session,
@@ -317,10 +402,10 @@ impl Child<'_> {
             let id = Id { cycle: self.arguments.cycle, session: number, number: transaction };
             let step = Step::of(self.arguments.seed, id);
             let outcome = match habit {
-                Habit::Pipelined(_) => {
-                    session.run_pipelined(|tx| take(tx, &step, id)).map(|(row, ticket)| (row, Some(ticket)))
-                }
-                _ => session.run(|tx| take(tx, &step, id)).map(|row| (row, None)),
+                Habit::Pipelined(_) => session
+                    .run_pipelined(|tx| take::<W>(tx, &step, id))
+                    .map(|(row, ticket)| (row, Some(ticket))),
+                _ => session.run(|tx| take::<W>(tx, &step, id)).map(|row| (row, None)),
             };
             let (row, ticket) = match outcome {
                 Ok((row, ticket)) if !step.doomed => (row, ticket),
@@ -359,7 +444,7 @@ impl Child<'_> {
             Ok(limit)
         });
         if let Err(Error::OutcomeUnknown(_) | Error::LogFailed(_)) = &outcome {
-            self.stays_failed(db, &mut session, number, limit);
+            self.stays_failed::<W>(db, &mut session, number, limit);
         }
         outcome
     }
@@ -373,12 +458,12 @@ impl Child<'_> {
     }
 
     /// Tries to go on with a log that has failed. Nothing may be acknowledged any more.
-    fn stays_failed(&self, db: &Database, session: &mut Session, number: u64, from: u64) {
+    fn stays_failed<W: Twins>(&self, db: &Database, session: &mut Session, number: u64, from: u64) {
         let is_failure = |error: &Error| matches!(error, Error::LogFailed(_) | Error::OutcomeUnknown(_));
         for transaction in from..from + 3 {
             let id = Id { cycle: self.arguments.cycle, session: number, number: transaction };
             let step = Step { doomed: false, ..Step::of(self.arguments.seed, id) };
-            match session.run(|tx| take(tx, &step, id)) {
+            match session.run(|tx| take::<W>(tx, &step, id)) {
                 Err(Error::LogFailed(_)) => {}
                 Err(other) => {
                     self.violation(format!("after the log failed a commit said: {}", chain(&other)))
@@ -399,11 +484,11 @@ const DOOMED: &str = "doomed";
 const TORN: &str = "slot and twin of a key do not agree";
 
 /// The transaction of a step.
-fn take(tx: &mut impl Transaction, step: &Step, id: Id) -> Result<Ledger> {
+fn take<W: Twins>(tx: &mut impl Transaction, step: &Step, id: Id) -> Result<Ledger> {
     let writer = id.word();
     let (mut versions, mut balances, mut present) = ([0; TOUCHED], [0i64; TOUCHED], [false; TOUCHED]);
     for (place, key) in step.keys.into_iter().enumerate() {
-        let Some(twin) = tx.get::<Twin>(key)? else { continue };
+        let Some(twin) = tx.get::<W>(key)?.map(W::into) else { continue };
         (versions[place], present[place]) = (twin.version, twin.present);
         match tx.get::<Slot>(key)? {
             Some(slot) if twin.present && slot.version == twin.version && slot.writer == twin.writer => {
@@ -425,7 +510,7 @@ fn take(tx: &mut impl Transaction, step: &Step, id: Id) -> Result<Ledger> {
         let (version, balance) = (versions[place] + 1, balances[place]);
         versions[place] = version;
         let stays = !(step.deletes && place == 2);
-        tx.upsert(Twin { key, version, writer, present: stays })?;
+        tx.upsert(W::from(Twin { key, version, writer, present: stays }))?;
         let filling = Text::truncated(&filling(version, writer));
         if !stays {
             if tx.delete::<Slot>(key)? != present[place] {
@@ -471,7 +556,7 @@ pub mod tests {
         for number in 0..transactions {
             let id = Id { cycle: 0, session: 0, number };
             let step = Step::of(seed, id);
-            match session.run(|tx| take(tx, &step, id)) {
+            match session.run(|tx| take::<Twin>(tx, &step, id)) {
                 Ok(row) => done.push((0, number, digest(&row.words()))),
                 Err(error) => assert!(step.doomed && error.to_string() == DOOMED, "{error}"),
             }
@@ -487,6 +572,6 @@ pub mod tests {
 
     /// All rows after so many transactions of one session.
     pub fn everything_after(seed: u64, transactions: u64) -> Vec<Message> {
-        everything(&run(seed, transactions).0).unwrap()
+        everything::<Twin>(&run(seed, transactions).0).unwrap()
     }
 }

@@ -6,7 +6,7 @@ use super::wire::Message;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a directory.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Expected {
     /// The digests of the ledger rows that were there at the last look: they stay for ever.
     kept: BTreeMap<Id, u64>,

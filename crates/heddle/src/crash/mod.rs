@@ -78,6 +78,8 @@ struct Totals {
     moments: [[u64; 4]; Moment::NAMES.len()],
     killed_recoveries: u64,
     checkpoints: u64,
+    /// Copies that were looked at, and those that were begun and cut off.
+    backups: [u64; 2],
     torn: u64,
     with_checkpoint: u64,
     /// What failed, where that was asked for.
@@ -121,6 +123,9 @@ pub fn crash(arguments: &CrashArguments) -> Result<bool, Failure> {
         if cycle % LIFE == LIFE - 1 || cycle + 1 == arguments.cycles {
             clear(&place)?;
             clear(&as_left(&place))?;
+        }
+        for number in 0..child::BACKUPS_MAX {
+            clear(&child::backup_place(&place, number))?;
         }
         bar.share((cycle + 1) as f64 / arguments.cycles as f64);
         bar.message(format!("cycle {}", cycle + 1));
@@ -195,7 +200,11 @@ impl Parent<'_> {
         let Some(Message::Opened(opened)) = found.first().cloned() else {
             return Err("the child that looked did not open the directory".to_owned());
         };
+        let kept = expected.clone();
         let new = expected.compare(seed, self.cycle, &said, &found)?;
+        for number in 0..child::BACKUPS_MAX {
+            self.backup(number, &ran, &kept, totals).map_err(|what| format!("backup {number}: {what}"))?;
+        }
         expected.digest = opened.digest;
         let [cycles, killed, acknowledged, commits] = &mut totals.moments[moment.number()];
         *cycles += 1;
@@ -205,6 +214,34 @@ impl Parent<'_> {
         totals.torn += opened.torn;
         totals.with_checkpoint += u64::from(opened.rows > 0);
         *totals.openings.entry(plan.look.kind.name()).or_default() += 1;
+        Ok(())
+    }
+
+    /// Looks at a copy, if there is one: it holds all that was acknowledged before it was begun, and nothing of which it lacks
+    /// the cause. One that was cut off has no manifest.
+    fn backup(&self, number: u64, ran: &Ran, kept: &Expected, totals: &mut Totals) -> Result<(), String> {
+        let place = child::backup_place(self.place, number);
+        let Some(begun) = ran.messages.iter().position(|message| *message == Message::BackupBegun(number))
+        else {
+            return Ok(());
+        };
+        if !place.join("MANIFEST").exists() {
+            totals.backups[1] += 1;
+            return match ran.messages.contains(&Message::BackupEnded(number)) {
+                true => Err("it was whole, and is gone".to_owned()),
+                false => Ok(()),
+            };
+        }
+        let parent = Parent { place: &place, ..*self };
+        let looked = parent.run("look", Moment::End, &[])?;
+        looked.check(&[0])?;
+        let durable = ran.messages[..begun].iter().filter_map(|message| match message {
+            Message::Durable(session, number, digest) => Some((*session, *number, *digest)),
+            _ => None,
+        });
+        let said = Said { opened: true, durable: durable.collect(), ..Said::default() };
+        kept.clone().compare(self.arguments.seed, self.cycle, &said, &looked.messages)?;
+        totals.backups[0] += 1;
         Ok(())
     }
 
@@ -366,11 +403,13 @@ impl Totals {
         let openings = self.openings.iter().map(|(name, count)| format!("{name} {count}")).collect();
         text += &format!(
             "\n{} recoveries killed, {} torn tails cut off, {} checkpoints told, {} openings from a checkpoint\n\
-             looked at under {}\n",
+             {} backups looked at, {} cut off; looked at under {}\n",
             self.killed_recoveries,
             self.torn,
             self.checkpoints,
             self.with_checkpoint,
+            self.backups[0],
+            self.backups[1],
             list(openings)
         );
         if !arguments.under.is_empty() {

@@ -17,6 +17,10 @@ pub enum Message {
     Durable(u64, u64, u64),
     /// All commits of a session up to a number are durable.
     Flushed(u64, u64),
+    /// A copy is begun, of this number.
+    BackupBegun(u64),
+    /// It is whole.
+    BackupEnded(u64),
     /// A checkpoint is begun.
     CheckpointBegun,
     /// It counts.
@@ -58,6 +62,8 @@ impl Message {
             Self::Opened(opened) => (b'O', &[opened.digest, opened.rows, opened.transactions, opened.torn]),
             Self::Durable(session, number, digest) => (b'A', &[*session, *number, *digest]),
             Self::Flushed(session, number) => (b'F', &[*session, *number]),
+            Self::BackupBegun(number) => (b'B', &[*number]),
+            Self::BackupEnded(number) => (b'E', &[*number]),
             Self::CheckpointBegun => (b'C', &[]),
             Self::CheckpointEnded => (b'D', &[]),
             Self::Ledger(words) => (b'L', words),
@@ -82,6 +88,8 @@ impl Message {
             }
             (b'A', &[session, number, digest]) => Self::Durable(session, number, digest),
             (b'F', &[session, number]) => Self::Flushed(session, number),
+            (b'B', &[number]) => Self::BackupBegun(number),
+            (b'E', &[number]) => Self::BackupEnded(number),
             (b'C', []) => Self::CheckpointBegun,
             (b'D', []) => Self::CheckpointEnded,
             (b'I', &[bucket, key]) => Self::Entry(bucket, key),
@@ -170,6 +178,8 @@ mod tests {
             Message::Opened(Opened { digest: 1, rows: 2, transactions: 3, torn: 4 }),
             Message::Durable(1, 2, 3),
             Message::CheckpointBegun,
+            Message::BackupBegun(2),
+            Message::BackupEnded(2),
             Message::Ledger(vec![1, 2, 3, 4]),
             Message::Failed("syncing".into()),
             Message::Ended(vec![]),
