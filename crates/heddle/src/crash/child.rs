@@ -199,7 +199,7 @@ pub const BACKUPS_MAX: u64 = 4;
 
 /// Whether copies are taken in a cycle.
 fn takes_backups(cycle: u64) -> bool {
-    cycle % 3 == 0
+    cycle.is_multiple_of(3)
 }
 
 /// Where a copy goes.
