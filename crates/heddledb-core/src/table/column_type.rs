@@ -422,35 +422,55 @@ impl Writer<'_> {
     }
 }
 
-/// Types that are one Rust type each, by their names in schemas.
-macro_rules! simple_types {
-    ($($(#[$cfg:meta])? $name:ident $text:literal),* $(,)?) => {
+/// Hands to a macro all types that are one Rust type each, those that can be part of a key before the others: the variant, the name in
+/// schemas, and the Rust type. Nowhere else are they listed.
+macro_rules! with_simple_types {
+    ($callback:ident) => {
+        $callback! {
+            U8 "u8" u8,
+            U16 "u16" u16,
+            U32 "u32" u32,
+            U64 "u64" u64,
+            U128 "u128" u128,
+            I8 "i8" i8,
+            I16 "i16" i16,
+            I32 "i32" i32,
+            I64 "i64" i64,
+            I128 "i128" i128,
+            Bool "bool" bool,
+            Duration "Duration" std::time::Duration,
+            #[cfg(feature = "jiff")] Timestamp "Timestamp" jiff::Timestamp,
+            #[cfg(feature = "jiff")] SignedDuration "SignedDuration" jiff::SignedDuration,
+            #[cfg(feature = "jiff")] Date "Date" jiff::civil::Date,
+            #[cfg(feature = "jiff")] Time "Time" jiff::civil::Time,
+            #[cfg(feature = "jiff")] DateTime "DateTime" jiff::civil::DateTime,
+            #[cfg(feature = "uuid")] Uuid "Uuid" uuid::Uuid;
+            F32 "f32" f32,
+            F64 "f64" f64,
+            #[cfg(feature = "rust_decimal")] Decimal "Decimal" rust_decimal::Decimal,
+        }
+    };
+}
+pub(crate) use with_simple_types;
+
+macro_rules! simple_names {
+    ($($(#[$cfg:meta])? $name:ident $text:literal $t:ty),*; $($(#[$ocfg:meta])? $other:ident $otext:literal $o:ty),* $(,)?) => {
         impl ColumnType {
             /// The types that are named by one word.
-            pub(crate) const SIMPLE: &[Self] = &[$($(#[$cfg])? Self::$name),*];
+            pub(crate) const SIMPLE: &[Self] = &[$($(#[$cfg])? Self::$name,)* $($(#[$ocfg])? Self::$other,)*];
 
             /// The name of a type that is named by one word.
             const fn simple_name(&self) -> &'static str {
                 match self {
                     $($(#[$cfg])? Self::$name => $text,)*
+                    $($(#[$ocfg])? Self::$other => $otext,)*
                     Self::Bytes(_) | Self::Text(_) | Self::Enum(_) | Self::Option(_) | Self::Reverse(_) => "",
                 }
             }
         }
     };
 }
-simple_types!(
-    U8 "u8", U16 "u16", U32 "u32", U64 "u64", U128 "u128",
-    I8 "i8", I16 "i16", I32 "i32", I64 "i64", I128 "i128",
-    Bool "bool", F32 "f32", F64 "f64", Duration "Duration",
-    #[cfg(feature = "jiff")] Timestamp "Timestamp",
-    #[cfg(feature = "jiff")] SignedDuration "SignedDuration",
-    #[cfg(feature = "jiff")] Date "Date",
-    #[cfg(feature = "jiff")] Time "Time",
-    #[cfg(feature = "jiff")] DateTime "DateTime",
-    #[cfg(feature = "uuid")] Uuid "Uuid",
-    #[cfg(feature = "rust_decimal")] Decimal "Decimal",
-);
+with_simple_types!(simple_names);
 
 impl fmt::Display for ColumnType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,6 +5,7 @@
 //! calls the slice functions that their implementations call too.
 
 use super::value::Value;
+use crate::table::column_type::with_simple_types;
 use crate::table::column_value::{load_bytes, store_bytes, store_zeros};
 use crate::table::key::{Key, KeyReader, KeyWriter, read_reversed, write_reversed};
 use crate::table::text::{before_padding, check_text, valid_part};
@@ -15,14 +16,15 @@ use crate::words::{Words, WordsMut};
 #[derive(Debug)]
 pub(super) struct Unfit;
 
-/// Types that are a Rust type each; those among them that can be part of a key once more.
-macro_rules! scalar_types {
-    ($($(#[$cfg:meta])? $name:ident $t:ty),*; $($(#[$kcfg:meta])? $key:ident $k:ty),* $(,)?) => {
+/// Types that are a Rust type each; first those that can be part of a key.
+macro_rules! coded_types {
+    ($($(#[$cfg:meta])? $name:ident $text:literal $t:ty),*; $($(#[$ocfg:meta])? $other:ident $otext:literal $o:ty),* $(,)?) => {
         impl ColumnType {
             /// [`ColumnValue::load`]; any bits give some value.
             pub(super) fn load(&self, source: &impl Words, offset: usize) -> Value {
                 match self {
                     $($(#[$cfg])? Self::$name => Value::$name(<$t as ColumnValue>::load(source, offset)),)*
+                    $($(#[$ocfg])? Self::$other => Value::$other(<$o as ColumnValue>::load(source, offset)),)*
                     Self::Bytes(bytes) => Value::Bytes(loaded(source, offset, *bytes)),
                     Self::Text(bytes) => text(&loaded(source, offset, *bytes)),
                     Self::Option(inner) => match bool::load(source, offset + inner.bytes()) {
@@ -43,6 +45,7 @@ macro_rules! scalar_types {
             ) -> Result<(), Unfit> {
                 match (self, value) {
                     $($(#[$cfg])? (Self::$name, Value::$name(value)) => value.store(target, offset),)*
+                    $($(#[$ocfg])? (Self::$other, Value::$other(value)) => value.store(target, offset),)*
                     (Self::Bytes(bytes), Value::Bytes(value)) if value.len() == *bytes => {
                         store_bytes(target, offset, value);
                     }
@@ -68,7 +71,7 @@ macro_rules! scalar_types {
             /// [`Key::write`], if the column can hold `value`.
             pub(super) fn write_key(&self, value: &Value, out: &mut KeyWriter<'_>) -> Result<(), Unfit> {
                 match (self, value) {
-                    $($(#[$kcfg])? (Self::$key, Value::$key(value)) => value.write(out),)*
+                    $($(#[$cfg])? (Self::$name, Value::$name(value)) => value.write(out),)*
                     (Self::Bytes(bytes), Value::Bytes(value)) if value.len() == *bytes => {
                         value.iter().for_each(|byte| byte.write(out));
                     }
@@ -101,7 +104,7 @@ macro_rules! scalar_types {
             /// For a type that is no key's, which no definition has in a key.
             pub(super) fn read_key(&self, input: &mut KeyReader<'_>) -> Value {
                 match self {
-                    $($(#[$kcfg])? Self::$key => Value::$key(<$k as Key>::read(input)),)*
+                    $($(#[$cfg])? Self::$name => Value::$name(<$t as Key>::read(input)),)*
                     Self::Bytes(bytes) => Value::Bytes(pulled(input, *bytes)),
                     Self::Text(bytes) => text(&pulled(input, *bytes)),
                     Self::Enum(of) => named(of, &of.integer().read_key(input)),
@@ -113,34 +116,14 @@ macro_rules! scalar_types {
                     Self::Reverse(inner) => {
                         read_reversed(input, inner.key_bytes(), |input| inner.read_key(input))
                     }
-                    Self::F32 | Self::F64 => unreachable!("{self} in a key"),
-                    #[cfg(feature = "rust_decimal")]
-                    Self::Decimal => unreachable!("{self} in a key"),
+                    $($(#[$ocfg])? Self::$other => unreachable!("{self} in a key"),)*
                 }
             }
         }
     };
 }
 
-scalar_types!(
-    U8 u8, U16 u16, U32 u32, U64 u64, U128 u128, I8 i8, I16 i16, I32 i32, I64 i64, I128 i128, Bool bool,
-    F32 f32, F64 f64, Duration std::time::Duration,
-    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp,
-    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration,
-    #[cfg(feature = "jiff")] Date jiff::civil::Date,
-    #[cfg(feature = "jiff")] Time jiff::civil::Time,
-    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime,
-    #[cfg(feature = "uuid")] Uuid uuid::Uuid,
-    #[cfg(feature = "rust_decimal")] Decimal rust_decimal::Decimal;
-    U8 u8, U16 u16, U32 u32, U64 u64, U128 u128, I8 i8, I16 i16, I32 i32, I64 i64, I128 i128, Bool bool,
-    Duration std::time::Duration,
-    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp,
-    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration,
-    #[cfg(feature = "jiff")] Date jiff::civil::Date,
-    #[cfg(feature = "jiff")] Time jiff::civil::Time,
-    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime,
-    #[cfg(feature = "uuid")] Uuid uuid::Uuid,
-);
+with_simple_types!(coded_types);
 
 /// The value of an enum that is stored as this integer.
 fn named(of: &EnumType, integer: &Value) -> Value {

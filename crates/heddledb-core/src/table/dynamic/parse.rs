@@ -2,13 +2,23 @@
 
 use super::value::{NANOSECOND_DIGITS, Value, WrongType};
 use crate::table::ColumnType;
+use crate::table::column_type::with_simple_types;
 use crate::table::text::check_text;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Types whose values are read by their `FromStr`.
+/// Reads a value as its type does; a duration of the standard library has no way of its own.
+macro_rules! read {
+    (Duration $t:ty, $text:ident) => {
+        duration($text)
+    };
+    ($name:ident $t:ty, $text:ident) => {
+        <$t>::from_str($text).ok()
+    };
+}
+
 macro_rules! parsed_types {
-    ($($(#[$cfg:meta])? $name:ident $t:ty),* $(,)?) => {
+    ($($(#[$cfg:meta])? $name:ident $text:literal $t:ty),*; $($(#[$ocfg:meta])? $other:ident $otext:literal $o:ty),* $(,)?) => {
         impl ColumnType {
             /// Reads a value of this type as [`Value`] displays it: `null`, bytes as `0x00ff`, a duration of the standard library
             /// as `1.5s`, an enum by its name, all else as its Rust type is read.
@@ -27,8 +37,8 @@ macro_rules! parsed_types {
             /// ```
             pub fn parse(&self, text: &str) -> Result<Value, WrongType> {
                 let value = match self {
-                    $($(#[$cfg])? Self::$name => <$t>::from_str(text).ok().map(Value::$name),)*
-                    Self::Duration => duration(text).map(Value::Duration),
+                    $($(#[$cfg])? Self::$name => read!($name $t, text).map(Value::$name),)*
+                    $($(#[$ocfg])? Self::$other => read!($other $o, text).map(Value::$other),)*
                     Self::Bytes(bytes) => {
                         hexadecimal(text).filter(|found| found.len() == *bytes).map(Value::Bytes)
                     }
@@ -42,16 +52,7 @@ macro_rules! parsed_types {
         }
     };
 }
-parsed_types!(
-    U8 u8, U16 u16, U32 u32, U64 u64, U128 u128, I8 i8, I16 i16, I32 i32, I64 i64, I128 i128, Bool bool, F32 f32, F64 f64,
-    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp,
-    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration,
-    #[cfg(feature = "jiff")] Date jiff::civil::Date,
-    #[cfg(feature = "jiff")] Time jiff::civil::Time,
-    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime,
-    #[cfg(feature = "uuid")] Uuid uuid::Uuid,
-    #[cfg(feature = "rust_decimal")] Decimal rust_decimal::Decimal,
-);
+with_simple_types!(parsed_types);
 
 /// As values show them: whole seconds, and up to nine decimal places.
 fn duration(text: &str) -> Option<Duration> {

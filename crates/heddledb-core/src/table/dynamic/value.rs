@@ -1,6 +1,7 @@
 //! Values as data: what a column of some type holds, and the way from and to the Rust types.
 
 use crate::error::{Error, Misuse};
+use crate::table::column_type::with_simple_types;
 use crate::table::{ColumnType, Text};
 use std::cmp::Reverse;
 use std::fmt;
@@ -166,33 +167,80 @@ impl fmt::Display for Seconds<'_> {
     }
 }
 
-/// What is shown as its type shows it.
-fn itself<T>(value: &T) -> &T {
-    value
+/// The way from and to a Rust type that is one kind of value.
+macro_rules! converted {
+    ($name:ident $t:ty) => {
+        impl From<$t> for Value {
+            fn from(value: $t) -> Self {
+                Self::$name(value)
+            }
+        }
+
+        impl TryFrom<&Value> for $t {
+            type Error = WrongType;
+            fn try_from(value: &Value) -> Result<Self, WrongType> {
+                match value {
+                    Value::$name(value) => Ok(*value),
+                    other => Err(WrongType::new::<Self>(other)),
+                }
+            }
+        }
+
+        nullable_and_owned!([] $t);
+    };
 }
 
-/// The ways from and to Rust types that are one kind of value each, and how these are shown.
-macro_rules! scalar_values {
-    ($($(#[$cfg:meta])? $name:ident $t:ty: $shown:expr),* $(,)?) => {
-        $(
-            $(#[$cfg])?
-            impl From<$t> for Value {
-                fn from(value: $t) -> Self {
-                    Self::$name(value)
+/// `Option` of a type, and the type from an owned value.
+macro_rules! nullable_and_owned {
+    ([$($parameter:tt)*] $t:ty) => {
+        impl<$($parameter)*> TryFrom<&Value> for Option<$t> {
+            type Error = WrongType;
+            fn try_from(value: &Value) -> Result<Self, WrongType> {
+                match value {
+                    Value::Null => Ok(None),
+                    value => match <$t>::try_from(value) {
+                        Ok(value) => Ok(Some(value)),
+                        Err(_) => Err(WrongType::new::<Self>(value)),
+                    },
                 }
             }
+        }
 
-            $(#[$cfg])?
-            impl TryFrom<&Value> for $t {
-                type Error = WrongType;
-                fn try_from(value: &Value) -> Result<Self, WrongType> {
-                    match value {
-                        Value::$name(value) => Ok(*value),
-                        other => Err(WrongType::new::<Self>(other)),
-                    }
-                }
+        impl<$($parameter)*> TryFrom<Value> for Option<$t> {
+            type Error = WrongType;
+            fn try_from(value: Value) -> Result<Self, WrongType> {
+                Self::try_from(&value)
             }
-        )*
+        }
+
+        impl<$($parameter)*> TryFrom<Value> for $t {
+            type Error = WrongType;
+            fn try_from(value: Value) -> Result<Self, WrongType> {
+                Self::try_from(&value)
+            }
+        }
+    };
+}
+
+nullable_and_owned!([] String);
+nullable_and_owned!([] Vec<u8>);
+nullable_and_owned!([const N: usize] Text<N>);
+nullable_and_owned!([const N: usize] [u8; N]);
+
+/// Shows a value as its type does; a duration of the standard library has no way of its own.
+macro_rules! show {
+    (Duration $value:ident $f:ident) => {
+        Seconds($value).fmt($f)
+    };
+    ($name:ident $value:ident $f:ident) => {
+        fmt::Display::fmt($value, $f)
+    };
+}
+
+macro_rules! simple_values {
+    ($($(#[$cfg:meta])? $name:ident $text:literal $t:ty),*; $($(#[$ocfg:meta])? $other:ident $otext:literal $o:ty),* $(,)?) => {
+        $($(#[$cfg])? converted!($name $t);)*
+        $($(#[$ocfg])? converted!($other $o);)*
 
         impl Value {
             /// The value and its type, in a message. Long texts are cut.
@@ -200,6 +248,7 @@ macro_rules! scalar_values {
                 match self {
                     Self::Null => "null".to_owned(),
                     $($(#[$cfg])? Self::$name(_) => format!("{self} ({})", short_name::<$t>()),)*
+                    $($(#[$ocfg])? Self::$other(_) => format!("{self} ({})", short_name::<$o>()),)*
                     Self::Bytes(bytes) => format!("{} bytes", bytes.len()),
                     Self::Text(text) => {
                         let start: String = text.chars().take(DESCRIBED_CHARS_MAX).collect();
@@ -216,7 +265,8 @@ macro_rules! scalar_values {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     Self::Null => f.pad("null"),
-                    $($(#[$cfg])? Self::$name(value) => fmt::Display::fmt(&$shown(value), f),)*
+                    $($(#[$cfg])? Self::$name(value) => show!($name value f),)*
+                    $($(#[$ocfg])? Self::$other(value) => show!($other value f),)*
                     Self::Bytes(bytes) => {
                         f.write_str("0x")?;
                         bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -227,19 +277,7 @@ macro_rules! scalar_values {
         }
     };
 }
-
-scalar_values!(
-    U8 u8: itself, U16 u16: itself, U32 u32: itself, U64 u64: itself, U128 u128: itself,
-    I8 i8: itself, I16 i16: itself, I32 i32: itself, I64 i64: itself, I128 i128: itself,
-    Bool bool: itself, F32 f32: itself, F64 f64: itself, Duration Duration: Seconds,
-    #[cfg(feature = "jiff")] Timestamp jiff::Timestamp: itself,
-    #[cfg(feature = "jiff")] SignedDuration jiff::SignedDuration: itself,
-    #[cfg(feature = "jiff")] Date jiff::civil::Date: itself,
-    #[cfg(feature = "jiff")] Time jiff::civil::Time: itself,
-    #[cfg(feature = "jiff")] DateTime jiff::civil::DateTime: itself,
-    #[cfg(feature = "uuid")] Uuid uuid::Uuid: itself,
-    #[cfg(feature = "rust_decimal")] Decimal rust_decimal::Decimal: itself,
-);
+with_simple_types!(simple_values);
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
@@ -345,49 +383,3 @@ impl<'a, V: TryFrom<&'a Value, Error = WrongType>> TryFrom<&'a Value> for Revers
         V::try_from(value).map(Self)
     }
 }
-
-/// `Option` of the types above, and each of them from an owned value.
-macro_rules! nullable_and_owned {
-    ($($(#[$cfg:meta])? [$($parameter:tt)*] $t:ty),* $(,)?) => {$(
-        $(#[$cfg])?
-        impl<$($parameter)*> TryFrom<&Value> for Option<$t> {
-            type Error = WrongType;
-            fn try_from(value: &Value) -> Result<Self, WrongType> {
-                match value {
-                    Value::Null => Ok(None),
-                    value => match <$t>::try_from(value) {
-                        Ok(value) => Ok(Some(value)),
-                        Err(_) => Err(WrongType::new::<Self>(value)),
-                    },
-                }
-            }
-        }
-
-        $(#[$cfg])?
-        impl<$($parameter)*> TryFrom<Value> for Option<$t> {
-            type Error = WrongType;
-            fn try_from(value: Value) -> Result<Self, WrongType> {
-                Self::try_from(&value)
-            }
-        }
-
-        $(#[$cfg])?
-        impl<$($parameter)*> TryFrom<Value> for $t {
-            type Error = WrongType;
-            fn try_from(value: Value) -> Result<Self, WrongType> {
-                Self::try_from(&value)
-            }
-        }
-    )*};
-}
-nullable_and_owned!(
-    [] u8, [] u16, [] u32, [] u64, [] u128, [] i8, [] i16, [] i32, [] i64, [] i128, [] bool, [] f32, [] f64,
-    [] String, [] Vec<u8>, [const N: usize] Text<N>, [const N: usize] [u8; N], [] Duration,
-    #[cfg(feature = "jiff")] [] jiff::Timestamp,
-    #[cfg(feature = "jiff")] [] jiff::SignedDuration,
-    #[cfg(feature = "jiff")] [] jiff::civil::Date,
-    #[cfg(feature = "jiff")] [] jiff::civil::Time,
-    #[cfg(feature = "jiff")] [] jiff::civil::DateTime,
-    #[cfg(feature = "uuid")] [] uuid::Uuid,
-    #[cfg(feature = "rust_decimal")] [] rust_decimal::Decimal,
-);
