@@ -102,9 +102,12 @@ fn opened(disk: &Simulated) -> Result<Database> {
     tables(builder).storage(Arc::new(disk.clone())).open()
 }
 
-/// Rounds of copies beside writers; the variable makes it many.
-fn rounds() -> usize {
-    std::env::var("HEDDLE_BACKUPS").map_or(3, |rounds| rounds.parse().unwrap())
+/// How many copies are taken of each database beside its writers, whose work makes each larger than the one before.
+const COPIES: usize = 10;
+
+/// How many copies are taken under each protocol, in memory and with files; the variable makes it many.
+fn copies() -> usize {
+    std::env::var("HEDDLE_BACKUPS").map_or(3, |copies| copies.parse().unwrap())
 }
 
 #[test]
@@ -115,8 +118,9 @@ fn a_copy_beside_writers_is_a_prefix_under_every_protocol() {
             let builder = Database::builder().protocol(*kind).sessions(writers);
             tables(builder.epoch_interval(Duration::from_millis(1)))
         };
-        let files = Arc::new(Simulated::new());
-        for builder in [memory(), memory().storage(files).recovery_threads(2)] {
+        let files = || memory().storage(Arc::new(Simulated::new())).recovery_threads(2);
+        let databases = (0..copies()).step_by(COPIES).flat_map(|done| [(done, memory()), (done, files())]);
+        for (done_before, builder) in databases {
             let db = builder.open().unwrap();
             fill(&mut db.session().unwrap()).unwrap();
             let (done, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -135,7 +139,7 @@ fn a_copy_beside_writers_is_a_prefix_under_every_protocol() {
                         }
                     });
                 }
-                for _ in 0..rounds() {
+                for _ in done_before..copies().min(done_before + COPIES) {
                     let before = acknowledged.load(Ordering::SeqCst);
                     let copy = Simulated::new();
                     let report = db.backup(Backup::to_storage(Arc::new(copy.clone()))).unwrap();
