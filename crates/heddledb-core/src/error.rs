@@ -337,6 +337,16 @@ pub enum Misuse {
         /// How long one may be open.
         limit: Duration,
     },
+    /// A table or index of the name of another, which the database has by another definition: a Rust type of that name, or one
+    /// that was defined at run time.
+    #[error(
+        "the database has another table or index {relation} already; give one another name, or, where both are the same table, \
+         use the Rust type before `Database::define`"
+    )]
+    TwoOfOneName {
+        /// Its name.
+        relation: &'static str,
+    },
     /// A table of a database with files that was not named when it was opened.
     #[error("table {table} was not declared; name it with `Builder::table` before the directory is opened")]
     Undeclared {

@@ -196,3 +196,21 @@ fn what_cannot_be_is_refused_in_words() {
     });
     assert!(told.contains("no column wealth"), "{told}");
 }
+
+#[test]
+fn a_table_is_not_made_twice_under_one_name() {
+    // The Rust type first: it is that table.
+    let db = Database::in_memory();
+    let mut session = db.session().unwrap();
+    session.run(|tx| tx.insert(account(1, 1, "ada"))).unwrap();
+    let table = db.define(definition(), 10).unwrap();
+    assert_eq!(owners(&db, &table, RowScan::all()), ["ada"]);
+    // By values first: the type would be another table of the same name, whose rows nobody finds.
+    let db = Database::in_memory();
+    let table = db.define(definition(), 10).unwrap();
+    let mut session = db.session().unwrap();
+    let refused = session.run(|tx| tx.insert(account(1, 1, "ada"))).unwrap_err();
+    assert!(matches!(refused.misuse(), Some(Misuse::TwoOfOneName { relation: "account" })), "{refused}");
+    session.run(|tx| tx.rows(&table)?.insert(&values(1, 1, "bo"))).unwrap();
+    assert_eq!(owners(&db, &table, RowScan::all()), ["bo"]);
+}

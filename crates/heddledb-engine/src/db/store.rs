@@ -9,7 +9,7 @@ use crate::log;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Protocol, Seal};
 use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
-use crate::sync::{AtomicU64, Ordering, Wait, fence};
+use crate::sync::{AtomicU64, Mutex, Ordering, Wait, fence, lock};
 use crate::table::{Definition, Layout, Span, Structure};
 use crate::{stamp, version};
 use std::marker::PhantomData;
@@ -273,6 +273,8 @@ pub(crate) struct Stores<P> {
     slots: Box<[OnceLock<Store<P>>]>,
     /// Closed: only relations that have a number in the database's files exist.
     closed: bool,
+    /// Held while a store is made.
+    making: Mutex<()>,
 }
 
 /// Relations that a process may use, over all its databases.
@@ -280,7 +282,11 @@ const RELATIONS_MAX: usize = 4096;
 
 impl<P: Protocol> Stores<P> {
     pub fn new() -> Self {
-        Self { slots: (0..RELATIONS_MAX).map(|_| OnceLock::new()).collect(), closed: false }
+        Self {
+            slots: (0..RELATIONS_MAX).map(|_| OnceLock::new()).collect(),
+            closed: false,
+            making: Mutex::new(()),
+        }
     }
 
     /// From now on there are no other relations than those made so far.
@@ -309,6 +315,11 @@ impl<P: Protocol> Stores<P> {
         let slot = self.slots.get(relation.number()).ok_or(Misuse::TooManyTables { limit: RELATIONS_MAX })?;
         if self.closed && slot.get().is_none() {
             return Err(Misuse::Undeclared { table: relation.name() }.into());
+        }
+        // One at a time, so that no two of one name are made.
+        let _making = lock(&self.making);
+        if slot.get().is_none() && self.all().any(|other| other.relation().name() == relation.name()) {
+            return Err(Misuse::TwoOfOneName { relation: relation.name() }.into());
         }
         Ok(slot.get_or_init(|| Store::new(relation, rows)))
     }

@@ -29,7 +29,7 @@ impl TableDefinition {
     ///     status: Status,
     /// }
     ///
-    /// let db = Database::in_memory();
+    /// let db = Database::builder().table::<Seat>(0).open()?;
     /// let seats = db.define(TableDefinition::of::<Seat>()?, 0)?;
     /// let mut session = db.session()?;
     /// session.run(|tx| tx.insert(Seat { id: 7, status: Status::Sold }))?;
