@@ -89,95 +89,76 @@ fn integer(input: &DeriveInput) -> Result<Ident> {
 
 pub fn column_value(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
-    Ok(match Form::of(input)? {
-        Form::Around(member, ty) => quote! {
-            #[automatically_derived]
-            impl ::heddledb::table::ColumnValue for #name {
-                const TYPE: ::heddledb::table::ColumnType = <#ty as ::heddledb::table::ColumnValue>::TYPE;
-                #[inline(always)]
-                fn load(source: &impl ::heddledb::table::Words, offset: usize) -> Self {
-                    Self { #member: ::heddledb::table::ColumnValue::load(source, offset) }
-                }
-                #[inline(always)]
-                fn store(&self, target: &mut impl ::heddledb::table::WordsMut, offset: usize) {
-                    ::heddledb::table::ColumnValue::store(&self.#member, target, offset);
-                }
-            }
-
-            #[automatically_derived]
-            impl ::core::convert::From<#name> for ::heddledb::table::dynamic::Value {
-                fn from(value: #name) -> Self {
-                    ::core::convert::From::from(value.#member)
-                }
-            }
-
-            #[automatically_derived]
-            impl<'a> ::core::convert::TryFrom<&'a ::heddledb::table::dynamic::Value> for #name {
-                type Error = ::heddledb::table::dynamic::WrongType;
-                fn try_from(
-                    value: &'a ::heddledb::table::dynamic::Value,
-                ) -> ::core::result::Result<Self, Self::Error> {
-                    ::core::result::Result::Ok(Self { #member: ::core::convert::TryFrom::try_from(value)? })
-                }
-            }
-        },
+    let (ty, load, store, into, from) = match Form::of(input)? {
+        Form::Around(member, ty) => (
+            quote!(<#ty as ::heddledb::table::ColumnValue>::TYPE),
+            quote!(Self { #member: ::heddledb::table::ColumnValue::load(source, offset) }),
+            quote!(::heddledb::table::ColumnValue::store(&self.#member, target, offset)),
+            quote!(value.#member),
+            quote!(::core::result::Result::Ok(Self { #member: ::core::convert::TryFrom::try_from(value)? })),
+        ),
         Form::Enum(integer, variants) => {
             let names: Vec<String> = variants.iter().map(|variant| variant.unraw().to_string()).collect();
-            let numbers = numbers(name, &integer, &variants);
-            let from_number = from_number(&variants);
+            let (numbers, from_number) = (numbers(name, &integer, &variants), from_number(&variants));
             let outside = format!(
                 "a variant of `{name}` has a number that `{integer}` does not have; write `#[repr(u16)]`, or another integer, \
                  above the enum"
             );
             let integer_type = format_ident!("{}", integer.to_string().to_uppercase());
-            quote! {
-                #[automatically_derived]
-                impl ::heddledb::table::ColumnValue for #name {
-                    const TYPE: ::heddledb::table::ColumnType = {
-                        #(::core::assert!(
-                            #name::#variants as i128 >= #integer::MIN as i128 && #name::#variants as i128 <= #integer::MAX as i128,
-                            #outside
-                        );)*
-                        ::heddledb::table::ColumnType::Enum(&::heddledb::table::EnumType::new(
-                            ::heddledb::table::ColumnType::#integer_type,
-                            &[#((#names, #name::#variants as i128)),*],
-                        ))
-                    };
-                    #[inline(always)]
-                    fn load(source: &impl ::heddledb::table::Words, offset: usize) -> Self {
-                        #numbers
-                        let number = <#integer as ::heddledb::table::ColumnValue>::load(source, offset);
-                        #from_number
-                    }
-                    #[inline(always)]
-                    fn store(&self, target: &mut impl ::heddledb::table::WordsMut, offset: usize) {
-                        ::heddledb::table::ColumnValue::store(&(*self as #integer), target, offset);
-                    }
+            let ty = quote! {{
+                #(::core::assert!(
+                    #name::#variants as i128 >= #integer::MIN as i128 && #name::#variants as i128 <= #integer::MAX as i128,
+                    #outside
+                );)*
+                ::heddledb::table::ColumnType::Enum(&::heddledb::table::EnumType::new(
+                    ::heddledb::table::ColumnType::#integer_type,
+                    &[#((#names, #name::#variants as i128)),*],
+                ))
+            }};
+            let load = quote! {
+                #numbers
+                let number = <#integer as ::heddledb::table::ColumnValue>::load(source, offset);
+                #from_number
+            };
+            let store = quote!(::heddledb::table::ColumnValue::store(&(*self as #integer), target, offset));
+            let into = quote!(match value { #(#name::#variants => #names,)* });
+            let from = quote! {
+                match <&::core::primitive::str as ::core::convert::TryFrom<_>>::try_from(value) {
+                    #(::core::result::Result::Ok(#names) => ::core::result::Result::Ok(#name::#variants),)*
+                    _ => ::core::result::Result::Err(::heddledb::table::dynamic::WrongType::new::<Self>(value)),
                 }
+            };
+            (ty, load, store, into, from)
+        }
+    };
+    Ok(quote! {
+        #[automatically_derived]
+        impl ::heddledb::table::ColumnValue for #name {
+            const TYPE: ::heddledb::table::ColumnType = #ty;
+            #[inline(always)]
+            fn load(source: &impl ::heddledb::table::Words, offset: usize) -> Self {
+                #load
+            }
+            #[inline(always)]
+            fn store(&self, target: &mut impl ::heddledb::table::WordsMut, offset: usize) {
+                #store;
+            }
+        }
 
-                /// The name.
-                #[automatically_derived]
-                impl ::core::convert::From<#name> for ::heddledb::table::dynamic::Value {
-                    fn from(value: #name) -> Self {
-                        ::core::convert::From::from(match value {
-                            #(#name::#variants => #names,)*
-                        })
-                    }
-                }
+        /// Of an enum, the name.
+        #[automatically_derived]
+        impl ::core::convert::From<#name> for ::heddledb::table::dynamic::Value {
+            fn from(value: #name) -> Self {
+                ::core::convert::From::from(#into)
+            }
+        }
 
-                /// By the name.
-                #[automatically_derived]
-                impl<'a> ::core::convert::TryFrom<&'a ::heddledb::table::dynamic::Value> for #name {
-                    type Error = ::heddledb::table::dynamic::WrongType;
-                    fn try_from(
-                        value: &'a ::heddledb::table::dynamic::Value,
-                    ) -> ::core::result::Result<Self, Self::Error> {
-                        match <&::core::primitive::str as ::core::convert::TryFrom<_>>::try_from(value) {
-                            #(::core::result::Result::Ok(#names) => ::core::result::Result::Ok(#name::#variants),)*
-                            _ => ::core::result::Result::Err(::heddledb::table::dynamic::WrongType::new::<Self>(value)),
-                        }
-                    }
-                }
+        /// Of an enum, by the name.
+        #[automatically_derived]
+        impl<'a> ::core::convert::TryFrom<&'a ::heddledb::table::dynamic::Value> for #name {
+            type Error = ::heddledb::table::dynamic::WrongType;
+            fn try_from(value: &'a ::heddledb::table::dynamic::Value) -> ::core::result::Result<Self, Self::Error> {
+                #from
             }
         }
     })
