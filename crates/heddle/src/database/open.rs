@@ -81,15 +81,17 @@ pub fn open(directory: &Path, access: Access, accept_copy: bool) -> Result<Opene
     Ok(OpenedDirectory { place, db, tables })
 }
 
-/// The tables of the directory, if all that belongs to them can be had.
-fn whole_tables(directory: &Path, place: &str) -> Result<Tables, Failure> {
+/// The manifest of a directory that had one a moment ago.
+pub fn manifest(directory: &Path, place: &str) -> Result<Manifest, Failure> {
     let disk = Disk::open_to_read(directory)
         .map_err(|error| Failure::run(format!("{place} cannot be read any more ({error})")))?;
-    let manifest =
-        Manifest::read(&ReadOnly::new(Arc::new(disk))).map_err(|error| Failure::run(chain(&error)))?;
-    let Some(manifest) = manifest else {
-        return Err(Failure::usage(format!("{place} holds no database any more")));
-    };
+    let manifest = Manifest::read(&disk).map_err(|error| Failure::run(chain(&error)))?;
+    manifest.ok_or_else(|| Failure::usage(format!("{place} holds no database any more")))
+}
+
+/// The tables of the directory, if all that belongs to them can be had.
+fn whole_tables(directory: &Path, place: &str) -> Result<Tables, Failure> {
+    let manifest = manifest(directory, place)?;
     let tables = Tables::of(&manifest);
     // What only its program can build would be empty, and whole by what a manifest says then.
     let is_whole = |index: &str| {

@@ -1,5 +1,6 @@
 //! `heddle verify`: judges a directory, files and indexes, without the program that wrote it.
 
+use super::open::manifest;
 use super::overlay::Overlay;
 use super::tables::Tables;
 use crate::failure::{Failure, chain};
@@ -10,7 +11,7 @@ use crate::report::table::{align, empty, lines, paint};
 use crate::terminal::terminal_with_colours;
 use clap::Args;
 use heddledb::internals::BuilderInternals;
-use heddledb::internals::log::{Manifest, Standing};
+use heddledb::internals::log::Standing;
 use heddledb::storage::{Disk, ReadOnly};
 use heddledb::{CheckReport, Database, Durability, IndexCheck};
 use serde::Serialize;
@@ -126,13 +127,9 @@ fn compared(directory: &Path, examined: Examined) -> Result<Checked, Failure> {
         .map_err(|error| Failure::run(format!("{} cannot be read any more ({error})", checked.place)))?
         // Whether it is one is judged by now.
         .accept_copy(true);
-    let below = ReadOnly::new(Arc::new(disk));
-    let manifest = Manifest::read(&below).map_err(|error| Failure::run(chain(&error)))?;
-    let Some(manifest) = manifest else {
-        return Err(Failure::usage(format!("{} holds no database any more", checked.place)));
-    };
+    let manifest = manifest(directory, &checked.place)?;
     let tables = Tables::of(&manifest);
-    let report = report(below, &tables)?;
+    let report = report(ReadOnly::new(Arc::new(disk)), &tables)?;
     for entry in &manifest.relations {
         if entry.index_of().is_none() || entry.standing == Standing::Removed {
             continue;

@@ -45,9 +45,8 @@ impl Conversion {
         let old = self.old.read(&data);
         let values = self.columns.iter().zip(self.new.columns()).map(|(source, column)| match source {
             Source::Old { ordinal } => {
-                let old = &self.old.columns()[*ordinal];
-                let value = old.load(&data);
-                Ok(widened(value, old.ty(), column.ty()).expect("the plan has compared the types"))
+                let (value, ty) = (old.values()[*ordinal].clone(), self.old.columns()[*ordinal].ty());
+                Ok(widened(value, ty, column.ty()).expect("the plan has compared the types"))
             }
             Source::Said(To::Value(value)) => Ok(value.clone()),
             Source::Said(To::Made(make)) => make(&old),

@@ -137,7 +137,7 @@ impl Migration {
         self.and(Change::DropTable { table: table.into() })
     }
 
-    /// A table has another name now. Other changes call it by the new one.
+    /// A table has another name now. Changes before this one call it by the old name, those after it by the new one.
     pub fn rename_table(self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.and(Change::RenameTable { from: from.into(), to: to.into() })
     }
