@@ -353,6 +353,18 @@ pub enum Misuse {
         /// The table.
         table: &'static str,
     },
+    /// A text or a list of bytes that is longer than one may be.
+    #[error(
+        "a value of {bytes} bytes for a row of {table}, and one has at most {limit}; keep it in several rows"
+    )]
+    ValueTooLong {
+        /// The table.
+        table: &'static str,
+        /// Its bytes.
+        bytes: usize,
+        /// The most that one may have.
+        limit: usize,
+    },
     /// A transaction that does not fit a frame of the log.
     #[error("the transaction writes more than {limit} bytes, the most that the log takes; split it")]
     TooLarge {
@@ -430,7 +442,8 @@ impl Misuse {
     fn is_answer(&self) -> bool {
         matches!(
             self,
-            Self::NotFound { .. }
+            Self::ValueTooLong { .. }
+                | Self::NotFound { .. }
                 | Self::DuplicateKey { .. }
                 | Self::DuplicateEntry { .. }
                 | Self::KeyChanged { .. }

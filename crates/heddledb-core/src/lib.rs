@@ -34,6 +34,7 @@ pub mod stamp;
 pub mod storage;
 pub mod table;
 pub mod transaction;
+pub mod values;
 pub mod words;
 
 pub use error::{Conflict, Error, Misuse, Result};

@@ -114,6 +114,8 @@ pub struct Metrics {
     pub record_bytes: usize,
     /// Bytes of old versions that snapshots may need, or that wait for their reclamation.
     pub version_bytes: usize,
+    /// Bytes of values that are not in their rows, those included that wait for their reclamation.
+    pub value_bytes: usize,
     /// Old versions that were kept for snapshots since the database was opened.
     pub versions_kept: u64,
     /// Reclamation steps that wait for their epoch, or for a snapshot to end.
@@ -165,6 +167,9 @@ impl fmt::Display for Metrics {
             bytes(self.version_bytes),
             self.versions_kept
         )?;
+        if self.value_bytes > 0 {
+            write!(f, "{} of values outside of their rows, ", bytes(self.value_bytes))?;
+        }
         write!(f, "{} steps of reclamation wait; epoch {}", self.garbage, self.epoch)?;
         if let Some(log) = &self.log {
             write!(f, "\nlog: {} rounds, {} written", log.rounds, Bytes(log.bytes))?;

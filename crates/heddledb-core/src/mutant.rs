@@ -26,6 +26,12 @@ pub enum Mutant {
     // A row that was read in place is believed although it changed meanwhile. Not in simulation: no row is read in
     // place there.
     SightNotChecked,
+    // A value outside of its row: its block is another's while it is read, or while a snapshot would read it; it is changed
+    // where it lies; its bytes are not yet in the log when its row is.
+    ValueFreedEarly,
+    ValueFreedUnderSnapshot,
+    ValueOverwritten,
+    ValueLoggedLate,
     // Silo.
     SiloReadsNotValidated,
     SiloGapsNotValidated,
@@ -149,6 +155,10 @@ impl Mutant {
         Self::TakenBackChangesStay,
         Self::TakenBackNotRead,
         Self::SightNotChecked,
+        Self::ValueFreedEarly,
+        Self::ValueFreedUnderSnapshot,
+        Self::ValueOverwritten,
+        Self::ValueLoggedLate,
         Self::SiloReadsNotValidated,
         Self::SiloGapsNotValidated,
         Self::SiloForeignLockIgnored,

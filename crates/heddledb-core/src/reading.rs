@@ -9,9 +9,11 @@ use crate::table::{
     Columns, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, decode_key, encode_key,
 };
 use crate::transaction::{Onward, ReadTransaction};
-use crate::words::Words;
+use crate::values::Values;
+use crate::words::{WithValues, Words};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Column groups that a table may have.
 const GROUPS_MAX: usize = GroupSet::BITS as usize;
@@ -94,8 +96,8 @@ impl Wanted {
 pub trait Decode: Copy {
     /// What comes of it.
     type Value;
-    /// Decodes a row, or what is torn.
-    fn decode(self, row: &Sight<'_>) -> Self::Value;
+    /// Decodes a row, or what is torn; `values` keeps what is not in it.
+    fn decode(self, row: &Sight<'_>, values: &dyn Values) -> Self::Value;
 }
 
 /// Something that reads relations.
@@ -140,6 +142,9 @@ pub trait Reading {
         range: &Range<'_>,
         visit: &mut dyn FnMut(&[u64], Sight<'_>) -> Visit,
     ) -> Result<()>;
+
+    /// Who keeps the values that are not in their rows.
+    fn values(&self) -> Arc<dyn Values>;
 
     /// Words for whatever is needed for a moment.
     fn scratch(&mut self) -> &mut Vec<u64>;
@@ -189,6 +194,11 @@ fn scan_table<R: Relation, C: Columns, O: Onward>(
     visit: impl FnMut(R::Key, C::Value) -> O,
 ) -> Result<()> {
     let (wanted, scan) = (Wanted::of(&columns), scan.bounded());
+    if columns.have_slots() {
+        let values = reading.values();
+        let load = |row: &Sight<'_>| columns.load(&WithValues { row: *row, values: &*values });
+        return scan_decoded(reading, &wanted.range(&scan, reading.site()), load, visit);
+    }
     scan_decoded(reading, &wanted.range(&scan, reading.site()), |row| columns.load(row), visit)
 }
 
@@ -273,7 +283,7 @@ impl<I> Copy for Target<I> {}
 impl<I: Index> Decode for Target<I> {
     type Value = <I::Table as Relation>::Words;
     #[inline(always)]
-    fn decode(self, row: &Sight<'_>) -> Self::Value {
+    fn decode(self, row: &Sight<'_>, _values: &dyn Values) -> Self::Value {
         target_words::<I>(row)
     }
 }
@@ -375,7 +385,10 @@ struct Load<C>(C);
 impl<C: Columns> Decode for Load<C> {
     type Value = C::Value;
     #[inline(always)]
-    fn decode(self, row: &Sight<'_>) -> C::Value {
+    fn decode(self, row: &Sight<'_>, values: &dyn Values) -> C::Value {
+        if self.0.have_slots() {
+            return self.0.load(&WithValues { row: *row, values });
+        }
         self.0.load(row)
     }
 }

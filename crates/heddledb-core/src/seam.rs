@@ -21,6 +21,7 @@ use crate::procedure::{Declaration, Plan};
 use crate::settings::{Limits, Settings};
 use crate::sight::Sight;
 use crate::table::{Definition, Direction, GroupSet, Span};
+use crate::values::Values;
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -340,6 +341,8 @@ pub trait Engine: Send + Sync {
     /// [`Misuse::TooManySessions`](crate::Misuse::TooManySessions); after a wait
     /// [`Misuse::NoSessionFree`](crate::Misuse::NoSessionFree).
     fn worker(self: Arc<Self>, patience: Duration) -> Result<Box<dyn Worker>>;
+    /// Who keeps the values that are not in their rows.
+    fn values(&self) -> Arc<dyn Values>;
     /// For how long, and how often, something is tried.
     fn limits(&self) -> Limits;
     /// Makes a relation now instead of at its first use, sized for `rows` rows.

@@ -7,11 +7,13 @@
 use crate::access::{Groups, Write, WriteSet};
 use crate::arena::Arena;
 use crate::durability::{Append, LoggedWrite, RedoLog};
+use crate::heap::Heap;
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
 use crate::sync::{ASSERTS_LOAD, Ordering};
+use crate::values::{Outside, Slot};
 use crate::version::{self, Version};
 
 /// A version that was overwritten, until it is not needed.
@@ -29,12 +31,32 @@ pub(crate) struct Superseded {
     pub until: u64,
 }
 
+/// What a commit leaves to be reclaimed.
+#[derive(Default)]
+pub(crate) struct LeftOver {
+    /// Versions that it overwrote and that may be needed.
+    pub versions: Vec<Superseded>,
+    /// Values that it replaced.
+    pub values: Vec<Replaced>,
+}
+
+/// A value that no row has any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replaced {
+    /// The value.
+    pub value: Outside,
+    /// The epochs of the commit that installed it, and of the one that replaced it.
+    pub from: u64,
+    pub until: u64,
+}
+
 /// What a committing protocol gets: the writes, and the means to install them.
 pub struct Commit<'a> {
     writes: &'a WriteSet,
     boundaries: &'a Boundaries,
+    heap: &'a Heap,
     arena: &'a mut Arena,
-    superseded: &'a mut Vec<Superseded>,
+    left: &'a mut LeftOver,
     /// The worker's view of the boundaries.
     live: &'a mut LiveView,
     /// Versions of an epoch below this are kept; asked for at the first install.
@@ -50,12 +72,13 @@ impl<'a> Commit<'a> {
     pub(crate) fn new(
         writes: &'a WriteSet,
         boundaries: &'a Boundaries,
+        heap: &'a Heap,
         arena: &'a mut Arena,
-        superseded: &'a mut Vec<Superseded>,
+        left: &'a mut LeftOver,
         live: &'a mut LiveView,
         log: Option<(&'a RedoLog, usize)>,
     ) -> Self {
-        Self { writes, boundaries, arena, superseded, live, keep_below: None, log, entry: None }
+        Self { writes, boundaries, heap, arena, left, live, keep_below: None, log, entry: None }
     }
 
     /// The writes.
@@ -81,9 +104,51 @@ impl<'a> Commit<'a> {
             !ASSERTS_LOAD || stamps::<C>(write).all(|stamp| stamp::time(stamp) < time),
             "a stamp falls"
         );
-        self.writes.install(write, data_base::<C>(write.layout));
+        if write.layout.slots.is_empty() {
+            self.writes.install(write, data_base::<C>(write.layout));
+        } else {
+            self.install_values::<C>(write, time);
+        }
         if self.log.is_some() && !planted(Mutant::LogImageBeforeInstall) {
             self.log::<C>(write, time);
+        }
+    }
+
+    /// Installs a write to a row with values that may lie outside of it: those that it brings belong to the row from now
+    /// on, and those that they replace are left over.
+    #[inline(never)]
+    fn install_values<C: ConcurrencyWords>(&mut self, write: &Write, time: u64) {
+        let (base, epoch) = (data_base::<C>(write.layout), stamp::epoch(time));
+        let slot = |slot: usize| {
+            // Relaxed: we are its only writer.
+            let word = |at: usize| write.record.word(base + at).load(Ordering::Relaxed);
+            Slot([word(slot), word(slot + 1)]).value()
+        };
+        let mut before = Vec::new();
+        for group in Groups(write.groups) {
+            let old = write.record.word(C::stamp_word(group)).load(Ordering::Relaxed) & !stamp::LOCK;
+            // What is in the words of an absent row belongs to nobody.
+            before.extend(
+                write.layout.slots_of(group).map(|at| (at, slot(at).filter(|_| !stamp::is_absent(old)))),
+            );
+        }
+        self.writes.install(write, base);
+        for (at, old) in before {
+            let new = slot(at).filter(|_| write.present);
+            if let Some(new) = new {
+                self.heap.install(new, epoch);
+            }
+            if let (Some(old), Some(new)) = (old, new)
+                && old.bytes == new.bytes
+                && planted(Mutant::ValueOverwritten)
+            {
+                self.heap.overwrite(old, new);
+                write.record.word(base + at).store(old.place, Ordering::Relaxed);
+                continue;
+            }
+            if let Some(value) = old.filter(|old| new != Some(*old)) {
+                self.left.values.push(Replaced { value, from: self.heap.installed(value), until: epoch });
+            }
         }
     }
 
@@ -126,6 +191,7 @@ impl<'a> Commit<'a> {
             key: self.writes.key(write),
             groups: write.groups,
             present: write.present,
+            heap: self.heap,
         });
     }
 
@@ -161,7 +227,7 @@ impl<'a> Commit<'a> {
             }
             version::push(record.word(head), kept);
             let (head, words) = (head as u32, words as u32);
-            self.superseded.push(Superseded { record, head, words, version: kept, until });
+            self.left.versions.push(Superseded { record, head, words, version: kept, until });
         }
     }
 }

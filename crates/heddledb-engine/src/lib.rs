@@ -15,6 +15,7 @@ mod commit;
 mod db;
 mod durability;
 mod epoch;
+mod heap;
 mod index;
 #[cfg(all(test, feature = "loom"))]
 mod models;
@@ -29,5 +30,5 @@ pub use open::open;
 // The rooms below the engine, by the names that they have in their crate.
 use heddledb_core::{
     backup, check, error, isolation, kind, log, metrics, migration, mutant, parallel, procedure, random,
-    seam, settings, sight, stamp, storage, table, words,
+    seam, settings, sight, stamp, storage, table, values, words,
 };

@@ -6,11 +6,12 @@
 
 use crate::access::WriteSet;
 use crate::arena::Arena;
-use crate::commit::Commit;
+use crate::commit::{Commit, LeftOver};
 use crate::db::store::{copy_group, heads};
 use crate::durability::{Due, Files, RedoLog, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
+use crate::heap::Heap;
 use crate::index::Gap;
 use crate::log::{Entries, Frames, Manifest, survey};
 use crate::protocol::hekaton::Hekaton;
@@ -29,8 +30,12 @@ use crate::version::{self, Version};
 use crate::words::Words;
 use std::sync::Arc;
 
-static LAYOUT: Layout =
-    Layout { name: "pair", groups: &[Group { name: "main", span: Span { start: 0, end: 2 } }], words: 2 };
+static LAYOUT: Layout = Layout {
+    name: "pair",
+    groups: &[Group { name: "main", span: Span { start: 0, end: 2 } }],
+    words: 2,
+    slots: &[],
+};
 
 /// What the threads of a kernel share: records of two words, present, both zero.
 struct World<P: Protocol> {
@@ -82,10 +87,11 @@ impl<P: Protocol> World<P> {
             writes: WriteSet::default(),
         };
         P::begin(&mut tx.local, env, 0);
-        let (mut arena, mut superseded, mut live) = (Arena::default(), Vec::new(), LiveView::default());
+        let (mut arena, mut left, mut live) = (Arena::default(), LeftOver::default(), LiveView::default());
+        let heap = Heap::new(1);
         let outcome = body(&mut tx).and_then(|result| {
             let mut commit =
-                Commit::new(&tx.writes, &self.boundaries, &mut arena, &mut superseded, &mut live, None);
+                Commit::new(&tx.writes, &self.boundaries, &heap, &mut arena, &mut left, &mut live, None);
             P::commit(&mut tx.local, env, &mut commit).map(|_| result)
         });
         self.arenas.lock().expect("nobody panics holding it").push(arena);

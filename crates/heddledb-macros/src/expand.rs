@@ -59,7 +59,7 @@ fn words_of(key: &TokenStream) -> TokenStream {
 /// The sizes are constants of types that only the compiler knows, so it computes the layout.
 fn places(table: &Table) -> TokenStream {
     let (count, groups) = (table.columns.len(), table.groups.len());
-    let types = table.columns.iter().map(|column| &column.ty);
+    let types: Vec<_> = table.columns.iter().map(|column| &column.ty).collect();
     let group_of = table.columns.iter().map(|column| column.group);
     let empty = format!("a column of table `{}` has a type of no bytes; remove the column", table.name);
     let long = format!(
@@ -68,13 +68,16 @@ fn places(table: &Table) -> TokenStream {
         table.name
     );
     quote! {
-        const __PLACES: ([usize; #count], [usize; #groups + 1]) = {
+        const __PLACES: ([usize; #count], [usize; #groups + 1], ([usize; #count], usize)) = {
             // Bytes, alignment and group of each column.
             let columns: [(usize, usize, usize); #count] = [#((
                 <#types as ::heddledb::table::ColumnValue>::TYPE.bytes(),
                 <#types as ::heddledb::table::ColumnValue>::TYPE.align(),
                 #group_of,
             )),*];
+            let has_slot: [bool; #count] =
+                [#(<#types as ::heddledb::table::ColumnValue>::TYPE.has_slot()),*];
+            let mut slots = ([0; #count], 0);
             let mut offsets = [0; #count];
             let mut bounds = [0; #groups + 1];
             let mut end = 0usize;
@@ -87,6 +90,10 @@ fn places(table: &Table) -> TokenStream {
                     if of == group {
                         offsets[column] = end.next_multiple_of(align);
                         end = offsets[column] + bytes;
+                        if has_slot[column] {
+                            slots.0[slots.1] = offsets[column] / 8;
+                            slots.1 += 1;
+                        }
                     }
                     column += 1;
                 }
@@ -95,10 +102,11 @@ fn places(table: &Table) -> TokenStream {
                 bounds[group] = end / 8;
             }
             ::core::assert!(end <= ::heddledb::table::ROW_BYTES_MAX, #long);
-            (offsets, bounds)
+            (offsets, bounds, slots)
         };
         const __OFFSETS: [usize; #count] = __PLACES.0;
         const __BOUNDS: [usize; #groups + 1] = __PLACES.1;
+        const __SLOTS: &[usize] = __PLACES.2.0.split_at(__PLACES.2.1).0;
     }
 }
 
@@ -156,6 +164,7 @@ struct Relation<'a> {
 /// `impl Relation`.
 fn relation(of: &Relation<'_>) -> TokenStream {
     let Relation { span, implementor, index_of, key, name, groups, words, structure, schema, role } = of;
+    let slots = if index_of.is_some() { quote!(&[]) } else { quote!(__SLOTS) };
     let width = words_of(key);
     let key_words = quote_spanned!(*span=> [u64; #width]);
     let structure = format_ident!("{structure}");
@@ -168,7 +177,7 @@ fn relation(of: &Relation<'_>) -> TokenStream {
             type Key = #key;
             type Words = #key_words;
             const LAYOUT: &'static ::heddledb::table::Layout =
-                &::heddledb::table::Layout { name: #name, groups: &[#groups], words: #words };
+                &::heddledb::table::Layout { name: #name, groups: &[#groups], words: #words, slots: #slots };
             const STRUCTURE: ::heddledb::table::Structure = ::heddledb::table::Structure::#structure;
             const SCHEMA: &'static str = {
                 const PARTS: &[::heddledb::table::SchemaPart] = &[#schema];

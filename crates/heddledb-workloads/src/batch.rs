@@ -18,7 +18,7 @@ impl<T: Table> Batch<T> {
     }
 
     pub fn flush(&mut self, session: &mut Session) -> Result<()> {
-        session.run(|tx| self.0.iter().try_for_each(|row| tx.insert(*row)))?;
+        session.run(|tx| self.0.iter().try_for_each(|row| tx.insert(row.clone())))?;
         self.0.clear();
         Ok(())
     }

@@ -91,7 +91,7 @@ mod front;
 // The rooms below the front, by the names that they have in their crate.
 use heddledb_core::{
     backup, check, error, isolation, kind, log, migration, mutant, reading, seam, settings, sight, stamp,
-    transaction, words,
+    transaction, values, words,
 };
 
 pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn};

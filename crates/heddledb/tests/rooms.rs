@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 const FLOORS: [(&str, &str); 3] = [
     (
         "heddledb-core",
-        "mutant random parallel shared stamp storage log error words table migration transaction procedure isolation kind \
+        "mutant random parallel shared stamp storage log error words values table migration transaction procedure isolation kind \
          sight metrics check settings backup seam reading",
     ),
     (
         "heddledb-engine",
-        "sync record version arena epoch access durability snapshot index commit protocol db open",
+        "sync record version arena epoch heap access durability snapshot index commit protocol db open",
     ),
     ("heddledb", "front"),
 ];

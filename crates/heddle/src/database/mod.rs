@@ -6,6 +6,6 @@ pub mod import;
 mod open;
 mod overlay;
 pub mod schema;
-mod tables;
+pub mod tables;
 mod text;
 pub mod verify;

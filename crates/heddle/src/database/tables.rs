@@ -106,6 +106,6 @@ fn defined(table: &RelationEntry, indexes: &[&RelationEntry]) -> Result<&'static
 }
 
 /// A relation of which only the shape is known.
-fn shape(entry: &RelationEntry) -> &'static Definition {
+pub fn shape(entry: &RelationEntry) -> &'static Definition {
     of_shape(&entry.name, &entry.schema, entry.key_words.into(), &entry.groups)
 }

@@ -7,12 +7,14 @@ use super::told::{
     CheckpointTold, Examined, Fate, FileTold, GenerationTold, ManifestTold, Names, PartTold, Problem,
     RelationTold, RowsOf, See, Told, TornTold, WritesTo,
 };
+use crate::database::tables::shape;
 use heddledb::LogError;
 use heddledb::internals::log::{
     Checkpoint, Compression, Entries, Entry, Frames, Generation, Header, Malformed, Manifest, Name,
     RelationEntry, Rows, SegmentHeader, Survey, survey,
 };
 use heddledb::storage::Storage;
+use heddledb::table::Logged;
 use std::collections::BTreeMap;
 
 /// Why there is nothing to examine.
@@ -248,7 +250,7 @@ impl Examiner<'_, '_> {
             let count = rows.len() as u64;
             let (all, words) = sums.entry(rows.relation).or_default();
             *all += count;
-            *words += count * (rows.key_words + rows.data_words) as u64;
+            *words += rows.iter().map(|(key, data)| (key.len() + data.len()) as u64).sum::<u64>();
             told.frames += 1;
             told.rows += count;
         }
@@ -378,7 +380,13 @@ impl Examiner<'_, '_> {
             let relation = self.names.entry(write.relation).ok_or(UNKNOWN)?;
             let due = relation.data_words(write.groups).ok_or(OTHER_SHAPE)?;
             let due = if write.present { due } else { 0 };
-            if (write.key.len(), write.data.len()) != (usize::from(relation.key_words), due) {
+            // What is longer than its groups has values behind them.
+            let is_whole = write.data.len() == due
+                || write.present && {
+                    let slots = shape(relation).layout.logged_slots(write.groups);
+                    Logged(write.data).is_whole(due, slots)
+                };
+            if write.key.len() != usize::from(relation.key_words) || !is_whole {
                 return Err(OTHER_SHAPE);
             }
         }

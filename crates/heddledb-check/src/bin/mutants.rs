@@ -70,6 +70,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
     // Under `unprotected` nothing runs beside a snapshot.
     if of(&["Snapshot"]) {
         (Kind::Silo, "snapshots")
+    } else if of(&["Value"]) {
+        (Kind::Silo, "values")
     } else if of(&["SiloForeignLock"]) {
         (Kind::Silo, "histories")
     } else if of(&["Sight", "SiloStamp"]) {

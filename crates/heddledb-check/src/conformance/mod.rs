@@ -13,6 +13,7 @@
 //! - `opacity`: what bodies see whose attempts abort, where a protocol says that it is opaque;
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
+//! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
 //! - `histories`: long random histories, judged by both checkers.
 //!
 //! To run them for a protocol: call [`Test::run`] for each of [`suite`].
@@ -28,6 +29,7 @@ mod random;
 mod reclamation;
 pub mod script;
 mod snapshots;
+mod values;
 mod waits;
 
 use heddledb::protocol::{Isolation, Kind};
@@ -54,6 +56,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(opacity::tests());
     tests.extend(procedures::tests());
     tests.extend(phases::tests());
+    tests.extend(values::tests());
     tests.extend(histories::tests());
     tests
 }

@@ -108,7 +108,7 @@ pub fn checkpoint(input: &[u8]) {
             Ok(None) => break,
             Ok(Some(_)) => {
                 let list = Rows::new(&words).expect("it was checked");
-                assert_eq!(list.iter().len(), list.len());
+                assert_eq!(list.iter().count(), list.len());
                 for (key, data) in list.iter() {
                     assert_eq!((key.len(), data.len()), (list.key_words, list.data_words));
                 }

@@ -1,8 +1,10 @@
 //! Rows of one definition as rows of another.
 
 use super::To;
+use crate::table::Layout;
 use crate::table::dynamic::{ColumnType, RowValues, TableDefinition, Value};
-use crate::words::WordsCopy;
+use crate::values::Values;
+use crate::words::{WithValues, WordsCopy};
 
 /// How the rows of a stored table become those of a declared one.
 pub struct Conversion {
@@ -32,17 +34,25 @@ impl Conversion {
         self.new.relation().key_words()
     }
 
-    /// Words of its rows.
-    pub fn data_words(&self) -> usize {
-        self.new.relation().layout().words
+    /// The shape of its rows.
+    pub fn layout(&self) -> &'static Layout {
+        self.new.relation().layout()
     }
 
-    /// Converts a row, given as all its data words; appends the new key and the new data words.
+    /// Converts a row, given as all its data words, and who keeps its values; appends the new key and the new data words. Its
+    /// values are put there by the worker of that number.
     ///
     /// # Errors
     /// What the migration's function says, or that what it made does not fit, with the row's key.
-    pub fn row(&self, data: &[u64], key: &mut Vec<u64>, out: &mut Vec<u64>) -> Result<(), String> {
-        let old = self.old.read(&data);
+    pub fn row(
+        &self,
+        data: &[u64],
+        kept: &dyn Values,
+        worker: usize,
+        key: &mut Vec<u64>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), String> {
+        let old = self.old.read(&WithValues { row: data, values: kept });
         let values = self.columns.iter().zip(self.new.columns()).map(|(source, column)| match source {
             Source::Old { ordinal } => {
                 let (value, ty) = (old.values()[*ordinal].clone(), self.old.columns()[*ordinal].ty());
@@ -53,8 +63,8 @@ impl Conversion {
         });
         let at = out.len();
         let encoded = values.collect::<crate::Result<Vec<Value>>>().and_then(|values| {
-            out.resize(at + self.data_words(), 0);
-            self.new.encode_row(&values, &mut WordsCopy::new(0, &mut out[at..]))?;
+            out.resize(at + self.layout().words, 0);
+            self.new.encode_row(&values, &mut WordsCopy::new(0, &mut out[at..]).with(kept, worker))?;
             key.extend_from_slice(self.new.relation().key_of(&values)?.words());
             Ok(())
         });
@@ -94,6 +104,8 @@ pub(super) fn widens(from: ColumnType, to: ColumnType) -> bool {
         (ColumnType::Option(_), _) => false,
         (from, ColumnType::Option(to)) => widens(from, *to),
         (ColumnType::Text(from), ColumnType::Text(to)) => from <= to,
+        (ColumnType::Text(_) | ColumnType::Enum(_), ColumnType::String) => true,
+        (ColumnType::Bytes(_), ColumnType::ByteString) => true,
         (ColumnType::F32, ColumnType::F64) => true,
         // Under what number it is stored does not matter: rows are written anew.
         (ColumnType::Enum(from), ColumnType::Enum(to)) => {
@@ -118,7 +130,7 @@ fn widened(value: Value, from: ColumnType, to: ColumnType) -> Option<Value> {
         (from, ColumnType::Option(to)) => widened(value, from, *to),
         (from, to) if from == to => Some(value),
         (ColumnType::F32, ColumnType::F64) => f32::try_from(&value).ok().map(|value| f64::from(value).into()),
-        (ColumnType::Text(_), _) | (ColumnType::Enum(_), _) => Some(value),
+        (ColumnType::Text(_) | ColumnType::Enum(_) | ColumnType::Bytes(_), _) => Some(value),
         (_, to) => {
             let number = value.integer()?;
             match to {

@@ -117,6 +117,8 @@ pub trait Columns: Copy {
     fn ordinals(&self) -> u64;
     /// The words of `group` between the first and the last column of the set.
     fn span(&self, group: usize) -> Span;
+    /// Whether values of the set may lie outside of their rows.
+    fn have_slots(&self) -> bool;
     /// Reads the values.
     fn load(&self, source: &impl Words) -> Self::Value;
     /// Writes the values.
@@ -137,6 +139,10 @@ impl<T: Table, V: ColumnValue> Columns for Column<T, V> {
     #[inline(always)]
     fn span(&self, group: usize) -> Span {
         if group == self.group() { self.words() } else { Span::NONE }
+    }
+    #[inline(always)]
+    fn have_slots(&self) -> bool {
+        const { V::TYPE.has_slot() }
     }
     #[inline(always)]
     fn load(&self, source: &impl Words) -> V {
@@ -164,6 +170,10 @@ macro_rules! tuple_columns {
             #[inline(always)]
             fn span(&self, group: usize) -> Span {
                 Span::NONE $(.cover(self.$index.span(group)))+
+            }
+            #[inline(always)]
+            fn have_slots(&self) -> bool {
+                false $(|| self.$index.have_slots())+
             }
             #[inline(always)]
             fn load(&self, source: &impl Words) -> Self::Value {
@@ -201,6 +211,10 @@ impl<C: Columns, const N: usize> Columns for [C; N] {
     #[inline(always)]
     fn span(&self, group: usize) -> Span {
         self.iter().fold(Span::NONE, |span, column| span.cover(column.span(group)))
+    }
+    #[inline(always)]
+    fn have_slots(&self) -> bool {
+        self.iter().any(Columns::have_slots)
     }
     #[inline(always)]
     fn load(&self, source: &impl Words) -> Self::Value {
@@ -252,6 +266,10 @@ impl<T: Table> Columns for Row<T> {
         T::LAYOUT.groups[group].span
     }
     #[inline(always)]
+    fn have_slots(&self) -> bool {
+        const { !T::LAYOUT.slots.is_empty() }
+    }
+    #[inline(always)]
     fn load(&self, source: &impl Words) -> T {
         T::load(source)
     }
@@ -267,7 +285,7 @@ impl<T: Table> Columns for Row<T> {
     label = "no type that can be added to without reading it",
     note = "only `u64` and `i64` can be added to without reading them; for other types use `update_columns`"
 )]
-pub trait Addable: ColumnValue {
+pub trait Addable: ColumnValue + Copy {
     /// The two's complement bits of the summand.
     fn bits(self) -> u64;
     /// The wrapping sum.

@@ -3,6 +3,7 @@
 //! All of it can be computed when a program is compiled, so that `#[derive(Table)]` gets layouts and schema texts from
 //! the same functions as tables that are defined at run time.
 
+use crate::values::SLOT_BYTES;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -66,6 +67,10 @@ pub enum ColumnType {
     /// `rust_decimal::Decimal`. Not for keys.
     #[cfg(feature = "rust_decimal")]
     Decimal,
+    /// `String`: UTF-8 text of any length, up to [`VALUE_BYTES_MAX`](crate::table::VALUE_BYTES_MAX) bytes. Not for keys.
+    String,
+    /// `Vec<u8>`: bytes of any number up to the same. Not for keys.
+    ByteString,
     /// Integers with names, of an enum with `#[derive(ColumnValue)]`.
     Enum(&'static EnumType),
     /// `Option<V>`: a value, or none. In a key, none is before all values. Not around another `Option`.
@@ -159,6 +164,7 @@ impl ColumnType {
             Self::U128 | Self::I128 => 16,
             Self::Bytes(bytes) | Self::Text(bytes) => *bytes,
             Self::Duration => WITH_FRACTION,
+            Self::String | Self::ByteString => SLOT_BYTES,
             #[cfg(feature = "jiff")]
             Self::Timestamp | Self::SignedDuration | Self::DateTime => WITH_FRACTION,
             #[cfg(feature = "jiff")]
@@ -190,14 +196,23 @@ impl ColumnType {
         }
     }
 
-    /// Whether a column of this type can be part of a key: all but floats and decimals.
+    /// Whether a column of this type can be part of a key: all but floats, decimals, and values of any length.
     pub const fn is_key(&self) -> bool {
         match self {
-            Self::F32 | Self::F64 => false,
+            Self::F32 | Self::F64 | Self::String | Self::ByteString => false,
             #[cfg(feature = "rust_decimal")]
             Self::Decimal => false,
             Self::Option(inner) | Self::Reverse(inner) => inner.is_key(),
             _ => true,
+        }
+    }
+
+    /// Whether its values may lie outside of their rows: then each has a [slot](crate::values::Slot) in front.
+    pub const fn has_slot(&self) -> bool {
+        match self {
+            Self::String | Self::ByteString => true,
+            Self::Option(inner) | Self::Reverse(inner) => inner.has_slot(),
+            _ => false,
         }
     }
 
@@ -457,13 +472,16 @@ macro_rules! simple_names {
     ($($(#[$cfg:meta])? $name:ident $text:literal $t:ty),*; $($(#[$ocfg:meta])? $other:ident $otext:literal $o:ty),* $(,)?) => {
         impl ColumnType {
             /// The types that are named by one word.
-            pub(crate) const SIMPLE: &[Self] = &[$($(#[$cfg])? Self::$name,)* $($(#[$ocfg])? Self::$other,)*];
+            pub(crate) const SIMPLE: &[Self] =
+                &[$($(#[$cfg])? Self::$name,)* $($(#[$ocfg])? Self::$other,)* Self::String, Self::ByteString];
 
             /// The name of a type that is named by one word.
             const fn simple_name(&self) -> &'static str {
                 match self {
                     $($(#[$cfg])? Self::$name => $text,)*
                     $($(#[$ocfg])? Self::$other => $otext,)*
+                    Self::String => "String",
+                    Self::ByteString => "Vec<u8>",
                     Self::Bytes(_) | Self::Text(_) | Self::Enum(_) | Self::Option(_) | Self::Reverse(_) => "",
                 }
             }

@@ -2,11 +2,12 @@
 
 use super::column_type::ColumnType;
 use super::text::Text;
+use crate::values::{load_value, store_value};
 use crate::words::{Words, WordsMut};
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// A type that a column can hold: plain data of fixed size.
+/// A type that a column can hold: plain data of fixed size, and text and bytes of any length.
 ///
 /// `#[derive(ColumnValue)]` makes one of an enum without fields, and of a struct around a type that is one:
 ///
@@ -56,9 +57,9 @@ use std::time::Duration;
 #[diagnostic::on_unimplemented(
     message = "a column cannot hold a `{Self}`",
     label = "no column type",
-    note = "columns are plain data of fixed size: integers, `f32`, `f64`, `bool`, `[u8; N]`, `Duration`, and `Option` of these; for a `String` write `Text<N>`, text of at most N bytes; an enum or a newtype of your own derives `ColumnValue`; times, UUIDs and decimals are those of `jiff`, `uuid` and `rust_decimal`, with the features of these names"
+    note = "columns are integers, `f32`, `f64`, `bool`, `[u8; N]`, `Duration`, `Text<N>`, `String`, `Vec<u8>`, and `Option` of these; an enum or a newtype of your own derives `ColumnValue`; times, UUIDs and decimals are those of `jiff`, `uuid` and `rust_decimal`, with the features of these names"
 )]
-pub trait ColumnValue: Copy + Send + Sync + 'static {
+pub trait ColumnValue: Clone + Send + Sync + 'static {
     /// What it is in a row and in a schema: its bytes, their alignment, its name.
     const TYPE: ColumnType;
     /// Reads the value at byte `offset` of the row. It must accept any bits, because an optimistic copy may be torn
@@ -210,6 +211,33 @@ impl<const N: usize> ColumnValue for Text<N> {
     #[inline(always)]
     fn store(&self, target: &mut impl WordsMut, offset: usize) {
         self.padded().store(target, offset);
+    }
+}
+
+/// Of any length up to [`VALUE_BYTES_MAX`](super::VALUE_BYTES_MAX). Reading it allocates. Text and bytes of at most 15 bytes are in the
+/// row; longer ones take an allocation in the engine, which is kept as long as the row has the same.
+impl ColumnValue for String {
+    const TYPE: ColumnType = ColumnType::String;
+    fn load(source: &impl Words, offset: usize) -> Self {
+        // Of a torn row it may be any bytes.
+        Self::from_utf8(Vec::load(source, offset))
+            .unwrap_or_else(|torn| Self::from_utf8_lossy(torn.as_bytes()).into_owned())
+    }
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        store_value(self.as_bytes(), target, offset);
+    }
+}
+
+/// As `String`.
+impl ColumnValue for Vec<u8> {
+    const TYPE: ColumnType = ColumnType::ByteString;
+    fn load(source: &impl Words, offset: usize) -> Self {
+        let mut bytes = Self::new();
+        load_value(source, offset, &mut bytes);
+        bytes
+    }
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        store_value(self, target, offset);
     }
 }
 

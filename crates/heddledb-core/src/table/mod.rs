@@ -32,6 +32,7 @@ pub use scan::{Direction, Page, Scan};
 pub use text::{Text, TextError};
 
 use crate::error::Result;
+pub use crate::values::{Logged, Outside, SLOT_BYTES, Slot, VALUE_BYTES_MAX, Values};
 pub use crate::words::{Words, WordsCopy, WordsMut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,6 +55,8 @@ pub struct Layout {
     pub groups: &'static [Group],
     /// Words of data in a row.
     pub words: usize,
+    /// The first word of each [slot](crate::values::Slot), ascending.
+    pub slots: &'static [usize],
 }
 
 impl Layout {
@@ -61,6 +64,26 @@ impl Layout {
     #[inline(always)]
     pub const fn all_groups(&self) -> GroupSet {
         ((1u32 << self.groups.len()) - 1) as GroupSet
+    }
+
+    /// Where the slots of these column groups are, if the words of the groups follow one another, as in a log.
+    pub fn logged_slots(&self, groups: GroupSet) -> impl Iterator<Item = usize> + use<'_> {
+        let logged = (0..self.groups.len()).filter(move |group| groups & (1 << group) != 0);
+        let starts = logged.scan(0, |end, group| {
+            let start = *end;
+            *end += self.groups[group].span.len();
+            Some((group, start))
+        });
+        starts.flat_map(|(group, start)| {
+            let first = self.groups[group].span.start;
+            self.slots_of(group).map(move |slot| start + slot - first)
+        })
+    }
+
+    /// The slots in a column group.
+    pub fn slots_of(&self, group: usize) -> impl Iterator<Item = usize> + use<> {
+        let span = self.groups[group].span;
+        self.slots.iter().copied().filter(move |slot| span.contains(*slot))
     }
 }
 
@@ -168,9 +191,9 @@ pub const ROW_BYTES_MAX: usize = 1 << 16;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no row of a table",
     label = "this is no row type",
-    note = "derive it: `#[derive(Table, Clone, Copy)]` on a struct with a `#[key]`; rows of values by name are had from `Txn::rows`"
+    note = "derive it: `#[derive(Table, Clone)]` on a struct with a `#[key]`; rows of values by name are had from `Txn::rows`"
 )]
-pub trait Table: Relation<Table = Self> + Copy + Send + Sync {
+pub trait Table: Relation<Table = Self> + Clone + Send + Sync {
     /// The secondary indexes, a tuple of [`Index`] types.
     type Indexes: IndexSet<Self>;
     /// The columns that any secondary index depends on, one bit each.
@@ -188,7 +211,7 @@ pub trait Table: Relation<Table = Self> + Copy + Send + Sync {
     fn key(&self) -> Self::Key;
     /// Reads a row; any bits give some row.
     fn load(source: &impl Words) -> Self;
-    /// Writes all columns.
+    /// Writes all columns. Long values that are not there already are put where the target keeps them.
     fn store(&self, target: &mut impl WordsMut);
 }
 

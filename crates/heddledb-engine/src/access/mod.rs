@@ -18,6 +18,7 @@ pub(crate) use records::{RecordMap, Vacancy};
 use crate::record::RecordRef;
 use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
+use crate::values::{Outside, Slot};
 use marks::Marks;
 
 /// What a transaction does to one record.
@@ -419,6 +420,22 @@ impl WriteSet {
                 };
             }
         }
+    }
+
+    /// The values outside of its row that a write leaves in it. The record's words, which begin at `base`, may be read while
+    /// others change them: then it is nearly so.
+    pub fn values<'a>(&'a self, write: &'a Write, base: usize) -> impl Iterator<Item = Outside> + 'a {
+        write.layout.slots.iter().filter_map(move |slot| {
+            let (mut row, nowhere) = (Vec::new(), AtomicU64::new(0));
+            // Relaxed: as is said above.
+            let word = |at: usize| AtomicU64::new(write.record.word(base + at).load(Ordering::Relaxed));
+            row.extend([word(*slot), word(slot + 1)]);
+            let span = Span { start: *slot, end: slot + 2 };
+            self.apply(write, span, |at| {
+                at.checked_sub(*slot).and_then(|at| row.get(at)).unwrap_or(&nowhere)
+            });
+            Slot([row[0].load(Ordering::Relaxed), row[1].load(Ordering::Relaxed)]).value()
+        })
     }
 
     /// Puts a write's data into the record, whose data start at word `base`. The caller holds the lock that

@@ -10,6 +10,7 @@ static LAYOUT: Layout = Layout {
         Group { name: "two", span: Span { start: 1, end: 2 } },
     ],
     words: 2,
+    slots: &[],
 };
 
 /// `coverage` remembers where it was; its answers must not depend on that.

@@ -13,9 +13,10 @@
 
 use super::store::Numbered;
 use crate::arena::Arena;
-use crate::commit::Superseded;
+use crate::commit::{Replaced, Superseded};
 use crate::epoch::EpochClock;
 use crate::index::Retired;
+use crate::mutant::{Mutant, planted};
 use crate::protocol::Seal;
 use crate::record::RecordRef;
 use crate::snapshot::{Boundaries, LiveView};
@@ -41,6 +42,8 @@ enum GarbageEntry {
     Version(Superseded),
     /// An unlinked version's block.
     VersionBlock { block: RecordRef, words: u32 },
+    /// A value that a snapshot may need.
+    Value(Replaced),
     /// An unlinked index node.
     Node { node: Retired, relation: u32 },
 }
@@ -74,6 +77,7 @@ pub(crate) struct ReclaimContext<'a> {
     pub boundaries: &'a Boundaries,
     pub stores: &'a dyn Numbered,
     pub arena: &'a mut Arena,
+    pub worker: usize,
 }
 
 impl Garbage {
@@ -93,6 +97,12 @@ impl Garbage {
     pub fn superseded(&mut self, epoch: u64, version: Superseded) {
         self.added += 1;
         self.queue.push_back((epoch, GarbageEntry::Version(version)));
+    }
+
+    /// Queues a value that no row has any more.
+    pub fn replaced(&mut self, epoch: u64, replaced: Replaced) {
+        self.added += 1;
+        self.queue.push_back((epoch, GarbageEntry::Value(replaced)));
     }
 
     /// Entries waiting.
@@ -172,6 +182,14 @@ impl Garbage {
                 // Read after it was unlinked, here and below: no body holds this number back.
                 let now = context.clock.now();
                 self.queue.push_back((now, GarbageEntry::VersionBlock { block, words }));
+            }
+            GarbageEntry::Value(replaced) => {
+                let needing = self.live.needing(replaced.from, replaced.until);
+                if let Some(boundary) = needing.filter(|_| !planted(Mutant::ValueFreedUnderSnapshot)) {
+                    self.park(boundary).entries.push_back(GarbageEntry::Value(replaced));
+                    return;
+                }
+                context.stores.heap().free(context.worker, replaced.value);
             }
             GarbageEntry::Block { record, relation } => context.arena.release(relation as usize, record),
             GarbageEntry::Node { node, relation } => {

@@ -61,7 +61,7 @@ impl Migrating<'_> {
         }
         drop(guard);
         let counts = |entry: &&RelationEntry| entry.standing != Standing::Removed;
-        let mut stores = Stores::<P>::new();
+        let mut stores = Stores::<P>::new(self.threads);
         for entry in manifest.relations.iter().filter(counts) {
             let key_words = usize::from(entry.key_words);
             stores.create(of_shape(&entry.name, &entry.schema, key_words, &entry.groups), 0)?;

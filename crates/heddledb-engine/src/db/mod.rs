@@ -37,6 +37,7 @@ use crate::snapshot::Boundaries;
 use crate::storage::Guard;
 use crate::sync::{Condvar, Mutex, lock, now_ns};
 use crate::table::Definition;
+use crate::values::Values;
 use attempt::{Attempt, SharedStates, WorkerState};
 use counters::Counters;
 use procedures::Procedures;
@@ -218,6 +219,10 @@ impl<P: Protocol> Engine for Handle<P> {
         Ok(Box::new(worker))
     }
 
+    fn values(&self) -> Arc<dyn Values> {
+        Arc::clone(&self.stores.heap) as Arc<dyn Values>
+    }
+
     fn limits(&self) -> Limits {
         self.limits
     }
@@ -268,6 +273,7 @@ impl<P: Protocol> Engine for Handle<P> {
         metrics.epoch = self.clock.now();
         metrics.record_bytes = memory.record_bytes;
         metrics.version_bytes = memory.version_bytes;
+        metrics.value_bytes = self.stores.heap.bytes();
         metrics.versions_kept = memory.versions_kept as u64;
         metrics.garbage = memory.garbage;
         metrics.oldest_transaction = self
@@ -375,7 +381,7 @@ pub(crate) fn open<P: Protocol>(
     }
     isolation::offers(name, options.levels(), settings.isolation)?;
     settings.check()?;
-    let mut stores = Stores::<P>::new();
+    let mut stores = Stores::<P>::new(sessions);
     for (relation, rows) in &settings.relations {
         stores.create(relation, *rows)?;
     }

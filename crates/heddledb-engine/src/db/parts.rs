@@ -129,32 +129,55 @@ impl<'a> PartFile<'a> {
     /// Writes all rows of a relation.
     fn relation(&mut self, walker: usize, output: &Output<'_>) -> Result<(), LogError> {
         let Output { store, id, conversion } = output;
-        let (key_words, data_words) = match conversion {
-            None => (store.relation().key_words, store.layout().words),
-            Some(conversion) => (conversion.key_words(), conversion.data_words()),
+        let (key_words, layout) = match conversion {
+            None => (store.relation().key_words, store.layout()),
+            Some(conversion) => (conversion.key_words(), conversion.layout()),
         };
+        let (data_words, slots, heap) = (layout.words, layout.slots, store.heap());
         let mut walk = Walk::default();
         let begin = |payload: &mut Vec<u64>| {
-            WritingRows::begin(payload, *id, key_words as u8, data_words as u32, FRAME_WORDS)
+            WritingRows::begin(
+                payload,
+                *id,
+                key_words as u8,
+                data_words as u32,
+                !slots.is_empty(),
+                FRAME_WORDS,
+            )
         };
         let mut rows = begin(&mut self.payload);
+        // Of one leaf or bucket, where values make its rows long.
+        let mut whole: Vec<(WritingRows, Vec<u64>)> = Vec::new();
         // The words of a row that was converted, and what is wrong with the first that could not be.
         let (mut new_key, mut new_data, mut wrong) = (Vec::new(), Vec::new(), None);
         while walk != Walk::End {
             let payload = &mut self.payload;
+            let mut split = |payload: &mut Vec<u64>, rows: &mut WritingRows| {
+                if !slots.is_empty() && payload.len() > FRAME_WORDS {
+                    let full = std::mem::take(payload);
+                    whole.push((std::mem::replace(rows, begin(payload)), full));
+                }
+            };
             self.of.walkers.pinned(self.of.clock, walker, || {
                 store.walk(&mut walk, self.of.epoch, &mut |key, data| match conversion {
                     None => {
-                        rows.row(payload, key);
+                        let start = rows.row(payload, key);
                         payload.extend_from_slice(data);
+                        heap.append(slots.iter().copied(), start, payload);
+                        rows.end_row(payload, start);
+                        split(payload, &mut rows);
                     }
                     Some(conversion) if wrong.is_none() => {
                         new_key.clear();
                         new_data.clear();
-                        match conversion.row(data, &mut new_key, &mut new_data) {
+                        match conversion.row(data, heap, walker, &mut new_key, &mut new_data) {
                             Ok(()) => {
-                                rows.row(payload, &new_key);
+                                let start = rows.row(payload, &new_key);
                                 payload.extend_from_slice(&new_data);
+                                heap.append(slots.iter().copied(), start, payload);
+                                rows.end_row(payload, start);
+                                heap.discard(walker);
+                                split(payload, &mut rows);
                             }
                             Err(what) => wrong = Some(what),
                         }
@@ -166,13 +189,18 @@ impl<'a> PartFile<'a> {
                 let what = format!("table {}, {what}", store.relation().name());
                 return Err(LogError::Migration { place: self.of.storage.place(), what });
             }
+            for (full, words) in whole.drain(..) {
+                let next = std::mem::replace(&mut self.payload, words);
+                self.frame(&full)?;
+                self.payload = next;
+            }
             // A leaf or bucket more than a frame's worth does no harm.
             if rows.is_full(&self.payload) {
                 self.frame(&rows)?;
                 rows = begin(&mut self.payload);
             }
         }
-        if rows.rows(&self.payload) > 0 { self.frame(&rows) } else { Ok(()) }
+        if rows.rows() > 0 { self.frame(&rows) } else { Ok(()) }
     }
 
     fn frame(&mut self, rows: &WritingRows) -> Result<(), LogError> {
@@ -181,7 +209,7 @@ impl<'a> PartFile<'a> {
         self.bytes.clear();
         self.encoder.encode(&mut self.bytes, self.place, self.part.bytes, &label, &self.payload);
         let at = self.part.bytes;
-        let (rows, bytes) = (rows.rows(&self.payload), self.bytes.len() as u64);
+        let (rows, bytes) = (rows.rows(), self.bytes.len() as u64);
         self.part.rows += rows;
         self.part.bytes += bytes;
         self.write(at)?;

@@ -30,6 +30,7 @@ use crate::settings::LogOptions;
 use crate::stamp;
 use crate::storage::{CopiedWhileOpen, Guard, Storage, write_all};
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
+use crate::values::Logged;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -217,7 +218,11 @@ impl Opening<'_> {
                         return Err(malformed(UNKNOWN));
                     };
                     let layout = store.layout();
-                    if (rows.key_words, rows.data_words) != (store.relation().key_words, layout.words) {
+                    let found = (rows.key_words, rows.data_words, rows.with_values);
+                    let is_whole = |data| Logged(data).is_whole(layout.words, layout.slots.iter().copied());
+                    if found != (store.relation().key_words, layout.words, !layout.slots.is_empty())
+                        || !layout.slots.is_empty() && !rows.iter().all(|(_, data)| is_whole(data))
+                    {
                         return Err(malformed(OTHER_SHAPE));
                     }
                     let (relation, groups) = (rows.relation, layout.all_groups());

@@ -25,6 +25,7 @@ use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::storage::Storage;
 use crate::sync::in_parallel;
+use crate::values::Logged;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -158,8 +159,12 @@ impl Replay<'_> {
             true => Groups(groups).map(|group| layout.groups[group].span.len()).sum(),
             false => 0,
         };
-        let due = (groups, store.relation().key_words, words);
-        if (write.groups, write.key.len(), write.data.len()) == due { Ok(true) } else { Err(OTHER_SHAPE) }
+        let is_whole = match write.present && !layout.slots.is_empty() {
+            true => Logged(write.data).is_whole(words, layout.logged_slots(groups)),
+            false => write.data.len() == words,
+        };
+        let due = (groups, store.relation().key_words, true);
+        if (write.groups, write.key.len(), is_whole) == due { Ok(true) } else { Err(OTHER_SHAPE) }
     }
 
     /// Makes the changes of a stretch to one thread's keys.

@@ -4,6 +4,7 @@ use crate::access::Groups;
 use crate::arena::Arena;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
+use crate::heap::Heap;
 use crate::index::{AnyIndex, Finger, Gap, Inserted, Leaf, Lookup, Retired, Walk, new_index};
 use crate::log;
 use crate::mutant::{Mutant, planted};
@@ -11,9 +12,10 @@ use crate::protocol::{Protocol, Seal};
 use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
 use crate::sync::{AtomicU64, Mutex, Ordering, Wait, fence, lock};
 use crate::table::{Definition, Layout, Span, Structure};
+use crate::values::{Logged, Slot};
 use crate::{stamp, version};
 use std::marker::PhantomData;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// One relation under one protocol: its index and the shape of its records.
 pub(crate) struct Store<P> {
@@ -25,6 +27,8 @@ pub(crate) struct Store<P> {
     pub number: usize,
     /// Words of a record, concurrency words included.
     pub block_words: usize,
+    /// Where those of its values are that are not in their rows.
+    heap: Arc<Heap>,
     protocol: PhantomData<fn() -> P>,
 }
 
@@ -44,6 +48,8 @@ pub(crate) type Told<'a> = dyn FnMut(&KeyAndRow, Option<&[u64]>) + 'a;
 pub(crate) trait AnyStore: Send + Sync {
     /// What the relation is.
     fn relation(&self) -> &'static Definition;
+    /// Where those of its values are that are not in their rows.
+    fn heap(&self) -> &Heap;
     /// Its index.
     fn index(&self) -> &dyn AnyIndex;
     /// Seals the record of `key` and takes it out of the index. `Live` also if the key leads
@@ -84,13 +90,14 @@ pub(crate) trait AnyStore: Send + Sync {
 }
 
 impl<P: Protocol> Store<P> {
-    fn new(relation: &'static Definition, rows: usize) -> Self {
+    fn new(relation: &'static Definition, rows: usize, heap: Arc<Heap>) -> Self {
         let Definition { layout, structure, key_words, .. } = *relation;
         Self {
             index: new_index(structure, key_words, rows, P::GAP_FOLD),
             relation,
             number: relation.number(),
             block_words: data_base::<P>(layout) + layout.words,
+            heap,
             protocol: PhantomData,
         }
     }
@@ -122,6 +129,11 @@ impl<P: Protocol> Store<P> {
         Some(record)
     }
 
+    /// The worker whose supply has the values of a row that is loaded: threads are seldom at the same.
+    fn part_of_heap(&self, write: &log::Write<'_>) -> usize {
+        self.heap.any_supply(write.key.last().map_or(0, |word| *word as usize))
+    }
+
     /// Puts a write of `time` into a record where it is the newest of its groups.
     fn change(&self, record: RecordRef, write: &log::Write<'_>, time: u64) {
         let mut data = write.data;
@@ -136,8 +148,23 @@ impl<P: Protocol> Store<P> {
             let known = stamp::time(known);
             if known < time || planted(Mutant::RecoveryOrderByFile) {
                 let base = data_base::<P>(self.layout()) + span.start;
+                let present = |stamp: u64| stamp != 0 && !stamp::is_absent(stamp);
+                let was_present = present(record.word(P::stamp_word(group)).load(Ordering::Relaxed));
+                for slot in self.layout().slots_of(group).filter(|_| was_present) {
+                    let word = |at: usize| record.word(base - span.start + at).load(Ordering::Relaxed);
+                    if let Some(old) = Slot([word(slot), word(slot + 1)]).value() {
+                        self.heap.free(self.part_of_heap(write), old);
+                    }
+                }
                 for (index, word) in words.iter().enumerate() {
                     record.word(base + index).store(*word, Ordering::Relaxed);
+                }
+                for slot in self.layout().slots_of(group).filter(|_| write.present) {
+                    let at = slot - span.start;
+                    let Some(logged) = Slot([words[at], words[at + 1]]).value() else { continue };
+                    let value = Logged(write.data).value(logged).unwrap_or_default();
+                    let loaded = self.heap.load(self.part_of_heap(write), value, logged.bytes);
+                    record.word(base + at).store(loaded.place, Ordering::Relaxed);
                 }
                 P::restore(record, group, stamp::of(time, write.present));
             }
@@ -148,6 +175,10 @@ impl<P: Protocol> Store<P> {
 impl<P: Protocol> AnyStore for Store<P> {
     fn relation(&self) -> &'static Definition {
         self.relation
+    }
+
+    fn heap(&self) -> &Heap {
+        &self.heap
     }
 
     fn index(&self) -> &dyn AnyIndex {
@@ -271,6 +302,8 @@ pub(crate) fn init_record<P: Protocol>(block: RecordRef, layout: &'static Layout
 /// All relations of a database, by [number](Definition::number), each made at its first use.
 pub(crate) struct Stores<P> {
     slots: Box<[OnceLock<Store<P>>]>,
+    /// Where values are that are not in their rows.
+    pub heap: Arc<Heap>,
     /// Closed: only relations that have a number in the database's files exist.
     closed: bool,
     /// Held while a store is made.
@@ -281,8 +314,10 @@ pub(crate) struct Stores<P> {
 const RELATIONS_MAX: usize = 4096;
 
 impl<P: Protocol> Stores<P> {
-    pub fn new() -> Self {
+    /// None yet, for so many workers.
+    pub fn new(workers: usize) -> Self {
         Self {
+            heap: Arc::new(Heap::new(workers)),
             slots: (0..RELATIONS_MAX).map(|_| OnceLock::new()).collect(),
             closed: false,
             making: Mutex::new(()),
@@ -321,7 +356,7 @@ impl<P: Protocol> Stores<P> {
         if slot.get().is_none() && self.all().any(|other| other.relation().name() == relation.name()) {
             return Err(Misuse::TwoOfOneName { relation: relation.name() }.into());
         }
-        Ok(slot.get_or_init(|| Store::new(relation, rows)))
+        Ok(slot.get_or_init(|| Store::new(relation, rows, Arc::clone(&self.heap))))
     }
 
     /// Every store that exists.
@@ -334,11 +369,17 @@ impl<P: Protocol> Stores<P> {
 pub(crate) trait Numbered {
     /// The store with a relation number that was met in a record's life.
     fn numbered(&self, number: usize) -> &dyn AnyStore;
+    /// Where values are that are not in their rows.
+    fn heap(&self) -> &Heap;
 }
 
 impl<P: Protocol> Numbered for Stores<P> {
     fn numbered(&self, number: usize) -> &dyn AnyStore {
         self.slots[number].get().expect("a relation with records has a store")
+    }
+
+    fn heap(&self) -> &Heap {
+        &self.heap
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) use files::{Due, Files, NewFiles, create_generation, remove_unlisted}
 
 use crate::epoch::EpochClock;
 use crate::error::{Error, Misuse, Result};
+use crate::heap::Heap;
 use crate::log::{LogError, Writing};
 use crate::metrics::LogMetrics;
 use crate::mutant::{Mutant, planted};
@@ -48,6 +49,7 @@ use crate::sync::{
     point,
 };
 use crate::table::GroupSet;
+use crate::values::{Outside, Slot};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::time::Duration;
@@ -479,14 +481,21 @@ impl Append<'_> {
         let Self { log, buffer, entry } = self;
         let Some(entry) = entry else { return };
         let spans = || crate::access::Groups(write.groups).map(|group| write.layout.groups[group].span);
-        let words: usize = if write.present { spans().map(|span| span.len()).sum() } else { 0 };
+        let mut words: usize = if write.present { spans().map(|span| span.len()).sum() } else { 0 };
+        if write.present && !write.layout.slots.is_empty() {
+            words += write.values().map(Outside::words).sum::<usize>();
+        }
         let id = log.ids[write.relation];
         entry.write(&mut buffer.words, id, write.groups, write.present, write.key, words);
         if write.present {
+            let start = buffer.words.len();
             for span in spans() {
                 // Relaxed: stored by this thread, or ordered by the lock on the record.
                 let word = |index: usize| write.record.word(write.base + index).load(Ordering::Relaxed);
                 buffer.words.extend((span.start..span.end).map(word));
+            }
+            if !write.layout.slots.is_empty() {
+                write.heap.append(write.layout.logged_slots(write.groups), start, &mut buffer.words);
             }
         }
     }
@@ -516,4 +525,16 @@ pub(crate) struct LoggedWrite<'a> {
     pub groups: GroupSet,
     /// Whether the row exists now.
     pub present: bool,
+    /// Where its values are.
+    pub heap: &'a Heap,
+}
+
+impl LoggedWrite<'_> {
+    /// The values of what was written that are not in the record.
+    fn values(&self) -> impl Iterator<Item = Outside> + '_ {
+        let word = |at: usize| self.record.word(self.base + at).load(Ordering::Relaxed);
+        crate::access::Groups(self.groups)
+            .flat_map(|group| self.layout.slots_of(group))
+            .filter_map(move |at| Slot([word(at), word(at + 1)]).value())
+    }
 }

@@ -142,7 +142,7 @@ impl Survey<'_> {
             };
             let rows = self.session.run(|tx| tx.collect::<R>(scan.limit(CHUNK)))?;
             let Some(end) = rows.last() else { return Ok(()) };
-            last = Some(*end);
+            last = Some(end.clone());
             rows.into_iter().for_each(|row| visit(self, row));
         }
     }

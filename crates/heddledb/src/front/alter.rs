@@ -1,29 +1,51 @@
 //! Changing columns in a row's words: which column groups a change touches, and which bits a column has.
 
+use crate::error::Misuse;
 use crate::reading::Wanted;
 use crate::seam::Patch;
 use crate::table::{Columns, Group, GroupSet, Layout, Relation};
+use crate::values::{TooLong, VALUE_BYTES_MAX, Values};
 use crate::words::{Words, WordsCopy, WordsMut};
 
 /// Lets `change` alter columns in a row's words. Returns what it returned, and which of the `groups` that are staged are
 /// to be written: only those that the change touched conflict with others.
+///
+/// # Errors
+/// [`Misuse::ValueTooLong`]; the words are what they were.
 #[inline(always)]
 pub(super) fn alter<C: Columns, R>(
-    words: &mut [u64],
+    mut words: WordsCopy<'_>,
     groups: GroupSet,
     columns: C,
     change: impl FnOnce(&mut C::Value) -> R,
-) -> (R, GroupSet) {
-    let mut words = WordsCopy::new(0, words);
+) -> Result<(R, GroupSet), Misuse> {
     let mut value = columns.load(&words);
     let result = change(&mut value);
+    check_lengths(columns, &value)?;
     if groups.is_power_of_two() {
         columns.store(&value, &mut words);
-        return (result, groups);
+        return Ok((result, groups));
     }
     let mut changes = Changes { words, layout: <C::Table as Relation>::LAYOUT, groups: 0 };
     columns.store(&value, &mut changes);
-    (result, changes.groups)
+    Ok((result, changes.groups))
+}
+
+/// Refuses values that are longer than one may be.
+#[inline(always)]
+pub(super) fn check_lengths<C: Columns>(columns: C, value: &C::Value) -> Result<(), Misuse> {
+    if !columns.have_slots() {
+        return Ok(());
+    }
+    let mut longest = TooLong::default();
+    columns.store(value, &mut longest);
+    match longest.0 {
+        None => Ok(()),
+        Some(bytes) => {
+            let table = <C::Table as Relation>::LAYOUT.name;
+            Err(Misuse::ValueTooLong { table, bytes, limit: VALUE_BYTES_MAX })
+        }
+    }
 }
 
 /// The patch that makes columns have a value, made in as many words as the columns span.
@@ -55,6 +77,11 @@ impl Words for Changes<'_> {
     fn word(&self, index: usize) -> u64 {
         self.words.word(index)
     }
+
+    #[inline(always)]
+    fn values(&self) -> Option<&dyn Values> {
+        self.words.values()
+    }
 }
 
 impl WordsMut for Changes<'_> {
@@ -65,5 +92,9 @@ impl WordsMut for Changes<'_> {
             let number = self.layout.groups.iter().position(|group: &Group| group.span.contains(index));
             self.groups |= number.map_or(0, |number| 1 << number);
         }
+    }
+
+    fn put(&mut self, value: &[u8]) -> u64 {
+        self.words.put(value)
     }
 }

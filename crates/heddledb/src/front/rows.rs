@@ -11,7 +11,7 @@ use crate::table::dynamic::{
 };
 use crate::table::{Definition, Direction, Page};
 use crate::transaction::Onward;
-use crate::words::{Words, WordsCopy};
+use crate::words::{WithValues, Words, WordsCopy};
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
@@ -222,8 +222,8 @@ struct Values(&'static TableDefinition);
 
 impl Decode for Values {
     type Value = RowValues;
-    fn decode(self, row: &Sight<'_>) -> RowValues {
-        self.0.read(row)
+    fn decode(self, row: &Sight<'_>, values: &dyn crate::values::Values) -> RowValues {
+        self.0.read(&WithValues { row: *row, values })
     }
 }
 
@@ -323,8 +323,9 @@ impl<X: Reading> Rows<'_, X> {
         };
         let mut visited = Ok(());
         if index.is_none() {
+            let kept = self.reader.values();
             self.reader.scan_words(&range, &mut |key, row| {
-                let values = table.read(&row);
+                let values = table.read(&WithValues { row, values: &*kept });
                 if !row.stands() {
                     return Visit::Torn;
                 }
@@ -394,7 +395,7 @@ impl Rows<'_, Txn> {
         // Whatever is wrong with the values is told before anything is done.
         let key = table.relation().key_of(row)?;
         let mut words = vec![0; relation.layout.words];
-        table.encode_row(row, &mut WordsCopy::new(0, &mut words))?;
+        table.encode_row(row, &mut self.reader.with_values(&mut words))?;
         if !table.indexes().is_empty() {
             self.reader.worker.begin_operation();
         }
@@ -487,16 +488,20 @@ impl Rows<'_, Txn> {
                 let (table, key) = (table.name(), display(key));
                 return self.reader.refused(Refused::Row, Misuse::NotFound { table, key });
             }
-            Staged::Old { words, .. } => return change(&mut table.read(&WordsCopy::new(0, words))),
+            Staged::Old { words, .. } => {
+                let words = WordsCopy::new(0, words).with(&*self.reader.values, self.reader.number);
+                return change(&mut table.read(&words));
+            }
             Staged::Stored(words) | Staged::New(words) => {
-                let old = table.read(&WordsCopy::new(0, words));
+                let (values, number) = (&*self.reader.values, self.reader.number);
+                let old = table.read(&WordsCopy::new(0, words).with(values, number));
                 let mut new = old.clone();
                 let result = change(&mut new)?;
                 if new.key()? != encoded {
                     return self.reader.refused(Refused::Row, Misuse::KeyChanged { table: table.name() });
                 }
                 let before = words.to_vec();
-                table.encode_row(new.values(), &mut WordsCopy::new(0, words))?;
+                table.encode_row(new.values(), &mut WordsCopy::new(0, words).with(values, number))?;
                 let differs = |group: usize| {
                     let span = relation.layout.groups[group].span;
                     before[span.start..span.end] != words[span.start..span.end]

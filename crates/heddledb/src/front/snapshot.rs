@@ -7,6 +7,8 @@ use crate::error::Result;
 use crate::reading::{Decode, Reading};
 use crate::seam::{Access, Ahead, Moment, Range, Visit, Worker};
 use crate::sight::Sight;
+use crate::values::Values;
+use std::sync::Arc;
 
 /// The database as it was at one moment: a prefix of the serial order. Read it by
 /// [`ReadTransaction`](crate::ReadTransaction), whose methods never return a conflict here.
@@ -17,6 +19,8 @@ use crate::sight::Sight;
 pub struct Snapshot<'s> {
     session: Holder<'s>,
     moment: Moment,
+    /// Who keeps the values that are not in their rows.
+    values: Arc<dyn Values>,
     /// Scratch.
     words: Vec<u64>,
 }
@@ -60,7 +64,8 @@ impl<'s> Snapshot<'s> {
     /// Where commits wait to be durable, so does what a snapshot shows (PITFALLS X6).
     fn begin(mut session: Holder<'s>, recent: bool) -> Result<Self> {
         let moment = session.worker().begin_snapshot(recent)?;
-        let snapshot = Self { session, moment, words: Vec::new() };
+        let values = Arc::clone(&session.session().txn().values);
+        let snapshot = Self { session, moment, values, words: Vec::new() };
         snapshot.session.session().acknowledge(moment.epoch())?;
         Ok(snapshot)
     }
@@ -138,7 +143,8 @@ impl Reading for Snapshot<'_> {
     #[inline]
     fn get_words<D: Decode>(&mut self, access: &Access<'_>, decode: D) -> Result<Option<D::Value>> {
         let moment = self.moment;
-        Ok(self.session.worker().get_at(moment, access)?.map(|row| decode.decode(&row)))
+        let values = &*self.values;
+        Ok(self.session.worker().get_at(moment, access)?.map(|row| decode.decode(&row, values)))
     }
 
     #[inline]
@@ -149,6 +155,10 @@ impl Reading for Snapshot<'_> {
     ) -> Result<()> {
         let moment = self.moment;
         self.session.worker().scan_at(moment, range, visit)
+    }
+
+    fn values(&self) -> Arc<dyn Values> {
+        Arc::clone(&self.values)
     }
 
     fn scratch(&mut self) -> &mut Vec<u64> {

@@ -1,33 +1,33 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
-use super::alter::{alter, merge};
+use super::alter::{alter, check_lengths, merge};
 use super::entries::{DuplicateEntry, fill_primary_key};
 use super::overdue::Overdue;
 use crate::error::{Conflict, Error, Met, Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::reading::{Decode, Reading, Wanted};
-use crate::seam::{
-    Access, Ahead, Callee, Inserted, Patch, Purpose, Range, Refused, Savepoint, Staged, Visit, Worker,
-};
+use crate::seam::{Access, Ahead, Callee, Inserted, Purpose, Range, Refused, Staged, Visit, Worker};
 use crate::sight::Sight;
-use crate::table::{
-    Addable, Column, Columns, Index, IndexSet, IndexVisitor, Relation, Row, Table, encode_key,
-};
-use crate::transaction::Transaction;
+use crate::table::{Columns, Index, IndexSet, IndexVisitor, Relation, Row, Table, encode_key};
+use crate::values::{Outside, Values};
 use crate::words::WordsCopy;
 use heddledb_core::procedure::{Declaration, Held};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// From how many bytes on a value is better decoded into memory than kept in registers until its row stands, for which
 /// a second reading must be out of the way: measured.
 const LARGE: usize = 96;
 
-/// A running transaction; see [`Transaction`].
+/// A running transaction; see [`Transaction`](crate::Transaction).
 ///
 /// Sessions hand it to closures, [`Database::begin`](crate::Database::begin) gives it out inside an
 /// [`OwnedTransaction`](crate::OwnedTransaction).
 pub struct Txn {
     pub(super) worker: Box<dyn Worker>,
+    /// Who keeps the values that are not in their rows, and the worker's number.
+    pub(super) values: Arc<dyn Values>,
+    pub(super) number: usize,
     /// Set by the first error that ends it: the attempt can only be aborted.
     pub(super) failed: bool,
     /// The conflict that did it, if it was one.
@@ -37,7 +37,7 @@ pub struct Txn {
     /// Where the procedure's sites begin that runs within the one that was called, and the site of the next
     /// access.
     first_site: u16,
-    site: u16,
+    pub(super) site: u16,
     /// What holds the procedure that runs to what it declares.
     pub(super) held: Held,
     /// The access that conflicted last.
@@ -46,9 +46,22 @@ pub struct Txn {
     words: Vec<u64>,
 }
 
+/// The database's values by way of a session, which counts references to this and not to what all sessions share.
+struct OfSession(Arc<dyn Values>);
+
+impl Values for OfSession {
+    fn read(&self, value: Outside, out: &mut Vec<u8>) {
+        self.0.read(value, out);
+    }
+
+    fn put(&self, worker: usize, value: &[u8]) -> u64 {
+        self.0.put(worker, value)
+    }
+}
+
 /// Takes note of the access of an operation that has conflicted.
 #[cold]
-fn note_met(met: &mut Option<Met>, access: &Access<'_>, error: Error) -> Error {
+pub(super) fn note_met(met: &mut Option<Met>, access: &Access<'_>, error: Error) -> Error {
     if error.is_retryable() {
         *met = Some(Met::new(access.wanted.relation.name(), access.key));
     }
@@ -58,8 +71,12 @@ fn note_met(met: &mut Option<Met>, access: &Access<'_>, error: Error) -> Error {
 impl Txn {
     pub(super) fn new(worker: Box<dyn Worker>) -> Self {
         let held = Held::default();
+        let number = worker.number();
+        let values = Arc::new(OfSession(worker.engine().values()));
         Self {
             worker,
+            values,
+            number,
             failed: false,
             conflict: None,
             called: false,
@@ -110,11 +127,16 @@ impl Txn {
                     return Err(error);
                 }
             };
-            let value = decode.decode(&row);
+            let value = decode.decode(&row, &*self.values);
             if row.stands() {
                 return Ok(Some(value));
             }
         }
+    }
+
+    /// A private copy of a row's words, with the values that are not in it.
+    pub(super) fn with_values<'a>(&'a self, words: &'a mut [u64]) -> WordsCopy<'a> {
+        WordsCopy::new(0, words).with(&*self.values, self.number)
     }
 
     #[inline(always)]
@@ -146,7 +168,7 @@ impl Txn {
     /// absent. Where the columns may touch the key or an index, the whole row is watched, so that the key stays
     /// and index entries move.
     #[inline(always)]
-    fn update_if_there<C: Columns, R>(
+    pub(super) fn update_if_there<C: Columns, R>(
         &mut self,
         key: &<C::Table as Relation>::Words,
         columns: C,
@@ -158,18 +180,35 @@ impl Txn {
         }
         let wanted = Wanted::of(&columns);
         let access = wanted.access::<C::Table>(key, self.site, false);
-        let (result, changed) = match self
+        // A value may turn out to be too long.
+        let purpose = if columns.have_slots() { Purpose::UpdateWatched } else { Purpose::Update };
+        let altered = match self
             .worker
-            .stage(&access, Purpose::Update)
+            .stage(&access, purpose)
             .map_err(|error| note_met(&mut self.met, &access, error))?
         {
             Staged::Missing => return Ok(None),
             // All that it did stands; only its result is wanted.
             Staged::Old { words, .. } => {
-                return Ok(Some(change(&mut columns.load(&WordsCopy::new(0, words)))));
+                let mut value = columns.load(&WordsCopy::new(0, words).with(&*self.values, self.number));
+                let result = change(&mut value);
+                return match check_lengths(columns, &value) {
+                    Ok(()) => Ok(Some(result)),
+                    Err(misuse) => self.refused(Refused::Row, misuse),
+                };
             }
-            Staged::Stored(words) => return Ok(Some(alter(words, wanted.groups, columns, change).0)),
-            Staged::New(words) => alter(words, wanted.groups, columns, change),
+            Staged::Stored(words) => {
+                let words = WordsCopy::new(0, words).with(&*self.values, self.number);
+                return Ok(Some(alter(words, wanted.groups, columns, change)?.0));
+            }
+            Staged::New(words) => {
+                let words = WordsCopy::new(0, words).with(&*self.values, self.number);
+                alter(words, wanted.groups, columns, change)
+            }
+        };
+        let (result, changed) = match altered {
+            Ok(altered) => altered,
+            Err(misuse) => return self.refused(Refused::Row, misuse),
         };
         self.worker.store(&access, changed).map_err(|error| note_met(&mut self.met, &access, error))?;
         Ok(Some(result))
@@ -199,8 +238,13 @@ impl Txn {
             Staged::Old { words, refused } => (words, Some(refused)),
             Staged::Stored(words) | Staged::New(words) => (words, None),
         };
+        // Without long values, of which neither a key nor an index has any.
         let old = C::Table::load(&WordsCopy::new(0, words));
-        let (result, changed) = alter(words, wanted.groups, columns, change);
+        let with_values = WordsCopy::new(0, words).with(&*self.values, self.number);
+        let (result, changed) = match alter(with_values, wanted.groups, columns, change) {
+            Ok(altered) => altered,
+            Err(misuse) => return self.refused(Refused::Row, misuse),
+        };
         let new = C::Table::load(&WordsCopy::new(0, words));
         if encode_key::<_, <C::Table as Relation>::Words>(&new.key()) != *key {
             return self.refused(Refused::Row, Misuse::KeyChanged { table: layout.name });
@@ -230,7 +274,7 @@ impl Txn {
 
     /// Updates a row that must be there.
     #[inline(always)]
-    fn update_columns_of<C: Columns, R>(
+    pub(super) fn update_columns_of<C: Columns, R>(
         &mut self,
         key: <C::Table as Relation>::Key,
         columns: C,
@@ -244,12 +288,13 @@ impl Txn {
 
     #[cold]
     #[inline(never)]
-    fn not_found<T: Table, R>(&mut self, key: T::Key) -> Result<R> {
+    pub(super) fn not_found<T: Table, R>(&mut self, key: T::Key) -> Result<R> {
         self.refused(Refused::Row, Misuse::NotFound { table: T::LAYOUT.name, key: format!("{key:?}") })
     }
 
     /// Inserts a row, and its index entries.
-    fn insert_with_entries<T: Table>(&mut self, row: &T) -> Result<()> {
+    pub(super) fn insert_with_entries<T: Table>(&mut self, row: &T) -> Result<()> {
+        check_lengths(Row::<T>::new(), row)?;
         let key = row.key();
         if T::INDEXED != 0 {
             self.worker.begin_operation();
@@ -283,7 +328,7 @@ impl Txn {
         Ok(match inserted {
             Inserted::Exists => Filled::Exists,
             Inserted::New(words) => {
-                fill(&mut WordsCopy::new(0, words));
+                fill(&mut WordsCopy::new(0, words).with(&*self.values, self.number));
                 Filled::New
             }
             Inserted::Old => Filled::Old,
@@ -319,7 +364,7 @@ impl Txn {
     }
 
     /// Deletes a row, with its index entries.
-    fn delete_row<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
+    pub(super) fn delete_row<T: Table>(&mut self, key: &T::Words) -> Result<bool> {
         if T::INDEXED == 0 {
             return self.delete_words::<T>(key, false);
         }
@@ -340,7 +385,7 @@ impl Txn {
 
     /// Overwrites columns of a row that must be there, without reading them.
     #[inline(always)]
-    fn overwrite<C: Columns>(
+    pub(super) fn overwrite<C: Columns>(
         &mut self,
         key: <C::Table as Relation>::Key,
         columns: C,
@@ -383,10 +428,10 @@ enum Filled {
 
 /// Adds a row's entry to each secondary index.
 struct AddEntry<'a, T> {
-    txn: &'a mut Txn,
-    row: &'a T,
+    pub txn: &'a mut Txn,
+    pub row: &'a T,
     /// That of the next index.
-    number: u8,
+    pub number: u8,
 }
 
 impl<T: Table> IndexVisitor<T> for AddEntry<'_, T> {
@@ -400,8 +445,8 @@ impl<T: Table> IndexVisitor<T> for AddEntry<'_, T> {
 
 /// Removes a row's entry from each secondary index.
 struct RemoveEntry<'a, T> {
-    txn: &'a mut Txn,
-    row: &'a T,
+    pub txn: &'a mut Txn,
+    pub row: &'a T,
 }
 
 impl<T: Table> IndexVisitor<T> for RemoveEntry<'_, T> {
@@ -413,11 +458,11 @@ impl<T: Table> IndexVisitor<T> for RemoveEntry<'_, T> {
 
 /// Moves a row's entry in each secondary index whose columns changed.
 struct MoveEntry<'a, T> {
-    txn: &'a mut Txn,
-    old: &'a T,
-    new: &'a T,
+    pub txn: &'a mut Txn,
+    pub old: &'a T,
+    pub new: &'a T,
     /// That of the next index.
-    number: u8,
+    pub number: u8,
 }
 
 impl<T: Table> IndexVisitor<T> for MoveEntry<'_, T> {
@@ -476,7 +521,7 @@ impl Reading for Txn {
                     return Err(note_met(&mut self.met, access, error));
                 }
             };
-            let value = decode.decode(&row);
+            let value = decode.decode(&row, &*self.values);
             if row.stands() {
                 return Ok(Some(value));
             }
@@ -497,6 +542,10 @@ impl Reading for Txn {
         self.guard(result)
     }
 
+    fn values(&self) -> Arc<dyn Values> {
+        Arc::clone(&self.values)
+    }
+
     #[inline(always)]
     fn scratch(&mut self) -> &mut Vec<u64> {
         &mut self.words
@@ -505,93 +554,5 @@ impl Reading for Txn {
     #[inline(always)]
     fn prefetch_words(&mut self, ahead: &Ahead<'_>) {
         self.worker.prefetch(ahead);
-    }
-}
-
-impl Transaction for Txn {
-    fn save(&mut self) -> Result<Savepoint> {
-        self.worker.save()
-    }
-
-    fn keep(&mut self, savepoint: Savepoint) {
-        self.worker.keep(savepoint);
-    }
-
-    fn roll_back(&mut self, savepoint: Savepoint) -> Result<()> {
-        let result = self.worker.roll_back(savepoint);
-        self.guard(result)
-    }
-
-    fn insert<T: Table>(&mut self, row: T) -> Result<()> {
-        self.declared(|made| made.insert::<T>());
-        let result = self.insert_with_entries(&row);
-        self.guard(result)
-    }
-
-    fn upsert<T: Table>(&mut self, row: T) -> Result<bool> {
-        self.declared(|made| made.upsert::<T>());
-        let replaced = self.update_if_there(&encode_key(&row.key()), Row::<T>::new(), |old| *old = row);
-        match self.guard(replaced)? {
-            Some(()) => Ok(true),
-            None => {
-                let inserted = self.insert_with_entries(&row);
-                self.guard(inserted).map(|()| false)
-            }
-        }
-    }
-
-    #[inline]
-    fn update_columns<C: Columns, R>(
-        &mut self,
-        key: <C::Table as Relation>::Key,
-        columns: C,
-        change: impl FnOnce(&mut C::Value) -> R,
-    ) -> Result<R> {
-        self.declared(|made| made.update(columns));
-        let result = self.update_columns_of(key, columns, change);
-        self.guard(result)
-    }
-
-    #[inline]
-    fn set_columns<C: Columns>(
-        &mut self,
-        key: <C::Table as Relation>::Key,
-        columns: C,
-        value: C::Value,
-    ) -> Result<()> {
-        self.declared(|made| made.set(columns));
-        let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
-        let result = if columns.ordinals() & watched != 0 {
-            self.update_columns_of(key, columns, |old| *old = value)
-        } else {
-            self.overwrite(key, columns, &value)
-        };
-        self.guard(result)
-    }
-
-    #[inline]
-    fn add<T: Table, V: Addable>(&mut self, column: Column<T, V>, key: T::Key, delta: V) -> Result<()> {
-        self.declared(|made| made.add(column));
-        if Columns::ordinals(&column) & (T::INDEXED | T::KEY_COLUMNS) != 0 {
-            // An index entry must move, so the value must be known.
-            let result = self.update_columns_of(key, column, |value| *value = value.plus(delta));
-            return self.guard(result);
-        }
-        let wanted = Wanted::of(&column);
-        let words = encode_key(&key);
-        let access = wanted.access::<T>(&words, self.site, false);
-        let patch = Patch::Add { word: column.offset() / 8, delta: delta.bits() };
-        let result = match self.worker.patch(&access, patch) {
-            Ok(true) => Ok(()),
-            Ok(false) => self.not_found::<T, ()>(key),
-            Err(error) => Err(note_met(&mut self.met, &access, error)),
-        };
-        self.guard(result)
-    }
-
-    fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
-        self.declared(|made| made.delete::<T>());
-        let result = self.delete_row::<T>(&encode_key(&key));
-        self.guard(result)
     }
 }

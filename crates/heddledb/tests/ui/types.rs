@@ -3,8 +3,8 @@ use heddledb::{Database, Table, Transaction};
 #[derive(Table, Clone)]
 struct Named {
     #[key]
-    id: u64,
     name: String,
+    id: &'static str,
 }
 
 #[derive(Table, Clone, Copy)]

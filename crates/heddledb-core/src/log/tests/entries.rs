@@ -98,6 +98,24 @@ proptest! {
     }
 
     #[test]
+    fn rows_with_values_come_back(lengths in proptest::collection::vec(0..9usize, 1..40), cut in 1..9usize) {
+        let mut words = Vec::new();
+        let mut writing = WritingRows::begin(&mut words, 8, 1, 2, true, 1 << 20);
+        let row = |(number, length): (usize, &usize)| vec![number as u64; 2 + length];
+        for (number, length) in lengths.iter().enumerate() {
+            let start = writing.row(&mut words, &[number as u64]);
+            words.extend(row((number, length)));
+            writing.end_row(&mut words, start);
+        }
+        let read = Rows::new(&words).unwrap();
+        prop_assert_eq!((read.len() as u64, read.with_values), (writing.rows(), true));
+        let back: Vec<Vec<u64>> = read.iter().map(|(_, data)| data.to_vec()).collect();
+        prop_assert_eq!(back, lengths.iter().enumerate().map(row).collect::<Vec<_>>());
+        // Cut off within the last row, of which there are at least so many words.
+        prop_assert!(Rows::new(&words[..words.len() - cut.min(3)]).is_err());
+    }
+
+    #[test]
     fn rows_come_back(key_words in 1..9u8, data_words in 0..12u32, rows in 1..60u64, limit in 0..120usize) {
         let row = |number: u64| -> (Vec<u64>, Vec<u64>) {
             ((0..key_words.into()).map(|word| word ^ number).collect(),
@@ -106,7 +124,7 @@ proptest! {
         let (mut words, mut back) = (Vec::new(), Vec::new());
         let mut written = 0;
         while written < rows {
-            let mut writing = WritingRows::begin(&mut words, 8, key_words, data_words, limit);
+            let mut writing = WritingRows::begin(&mut words, 8, key_words, data_words, false, limit);
             let first = written;
             while written < rows && !writing.is_full(&words) {
                 let (key, data) = row(written);
@@ -114,7 +132,7 @@ proptest! {
                 words.extend(data);
                 written += 1;
             }
-            prop_assert_eq!(writing.rows(&words), written - first);
+            prop_assert_eq!(writing.rows(), written - first);
             prop_assert!(words.len() <= limit || written - first == 1);
             let read = Rows::new(&words).unwrap();
             prop_assert_eq!((read.relation, read.key_words, read.data_words),
@@ -187,7 +205,9 @@ fn malformed_entries() {
         ("a list of rows has no head", &[]),
         ("a list of rows has a malformed head", &[3]),
         ("a list of rows has a malformed head", &[3 | 9 << 16]),
-        ("a list of rows has a malformed head", &[3 | 1 << 16 | 1 << 24]),
+        ("a list of rows has a malformed head", &[3 | 1 << 16 | 1 << 25]),
+        ("a row is cut off", &[3 | 1 << 16 | 1 << 24, 7]),
+        ("a row is cut off", &[3 | 1 << 16 | 1 << 24, 7, 1]),
         ("a row is cut off", &[3 | 1 << 16 | 1 << 32, 7]),
         ("a row is cut off", &[3 | 1 << 16 | u64::from(u32::MAX) << 32, 7]),
     ];

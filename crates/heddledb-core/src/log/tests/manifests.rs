@@ -10,7 +10,7 @@ pub(super) fn checkpoint_part(rows: u64, limit: usize, compression: Compression)
     let place = Place { directory, generation: number, file: 0 };
     let (mut encoder, mut words, mut next, mut frames) = (Encoder::new(compression), Vec::new(), 0, 0);
     while next < rows {
-        let mut writing = WritingRows::begin(&mut words, 1, 2, 3, limit);
+        let mut writing = WritingRows::begin(&mut words, 1, 2, 3, false, limit);
         while next < rows && !writing.is_full(&words) {
             writing.row(&mut words, &[0, next]);
             words.extend([next * 2, next * 3, 0]);

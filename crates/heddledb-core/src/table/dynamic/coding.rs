@@ -10,6 +10,7 @@ use crate::table::column_value::{load_bytes, store_bytes, store_zeros};
 use crate::table::key::{Key, KeyReader, KeyWriter, read_reversed, write_reversed};
 use crate::table::text::{before_padding, check_text, valid_part};
 use crate::table::{ColumnType, ColumnValue, EnumType};
+use crate::values::{VALUE_BYTES_MAX, store_value};
 use crate::words::{Words, WordsMut};
 
 /// A value that its column's type does not have.
@@ -26,6 +27,8 @@ macro_rules! coded_types {
                     $($(#[$cfg])? Self::$name => Value::$name(<$t as ColumnValue>::load(source, offset)),)*
                     $($(#[$ocfg])? Self::$other => Value::$other(<$o as ColumnValue>::load(source, offset)),)*
                     Self::Bytes(bytes) => Value::Bytes(loaded(source, offset, *bytes)),
+                    Self::String => Value::Text(ColumnValue::load(source, offset)),
+                    Self::ByteString => Value::Bytes(ColumnValue::load(source, offset)),
                     Self::Text(bytes) => text(&loaded(source, offset, *bytes)),
                     Self::Option(inner) => match bool::load(source, offset + inner.bytes()) {
                         true => inner.load(source, offset),
@@ -52,6 +55,12 @@ macro_rules! coded_types {
                     (Self::Text(bytes), Value::Text(value)) if check_text(value, *bytes).is_ok() => {
                         store_zeros(target, offset, *bytes);
                         store_bytes(target, offset, value.as_bytes());
+                    }
+                    (Self::String, Value::Text(value)) if value.len() <= VALUE_BYTES_MAX => {
+                        store_value(value.as_bytes(), target, offset);
+                    }
+                    (Self::ByteString, Value::Bytes(value)) if value.len() <= VALUE_BYTES_MAX => {
+                        store_value(value, target, offset);
                     }
                     (Self::Option(inner), Value::Null) => {
                         store_zeros(target, offset, inner.bytes());
@@ -117,6 +126,7 @@ macro_rules! coded_types {
                         read_reversed(input, inner.key_bytes(), |input| inner.read_key(input))
                     }
                     $($(#[$ocfg])? Self::$other => unreachable!("{self} in a key"),)*
+                    Self::String | Self::ByteString => unreachable!("{self} in a key"),
                 }
             }
         }

@@ -112,7 +112,11 @@ impl TableDefinition {
         let role: &'static RowsRole =
             Box::leak(Box::new(RowsRole { key: parts(&shape.key), indexes: OnceLock::new() }));
         let key = parts(&shape.key);
-        let relation = relation(table, groups, structure, &shape.schema, key, Role::Table(role));
+        let slots = columns.iter().filter(|column| column.ty.has_slot()).map(|column| column.offset / 8);
+        let mut slots: Vec<usize> = slots.collect();
+        slots.sort_unstable();
+        let rows = (groups, slots);
+        let relation = relation(table, rows, structure, &shape.schema, key, Role::Table(role));
         let index = |index: &IndexShape| {
             // The row of an index is the encoded primary key.
             let row = Group { name: "main", span: Span { start: 0, end: relation.key_words() } };
@@ -122,7 +126,14 @@ impl TableDefinition {
                 Box::leak(Box::new(EntriesRole { table: table_definition, unique, key: key.clone() }));
             let schema = &index.schema;
             IndexDefinition {
-                relation: self::relation(name, vec![row], Structure::Ordered, schema, key, Role::Index(role)),
+                relation: self::relation(
+                    name,
+                    (vec![row], Vec::new()),
+                    Structure::Ordered,
+                    schema,
+                    key,
+                    Role::Index(role),
+                ),
                 name: &name[table.len() + 1..],
                 unique: index.unique,
                 columns: index.columns,
@@ -279,14 +290,14 @@ impl IndexDefinition {
 
 fn relation(
     name: &'static str,
-    groups: Vec<Group>,
+    (groups, slots): (Vec<Group>, Vec<usize>),
     structure: Structure,
     schema: &str,
     key: Vec<ColumnDefinition>,
     role: Role,
 ) -> RelationDefinition {
     let words = groups.last().map_or(0, |group| group.span.end);
-    let layout = Box::leak(Box::new(Layout { name, groups: groups.leak(), words }));
+    let layout = Box::leak(Box::new(Layout { name, groups: groups.leak(), words, slots: slots.leak() }));
     let key_bytes = key.iter().map(|column| column.ty.key_bytes()).sum();
     assert!((1..=8).contains(&key_words(key_bytes)), "the builder has checked the key");
     let definition = Definition::new(layout, structure, leaked(schema), key_words(key_bytes), role);

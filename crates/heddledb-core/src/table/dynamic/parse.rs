@@ -4,6 +4,7 @@ use super::value::{NANOSECOND_DIGITS, Value, WrongType};
 use crate::table::ColumnType;
 use crate::table::column_type::with_simple_types;
 use crate::table::text::check_text;
+use crate::values::VALUE_BYTES_MAX;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ macro_rules! parsed_types {
                     Self::Bytes(bytes) => {
                         hexadecimal(text).filter(|found| found.len() == *bytes).map(Value::Bytes)
                     }
+                    Self::String => (text.len() <= VALUE_BYTES_MAX).then(|| text.into()),
+                    Self::ByteString => hexadecimal(text).filter(|found| found.len() <= VALUE_BYTES_MAX).map(Value::Bytes),
                     Self::Text(bytes) => check_text(text, *bytes).ok().map(|()| text.into()),
                     Self::Enum(of) => of.number(text).map(|_| text.into()),
                     Self::Option(_) if text == "null" => Some(Value::Null),

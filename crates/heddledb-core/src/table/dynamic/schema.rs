@@ -130,7 +130,11 @@ pub fn of_shape(name: &str, schema: &str, key_words: usize, groups: &[u32]) -> &
         start = end;
     }
     let (name, schema): (&'static str, &'static str) = (name.to_owned().leak(), schema.to_owned().leak());
-    let layout = Box::leak(Box::new(Layout { name, groups: list.leak(), words: start }));
+    // Entries of indexes have no slots. A schema with a type that this program does not know has none as far as it knows;
+    // its long values, if there are any, are then told to be of another shape.
+    let slots = TableDefinition::of_schema(name, schema, &[])
+        .map_or(&[][..], |table| table.relation().layout().slots);
+    let layout = Box::leak(Box::new(Layout { name, groups: list.leak(), words: start, slots }));
     let definition = Definition::new(layout, Structure::Ordered, schema, key_words, Role::Unknown);
     let definition = Box::leak(Box::new(definition));
     known.insert(shape, definition);

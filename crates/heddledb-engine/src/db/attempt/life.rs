@@ -1,18 +1,20 @@
 //! Beginning and ending an attempt.
 
 use super::{Attempt, WorkerState, modes};
-use crate::access::WriteSet;
-use crate::commit::Commit;
+use crate::access::{Write, WriteSet};
+use crate::commit::{Commit, Replaced};
 use crate::db::Inner;
 use crate::db::counters::Memory;
 use crate::db::garbage::ReclaimContext;
 use crate::error::{Conflict, Error, Misuse, Result};
+use crate::heap::Heap;
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Env, Protocol};
-use crate::record::heads_base;
+use crate::record::{data_base, heads_base};
 use crate::seam::{Body, Callee, Ended};
 use crate::sync::{Phase, Suspender, Wait, Work, attempt_ended, note, phase, point, work};
+use crate::values::Outside;
 
 impl<P: Protocol> Attempt<P> {
     /// Starts an attempt, of a call or of a closure; `retry` counts the earlier ones of the same transaction.
@@ -202,16 +204,20 @@ impl<P: Protocol> Attempt<P> {
     pub(in crate::db) fn commit_writes(&mut self) -> Result<bool> {
         let worker = &mut *self.worker;
         let env = Env { epoch: self.epoch, after: self.after, ..self.db.env(worker.number, self.isolation) };
-        let WorkerState { local, writes, arena, superseded, garbage, .. } = worker;
+        let WorkerState { local, writes, arena, left, garbage, .. } = worker;
+        let heap = &*self.db.stores.heap;
         let log = self.db.logging();
         if let Some(log) = log
             && !writes.is_empty()
         {
-            log.check().and_then(|()| fits(writes))?;
+            log.check().and_then(|()| fits::<P>(writes, heap))?;
+        } else if heap.has_made(env.worker) {
+            // Each row must fit a frame of a copy, too.
+            add_up::<P>(writes, usize::max)?;
         }
         let log = log.map(|log| (&**log, env.worker));
         let (outcome, log_is_long) = {
-            let mut commit = Commit::new(writes, &self.db.boundaries, arena, superseded, garbage.live(), log);
+            let mut commit = Commit::new(writes, &self.db.boundaries, heap, arena, left, garbage.live(), log);
             point("commit");
             phase(Phase::Commit);
             (P::commit(local, env, &mut commit), commit.log_is_long())
@@ -252,8 +258,8 @@ impl<P: Protocol> Attempt<P> {
         let writes = &mut worker.writes;
         if committed {
             // Before the absent records, which cannot go before their versions.
-            if !worker.superseded.is_empty() {
-                worker.superseded.drain(..).for_each(|version| worker.garbage.superseded(now, version));
+            if !worker.left.versions.is_empty() {
+                worker.left.versions.drain(..).for_each(|version| worker.garbage.superseded(now, version));
             }
             for write in writes.writes() {
                 if !write.present {
@@ -264,6 +270,10 @@ impl<P: Protocol> Attempt<P> {
         } else {
             (0..worker.placeholders.len()).for_each(|at| worker.give_up_placeholder(at, now));
         }
+        let heap = &*self.db.stores.heap;
+        if heap.has_made(worker.number) || !worker.left.values.is_empty() {
+            worker.leave_values(heap, now);
+        }
         worker.placeholders.clear();
         worker.writes.clear();
     }
@@ -272,7 +282,13 @@ impl<P: Protocol> Attempt<P> {
     fn end_attempt(&mut self) {
         let worker = &mut *self.worker;
         let Inner { clock, boundaries, stores, .. } = &*self.db;
-        worker.garbage.collect(ReclaimContext { clock, boundaries, stores, arena: &mut worker.arena });
+        worker.garbage.collect(ReclaimContext {
+            clock,
+            boundaries,
+            stores,
+            arena: &mut worker.arena,
+            worker: worker.number,
+        });
         let memory = Memory {
             record_bytes: worker.arena.bytes(),
             version_bytes: worker.arena.version_bytes(),
@@ -285,19 +301,47 @@ impl<P: Protocol> Attempt<P> {
     }
 }
 
+impl<P: Protocol> WorkerState<P> {
+    /// Queues the values that the commit replaced, and those that were put and not installed.
+    #[inline(never)]
+    fn leave_values(&mut self, heap: &Heap, now: u64) {
+        let replaced = self.left.values.drain(..);
+        if planted(Mutant::ValueFreedEarly) {
+            replaced.for_each(|replaced| heap.free(self.number, replaced.value));
+        } else {
+            replaced.for_each(|replaced| self.garbage.replaced(now, replaced));
+        }
+        for value in heap.made(self.number) {
+            if heap.installed(value) == 0 {
+                // Others may have been shown it; no snapshot was.
+                self.garbage.replaced(now, Replaced { value, from: 0, until: 0 });
+            }
+        }
+    }
+}
+
 /// Refuses a transaction that fits in no frame of the log. Few have so many writes that the sum must be
 /// computed.
 #[inline(always)]
-fn fits(writes: &WriteSet) -> Result<()> {
+fn fits<P: Protocol>(writes: &WriteSet, heap: &Heap) -> Result<()> {
     const SMALL: usize = 1 << 12;
-    if writes.writes().len() < SMALL { Ok(()) } else { add_up(writes) }
+    if writes.writes().len() < SMALL && !heap.is_used() {
+        Ok(())
+    } else {
+        add_up::<P>(writes, |one, other| one + other)
+    }
 }
 
 #[cold]
-fn add_up(writes: &WriteSet) -> Result<()> {
-    let words: usize =
-        writes.writes().iter().map(|write| 1 + usize::from(write.key_words) + write.layout.words).sum();
-    if words + 2 > PAYLOAD_WORDS_MAX {
+fn add_up<P: Protocol>(writes: &WriteSet, sum: fn(usize, usize) -> usize) -> Result<()> {
+    let values = |write: &Write| match write.present {
+        true => writes.values(write, data_base::<P>(write.layout)).map(Outside::words).sum(),
+        false => 0,
+    };
+    let words = |write: &Write| 1 + usize::from(write.key_words) + write.layout.words + values(write);
+    let words: usize = writes.writes().iter().map(words).fold(0, sum);
+    // The head of an entry or of a list of rows, and of a row.
+    if words + 4 > PAYLOAD_WORDS_MAX {
         return Err(Misuse::TooLarge { limit: PAYLOAD_WORDS_MAX * 8 }.into());
     }
     Ok(())

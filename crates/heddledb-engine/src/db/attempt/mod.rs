@@ -36,7 +36,7 @@ use super::recall::ReplayLog;
 use super::{Handle, Inner};
 use crate::access::WriteSet;
 use crate::arena::{Arena, Exchange};
-use crate::commit::Superseded;
+use crate::commit::LeftOver;
 use crate::error::Conflict;
 use crate::index::{Direction, Leaf};
 use crate::protocol::{Execution, Isolation, Protocol};
@@ -56,8 +56,8 @@ pub(crate) struct WorkerState<P: Protocol> {
     pub garbage: Garbage,
     /// Placeholders that this attempt put into indexes.
     placeholders: Vec<Placeholder>,
-    /// Versions that this attempt overwrote and a snapshot may need.
-    superseded: Vec<Superseded>,
+    /// What this attempt's commit leaves to be reclaimed.
+    left: LeftOver,
     /// The leaf that a scan is in.
     pub leaf: Leaf,
     /// What the attempt has asked for ahead.
@@ -100,7 +100,7 @@ impl<P: Protocol> WorkerState<P> {
             arena: Arena::new(exchange),
             garbage: Garbage::default(),
             placeholders: Vec::new(),
-            superseded: Vec::new(),
+            left: LeftOver::default(),
             leaf: Leaf::default(),
             ahead: Ahead::default(),
             scanned: None,

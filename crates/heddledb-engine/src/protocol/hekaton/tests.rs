@@ -3,7 +3,8 @@
 use super::words::shown_by;
 use super::*;
 use crate::arena::Arena;
-use crate::commit::Superseded;
+use crate::commit::LeftOver;
+use crate::heap::Heap;
 use crate::protocol::Shared as _;
 use crate::snapshot::{Boundaries, LiveView};
 use crate::table::{Group, Span};
@@ -11,8 +12,12 @@ use crate::version;
 use crate::words::Words;
 use std::time::Duration;
 
-static LAYOUT: Layout =
-    Layout { name: "one", groups: &[Group { name: "main", span: Span { start: 0, end: 1 } }], words: 1 };
+static LAYOUT: Layout = Layout {
+    name: "one",
+    groups: &[Group { name: "main", span: Span { start: 0, end: 1 } }],
+    words: 1,
+    slots: &[],
+};
 
 /// Two records of one word, and what workers share.
 struct World {
@@ -30,7 +35,8 @@ struct Worker<'a> {
     local: Local,
     writes: WriteSet,
     arena: Arena,
-    superseded: Vec<Superseded>,
+    heap: Heap,
+    left: LeftOver,
     live: LiveView,
 }
 
@@ -62,7 +68,8 @@ impl World {
             local: Hekaton::local(&crate::kind::Hekaton, &self.shared, number),
             writes: WriteSet::default(),
             arena: Arena::default(),
-            superseded: Vec::new(),
+            heap: Heap::new(1),
+            left: LeftOver::default(),
             live: LiveView::default(),
         }
     }
@@ -97,8 +104,9 @@ impl Worker<'_> {
         let mut commit = Commit::new(
             &self.writes,
             boundaries,
+            &self.heap,
             &mut self.arena,
-            &mut self.superseded,
+            &mut self.left,
             &mut self.live,
             None,
         );

@@ -43,6 +43,8 @@ fn value_of(ty: ColumnType) -> BoxedStrategy<Value> {
             let text = prop::collection::vec(prop_oneof!["[a-z]", "[^\0]"], bytes).prop_map(|c| c.concat());
             prop_oneof![text.prop_map(cut), "[a-c]{0,2}".prop_map(cut)].boxed()
         }
+        ColumnType::String => ".{0,15}".prop_map(|text| Value::Text(text.chars().take(3).collect())).boxed(),
+        ColumnType::ByteString => prop::collection::vec(any::<u8>(), 0..16).prop_map(Value::Bytes).boxed(),
         ColumnType::I128 => any_of::<i128>(),
         ColumnType::Duration => any_of::<std::time::Duration>(),
         ColumnType::Enum(of) => {

@@ -1,0 +1,97 @@
+//! What a body does in a transaction.
+
+use super::txn::{Txn, note_met};
+use crate::error::Result;
+use crate::reading::{Reading, Wanted};
+use crate::seam::{Patch, Savepoint};
+use crate::table::{Addable, Column, Columns, Relation, Row, Table, encode_key};
+use crate::transaction::Transaction;
+
+impl Transaction for Txn {
+    fn save(&mut self) -> Result<Savepoint> {
+        self.worker.save()
+    }
+
+    fn keep(&mut self, savepoint: Savepoint) {
+        self.worker.keep(savepoint);
+    }
+
+    fn roll_back(&mut self, savepoint: Savepoint) -> Result<()> {
+        let result = self.worker.roll_back(savepoint);
+        self.guard(result)
+    }
+
+    fn insert<T: Table>(&mut self, row: T) -> Result<()> {
+        self.declared(|made| made.insert::<T>());
+        let result = self.insert_with_entries(&row);
+        self.guard(result)
+    }
+
+    fn upsert<T: Table>(&mut self, row: T) -> Result<bool> {
+        self.declared(|made| made.upsert::<T>());
+        let replaced =
+            self.update_if_there(&encode_key(&row.key()), Row::<T>::new(), |old| *old = row.clone());
+        match self.guard(replaced)? {
+            Some(()) => Ok(true),
+            None => {
+                let inserted = self.insert_with_entries(&row);
+                self.guard(inserted).map(|()| false)
+            }
+        }
+    }
+
+    #[inline]
+    fn update_columns<C: Columns, R>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        change: impl FnOnce(&mut C::Value) -> R,
+    ) -> Result<R> {
+        self.declared(|made| made.update(columns));
+        let result = self.update_columns_of(key, columns, change);
+        self.guard(result)
+    }
+
+    #[inline]
+    fn set_columns<C: Columns>(
+        &mut self,
+        key: <C::Table as Relation>::Key,
+        columns: C,
+        value: C::Value,
+    ) -> Result<()> {
+        self.declared(|made| made.set(columns));
+        let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
+        let result = if columns.have_slots() || columns.ordinals() & watched != 0 {
+            self.update_columns_of(key, columns, |old| *old = value)
+        } else {
+            self.overwrite(key, columns, &value)
+        };
+        self.guard(result)
+    }
+
+    #[inline]
+    fn add<T: Table, V: Addable>(&mut self, column: Column<T, V>, key: T::Key, delta: V) -> Result<()> {
+        self.declared(|made| made.add(column));
+        if Columns::ordinals(&column) & (T::INDEXED | T::KEY_COLUMNS) != 0 {
+            // An index entry must move, so the value must be known.
+            let result = self.update_columns_of(key, column, |value| *value = value.plus(delta));
+            return self.guard(result);
+        }
+        let wanted = Wanted::of(&column);
+        let words = encode_key(&key);
+        let access = wanted.access::<T>(&words, self.site, false);
+        let patch = Patch::Add { word: column.offset() / 8, delta: delta.bits() };
+        let result = match self.worker.patch(&access, patch) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.not_found::<T, ()>(key),
+            Err(error) => Err(note_met(&mut self.met, &access, error)),
+        };
+        self.guard(result)
+    }
+
+    fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
+        self.declared(|made| made.delete::<T>());
+        let result = self.delete_row::<T>(&encode_key(&key));
+        self.guard(result)
+    }
+}
