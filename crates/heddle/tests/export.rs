@@ -32,6 +32,8 @@ fn everything(hash: bool) -> &'static TableDefinition {
         .column("p", ColumnType::Uuid)
         .column("q", ColumnType::Decimal)
         .column("r", ColumnType::Text(30))
+        .column("s", ColumnType::String.optional())
+        .column("t", ColumnType::ByteString)
         .index("ByStatus", ["j"])
         .unique("ByUuid", ["p"]);
     let builder = if hash { builder.hash() } else { builder };
@@ -66,6 +68,12 @@ fn rows() -> Vec<Vec<Value>> {
             parse(ColumnType::Uuid, &format!("01234567-89ab-cdef-0123-4567{id:08x}")),
             parse(ColumnType::Decimal, &format!("{id}.500")),
             Value::from(*text),
+            match id {
+                1 => Value::Null,
+                2..5 => ["", "null", "\\"][id as usize - 2].into(),
+                _ => text.repeat(100).into(),
+            },
+            Value::Bytes(vec![id as u8; 15 * id as usize]),
         ]
     };
     (1..).zip(&texts).map(row).collect()

@@ -43,6 +43,9 @@ pub trait WordsMut: Words {
     fn set_word(&mut self, index: usize, value: u64);
 
     /// Keeps a value that the row has no room for, and returns its place.
+    ///
+    /// # Panics
+    /// Where nobody is there to keep it, as in a [`WordsCopy`] that was made without [`WordsCopy::with`].
     fn put(&mut self, value: &[u8]) -> u64;
 }
 

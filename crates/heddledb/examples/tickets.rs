@@ -27,11 +27,11 @@ enum Status {
     Sold,
 }
 
-#[derive(Table, Clone, Copy)]
+#[derive(Table, Clone)]
 struct Event {
     #[key]
     id: EventId,
-    name: Text<40>,
+    name: String,
     begins: Timestamp,
     #[group(sales)] // changes with every order, and the rest hardly ever
     left: u64,
@@ -77,21 +77,21 @@ mod first {
     }
 }
 
-/// In the second, orders say who bought.
+/// In the second, orders say who bought, and a remark may be of any length.
 mod second {
-    #[derive(heddledb::Table, Clone, Copy)]
+    #[derive(heddledb::Table, Clone)]
     pub struct Order {
         #[key]
         pub id: super::OrderId,
         pub buyer: heddledb::Text<24>,
         pub event: super::EventId,
         pub at: jiff::Timestamp,
-        pub remark: heddledb::Text<80>,
+        pub remark: String,
     }
 }
 
 /// In the third, the orders of a buyer are found.
-#[derive(Table, Clone, Copy)]
+#[derive(Table, Clone)]
 #[table(index(ByBuyer(buyer, at)))]
 struct Order {
     #[key]
@@ -99,7 +99,7 @@ struct Order {
     buyer: Text<24>,
     event: EventId,
     at: Timestamp,
-    remark: Text<80>,
+    remark: String,
 }
 
 /// What the directory of any earlier version needs to be told; a program keeps it.
@@ -166,8 +166,8 @@ fn shop(session: &mut Session, clerk: u64) -> Result<()> {
             return Ok(());
         };
         let buyer = Text::new(["Ada", "Grace", "Edsger"][number as usize % 3])?;
-        let order = Order { id, buyer, event: EVENT, at: now, remark: Text::new("aisle, please")? };
-        session.run(|tx| sell(tx, seat, order))?;
+        let order = Order { id, buyer, event: EVENT, at: now, remark: "aisle, please".to_owned() };
+        session.run(|tx| sell(tx, seat, order.clone()))?;
     }
     Ok(())
 }
@@ -196,8 +196,14 @@ fn main() -> Result<()> {
     let mut session = db.session()?;
     let begins: Timestamp = "2030-05-04T19:30:00Z".parse().map_err(Error::user)?;
     session.run(|tx| {
-        let name = Text::new("The Weavers, Act II")?;
-        tx.insert(Event { id: EVENT, name, begins, left: u64::from(SEATS) - 3, takings: 3 * PRICE })?;
+        let name = "The Weavers, Act II";
+        tx.insert(Event {
+            id: EVENT,
+            name: name.to_owned(),
+            begins,
+            left: u64::from(SEATS) - 3,
+            takings: 3 * PRICE,
+        })?;
         for number in 0..SEATS {
             let order = (number < 3).then_some(OrderId(number.into()));
             let status = if order.is_some() { Status::Sold } else { Status::Free };

@@ -104,7 +104,7 @@ fn is_text_or_nothing(ty: ColumnType) -> bool {
 fn is_text(ty: ColumnType) -> bool {
     match ty {
         ColumnType::Reverse(inner) => is_text(*inner),
-        ty => matches!(ty, ColumnType::Text(_)),
+        ty => matches!(ty, ColumnType::Text(_) | ColumnType::String),
     }
 }
 
@@ -197,9 +197,7 @@ fn read_csv(table: &TableDefinition, input: impl Read) -> Result<Vec<Vec<Value>>
 
 /// The value, if its column can hold it.
 fn checked(column: &ColumnDefinition, value: Value) -> Result<Value, String> {
-    let mut words = vec![0; column.words().end];
-    let fits = column.store(&value, &mut heddledb::table::WordsCopy::new(0, &mut words));
-    fits.map(|()| value).map_err(|error| error.to_string())
+    column.check(&value).map(|()| value).map_err(|error| error.to_string())
 }
 
 fn read_jsonl(table: &TableDefinition, input: impl BufRead) -> Result<Vec<Vec<Value>>, Flaw> {
@@ -274,9 +272,8 @@ mod tests {
             }
             match read(format, table, &text[..]) {
                 Ok(rows) => {
-                    let mut words = vec![0; table.relation().layout().words];
                     for row in rows {
-                        table.encode_row(&row, &mut heddledb::table::WordsCopy::new(0, &mut words)).unwrap();
+                        table.columns().iter().zip(&row).for_each(|(column, value)| column.check(value).unwrap());
                     }
                 }
                 Err(flaw) => prop_assert!(is_changed && flaw.line >= 1, "{flaw}"),

@@ -7,6 +7,7 @@ use heddledb::internals::log::Manifest;
 use heddledb::internals::random::Random;
 use heddledb::storage::Simulated;
 use heddledb::table::dynamic::RowValues;
+use heddledb::table::{ColumnType, ColumnValue, Words, WordsMut};
 use heddledb::{Builder, Error, Migration, ReadTransaction, Result, Scan, Table, Text, Transaction};
 use std::ops::ControlFlow;
 
@@ -21,6 +22,8 @@ pub struct Account {
     balance: i64,
     #[group(visits)]
     visits: i64,
+    #[group(memo)]
+    memo: Memo,
 }
 
 /// A row of the hashed table: two column groups and a unique index.
@@ -30,8 +33,40 @@ pub struct Note {
     #[key]
     id: u32,
     tag: Text<20>,
+    memo: Memo,
     #[group(count)]
     count: i64,
+}
+
+/// A text of many lengths, stored as a `String`, and here the number that it follows from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memo(u16);
+
+impl Memo {
+    fn draw(random: &mut Random) -> Self {
+        Self(random.below(1_000) as u16)
+    }
+
+    fn text(self) -> String {
+        let mut text = format!("{}:", self.0);
+        text.extend(
+            (0..u32::from(self.0) * 7 % 300).map(|at| (b'a' + ((u32::from(self.0) + at) % 26) as u8) as char),
+        );
+        text
+    }
+}
+
+impl ColumnValue for Memo {
+    const TYPE: ColumnType = String::TYPE;
+    /// What is no text of a memo is one that nobody has stored.
+    fn load(source: &impl Words, offset: usize) -> Self {
+        let text = String::load(source, offset);
+        let number = text.split(':').next().and_then(|number| number.parse().ok());
+        number.map(Self).filter(|memo| memo.text() == text).unwrap_or(Self(u16::MAX))
+    }
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        self.text().store(target, offset);
+    }
 }
 
 /// The same tables without their indexes.
@@ -48,6 +83,8 @@ mod plain {
         pub balance: i64,
         #[group(visits)]
         pub visits: i64,
+        #[group(memo)]
+        pub memo: super::Memo,
     }
 
     #[derive(Table, Clone, Copy)]
@@ -56,6 +93,7 @@ mod plain {
         #[key]
         pub id: u32,
         pub tag: Text<20>,
+        pub memo: super::Memo,
         #[group(count)]
         pub count: i64,
     }
@@ -74,20 +112,22 @@ mod wide {
         #[key]
         pub id: u64,
         pub extra: Option<u32>,
+        #[group(memo)]
+        pub memo: super::Memo,
         #[group(money)]
         pub balance: i64,
     }
 }
 
 impl From<Account> for wide::Account {
-    fn from(Account { id, owner, balance, visits }: Account) -> Self {
-        Self { id, owner: owner.into(), balance, visits, extra: None }
+    fn from(Account { id, owner, balance, visits, memo }: Account) -> Self {
+        Self { id, owner: owner.into(), balance, visits, memo, extra: None }
     }
 }
 
 impl From<wide::Account> for Account {
-    fn from(wide::Account { id, owner, balance, visits, .. }: wide::Account) -> Self {
-        Self { id, owner: owner as u64, balance, visits }
+    fn from(wide::Account { id, owner, balance, visits, memo, .. }: wide::Account) -> Self {
+        Self { id, owner: owner as u64, balance, visits, memo }
     }
 }
 
@@ -112,8 +152,8 @@ macro_rules! conversions {
         }
     };
 }
-conversions!(Account: id owner balance visits);
-conversions!(Note: id tag count);
+conversions!(Account: id owner balance visits memo);
+conversions!(Note: id tag memo count);
 
 /// How the tables are declared.
 #[derive(Clone, Copy, Debug)]
@@ -200,6 +240,8 @@ pub enum Op {
     Owner(u64, u64),
     /// Sets a column group of one column.
     Balance(u64, i64),
+    /// Sets a column whose values are not in the row.
+    Memo(u64, Memo),
     /// Adds to a column without reading it.
     Visit(u64, i64),
     /// Inserts a note, or replaces it.
@@ -217,7 +259,8 @@ impl Op {
     fn draw(random: &mut Random, state: &State) -> Self {
         let (id, value) = (random.below(ACCOUNTS as u64), random.below(1_000) as i64 - 500);
         let note = random.below(NOTES as u64) as u32;
-        let account = Account { id, owner: random.below(OWNERS), balance: value, visits: value / 7 };
+        let memo = Memo::draw(random);
+        let account = Account { id, owner: random.below(OWNERS), balance: value, visits: value / 7, memo };
         let tag = Text::truncated(&format!("note {note} tag {}", random.below(TAGS)));
         let there = state.accounts[id as usize].is_some();
         let noted = state.notes[note as usize].is_some();
@@ -226,12 +269,13 @@ impl Op {
             0..5 => Self::PutAccount(account),
             5..7 => Self::DeleteAccount(id),
             7..9 if there => Self::Owner(id, account.owner),
-            9..12 if there => Self::Balance(id, value),
+            9..11 if there => Self::Balance(id, value),
+            11 if there => Self::Memo(id, memo),
             12..14 if there => Self::Visit(id, value),
             14 if noted => Self::DeleteNote(note),
             15 if noted => Self::Tag(note, tag),
             16..18 if noted => Self::Count(note, value),
-            _ => Self::PutNote(Note { id: note, tag, count: value }),
+            _ => Self::PutNote(Note { id: note, tag, memo, count: value }),
         }
     }
 
@@ -243,6 +287,7 @@ impl Op {
             Self::DeleteAccount(id) => state.accounts[at(id)] = None,
             Self::Owner(id, owner) => state.accounts[at(id)].iter_mut().for_each(|row| row.owner = owner),
             Self::Balance(id, new) => state.accounts[at(id)].iter_mut().for_each(|row| row.balance = new),
+            Self::Memo(id, new) => state.accounts[at(id)].iter_mut().for_each(|row| row.memo = new),
             Self::Visit(id, more) => state.accounts[at(id)].iter_mut().for_each(|row| row.visits += more),
             Self::PutNote(row) => state.notes[row.id as usize] = Some(row),
             Self::DeleteNote(id) => state.notes[id as usize] = None,
@@ -279,6 +324,7 @@ macro_rules! operations {
                     Self::DeleteAccount(id) => tx.delete::<Row>(id).map(|_| ()),
                     Self::Owner(id, owner) => tx.set_columns(id, Row::owner, owner.into()),
                     Self::Balance(id, balance) => tx.set_columns(id, Row::balance, balance),
+                    Self::Memo(id, memo) => tx.set_columns(id, Row::memo, memo),
                     Self::Visit(id, more) => tx.add(Row::visits, id, more),
                     other => unreachable!("{other:?} is of a note"),
                 }

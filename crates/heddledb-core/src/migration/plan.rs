@@ -5,7 +5,6 @@ use super::{Change, Migration, SchemaChange, TableChange, To};
 use crate::log::{Manifest, Standing};
 use crate::table::dynamic::{ColumnDefinition, ColumnType, TableDefinition, is_same_or_widened};
 use crate::table::{Definition, Structure};
-use crate::words::WordsCopy;
 
 /// A table by its name and its schema text.
 pub type TableSchema<'a> = (&'a str, &'a str);
@@ -209,8 +208,7 @@ fn source(
     match (said, ty) {
         (Some(Change::Set { to, .. }), _) => {
             if let To::Value(value) = to
-                && let Err(error) =
-                    column.store(value, &mut WordsCopy::new(0, &mut vec![0; column.words().end]))
+                && let Err(error) = column.check(value)
             {
                 change.missing.push(format!("a value that fits, for {error}"));
             }

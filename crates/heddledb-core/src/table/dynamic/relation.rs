@@ -6,6 +6,7 @@ use super::value::Value;
 use crate::error::{Error, Misuse, Result};
 use crate::table::key::{KeyReader, KeyWriter, key_words};
 use crate::table::{ColumnType, Definition, Layout, Span, Structure};
+use crate::values::TooLong;
 use crate::words::{Words, WordsMut};
 use std::ops::Bound;
 
@@ -56,10 +57,21 @@ impl ColumnDefinition {
         self.ty.load(source, self.offset)
     }
 
+    /// Whether the column can hold a value.
+    ///
+    /// # Errors
+    /// [`Misuse::WrongValue`].
+    pub fn check(&self, value: &Value) -> Result<()> {
+        self.store(value, &mut TooLong::default())
+    }
+
     /// Writes the column of a row.
     ///
     /// # Errors
     /// [`Misuse::WrongValue`]; nothing was written then.
+    ///
+    /// # Panics
+    /// For a value that the row has no room for, and a target without one who keeps it ([`WordsMut::put`]).
     pub fn store(&self, value: &Value, target: &mut impl WordsMut) -> Result<()> {
         self.ty.store(value, target, self.offset).map_err(|Unfit| self.wrong(self.ty.to_string(), value))
     }
