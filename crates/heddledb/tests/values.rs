@@ -1,6 +1,7 @@
 //! Values of any length: their limits, and rows of values that have them. What becomes of them under each protocol is in the
 //! conformance suite.
 
+use heddledb::procedure::{Declaration, workload};
 use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
 use heddledb::table::VALUE_BYTES_MAX;
@@ -8,6 +9,7 @@ use heddledb::table::dynamic::{TableDefinition, Value};
 use heddledb::{
     Builder, Database, Durability, Error, Misuse, ReadTransaction, Result, RowScan, Scan, Table, Transaction,
 };
+use heddledb_analysis::text;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,4 +139,16 @@ fn a_transaction_that_fits_in_no_frame_is_refused() {
     });
     assert!(is_too_large(refused.unwrap_err()));
     db.flush().unwrap();
+}
+
+/// What is there is compared with what is set, so a procedure that sets a text declares that it reads it.
+#[test]
+fn a_text_that_is_set_is_read() {
+    let printed = |access: fn(&mut Declaration)| {
+        let mut declared = Declaration::new("p");
+        access(&mut declared);
+        text::print(&workload("w", [&declared]))
+    };
+    assert_eq!(printed(|made| made.set(Note::title)), printed(|made| made.update(Note::title)));
+    assert_ne!(printed(|made| made.set(Note::reads)), printed(|made| made.update(Note::reads)));
 }

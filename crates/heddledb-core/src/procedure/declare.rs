@@ -249,7 +249,8 @@ impl Declaration {
     /// `set_columns`.
     pub fn set<C: Columns>(&mut self, columns: C) {
         let set = Set::of(columns);
-        if set.is_watched::<C::Table>() {
+        // A long value that is there already stays where it is, so it is looked at.
+        if columns.have_slots() || set.is_watched::<C::Table>() {
             return self.update(columns);
         }
         self.access::<C::Table>(set.access::<C::Table>(Mode::Update), 0, set.groups, None);
