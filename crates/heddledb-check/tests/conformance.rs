@@ -58,5 +58,6 @@ conformance! {
     ic3_optimistic Ic3Optimistic;
     ic3_no_rendezvous Ic3NoRendezvous;
     ic3_contended Ic3Contended;
+    drp Drp;
     one_writer OneWriter;
 }

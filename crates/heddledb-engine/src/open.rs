@@ -3,6 +3,7 @@
 use crate::db;
 use crate::error::{Misuse, Result};
 use crate::kind::{Choice, Times};
+use crate::protocol::drp::Drp;
 use crate::protocol::dta::Dta;
 use crate::protocol::hekaton::Hekaton;
 use crate::protocol::ic3::Ic3;
@@ -31,6 +32,7 @@ pub fn open(choice: Choice, settings: Settings) -> Result<Arc<dyn Engine>> {
         Choice::Locking(options) => db::open::<Locking>(name, options, settings),
         Choice::Dta(options) => db::open::<Dta>(name, options, settings),
         Choice::Hekaton(options) => db::open::<Hekaton>(name, options, settings),
+        Choice::Drp(options) => db::open::<Drp>(name, options, settings),
         Choice::Ic3(options) => db::open::<Ic3>(name, options, settings),
         #[cfg(feature = "example")]
         Choice::OneWriter(options) => {

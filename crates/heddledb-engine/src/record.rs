@@ -40,6 +40,12 @@ pub trait ConcurrencyWords {
     /// Whether a version is kept whenever it is overwritten, for transactions that read at a moment of their own,
     /// and not only where a snapshot may need it.
     const EVERY_VERSION: bool = false;
+
+    /// Whether a transaction has queued to change a column group, though its stamp is not locked.
+    #[inline(always)]
+    fn is_awaited(_record: RecordRef, _group: usize) -> bool {
+        false
+    }
 }
 
 /// Where the heads of the old versions in a record with this layout begin, one per column group.

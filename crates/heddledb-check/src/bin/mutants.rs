@@ -100,6 +100,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Ordered2pl, "")
     } else if of(&["Allocation"]) {
         (Kind::TsAlloc, "")
+    } else if of(&["Drp"]) {
+        (Kind::Drp, "")
     } else if of(&["Dta"]) {
         (Kind::Dta, "")
     } else {

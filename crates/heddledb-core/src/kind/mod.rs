@@ -8,8 +8,8 @@ mod options;
 #[cfg(feature = "example")]
 pub use options::OneWriter;
 pub use options::{
-    Allocation, Calls, Dta, Execution, Hekaton, Ic3, Interleaving, Locking, Policy, Promises, Silo, TicToc,
-    Times, Unprotected,
+    Allocation, Calls, Drp, Dta, Execution, Hekaton, Ic3, Interleaving, Locking, Policy, Promises, Silo,
+    TicToc, Times, Unprotected,
 };
 
 use crate::isolation::Isolation;
@@ -50,7 +50,7 @@ macro_rules! protocols {
 }
 
 protocols! {
-    Unprotected Silo TicToc Locking Dta Hekaton Ic3
+    Unprotected Silo TicToc Locking Dta Hekaton Ic3 Drp
     #[cfg(feature = "example")] OneWriter
 }
 
@@ -151,6 +151,8 @@ registry! {
         "IC3 without rendezvous pieces: with optimistic constraint and commutative additions";
     Ic3Contended "ic3-contended" Ic3::CONTENDED,
         "IC3 where procedures contend, commit by read validation where they do not";
+    Drp "drp" Drp,
+        "writers queue in the order of ranks, commit in the order of the queues, hand over row by row (DRP)";
     #[cfg(feature = "example")]
     OneWriter "one-writer" OneWriter,
         "an example: one transaction at a time";

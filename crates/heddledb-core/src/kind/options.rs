@@ -310,6 +310,16 @@ impl Promises for Hekaton {
     }
 }
 
+/// Writers queue for what they write, in the order of ranks, and hand it over one by one: deferred runtime pipelining (DRP).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drp;
+
+impl Promises for Drp {
+    fn name(&self) -> &'static str {
+        "drp"
+    }
+}
+
 /// Settings of IC3, as in the paper's factor analysis (§6.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ic3 {

@@ -12,6 +12,7 @@
 //! | [`dta`] | optimistic, commit time chosen from the interval that conflicts with recent commits leave | strictly serializable |
 //! | [`hekaton`] | optimistic on several versions: reads as of the begin, checked again at the end | strictly serializable |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
+//! | [`drp`] | writers queue in the order of ranks, commit in the order of the queues, hand over row by row | strictly serializable |
 //! | [`locking`] | two-phase locking: NO_WAIT, WAIT_DIE, deadlock detection, ordered acquisition | strictly serializable |
 //! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
 //! | [`unprotected`] | none, one session | serial |
@@ -19,6 +20,7 @@
 //! Adding one: a new file here, its options, a line in `protocols!` and one in `registry!` (`crate::kind`), and a line
 //! in [`crate::db::open`]. `examples/one_writer.rs` is one that was added so.
 
+pub mod drp;
 pub mod dta;
 mod gaps;
 pub mod hekaton;

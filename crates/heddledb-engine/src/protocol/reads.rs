@@ -249,18 +249,20 @@ impl Repeats {
 /// Loads the stamp of a group when it is not locked.
 #[inline(always)]
 fn unlocked_stamp<C: ConcurrencyWords>(record: RecordRef, group: usize) -> Result<u64, Conflict> {
+    let is_awaited = C::is_awaited(record, group);
     // Acquire: pairs with the publishing store of the version that we are about to copy.
     let word = record.word(C::stamp_word(group)).load(Ordering::Acquire);
-    if stamp::is_locked(word) { wait_unlocked::<C>(record, group) } else { Ok(word) }
+    if is_awaited || stamp::is_locked(word) { wait_unlocked::<C>(record, group) } else { Ok(word) }
 }
 
-/// Waits for the committing writer that holds the lock; bounded, so it is in no cycle.
+/// Waits for the committing writers that hold the lock, or queue for it; bounded, so it is in no cycle.
 #[cold]
 fn wait_unlocked<C: ConcurrencyWords>(record: RecordRef, group: usize) -> Result<u64, Conflict> {
     let mut wait = Wait::new();
     loop {
+        let is_awaited = C::is_awaited(record, group);
         let word = record.word(C::stamp_word(group)).load(Ordering::Acquire);
-        if !stamp::is_locked(word) {
+        if !is_awaited && !stamp::is_locked(word) {
             return Ok(word);
         }
         if word == stamp::SEALED {

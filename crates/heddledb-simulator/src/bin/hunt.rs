@@ -35,6 +35,8 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::TsAlloc, Faults::None), (Kind::TsAlloc, Faults::Disk)]
     } else if is_of(&["Dta"]) {
         vec![(Kind::Dta, Faults::None)]
+    } else if is_of(&["Drp"]) {
+        vec![(Kind::Drp, Faults::None), (Kind::Drp, Faults::Stall)]
     } else if is_of(&["Hekaton"]) {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {

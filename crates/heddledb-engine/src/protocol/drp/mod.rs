@@ -1,0 +1,376 @@
+//! Deferred runtime pipelining: transactions queue for what they write, in the order of ranks, and hand it over one by
+//! one (DRP; Mu, Angel, Shasha, EuroSys 2019).
+//!
+//! **Mechanism.** A transaction's body reads as under Silo, and remembers stamps. Its commit:
+//!
+//! 1. *queue*: for each column group that is written, in the order of ranks, swap the tail of its queue ([`queue`]). Nobody
+//!    is kept out by that: those behind queue for their next items at once.
+//! 2. *order*: wait until all predecessors have decided, or have ended; and, for what was read, for its turn in each
+//!    queue.
+//! 3. read the epoch; this is the serialisation point;
+//! 4. *certify*: every read is of what is there still, and nobody queues for it but this transaction; every gap seen has
+//!    its version; what is written is there, or absent, as the body found it.
+//! 5. *decide*: the time is above those of all predecessors, of all that is read and overwritten, and of this worker's
+//!    last.
+//! 6. *install*, each row when its turn has come, and hand it over: the record is the hand-over place, so it never has
+//!    anything but what is committed.
+//! 7. *end*: the tails that still name it are freed.
+//!
+//! Two words for each column group: its stamp (`crate::stamp`), locked while its data change, and the tail of its queue
+//! ([`slots`]).
+//!
+//! ```text
+//! free --swap--> first --turn--> lock, install, publish --done--> the next one's turn ..  --freed by the last--> free
+//! ```
+//!
+//! **Strictly serializable, in the order of decisions.** *Write after write:* the later has the earlier among its
+//! predecessors, or behind one of them, and decides after it; or found the tail free, and it had ended. *Read after
+//! write:* what is read is installed, so its writer has decided. *Write after read:* the reader certified, so at one
+//! moment after its epoch the tail was free and, looked at after that, the stamp was what it had read. Whoever had queued
+//! before that moment had ended by then, and what it installed would be in the stamp; so the writer has queued later, and
+//! decides later. Were the stamp looked at first, a writer could install, and free the tail, between the two looks,
+//! having decided before the reader. What a transaction reads and also writes it certifies when its turn has come: all
+//! that was before it is installed, and what is behind it comes after it.
+//!
+//! **Epochs do not fall along dependencies** (PITFALLS X5). A predecessor has read its epoch before it decided, and
+//! that was awaited before this one reads its own. A reader's epoch is read before its look at the tail, a later
+//! writer's after its swap: all SeqCst, so in one order.
+//!
+//! **Times rise along every queue**: a time is above those of the predecessors that live, and above the stamps of what
+//! those that have ended have installed.
+//!
+//! **Phantoms.** As under Silo: an insert puts an absent placeholder into the index while it executes, and queues for it
+//! when it commits; a reader of absence reads the placeholder, or remembers the gap's version.
+//!
+//! **Reads** wait for a queue to empty, for some pauses, since what they would read is about to change; then they
+//! conflict. Who waits, and why that ends: [`queue`].
+
+mod queue;
+mod rank;
+mod slots;
+
+use super::gaps::GapSet;
+use super::reads::ReadSet;
+use super::stamps::seal_stamps;
+use super::{Env, Intent, Pieces, Protocol, Seal, Shared, Sighted, State};
+use crate::access::{Write, WriteSet};
+use crate::commit::Commit;
+use crate::epoch::EpochClock;
+use crate::error::Conflict;
+use crate::index::{Change, Gap, Seen};
+use crate::kind::Drp as Options;
+use crate::mutant::{Mutant, planted};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef};
+use crate::stamp;
+use crate::sync::{Ordering, Suspender, Work, decided, fence, point, work};
+use crate::table::{GroupSet, Layout};
+use queue::{Item, Queued, lock_stamp, stamp_of, tail_of};
+use rank::{CLASS_DEFAULT, Rank};
+pub use slots::Slots;
+use std::sync::Arc;
+
+/// The protocol.
+#[derive(Debug)]
+pub struct Drp;
+
+impl Shared for Slots {
+    fn new(sessions: usize) -> Self {
+        Self::with(sessions)
+    }
+}
+
+/// One worker's attempt.
+pub struct Local {
+    slots: Arc<Slots>,
+    slot: usize,
+    reads: ReadSet<Drp>,
+    gaps: GapSet,
+    /// Absent records that this attempt has added; see `silo`.
+    own: Vec<RecordRef>,
+    queued: Queued,
+    /// The time of this worker's last commit.
+    last: u64,
+    suspender: Option<Suspender>,
+}
+
+impl Local {
+    /// Steps 1 and 2.
+    fn queue(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
+        for (number, write) in writes.writes().iter().enumerate() {
+            for group in write.group_numbers() {
+                let rank = Rank::new(CLASS_DEFAULT, write.relation as usize, writes.key(write), group);
+                self.queued.items.push(Item::new(rank, write.record, group, number));
+            }
+        }
+        self.queued.sort(|row| writes.key(&writes.writes()[row as usize]));
+        let suspender = self.suspender.as_ref();
+        self.queued.acquire(&self.slots, self.slot, suspender)?;
+        point("ordered");
+        self.queued.wait_decided(&self.slots, suspender)?;
+        if !planted(Mutant::DrpTurnNotAwaited) {
+            for number in 0..self.queued.items.len() {
+                self.queued.wait_turn(&self.slots, number, suspender)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 4: what the body found out still holds.
+    fn certify(&self, writes: &WriteSet) -> Result<(), Conflict> {
+        for Item { record, group, row, .. } in &self.queued.items {
+            let stamp = stamp_of(record, usize::from(*group)).load(Ordering::Acquire);
+            if stamp::is_absent(stamp) == writes.writes()[*row as usize].was_present {
+                // A blind write saw the row there, or a placeholder missing, without reading it.
+                return Err(Conflict::ReadChanged);
+            }
+        }
+        self.certify_reads(writes.coverage())?;
+        if planted(Mutant::DrpGapsNotCertified) { Ok(()) } else { self.gaps.validate() }
+    }
+
+    /// Every read is of what is there; `own` says whether this transaction has queued for a group, and its turn has
+    /// come.
+    fn certify_reads(&self, mut own: impl FnMut(RecordRef, usize) -> bool) -> Result<(), Conflict> {
+        for (record, group, read) in self.reads.groups() {
+            let is_own = own(record, group);
+            let early = planted(Mutant::DrpStampBeforeTail).then(|| {
+                let stamp = stamp_of(&record, group).load(Ordering::SeqCst);
+                point("certified");
+                stamp
+            });
+            // SeqCst: after the epoch, and before the stamp; see the module.
+            if !is_own
+                && tail_of(&record, group).load(Ordering::SeqCst) != 0
+                && !planted(Mutant::DrpTailNotCertified)
+            {
+                return Err(Conflict::Locked);
+            }
+            let stamp = early.unwrap_or_else(|| stamp_of(&record, group).load(Ordering::SeqCst));
+            // That of an own item may be a sealer's, who finds the tail.
+            let stamp = if is_own && stamp != stamp::SEALED { stamp & !stamp::LOCK } else { stamp };
+            if stamp != read && !planted(Mutant::DrpReadsNotCertified) {
+                return Err(if stamp == read | stamp::LOCK {
+                    Conflict::Locked
+                } else {
+                    Conflict::ReadChanged
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// That no other transaction has filled what this one has added.
+    fn validate_own(&self) -> Result<(), Conflict> {
+        let is_free = |record: &RecordRef| {
+            let queued = tail_of(record, 0).load(Ordering::SeqCst) != 0;
+            let stamp = stamp_of(record, 0).load(Ordering::SeqCst);
+            !queued && stamp::is_absent(stamp) && !stamp::is_locked(stamp)
+        };
+        if self.own.iter().all(is_free) { Ok(()) } else { Err(Conflict::ReadChanged) }
+    }
+
+    /// A time of no earlier epoch than anything read. Absence may be as young as the present epoch.
+    fn newest_read(&self, clock: &EpochClock) -> u64 {
+        if self.gaps.is_empty() { self.reads.newest() } else { stamp::floor(clock.now()) }
+    }
+
+    /// Step 5: the time, which has to be of the epoch or of one before it.
+    fn time(&self, env: Env<'_>, epoch: u64) -> Result<u64, Conflict> {
+        let before = if planted(Mutant::DrpTimeFalls) { 0 } else { self.queued.newest(&self.slots) };
+        let read = self.reads.newest();
+        let time = read.max(before).max(self.last).max(env.after).max(stamp::floor(epoch)) + 1;
+        if stamp::epoch(time) > epoch { Err(Conflict::EpochFull) } else { Ok(time) }
+    }
+
+    /// Step 6 for one row, whose turn has come in all its groups.
+    fn install(&mut self, commit: &mut Commit<'_>, write: &Write, time: u64) {
+        for group in write.group_numbers() {
+            let stamp = lock_stamp(&write.record, group);
+            debug_assert!(cfg!(feature = "mutants") || stamp::time(stamp) < time, "times rise along a queue");
+        }
+        // Release fence, then relaxed data stores: a reader that copied one of them also finds the lock bit or a
+        // newer stamp when it checks.
+        fence(Ordering::Release);
+        point("install");
+        commit.install::<Drp>(write, time);
+        for group in write.group_numbers() {
+            // Release: publishes the data to readers of this stamp.
+            stamp_of(&write.record, group).store(stamp::of(time, write.present), Ordering::Release);
+        }
+    }
+}
+
+impl ConcurrencyWords for Drp {
+    const GROUP_WORDS: usize = 2;
+    const NAMES: &'static [&'static str] = &["stamp", "tail"];
+
+    #[inline(always)]
+    fn stamp_word(group: usize) -> usize {
+        2 * group
+    }
+
+    #[inline(always)]
+    fn is_awaited(record: RecordRef, group: usize) -> bool {
+        // Acquire: who finds it free sees what was installed before. It is only a hint all the same: the commit decides.
+        tail_of(&record, group).load(Ordering::Acquire) != 0
+    }
+}
+
+impl State for Drp {
+    type Options = Options;
+    type Local = Local;
+    type Shared = Slots;
+}
+
+impl Pieces for Drp {}
+
+impl Protocol for Drp {
+    fn local(_: &Options, slots: &Arc<Slots>, worker: usize) -> Local {
+        Local {
+            slots: Arc::clone(slots),
+            slot: worker,
+            reads: ReadSet::default(),
+            gaps: GapSet::default(),
+            own: Vec::new(),
+            queued: Queued::default(),
+            last: 0,
+            suspender: None,
+        }
+    }
+
+    #[inline]
+    fn begin(local: &mut Local, _: Env<'_>, _: u32) {
+        local.reads.clear();
+        local.gaps.clear();
+        local.own.clear();
+        local.queued.clear();
+    }
+
+    #[inline(always)]
+    fn read<R>(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        _: Intent,
+        copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        local.reads.read(record, layout, groups, 0, copy)
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local,
+        _: Env<'_>,
+        record: RecordRef,
+        _: &'static Layout,
+        group: usize,
+        _: Intent,
+    ) -> Result<Sighted, Conflict> {
+        local.reads.sight(record, group, 0)
+    }
+
+    fn unsight(local: &mut Local) {
+        local.reads.unsight();
+    }
+
+    #[inline]
+    fn exists(_: &mut Local, record: RecordRef) -> bool {
+        !stamp::is_absent(stamp_of(&record, 0).load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn observe_gap(local: &mut Local, seen: Seen) {
+        local.gaps.push(seen);
+    }
+
+    #[inline]
+    fn own_insert(local: &mut Local, record: RecordRef, _: &'static Layout, _: usize) -> bool {
+        local.own.push(record);
+        true
+    }
+
+    fn own_gap_changed(local: &mut Local, change: Change) {
+        local.gaps.follow(change);
+    }
+
+    fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
+        for group in 0..layout.groups.len() {
+            // Relaxed: published by the index's release.
+            stamp_of(&record, group).store(stamp::ABSENT, Ordering::Relaxed);
+            tail_of(&record, group).store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
+        work(Work::Checks(local.reads.len() + writes.writes().len()));
+        if writes.is_empty() {
+            // There is nothing of ours to order before the checks; only the reads come first.
+            fence(Ordering::Acquire);
+            local.certify_reads(|_, _| false)?;
+            local.gaps.validate()?;
+            return Ok(local.newest_read(env.clock));
+        }
+        let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
+        local.queue(writes)?;
+        let epoch = early.unwrap_or_else(|| env.commit_epoch());
+        local.certify(writes)?;
+        point("certified");
+        let time = local.time(env, epoch)?;
+        debug_assert!(cfg!(feature = "mutants") || time > local.last, "a worker's times fall");
+        local.last = time;
+        local.queued.decide(&local.slots, time);
+        decided(time);
+        for number in 0..local.queued.items.len() {
+            let Item { group, row, .. } = local.queued.items[number];
+            let write = &writes.writes()[row as usize];
+            // Of a row's groups the first comes first.
+            if write.group_numbers().next() == Some(usize::from(group)) {
+                local.install(commit, write, time);
+            }
+            local.queued.done(&local.slots, number);
+        }
+        local.queued.end(&local.slots, local.suspender.as_ref());
+        Ok(time)
+    }
+
+    fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
+        fence(Ordering::SeqCst);
+        // Before the reads, as under Silo.
+        local.validate_own()?;
+        local.certify_reads(|_, _| false)?;
+        local.gaps.validate()
+    }
+
+    fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
+        local.queued.end(&local.slots, local.suspender.as_ref());
+    }
+
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        clock: &EpochClock,
+        _: &Gap,
+        has_no_versions: impl FnOnce() -> bool,
+    ) -> Seal {
+        // As under Silo: of an epoch gone by.
+        let from = clock.commits_from();
+        // SeqCst: after the locks; pairs with the look at the stamp after a swap.
+        let is_free = |group: usize| tail_of(&record, group).load(Ordering::SeqCst) == 0;
+        let are_free = || (0..layout.groups.len()).all(is_free) || planted(Mutant::DrpSealedOverTail);
+        let may_seal = || are_free() && has_no_versions();
+        seal_stamps(record, layout, 2, |stamp| stamp::epoch(stamp) < from, may_seal)
+    }
+
+    fn restore(record: RecordRef, group: usize, stamp: u64) {
+        // Relaxed: later readers learn of the record by a release.
+        stamp_of(&record, group).store(stamp, Ordering::Relaxed);
+        tail_of(&record, group).store(0, Ordering::Relaxed);
+    }
+
+    fn suspend_by(local: &mut Local, suspender: Option<Suspender>) {
+        local.suspender = suspender;
+    }
+}
