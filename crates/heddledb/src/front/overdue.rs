@@ -6,11 +6,11 @@
 use crate::error::{Conflict, Misuse, Result};
 use crate::isolation::Isolation;
 use crate::seam::{
-    Access, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose, Range, Refused,
-    Savepoint, Staged, Stats, Suspend, Ticket, Visit, Worker,
+    Access, Ahead, Body, CallByName, Callee, Defers, Ended, Engine, Inserted, Intention, Moment, Operators,
+    Patch, Purpose, Range, Refused, Savepoint, Staged, Stats, Suspend, Ticket, Visit, Worker,
 };
 use crate::sight::Sight;
-use crate::table::GroupSet;
+use crate::table::{Definition, GroupSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,27 @@ impl Overdue {
 
     fn told<R>(&self) -> Result<R> {
         Err(Misuse::TransactionTimedOut { limit: self.limit }.into())
+    }
+}
+
+/// Owned transactions defer nothing.
+impl Defers for Overdue {
+    fn defers(&self) -> bool {
+        false
+    }
+
+    fn defer(&mut self, _: &Access<'_>, _: Intention, _: u32) -> Result<()> {
+        self.told()
+    }
+
+    fn has_intentions_on(&self, _: &'static Definition, _: Option<&[u64]>) -> bool {
+        false
+    }
+
+    fn forget_intentions(&mut self) {}
+
+    fn end_deferred(&mut self, _: &mut dyn Operators) -> Result<Ended> {
+        self.told()
     }
 }
 

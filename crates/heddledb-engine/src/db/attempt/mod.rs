@@ -15,10 +15,12 @@
 //! | `write` | staging and storing, inserts, patches, deletions |
 //! | `scan` | going through leaves |
 //! | `take_back` | refused operations, savepoints |
+//! | `deferred` | intentions of deferring transactions |
 //! | `worker` | all this as a [`Worker`](crate::seam::Worker) |
 
 mod ahead;
 mod call;
+mod deferred;
 mod life;
 mod modes;
 mod read;

@@ -11,6 +11,10 @@
 //! After `end` said [`Ended::Again`] the body is executed again, in the same attempt; otherwise the attempt is over.
 //! After an operation has failed, only `end` follows. An operation that cannot be met has not failed: it has an answer
 //! ([`Inserted::Exists`], [`Staged::Missing`]), and [`Worker::refuse`] says that it did nothing.
+//!
+//! What a worker does with intentions, and what runs them, is in a part of its own: [`Defers`], [`Operators`].
+
+mod deferred;
 
 use crate::backup::{Backup, BackupReport};
 use crate::check::CheckReport;
@@ -26,6 +30,7 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::deferred::{Applied, Defers, Intention, Operators};
 pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
 pub use crate::transaction::Savepoint;
 
@@ -418,7 +423,7 @@ pub trait Engine: Send + Sync {
 pub type Open = fn(Choice, Settings) -> Result<Arc<dyn Engine>>;
 
 /// A session's place in an engine: runs one attempt at a time.
-pub trait Worker: Send {
+pub trait Worker: Defers + Send {
     /// The engine that it is a place of.
     fn engine(&self) -> Arc<dyn Engine>;
     /// Its number.
