@@ -12,7 +12,7 @@ use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
-use crate::sync::{ASSERTS_LOAD, Ordering};
+use crate::sync::{ASSERTS_LOAD, Ordering, Work, work};
 use crate::values::{Outside, Slot};
 use crate::version::{self, Version};
 
@@ -48,6 +48,13 @@ pub(crate) struct Replaced {
     /// The epochs of the commit that installed it, and of the one that replaced it.
     pub from: u64,
     pub until: u64,
+}
+
+/// What was made of a row elsewhere than in the write set.
+#[derive(Clone, Copy)]
+struct Made<'m> {
+    key: &'m [u64],
+    row: &'m [u64],
 }
 
 /// What a committing protocol gets: the writes, and the means to install them.
@@ -92,32 +99,59 @@ impl<'a> Commit<'a> {
     /// publishes the new stamps.
     #[inline(always)]
     pub fn install<C: ConcurrencyWords>(&mut self, write: &Write, time: u64) {
+        self.install_from::<C>(write, None, time);
+    }
+
+    /// As [`Self::install`], for a write without patches: from the words of the whole row, with its key.
+    pub fn install_row<C: ConcurrencyWords>(&mut self, write: &Write, key: &[u64], row: &[u64], time: u64) {
+        self.install_from::<C>(write, Some(Made { key, row }), time);
+    }
+
+    #[inline(always)]
+    fn install_from<C: ConcurrencyWords>(&mut self, write: &Write, made: Option<Made<'_>>, time: u64) {
         let keep_below = *self.keep_below.get_or_insert_with(|| self.boundaries.keep_below());
         let every = C::EVERY_VERSION && !planted(Mutant::HekatonVersionNotKept);
         if (keep_below != 0 || every) && !planted(Mutant::SnapshotVersionNotKept) {
             self.keep::<C>(write, time, keep_below);
         }
         if self.log.is_some() && planted(Mutant::LogImageBeforeInstall) {
-            self.log::<C>(write, time);
+            self.log::<C>(write, made, time);
         }
         debug_assert!(
             !ASSERTS_LOAD || stamps::<C>(write).all(|stamp| stamp::time(stamp) < time),
             "a stamp falls"
         );
         if write.layout.slots.is_empty() {
-            self.writes.install(write, data_base::<C>(write.layout));
+            self.put_words(write, made, data_base::<C>(write.layout));
         } else {
-            self.install_values::<C>(write, time);
+            self.install_values::<C>(write, made, time);
         }
         if self.log.is_some() && !planted(Mutant::LogImageBeforeInstall) {
-            self.log::<C>(write, time);
+            self.log::<C>(write, made, time);
+        }
+    }
+
+    /// Puts a write's data into its record.
+    #[inline(always)]
+    fn put_words(&self, write: &Write, made: Option<Made<'_>>, base: usize) {
+        let Some(Made { row, .. }) = made else { return self.writes.install(write, base) };
+        if !write.present {
+            return;
+        }
+        for group in Groups(write.groups) {
+            let span = write.layout.groups[group].span;
+            work(Work::Words(span.len()));
+            for (at, word) in (span.start..span.end).zip(&row[span.start..span.end]) {
+                // Relaxed: as patches are applied.
+                write.record.word(base + at).store(*word, Ordering::Relaxed);
+            }
         }
     }
 
     /// Installs a write to a row with values that may lie outside of it: those that it brings belong to the row from now
     /// on, and those that they replace are left over.
     #[inline(never)]
-    fn install_values<C: ConcurrencyWords>(&mut self, write: &Write, time: u64) {
+    fn install_values<C: ConcurrencyWords>(&mut self, write: &Write, made: Option<Made<'_>>, time: u64) {
         let (base, epoch) = (data_base::<C>(write.layout), stamp::epoch(time));
         let slot = |slot: usize| {
             // Relaxed: we are its only writer.
@@ -132,7 +166,7 @@ impl<'a> Commit<'a> {
                 write.layout.slots_of(group).map(|at| (at, slot(at).filter(|_| !stamp::is_absent(old)))),
             );
         }
-        self.writes.install(write, base);
+        self.put_words(write, made, base);
         for (at, old) in before {
             let new = slot(at).filter(|_| write.present);
             if let Some(new) = new {
@@ -176,7 +210,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Appends a write to the log.
-    fn log<C: ConcurrencyWords>(&mut self, write: &Write, time: u64) {
+    fn log<C: ConcurrencyWords>(&mut self, write: &Write, made: Option<Made<'_>>, time: u64) {
         let Some((log, worker)) = self.log else { return };
         if planted(Mutant::LogDeleteNotLogged) && !write.present {
             return;
@@ -188,7 +222,7 @@ impl<'a> Commit<'a> {
             base: data_base::<C>(write.layout),
             layout: write.layout,
             relation: write.relation as usize,
-            key: self.writes.key(write),
+            key: made.map_or_else(|| self.writes.key(write), |made| made.key),
             groups: write.groups,
             present: write.present,
             heap: self.heap,

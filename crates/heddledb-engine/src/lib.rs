@@ -13,6 +13,7 @@ mod access;
 mod arena;
 mod commit;
 mod db;
+mod deferred;
 mod durability;
 mod epoch;
 mod heap;

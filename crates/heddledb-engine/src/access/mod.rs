@@ -51,6 +51,32 @@ pub struct Write {
 }
 
 impl Write {
+    /// A write without patches: what becomes of the row stands elsewhere.
+    pub(crate) fn of_row(
+        record: RecordRef,
+        layout: &'static Layout,
+        relation: u32,
+        groups: GroupSet,
+        present: bool,
+        was_present: bool,
+    ) -> Self {
+        Self {
+            record,
+            layout,
+            relation,
+            key: 0,
+            key_words: 0,
+            groups,
+            present,
+            was_present,
+            exposed: 0,
+            full: false,
+            installed: false,
+            first: NONE,
+            last: NONE,
+        }
+    }
+
     /// The group numbers to lock, ascending.
     #[inline(always)]
     pub fn group_numbers(&self) -> Groups {

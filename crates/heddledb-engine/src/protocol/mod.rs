@@ -45,10 +45,12 @@ pub(crate) use pieces::{Arrived, Pieces};
 
 use crate::access::WriteSet;
 use crate::commit::Commit;
+use crate::deferred::Plan;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
+use crate::seam::Operators;
 use crate::sync::{Ordering, Suspender, fence};
 use crate::table::{GroupSet, Layout};
 use std::sync::Arc;
@@ -236,6 +238,22 @@ pub(crate) trait Protocol: Pieces {
     ///
     /// Once it has decided to commit it calls `Commit::install` for each write.
     fn commit(local: &mut Self::Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict>;
+
+    /// Whether intentions can be deferred to the commit ([`Protocol::commit_deferred`]).
+    const DEFERS: bool = false;
+
+    /// As [`Protocol::commit`], of an attempt that has deferred intentions, too: applies their steps, and installs what
+    /// these have made of the rows. None, and nothing is installed, if the verdict is against it; `abort` follows then,
+    /// and after a panic of a step.
+    fn commit_deferred(
+        _local: &mut Self::Local,
+        _env: Env<'_>,
+        _commit: &mut Commit<'_>,
+        _plan: &mut Plan,
+        _operators: &mut dyn Operators,
+    ) -> Result<Option<u64>, Conflict> {
+        unreachable!("a protocol that defers says how")
+    }
 
     /// Whether everything read so far still stands, so that a decision based on it is sound.
     fn validate(local: &mut Self::Local, env: Env<'_>) -> Result<(), Conflict>;

@@ -50,6 +50,12 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         self.reads.len()
     }
 
+    /// Whether nothing was read.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty()
+    }
+
     /// Forgets all but the first `len` reads.
     pub fn truncate(&mut self, len: usize) {
         self.reads.truncate(len);

@@ -1,30 +1,157 @@
 //! Intentions of deferring transactions.
+//!
+//! A protocol that defers is told of nothing before the commit: an intention is a step on a record, found by its key, in
+//! the worker's plan. Where there is no record, an absent one is put into the index, as for an insert, so that others
+//! queue behind this transaction at the same place.
 
-use super::Attempt;
-use crate::error::Result;
-use crate::protocol::Protocol;
-use crate::seam::{Access, Defers, Ended, Intention, Operators};
+use super::{Attempt, Placeholder, WorkerState};
+use crate::access::copy_key;
+use crate::commit::Commit;
+use crate::db::store::init_record;
+use crate::error::{Error, Misuse, Result};
+use crate::index::{Inserted, Lookup};
+use crate::log::PAYLOAD_WORDS_MAX;
+use crate::protocol::{Env, Protocol};
+use crate::record::{RecordRef, name_words};
+use crate::seam::{Access, Body, Defers, Ended, Intention, Operators, Part};
+use crate::sync::{Phase, Work, attempt_ended, note, phase, point, work};
 use crate::table::Definition;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// No protocol defers: the front executes intentions at once, and asks for nothing of this.
 impl<P: Protocol> Defers for Attempt<P> {
     fn defers(&self) -> bool {
-        false
+        // What is written at once is not queued behind what is intended with the same row.
+        P::DEFERS && self.worker.writes.is_empty() && !self.failed
     }
 
-    fn defer(&mut self, _: &Access<'_>, _: Intention, step: u32) -> Result<()> {
-        unreachable!("step {step} was deferred under a protocol that does not defer")
+    fn defer(&mut self, access: &Access<'_>, intention: Intention, step: u32) -> Result<()> {
+        assert!(P::DEFERS, "step {step} was deferred under a protocol that does not defer");
+        let Access { wanted: Part { relation, groups, .. }, key, .. } = *access;
+        let record = self.record_for(relation, key)?;
+        if self.worker.writes.find(record).is_some() {
+            let row = format!("a row of {} was written before something is deferred on it", relation.name());
+            return Err(Misuse::Option(row).into());
+        }
+        self.worker.plan.add(record, relation.layout, relation.number(), key, groups, intention, step);
+        Ok(())
     }
 
-    fn has_intentions_on(&self, relation: &'static Definition, _: Option<&[u64]>) -> bool {
-        unreachable!("intentions on {} under a protocol that does not defer", relation.name())
+    fn has_intentions_on(&self, relation: &'static Definition, key: Option<&[u64]>) -> bool {
+        self.worker.plan.has(relation.number(), key)
     }
 
     fn forget_intentions(&mut self) {
-        unreachable!("intentions are forgotten under a protocol that does not defer")
+        self.worker.plan.clear();
     }
 
-    fn end_deferred(&mut self, _: &mut dyn Operators) -> Result<Ended> {
-        unreachable!("a deferring transaction ends under a protocol that does not defer")
+    fn end_deferred(&mut self, operators: &mut dyn Operators) -> Result<Ended> {
+        if self.worker.plan.is_empty() || self.failed {
+            return self.end_body(Body::Done { failed: self.failed });
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.commit_plan(operators)));
+        let log_is_long = match outcome {
+            Ok(Ok(Some(log_is_long))) => log_is_long,
+            Ok(Ok(None)) => {
+                self.abort_attempt();
+                self.db.counters.user_abort(self.worker.number);
+                return Err(operators.refusal());
+            }
+            Ok(Err(error)) => {
+                self.abort_attempt();
+                if let Error::Conflict(conflict) = error {
+                    self.db.counters.conflict(self.worker.number, conflict);
+                }
+                return Err(error);
+            }
+            Err(panic) => {
+                self.abort_attempt();
+                resume_unwind(panic);
+            }
+        };
+        self.db.counters.commit(self.worker.number);
+        self.end_attempt();
+        attempt_ended(true);
+        if log_is_long && let Some(log) = self.db.logging() {
+            log.relieve(self.worker.number);
+        }
+        Ok(self.committed())
+    }
+}
+
+impl<P: Protocol> Attempt<P> {
+    /// The record of a key; an absent one is made where there is none.
+    fn record_for(&mut self, relation: &'static Definition, key: &[u64]) -> Result<RecordRef> {
+        work(Work::Operation);
+        note(|| format!("intends something with {}{key:?}", relation.name()));
+        let worker = &mut *self.worker;
+        let store = self.db.stores.get(relation)?;
+        let (number, layout) = (store.number, relation.layout);
+        phase(Phase::Index);
+        let found = store.index.get(key);
+        phase(Phase::Body);
+        if let Lookup::Found(record) = found {
+            return Ok(record);
+        }
+        // Before the latch: see `Arena::allocate`.
+        let block = worker.arena.allocate(number, store.block_words);
+        phase(Phase::Index);
+        let inserted = store.index.insert(key, &mut |gap| init_record::<P>(block, layout, gap));
+        phase(Phase::Body);
+        match inserted {
+            Inserted::Exists(record, _) => {
+                worker.arena.release(number, block);
+                Ok(record)
+            }
+            Inserted::Added { record, change, splits } => {
+                name_words::<P>(record, layout, key);
+                P::own_gap_changed(&mut worker.local, change);
+                for split in splits.into_iter().flatten() {
+                    P::own_gap_changed(&mut worker.local, split);
+                }
+                let key_at = worker.writes.reserve(key.len());
+                copy_key(worker.writes.scratch(key_at, key.len()), key);
+                worker.placeholders.push(Placeholder {
+                    relation: number as u32,
+                    layout,
+                    key: key_at as u32,
+                    key_words: key.len() as u8,
+                    record,
+                    intended: true,
+                });
+                Ok(record)
+            }
+        }
+    }
+
+    /// Lets the protocol commit what was read, written and intended. Whether the log has become long; None if the
+    /// verdict is against it.
+    fn commit_plan(&mut self, operators: &mut dyn Operators) -> Result<Option<bool>> {
+        let worker = &mut *self.worker;
+        let env = Env { epoch: self.epoch, after: self.after, ..self.db.env(worker.number, self.isolation) };
+        let WorkerState { local, writes, plan, arena, left, garbage, .. } = worker;
+        let log = self.db.logging();
+        if let Some(log) = log {
+            log.check()?;
+            super::life::fits::<P>(writes, &self.db.stores.heap)?;
+        }
+        if plan.logged_words() + 4 > PAYLOAD_WORDS_MAX {
+            return Err(Misuse::TooLarge { limit: PAYLOAD_WORDS_MAX * 8 }.into());
+        }
+        let log = log.map(|log| (&**log, env.worker));
+        let (outcome, log_is_long) = {
+            let (heap, boundaries) = (&*self.db.stores.heap, &self.db.boundaries);
+            let mut commit = Commit::new(writes, boundaries, heap, arena, left, garbage.live(), log);
+            point("commit");
+            phase(Phase::Commit);
+            (P::commit_deferred(local, env, &mut commit, plan, operators), commit.log_is_long())
+        };
+        let Some(stamp) = outcome.inspect_err(|conflict| note(|| format!("{conflict}")))? else {
+            note(|| "its verdict is against it".to_owned());
+            return Ok(None);
+        };
+        note(|| format!("committed at {stamp:#x}"));
+        self.worker.last_commit = stamp;
+        self.leave_behind(true);
+        Ok(Some(log_is_long))
     }
 }

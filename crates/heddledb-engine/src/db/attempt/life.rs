@@ -1,6 +1,6 @@
 //! Beginning and ending an attempt.
 
-use super::{Attempt, WorkerState, modes};
+use super::{Attempt, Placeholder, WorkerState, modes};
 use crate::access::{Write, WriteSet};
 use crate::commit::{Commit, Replaced};
 use crate::db::Inner;
@@ -13,7 +13,8 @@ use crate::mutant::{Mutant, planted};
 use crate::protocol::{Env, Protocol};
 use crate::record::{data_base, heads_base};
 use crate::seam::{Body, Callee, Ended};
-use crate::sync::{Phase, Suspender, Wait, Work, attempt_ended, note, phase, point, work};
+use crate::stamp;
+use crate::sync::{Ordering, Phase, Suspender, Wait, Work, attempt_ended, note, phase, point, work};
 use crate::values::Outside;
 
 impl<P: Protocol> Attempt<P> {
@@ -252,7 +253,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// Queues what this attempt leaves in the indexes without a row.
     #[inline(always)]
-    fn leave_behind(&mut self, committed: bool) {
+    pub(super) fn leave_behind(&mut self, committed: bool) {
         let worker = &mut *self.worker;
         let now = self.db.clock.now();
         let writes = &mut worker.writes;
@@ -274,12 +275,15 @@ impl<P: Protocol> Attempt<P> {
         if heap.has_made(worker.number) || !worker.left.values.is_empty() {
             worker.leave_values(heap, now);
         }
+        if P::DEFERS {
+            worker.leave_plan(committed, now);
+        }
         worker.placeholders.clear();
         worker.writes.clear();
     }
 
     #[inline(always)]
-    fn end_attempt(&mut self) {
+    pub(super) fn end_attempt(&mut self) {
         let worker = &mut *self.worker;
         let Inner { clock, boundaries, stores, .. } = &*self.db;
         worker.garbage.collect(ReclaimContext {
@@ -302,6 +306,25 @@ impl<P: Protocol> Attempt<P> {
 }
 
 impl<P: Protocol> WorkerState<P> {
+    /// Queues what intentions have removed, and the records that were made for rows which are not there all the same.
+    fn leave_plan(&mut self, committed: bool, now: u64) {
+        if committed {
+            for row in self.plan.rows().iter().filter(|row| row.was_present && !row.present) {
+                let head = row.record.word(heads_base::<P>(row.layout));
+                self.garbage.absent(now, row.relation, self.plan.key(row), row.record, head);
+            }
+            for at in 0..self.placeholders.len() {
+                let Placeholder { record, intended, .. } = self.placeholders[at];
+                // Relaxed: a hint; what is not absent when its turn comes is left alone.
+                let stamp = || record.word(P::stamp_word(0)).load(Ordering::Relaxed);
+                if intended && stamp::is_absent(stamp()) {
+                    self.give_up_placeholder(at, now);
+                }
+            }
+        }
+        self.plan.clear();
+    }
+
     /// Queues the values that the commit replaced, and those that were put and not installed.
     #[inline(never)]
     fn leave_values(&mut self, heap: &Heap, now: u64) {
@@ -323,7 +346,7 @@ impl<P: Protocol> WorkerState<P> {
 /// Refuses a transaction that fits in no frame of the log. Few have so many writes that the sum must be
 /// computed.
 #[inline(always)]
-fn fits<P: Protocol>(writes: &WriteSet, heap: &Heap) -> Result<()> {
+pub(super) fn fits<P: Protocol>(writes: &WriteSet, heap: &Heap) -> Result<()> {
     const SMALL: usize = 1 << 12;
     if writes.writes().len() < SMALL && !heap.is_used() {
         Ok(())

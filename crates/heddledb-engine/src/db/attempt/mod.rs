@@ -39,6 +39,7 @@ use super::{Handle, Inner};
 use crate::access::WriteSet;
 use crate::arena::{Arena, Exchange};
 use crate::commit::LeftOver;
+use crate::deferred::Plan;
 use crate::error::Conflict;
 use crate::index::{Direction, Leaf};
 use crate::protocol::{Execution, Isolation, Protocol};
@@ -54,6 +55,8 @@ pub(crate) struct WorkerState<P: Protocol> {
     pub number: usize,
     pub local: P::Local,
     pub writes: WriteSet,
+    /// What the attempt intends with rows at its commit.
+    plan: Plan,
     pub arena: Arena,
     pub garbage: Garbage,
     /// Placeholders that this attempt put into indexes.
@@ -86,6 +89,8 @@ struct Placeholder {
     key: u32,
     key_words: u8,
     record: RecordRef,
+    /// It was put there for an intention, which may leave it without a row.
+    intended: bool,
 }
 
 impl<P: Protocol> WorkerState<P> {
@@ -99,6 +104,7 @@ impl<P: Protocol> WorkerState<P> {
             number,
             local: P::local(options, shared, number),
             writes: WriteSet::default(),
+            plan: Plan::default(),
             arena: Arena::new(exchange),
             garbage: Garbage::default(),
             placeholders: Vec::new(),
@@ -123,7 +129,7 @@ impl<P: Protocol> WorkerState<P> {
 
     /// Leaves a placeholder to reclamation.
     fn give_up_placeholder(&mut self, at: usize, now: u64) {
-        let Placeholder { relation, layout, key, key_words, record } = self.placeholders[at];
+        let Placeholder { relation, layout, key, key_words, record, .. } = self.placeholders[at];
         let key = self.writes.scratch(key as usize, key_words as usize);
         self.garbage.absent(now, relation, key, record, record.word(heads_base::<P>(layout)));
     }

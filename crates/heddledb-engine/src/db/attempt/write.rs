@@ -245,6 +245,7 @@ impl<P: Protocol> Attempt<P> {
                     key: key_at as u32,
                     key_words: key.len() as u8,
                     record,
+                    intended: false,
                 });
                 (record, None)
             }

@@ -12,7 +12,7 @@
 //!    its version; what is written is there, or absent, as the body found it.
 //! 5. *decide*: the time is above those of all predecessors, of all that is read and overwritten, and of this worker's
 //!    last.
-//! 6. *install*, each row when its turn has come, and hand it over: the record is the hand-over place, so it never has
+//! 6. run what was deferred ([`evaluate`]), and *install*, each row when its turn has come, and hand it over: the record is the hand-over place, so it never has
 //!    anything but what is committed.
 //! 7. *end*: the tails that still name it are freed.
 //!
@@ -39,12 +39,16 @@
 //! **Times rise along every queue**: a time is above those of the predecessors that live, and above the stamps of what
 //! those that have ended have installed.
 //!
+//! **Deferred.** What a transaction only intends with a row ([`crate::deferred`]) it queues for like a write, and reads
+//! when its turn has come. So it is not certified, and does not abort, but where the row's record is being reclaimed.
+//!
 //! **Phantoms.** As under Silo: an insert puts an absent placeholder into the index while it executes, and queues for it
 //! when it commits; a reader of absence reads the placeholder, or remembers the gap's version.
 //!
 //! **Reads** wait for a queue to empty, for some pauses, since what they would read is about to change; then they
 //! conflict. Who waits, and why that ends: [`queue`].
 
+mod evaluate;
 mod queue;
 mod rank;
 mod slots;
@@ -53,17 +57,20 @@ use super::gaps::GapSet;
 use super::reads::ReadSet;
 use super::stamps::seal_stamps;
 use super::{Env, Intent, Pieces, Protocol, Seal, Shared, Sighted, State};
-use crate::access::{Write, WriteSet};
+use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
+use crate::deferred::Plan;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
 use crate::kind::Drp as Options;
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
+use crate::seam::Operators;
 use crate::stamp;
 use crate::sync::{Ordering, Suspender, Work, decided, fence, point, work};
 use crate::table::{GroupSet, Layout};
+use evaluate::evaluate;
 use queue::{Item, Queued, lock_stamp, stamp_of, tail_of};
 use rank::{CLASS_DEFAULT, Rank};
 pub use slots::Slots;
@@ -95,36 +102,56 @@ pub struct Local {
 
 impl Local {
     /// Steps 1 and 2.
-    fn queue(&mut self, writes: &WriteSet) -> Result<(), Conflict> {
+    fn queue(&mut self, writes: &WriteSet, plan: &Plan) -> Result<(), Conflict> {
+        let first = writes.writes().len();
         for (number, write) in writes.writes().iter().enumerate() {
             for group in write.group_numbers() {
                 let rank = Rank::new(CLASS_DEFAULT, write.relation as usize, writes.key(write), group);
                 self.queued.items.push(Item::new(rank, write.record, group, number));
             }
         }
-        self.queued.sort(|row| writes.key(&writes.writes()[row as usize]));
+        for (number, row) in plan.rows().iter().enumerate() {
+            for group in row.group_numbers() {
+                let rank = Rank::new(CLASS_DEFAULT, row.relation as usize, plan.key(row), group);
+                self.queued.items.push(Item::new(rank, row.record, group, first + number));
+            }
+        }
+        self.queued.sort(|row| match (row as usize).checked_sub(first) {
+            None => writes.key(&writes.writes()[row as usize]),
+            Some(row) => plan.key(&plan.rows()[row]),
+        });
         let suspender = self.suspender.as_ref();
         self.queued.acquire(&self.slots, self.slot, suspender)?;
         point("ordered");
         self.queued.wait_decided(&self.slots, suspender)?;
         if !planted(Mutant::DrpTurnNotAwaited) {
-            for number in 0..self.queued.items.len() {
-                self.queued.wait_turn(&self.slots, number, suspender)?;
+            let was_read = |record: RecordRef| self.reads.groups().any(|read| read.0 == record);
+            for (number, item) in self.queued.items.iter().enumerate() {
+                // What is only deferred is not certified.
+                if (item.row as usize) < first || !self.reads.is_empty() && was_read(item.record) {
+                    self.queued.wait_turn(&self.slots, number, suspender)?;
+                }
             }
         }
         Ok(())
     }
 
     /// Step 4: what the body found out still holds.
-    fn certify(&self, writes: &WriteSet) -> Result<(), Conflict> {
+    fn certify(&self, writes: &WriteSet, plan: &Plan) -> Result<(), Conflict> {
         for Item { record, group, row, .. } in &self.queued.items {
+            let Some(write) = writes.writes().get(*row as usize) else { continue };
             let stamp = stamp_of(record, usize::from(*group)).load(Ordering::Acquire);
-            if stamp::is_absent(stamp) == writes.writes()[*row as usize].was_present {
+            if stamp::is_absent(stamp) == write.was_present {
                 // A blind write saw the row there, or a placeholder missing, without reading it.
                 return Err(Conflict::ReadChanged);
             }
         }
-        self.certify_reads(writes.coverage())?;
+        let mut is_written = writes.coverage();
+        let is_planned = |record: RecordRef, group: usize| {
+            let row = plan.find(record).map(|row| &plan.rows()[row]);
+            row.is_some_and(|row| row.groups & (1 << group) != 0)
+        };
+        self.certify_reads(|record, group| is_written(record, group) || is_planned(record, group))?;
         if planted(Mutant::DrpGapsNotCertified) { Ok(()) } else { self.gaps.validate() }
     }
 
@@ -182,8 +209,53 @@ impl Local {
         if stamp::epoch(time) > epoch { Err(Conflict::EpochFull) } else { Ok(time) }
     }
 
+    /// Steps 1 to 5.
+    fn decide(&mut self, env: Env<'_>, writes: &WriteSet, plan: &Plan) -> Result<u64, Conflict> {
+        let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
+        self.queue(writes, plan)?;
+        let epoch = early.unwrap_or_else(|| env.commit_epoch());
+        self.certify(writes, plan)?;
+        point("certified");
+        let time = self.time(env, epoch)?;
+        debug_assert!(cfg!(feature = "mutants") || time > self.last, "a worker's times fall");
+        self.last = time;
+        self.queued.decide(&self.slots, time);
+        Ok(time)
+    }
+
+    /// Steps 6 and 7.
+    fn hand_over(&mut self, commit: &mut Commit<'_>, plan: &Plan, time: u64) {
+        decided(time);
+        let writes = commit.writes();
+        for number in 0..self.queued.items.len() {
+            let Item { group, row, .. } = self.queued.items[number];
+            let is_first = |groups: &mut Groups| groups.next() == Some(usize::from(group));
+            // Of a row's groups the first comes first.
+            match (row as usize).checked_sub(writes.writes().len()) {
+                None => {
+                    let write = &writes.writes()[row as usize];
+                    if is_first(&mut write.group_numbers()) {
+                        self.install(write, time, |write| commit.install::<Drp>(write, time));
+                    }
+                }
+                Some(row) => {
+                    let row = &plan.rows()[row];
+                    if row.has_effect() && is_first(&mut row.group_numbers()) {
+                        let (key, words) = (plan.key(row), plan.words(row));
+                        let write = row.write();
+                        self.install(&write, time, |write| {
+                            commit.install_row::<Drp>(write, key, words, time)
+                        });
+                    }
+                }
+            }
+            self.queued.done(&self.slots, number);
+        }
+        self.queued.end(&self.slots, self.suspender.as_ref());
+    }
+
     /// Step 6 for one row, whose turn has come in all its groups.
-    fn install(&mut self, commit: &mut Commit<'_>, write: &Write, time: u64) {
+    fn install(&mut self, write: &Write, time: u64, put: impl FnOnce(&Write)) {
         for group in write.group_numbers() {
             let stamp = lock_stamp(&write.record, group);
             debug_assert!(cfg!(feature = "mutants") || stamp::time(stamp) < time, "times rise along a queue");
@@ -192,7 +264,7 @@ impl Local {
         // newer stamp when it checks.
         fence(Ordering::Release);
         point("install");
-        commit.install::<Drp>(write, time);
+        put(write);
         for group in write.group_numbers() {
             // Release: publishes the data to readers of this stamp.
             stamp_of(&write.record, group).store(stamp::of(time, write.present), Ordering::Release);
@@ -225,6 +297,8 @@ impl State for Drp {
 impl Pieces for Drp {}
 
 impl Protocol for Drp {
+    const DEFERS: bool = true;
+
     fn local(_: &Options, slots: &Arc<Slots>, worker: usize) -> Local {
         Local {
             slots: Arc::clone(slots),
@@ -313,27 +387,28 @@ impl Protocol for Drp {
             local.gaps.validate()?;
             return Ok(local.newest_read(env.clock));
         }
-        let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
-        local.queue(writes)?;
-        let epoch = early.unwrap_or_else(|| env.commit_epoch());
-        local.certify(writes)?;
-        point("certified");
-        let time = local.time(env, epoch)?;
-        debug_assert!(cfg!(feature = "mutants") || time > local.last, "a worker's times fall");
-        local.last = time;
-        local.queued.decide(&local.slots, time);
-        decided(time);
-        for number in 0..local.queued.items.len() {
-            let Item { group, row, .. } = local.queued.items[number];
-            let write = &writes.writes()[row as usize];
-            // Of a row's groups the first comes first.
-            if write.group_numbers().next() == Some(usize::from(group)) {
-                local.install(commit, write, time);
-            }
-            local.queued.done(&local.slots, number);
-        }
-        local.queued.end(&local.slots, local.suspender.as_ref());
+        let plan = Plan::default();
+        let time = local.decide(env, writes, &plan)?;
+        local.hand_over(commit, &plan, time);
         Ok(time)
+    }
+
+    fn commit_deferred(
+        local: &mut Local,
+        env: Env<'_>,
+        commit: &mut Commit<'_>,
+        plan: &mut Plan,
+        operators: &mut dyn Operators,
+    ) -> Result<Option<u64>, Conflict> {
+        let writes = commit.writes();
+        work(Work::Checks(local.reads.len() + writes.writes().len() + plan.rows().len()));
+        let time = local.decide(env, writes, plan)?;
+        let (suspender, first) = (local.suspender.as_ref(), writes.writes().len());
+        if !evaluate(&local.queued, &local.slots, suspender, first, plan, operators)? {
+            return Ok(None);
+        }
+        local.hand_over(commit, plan, time);
+        Ok(Some(time))
     }
 
     fn validate(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {

@@ -1,0 +1,317 @@
+//! What a deferring transaction intends with rows, until its commit.
+//!
+//! A *step* is an intention on a row, known by the number that the front gave it. A row has its steps in the order of the
+//! body. At the commit, when a row's turn has come, its words are copied here, the steps are applied to the copy
+//! ([`Operators`]), and what they have made of it is installed from here.
+//!
+//! Clearing truncates, so a worker that has run for a while allocates nothing.
+
+use crate::access::{Groups, RecordMap, Write, copy_key};
+use crate::record::RecordRef;
+use crate::seam::{Applied, Intention, Operators};
+use crate::table::{GroupSet, Layout};
+
+/// A row of which something is intended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub record: RecordRef,
+    pub layout: &'static Layout,
+    pub relation: u32,
+    /// The column groups that the steps read or may write.
+    pub groups: GroupSet,
+    /// Whether there was a row when its turn came, and whether there is one as the steps have made it.
+    pub was_present: bool,
+    pub present: bool,
+    /// The column groups that they have changed.
+    pub changed: GroupSet,
+    /// Its words are copied.
+    pub loaded: bool,
+    key: u32,
+    key_words: u8,
+    /// Where its words are.
+    words: u32,
+    /// Its next step, and its last.
+    next: u32,
+    last: u32,
+}
+
+impl Row {
+    /// The numbers of its column groups.
+    pub fn group_numbers(&self) -> Groups {
+        Groups(self.groups)
+    }
+
+    /// What the steps have made of it, as a write of the groups that they have changed.
+    pub fn write(&self) -> Write {
+        let Self { record, layout, relation, changed, present, was_present, .. } = *self;
+        Write::of_row(record, layout, relation, changed, present, was_present)
+    }
+
+    /// Whether the steps have made something of it that is to be installed.
+    pub fn has_effect(&self) -> bool {
+        self.present != self.was_present || self.present && self.changed != 0
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    number: u32,
+    next: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// All intentions of one transaction.
+#[derive(Default)]
+pub(crate) struct Plan {
+    rows: Vec<Row>,
+    steps: Vec<Step>,
+    records: RecordMap,
+    /// Keys, and copies of rows.
+    scratch: Vec<u64>,
+    /// Steps that were not applied.
+    left: usize,
+}
+
+impl Plan {
+    /// Forgets everything.
+    #[inline]
+    pub fn clear(&mut self) {
+        if !self.rows.is_empty() {
+            self.records.clear();
+            self.rows.clear();
+            self.steps.clear();
+            self.scratch.clear();
+            self.left = 0;
+        }
+    }
+
+    /// True without intentions.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows, in the order of their first steps.
+    #[inline]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The row of a record.
+    #[inline]
+    pub fn find(&self, record: RecordRef) -> Option<usize> {
+        self.records.get(record)
+    }
+
+    /// The key words of a row.
+    #[inline]
+    pub fn key(&self, row: &Row) -> &[u64] {
+        &self.scratch[row.key as usize..][..row.key_words.into()]
+    }
+
+    /// The words of a row.
+    #[inline]
+    pub fn words(&self, row: &Row) -> &[u64] {
+        &self.scratch[row.words as usize..][..row.layout.words]
+    }
+
+    /// Words that a log needs for all of it, at most.
+    pub fn logged_words(&self) -> usize {
+        self.rows.iter().map(|row| 1 + usize::from(row.key_words) + row.layout.words).sum()
+    }
+
+    /// Adds a step on the row of a record.
+    pub fn add(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        relation: usize,
+        key: &[u64],
+        groups: GroupSet,
+        intention: Intention,
+        step: u32,
+    ) {
+        let groups = match intention {
+            Intention::Look | Intention::Change => groups,
+            // That there is a row concerns all groups.
+            Intention::Put | Intention::Erase => layout.all_groups(),
+        };
+        let number = self.steps.len() as u32;
+        self.steps.push(Step { number: step, next: NONE });
+        self.left += 1;
+        let at = match self.records.find(record) {
+            Ok(at) => at,
+            Err(vacancy) => {
+                let (at, key_at) = (self.rows.len(), self.scratch.len());
+                self.scratch.resize(key_at + key.len() + layout.words, 0);
+                copy_key(&mut self.scratch[key_at..key_at + key.len()], key);
+                self.records.fill(vacancy, record, at);
+                self.rows.push(Row {
+                    record,
+                    layout,
+                    relation: relation as u32,
+                    groups: 0,
+                    was_present: false,
+                    present: false,
+                    changed: 0,
+                    loaded: false,
+                    key: key_at as u32,
+                    key_words: key.len() as u8,
+                    words: (key_at + key.len()) as u32,
+                    next: NONE,
+                    last: NONE,
+                });
+                at
+            }
+        };
+        let row = &mut self.rows[at];
+        row.groups |= groups;
+        match std::mem::replace(&mut row.last, number) {
+            NONE => row.next = number,
+            last => self.steps[last as usize].next = number,
+        }
+    }
+
+    /// Whether something is intended with the row of this key, or with any row of the relation.
+    pub fn has(&self, relation: usize, key: Option<&[u64]>) -> bool {
+        let is_meant = |row: &Row| key.is_none_or(|key| self.key(row) == key);
+        self.rows.iter().any(|row| row.relation as usize == relation && is_meant(row))
+    }
+
+    /// A row's turn has come: if it is there, `word` knows its words.
+    #[inline]
+    pub fn load(&mut self, at: usize, present: bool, word: impl Fn(usize) -> u64) {
+        let row = &mut self.rows[at];
+        debug_assert!(!row.loaded, "a row is loaded once");
+        (row.loaded, row.was_present, row.present) = (true, present, present);
+        let words = &mut self.scratch[row.words as usize..][..row.layout.words];
+        if present {
+            for group in Groups(row.groups) {
+                let span = row.layout.groups[group].span;
+                words[span.start..span.end].iter_mut().zip(span.start..).for_each(|(to, at)| *to = word(at));
+            }
+        }
+    }
+
+    /// Applies the steps of a loaded row that are ready. Returns how many.
+    #[inline]
+    pub fn apply(&mut self, at: usize, operators: &mut dyn Operators) -> usize {
+        let row = &mut self.rows[at];
+        let words = &mut self.scratch[row.words as usize..][..row.layout.words];
+        let mut applied = 0;
+        while let Some(step) = self.steps.get(row.next as usize)
+            && operators.is_ready(step.number)
+        {
+            match operators.apply(step.number, row.present, words) {
+                Applied::Kept => {}
+                Applied::Changed(groups) => {
+                    debug_assert!(row.present, "what is changed is there");
+                    debug_assert_eq!(groups & !row.groups, 0, "only what was queued for is changed");
+                    row.changed |= groups;
+                }
+                Applied::Made => (row.present, row.changed) = (true, row.layout.all_groups()),
+                Applied::Removed => {
+                    (row.present, row.changed) = (false, row.layout.all_groups());
+                    // What comes after it finds zeros.
+                    words.fill(0);
+                }
+            }
+            row.next = step.next;
+            applied += 1;
+        }
+        self.left -= applied;
+        applied
+    }
+
+    /// Whether all steps were applied.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.left == 0
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+    use crate::error::{Error, Misuse};
+    use crate::table::{Group, Span};
+
+    static LAYOUT: Layout = Layout {
+        name: "pair",
+        groups: &[
+            Group { name: "one", span: Span { start: 0, end: 1 } },
+            Group { name: "other", span: Span { start: 1, end: 2 } },
+        ],
+        words: 2,
+        slots: &[],
+    };
+
+    /// Steps below the number are ready; each does what it says.
+    struct Script(u32, Vec<(bool, Applied)>);
+
+    impl Operators for Script {
+        fn is_ready(&self, step: u32) -> bool {
+            step < self.0
+        }
+        fn apply(&mut self, step: u32, present: bool, row: &mut [u64]) -> Applied {
+            let (expected, applied) = self.1[step as usize];
+            assert_eq!(present, expected, "step {step}");
+            assert!(present || row == [0, 0], "an absent row is zeros");
+            row[0] += 10;
+            applied
+        }
+        fn verdict(&self) -> Option<bool> {
+            Some(true)
+        }
+        fn refusal(&mut self) -> Error {
+            Misuse::Failed.into()
+        }
+    }
+
+    #[test]
+    fn steps_of_a_row_come_in_order_and_when_they_are_ready() {
+        let mut arena = Arena::default();
+        let records: Vec<RecordRef> = (0..2).map(|_| arena.allocate(0, 8)).collect();
+        let mut plan = Plan::default();
+        for round in 0..3 {
+            assert!(plan.is_empty() && plan.is_done());
+            plan.add(records[0], &LAYOUT, 3, &[7], 0b01, Intention::Change, 0);
+            plan.add(records[1], &LAYOUT, 3, &[8], 0b10, Intention::Put, 1);
+            plan.add(records[0], &LAYOUT, 3, &[7], 0b10, Intention::Look, 2);
+            assert!(
+                plan.has(3, None)
+                    && plan.has(3, Some(&[8]))
+                    && !plan.has(3, Some(&[9]))
+                    && !plan.has(2, None)
+            );
+            assert_eq!((plan.rows()[0].groups, plan.rows()[1].groups), (0b11, 0b11));
+            let mut script =
+                Script(2, vec![(true, Applied::Changed(1)), (false, Applied::Made), (true, Applied::Kept)]);
+            plan.load(0, true, |word| 40 + word as u64);
+            plan.load(1, false, |_| unreachable!("it is absent"));
+            assert_eq!((plan.apply(0, &mut script), plan.apply(1, &mut script)), (1, 1), "round {round}");
+            assert!(!plan.is_done());
+            script.0 = 9;
+            assert_eq!((plan.apply(0, &mut script), plan.is_done()), (1, true));
+            let [first, second] = plan.rows() else { panic!("two rows") };
+            assert!(first.has_effect() && first.changed == 1 && plan.words(first) == [60, 41]);
+            assert!(second.has_effect() && second.present && plan.words(second) == [10, 0]);
+            plan.clear();
+        }
+    }
+
+    #[test]
+    fn what_comes_and_goes_has_no_effect() {
+        let mut arena = Arena::default();
+        let record = arena.allocate(0, 8);
+        let mut plan = Plan::default();
+        plan.add(record, &LAYOUT, 3, &[7], 0b01, Intention::Put, 0);
+        plan.add(record, &LAYOUT, 3, &[7], 0b01, Intention::Erase, 1);
+        plan.load(0, false, |_| 0);
+        let mut script = Script(9, vec![(false, Applied::Made), (true, Applied::Removed)]);
+        assert_eq!(plan.apply(0, &mut script), 2);
+        assert!(!plan.rows()[0].has_effect());
+    }
+}
