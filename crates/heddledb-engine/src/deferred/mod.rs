@@ -122,6 +122,7 @@ impl Plan {
     }
 
     /// Adds a step on the row of a record.
+    #[expect(clippy::too_many_arguments, reason = "what a row is known by, and what is intended with it")]
     pub fn add(
         &mut self,
         record: RecordRef,

@@ -43,13 +43,13 @@ use crate::sync::{AtomicU64, Ordering, Suspender, Wait, point, wait_out, wait_un
 
 /// The stamp of a column group.
 #[inline(always)]
-pub(super) fn stamp_of<'a>(record: &'a RecordRef, group: usize) -> &'a AtomicU64 {
+pub(super) fn stamp_of(record: &RecordRef, group: usize) -> &AtomicU64 {
     record.word(2 * group)
 }
 
 /// The tail of its queue.
 #[inline(always)]
-pub(super) fn tail_of<'a>(record: &'a RecordRef, group: usize) -> &'a AtomicU64 {
+pub(super) fn tail_of(record: &RecordRef, group: usize) -> &AtomicU64 {
     record.word(2 * group + 1)
 }
 
