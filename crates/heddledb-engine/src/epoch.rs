@@ -45,6 +45,8 @@
 //! - `hekaton`: end times come from one counter, which is raised to the epoch that the commit pin has; begin times
 //!   too, without a commit pin, since nothing is committed at them. Old versions that a begin time needs are held
 //!   by the slot's `since` and by the pin of the begin.
+//! - `drp`: the epoch is read after all predecessors have decided, each of which had read its own; a reader looks at a tail
+//!   after it, and a later writer swaps that tail before it, all SeqCst.
 //! - `ic3`, `datm`: what a piece shows has no stamp before the commit, and has a commit after those that it
 //!   depends on have decided, each of which had read its epoch before.
 //! - Calls that commit in parts (`chopped`, `deterministic-lazy`) commit all parts in the epoch of their begin,

@@ -14,11 +14,12 @@ use crate::error::Conflict;
 use crate::heap::Heap;
 use crate::index::Gap;
 use crate::log::{Entries, Frames, Manifest, survey};
+use crate::protocol::drp::Drp;
 use crate::protocol::hekaton::Hekaton;
 use crate::protocol::locking::Locking;
 use crate::protocol::silo::Silo;
 use crate::protocol::tictoc::TicToc;
-use crate::protocol::{Env, Intent, Isolation, Protocol, Shared};
+use crate::protocol::{Env, Intent, Isolation, Protocol, Seal, Shared};
 use crate::record::{RecordRef, data_base};
 use crate::settings::LogOptions;
 use crate::snapshot::{Boundaries, LiveView};
@@ -190,6 +191,11 @@ fn hekaton_reads_are_whole() {
 }
 
 #[test]
+fn drp_reads_are_whole() {
+    no_torn_read::<Drp>();
+}
+
+#[test]
 fn silo_has_no_write_skew() {
     no_write_skew::<Silo>();
 }
@@ -202,6 +208,43 @@ fn tictoc_has_no_write_skew() {
 #[test]
 fn locking_has_no_write_skew() {
     no_write_skew::<Locking>();
+}
+
+#[test]
+fn drp_has_no_write_skew() {
+    no_write_skew::<Drp>();
+}
+
+/// A record that is sealed gets no writer, and one that is written is not sealed.
+fn no_writer_of_a_sealed_record<P: Protocol>() {
+    explore(|| {
+        let world = World::<P>::new(1);
+        let delete = |tx: &mut Tx<'_, P>| {
+            tx.write(0, true, 0)?;
+            tx.writes.set_absent(0);
+            Ok(())
+        };
+        world.attempt(3, delete).expect("nobody else is there");
+        assert!((0..3).all(|_| world.clock.advance()), "nobody is pinned");
+        let writer = Arc::clone(&world);
+        let thread = thread::spawn(move || writer.attempt(0, |tx| tx.write(0, false, 7)));
+        let sealed = P::seal(world.records[0], &LAYOUT, &world.clock, &Gap::new(), || true);
+        let written = thread.join().expect("the writer does not panic").is_ok();
+        assert!(!(written && sealed == Seal::Sealed), "written and sealed");
+        let stamp = world.records[0].word(P::stamp_word(0)).load(Ordering::Relaxed);
+        assert_eq!(stamp == stamp::SEALED, sealed == Seal::Sealed, "{stamp:x}");
+        assert_eq!(!stamp::is_absent(stamp), written, "{stamp:x}");
+    });
+}
+
+#[test]
+fn silo_seals_no_record_that_is_written() {
+    no_writer_of_a_sealed_record::<Silo>();
+}
+
+#[test]
+fn drp_seals_no_record_that_is_written() {
+    no_writer_of_a_sealed_record::<Drp>();
 }
 
 /// A snapshot sees all of a commit or nothing of it, and all of it if it had ended before.
@@ -254,6 +297,11 @@ fn locking_snapshots_are_whole() {
 #[test]
 fn hekaton_snapshots_are_whole() {
     no_torn_snapshot::<Hekaton>();
+}
+
+#[test]
+fn drp_snapshots_are_whole() {
+    no_torn_snapshot::<Drp>();
 }
 
 /// A chain of old versions loses nothing but what is unlinked, while it grows.

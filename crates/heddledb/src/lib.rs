@@ -134,6 +134,7 @@ pub mod procedure {
 /// | [`TicToc`](protocol::TicToc) | optimistic, commit time computed from the data | serializable, not strict |
 /// | [`Dta`](protocol::Dta) | optimistic, commit time chosen from the interval that conflicts with recent commits leave | strictly serializable |
 /// | [`Hekaton`](protocol::Hekaton) | optimistic on several versions: reads as of the begin, checked again at the end | strictly serializable |
+/// | [`Drp`](protocol::Drp) | writers queue in the order of ranks, commit in the order of the queues, hand over row by row | strictly serializable |
 /// | [`Ic3`](protocol::Ic3) | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 /// | [`Locking`](protocol::Locking) | two-phase locking: NO_WAIT, WAIT_DIE, deadlock detection, ordered acquisition | strictly serializable |
 /// | [`Unprotected`](protocol::Unprotected) | none, one session | serial |

@@ -68,7 +68,7 @@ use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::seam::Operators;
 use crate::stamp;
-use crate::sync::{Ordering, Suspender, Work, decided, fence, point, work};
+use crate::sync::{Ordering, Suspender, Work, decided, fence, model_fence, point, work};
 use crate::table::{GroupSet, Layout};
 use evaluate::evaluate;
 use queue::{Item, Queued, lock_stamp, stamp_of, tail_of};
@@ -160,11 +160,6 @@ impl Local {
     fn certify_reads(&self, mut own: impl FnMut(RecordRef, usize) -> bool) -> Result<(), Conflict> {
         for (record, group, read) in self.reads.groups() {
             let is_own = own(record, group);
-            let early = planted(Mutant::DrpStampBeforeTail).then(|| {
-                let stamp = stamp_of(&record, group).load(Ordering::SeqCst);
-                point("certified");
-                stamp
-            });
             // SeqCst: after the epoch, and before the stamp; see the module.
             if !is_own
                 && tail_of(&record, group).load(Ordering::SeqCst) != 0
@@ -172,7 +167,7 @@ impl Local {
             {
                 return Err(Conflict::Locked);
             }
-            let stamp = early.unwrap_or_else(|| stamp_of(&record, group).load(Ordering::SeqCst));
+            let stamp = stamp_of(&record, group).load(Ordering::SeqCst);
             // That of an own item may be a sealer's, who finds the tail.
             let stamp = if is_own && stamp != stamp::SEALED { stamp & !stamp::LOCK } else { stamp };
             if stamp != read && !planted(Mutant::DrpReadsNotCertified) {
@@ -203,7 +198,7 @@ impl Local {
 
     /// Step 5: the time, which has to be of the epoch or of one before it.
     fn time(&self, env: Env<'_>, epoch: u64) -> Result<u64, Conflict> {
-        let before = if planted(Mutant::DrpTimeFalls) { 0 } else { self.queued.newest(&self.slots) };
+        let before = self.queued.newest(&self.slots);
         let read = self.reads.newest();
         let time = read.max(before).max(self.last).max(env.after).max(stamp::floor(epoch)) + 1;
         if stamp::epoch(time) > epoch { Err(Conflict::EpochFull) } else { Ok(time) }
@@ -211,9 +206,8 @@ impl Local {
 
     /// Steps 1 to 5.
     fn decide(&mut self, env: Env<'_>, writes: &WriteSet, plan: &Plan) -> Result<u64, Conflict> {
-        let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
         self.queue(writes, plan)?;
-        let epoch = early.unwrap_or_else(|| env.commit_epoch());
+        let epoch = env.commit_epoch();
         self.certify(writes, plan)?;
         point("certified");
         let time = self.time(env, epoch)?;
@@ -434,8 +428,10 @@ impl Protocol for Drp {
         let from = clock.commits_from();
         // SeqCst: after the locks; pairs with the look at the stamp after a swap.
         let is_free = |group: usize| tail_of(&record, group).load(Ordering::SeqCst) == 0;
-        let are_free = || (0..layout.groups.len()).all(is_free) || planted(Mutant::DrpSealedOverTail);
-        let may_seal = || are_free() && has_no_versions();
+        let may_seal = || {
+            model_fence();
+            (0..layout.groups.len()).all(is_free) && has_no_versions()
+        };
         seal_stamps(record, layout, 2, |stamp| stamp::epoch(stamp) < from, may_seal)
     }
 

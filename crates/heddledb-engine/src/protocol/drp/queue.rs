@@ -39,7 +39,7 @@ use crate::error::Conflict;
 use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::stamp;
-use crate::sync::{AtomicU64, Ordering, Suspender, Wait, point, wait_out, wait_until};
+use crate::sync::{AtomicU64, Ordering, Suspender, Wait, model_fence, point, wait_out, wait_until};
 
 /// The stamp of a column group.
 #[inline(always)]
@@ -139,12 +139,11 @@ impl Queued {
                 self.predecessors.push(id);
             }
             wait_unsealed(&record, group.into())?;
-            if (is_last || planted(Mutant::DrpTiePassedEarly)) && !planted(Mutant::DrpPassedBeforeSwap) {
-                if rank.may_tie() && !planted(Mutant::DrpTiePassedEarly) {
+            if is_last && !planted(Mutant::DrpPassedBeforeSwap) {
+                if rank.may_tie() {
                     self.wait_passed(slots, rank, suspender)?;
                 }
-                let last = number + 1 == self.items.len() && planted(Mutant::DrpPassedAll);
-                slots.pass(me, if last { u64::MAX } else { rank.bits() });
+                slots.pass(me, rank.bits());
             }
             point("queued");
         }
@@ -171,11 +170,7 @@ impl Queued {
     #[inline]
     pub fn wait_decided(&mut self, slots: &Slots, suspender: Option<&Suspender>) -> Result<(), Conflict> {
         let decided = |id: &Id| wait_until(suspender, || slots.has_decided(*id));
-        if planted(Mutant::DrpDecisionsNotAwaited) || self.predecessors.iter().all(decided) {
-            Ok(())
-        } else {
-            Err(Conflict::TimedOut)
-        }
+        if self.predecessors.iter().all(decided) { Ok(()) } else { Err(Conflict::TimedOut) }
     }
 
     /// Waits until an item's turn has come: what was before it is done.
@@ -230,9 +225,7 @@ impl Queued {
             if done {
                 continue;
             }
-            if let Some(previous) = previous
-                && !planted(Mutant::DrpNullDoneEarly)
-            {
+            if let Some(previous) = previous {
                 // For as long as it takes: others are behind it.
                 wait_out(suspender, || slots.is_done(previous));
             }
@@ -257,10 +250,11 @@ impl Queued {
 /// Waits for a sealer's verdict, after the tail was swapped.
 #[inline]
 fn wait_unsealed(record: &RecordRef, group: usize) -> Result<(), Conflict> {
+    model_fence();
     // SeqCst: after the swap, in one order with the sealer's lock and its look at the tail.
     let word = stamp_of(record, group).load(Ordering::SeqCst);
     let is_held = stamp::is_locked(word) && stamp::is_absent(word);
-    if is_held && !planted(Mutant::DrpSealNotAwaited) { wait_verdict(record, group) } else { Ok(()) }
+    if is_held { wait_verdict(record, group) } else { Ok(()) }
 }
 
 #[cold]
