@@ -429,6 +429,39 @@ pub enum Misuse {
         /// The names of those that it has.
         indexes: String,
     },
+    /// A deferred value in another attempt, transaction or session than that in which it was made.
+    #[error(
+        "a deferred value was used outside of the attempt in which it was made; return it from the body to get its value, and make it anew in each transaction"
+    )]
+    DeferredElsewhere,
+    /// A deferred value that was made under a condition, used outside of it.
+    #[error(
+        "a deferred value was used outside of the `when` in which it was made, where it may have no value; make it before, or use it inside"
+    )]
+    DeferredOutOfCondition,
+    /// An operation that reads or writes at once, in the body of a `when`.
+    #[error(
+        "an operation that reads or writes at once was called in the body of a `when`, whose condition may not be known; write intentions there, or use `force` or `then` outside of it"
+    )]
+    EagerUnderCondition,
+    /// A deferred change of columns of which the key or an index depends.
+    #[error(
+        "a change of {columns} of table {table} cannot be deferred, because its key or an index depends on it; name the columns that change, or use `update_columns`"
+    )]
+    NotDeferrable {
+        /// The table.
+        table: &'static str,
+        /// The columns.
+        columns: String,
+    },
+    /// A deferred put that made a row with another key than it had announced.
+    #[error(
+        "a deferred put in table {table} made a row with another key than the one that it was given; give it the key of the row"
+    )]
+    PutElsewhere {
+        /// The table.
+        table: &'static str,
+    },
     /// An option that cannot be met.
     #[error("{0}")]
     Option(String),

@@ -3,7 +3,7 @@
 //!
 //! Tables, columns and keys, the language of transactions, procedures and plans, protocols as options, errors, the
 //! log's format, files, and the [`seam`] that an engine implements. No atomics but those of [`shared`] and the loads of
-//! [`sight`], no unsafe code but [`sight`]'s.
+//! [`sight`], no unsafe code but [`sight`]'s and that of [`deferred`].
 //!
 //! **No promises**: anything that `heddledb` does not show may change in any version.
 
@@ -14,6 +14,7 @@ extern crate self as heddledb;
 
 pub mod backup;
 pub mod check;
+pub mod deferred;
 pub mod error;
 pub mod isolation;
 pub mod kind;

@@ -62,6 +62,7 @@
 //! | define tables at run time, and use rows of values | [`table::dynamic`], [`Database::define`], [`Rows`] |
 //! | run transactions | [`Session`], [`Transaction`], [`ReadTransaction`], [`OwnedTransaction`] |
 //! | read rows by ranges, by an index, page by page | [`Scan`], [`ReadTransaction::collect`], [`ReadTransaction::page`], [`Onward`] |
+//! | defer what a transaction does, so that rows in demand are handed on | [`Session::defer`], [`Deferring`] |
 //! | read without conflicts | [`Session::read`], [`Snapshot`] |
 //! | name transactions, so that they can be analysed and pipelined | [`macro@procedure`], [`Session::call`], [`mod@procedure`] |
 //! | know what went on | [`Database::metrics`], [`Stats`], [`Conflict`] |
@@ -90,13 +91,16 @@ mod front;
 
 // The rooms below the front, by the names that they have in their crate.
 use heddledb_core::{
-    backup, check, error, isolation, kind, log, migration, mutant, reading, seam, settings, sight, stamp,
-    transaction, values, words,
+    backup, check, deferred, error, isolation, kind, log, migration, mutant, reading, seam, settings, sight,
+    stamp, transaction, values, words,
 };
 
-pub use front::{Builder, Database, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn};
+pub use front::{
+    Builder, Database, DeferringTxn, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn,
+};
 pub use heddledb_core::backup::{Backup, BackupProgress, BackupReport};
 pub use heddledb_core::check::{CheckReport, IndexCheck};
+pub use heddledb_core::deferred::{Deferred, Deferring, Inputs, Outcome, Refusal};
 pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, FileCheck, LogError, NotUnique};

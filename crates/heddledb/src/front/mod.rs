@@ -9,7 +9,9 @@ mod by_name;
 #[cfg(feature = "suspend")]
 mod crew;
 mod database;
+mod deferring;
 mod entries;
+mod intentions;
 mod operations;
 mod overdue;
 mod rows;
@@ -20,6 +22,7 @@ mod txn;
 
 pub use builder::Builder;
 pub use database::Database;
+pub use deferring::DeferringTxn;
 pub use rows::{RowScan, RowTable, Rows};
 pub use session::{OwnedTransaction, Session};
 pub use snapshot::Snapshot;

@@ -1,6 +1,7 @@
 //! Sessions run transactions; owned transactions carry a session with them.
 
 use super::database::Database;
+use super::intentions::Room;
 use super::txn::Txn;
 use crate::error::{Conflict, Error, GaveUp, Misuse, Result};
 use crate::protocol::Isolation;
@@ -21,6 +22,8 @@ pub struct Session {
     limits: Limits,
     /// The worker's counts when the session began.
     before: Stats,
+    /// What its deferring transactions use, from the first on.
+    pub(super) room: Option<Box<Room>>,
 }
 
 impl Database {
@@ -86,7 +89,7 @@ impl Session {
     pub(super) fn new(worker: Box<dyn Worker>) -> Self {
         let (before, engine) = (worker.stats(), worker.engine());
         let (durability, limits) = (engine.durability(), engine.limits());
-        Self { txn: Some(Txn::new(worker)), durability, limits, before }
+        Self { txn: Some(Txn::new(worker)), durability, limits, before, room: None }
     }
 
     pub(super) fn txn(&self) -> &Txn {
@@ -442,7 +445,7 @@ impl Session {
 
 /// Why an attempt, of a procedure that has this name in messages, did not begin.
 #[cold]
-fn not_begun(worker: &mut dyn Worker, name: &str) -> Error {
+pub(super) fn not_begun(worker: &mut dyn Worker, name: &str) -> Error {
     match worker.refusal() {
         Some(conflict) => conflict.into(),
         None => Misuse::NotRegistered { name: name.to_owned(), alike: Vec::new() }.into(),

@@ -1,0 +1,115 @@
+//! Deferring transactions, under every protocol.
+
+use heddledb::protocol::Kind;
+use heddledb::{Database, Deferring, Error, Misuse, ReadTransaction, Session, Table, Transaction};
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+struct Account {
+    #[key]
+    id: u64,
+    balance: i64,
+    #[group(other)]
+    count: u64,
+}
+
+fn each(test: impl Fn(Kind, &mut Session)) {
+    for kind in Kind::ALL.iter().copied() {
+        let db = Database::builder().protocol(kind).sessions(1).open().unwrap();
+        let mut session = db.session().unwrap();
+        session
+            .run(|tx| (0..4).try_for_each(|id| tx.insert(Account { id, balance: 100, count: 0 })))
+            .unwrap();
+        test(kind, &mut session);
+    }
+}
+
+fn balance(session: &mut Session, id: u64) -> Option<i64> {
+    session.run(|tx| tx.get_columns(id, Account::balance)).unwrap()
+}
+
+#[test]
+fn each_operation_does_what_its_eager_twin_does() {
+    each(|kind, session| {
+        let values = session
+            .defer(|tx| {
+                let seen = tx.look(1, Account::balance)?;
+                let none = tx.look(9, Account::balance)?;
+                let left = tx.defer(1, Account::balance, seen, |balance, seen| {
+                    *balance += seen.unwrap_or(0);
+                    *balance
+                })?;
+                let missing = tx.defer(9, Account::balance, (), |balance, ()| *balance += 1)?;
+                tx.put(7, left, |left| Account { id: 7, balance: left.unwrap_or(0), count: 3 })?;
+                let gone = (tx.erase::<Account>(2)?, tx.erase::<Account>(8)?);
+                let rich = tx.map(left, |left| left > Some(150))?;
+                tx.when(rich, |tx| tx.defer(3, Account::count, (), |count, ()| *count = 5).map(|_| ()))?;
+                let poor = tx.map(rich, |rich| !rich)?;
+                tx.when(poor, |tx| {
+                    tx.defer(3, Account::balance, (), |balance, ()| *balance = 0).map(|_| ())
+                })?;
+                Ok((vec![seen, none, left], missing, gone))
+            })
+            .unwrap();
+        assert_eq!(values, (vec![Some(100), None, Some(200)], None, (true, false)), "{kind}");
+        let rows = [1, 2, 3, 7].map(|id| session.run(|tx| tx.get::<Account>(id)).unwrap());
+        let row = |id, balance, count| Some(Account { id, balance, count });
+        assert_eq!(rows, [row(1, 200, 0), None, row(3, 100, 5), row(7, 200, 3)], "{kind}");
+    });
+}
+
+#[test]
+fn a_refusal_has_no_effect_and_is_not_passed_over() {
+    each(|kind, session| {
+        let refused = session.defer(|tx| {
+            let left = tx.defer(1, Account::balance, (), |balance, ()| {
+                *balance -= 130;
+                *balance
+            })?;
+            let enough = tx.map(left, |left| left >= Some(0))?;
+            drop(tx.ensure(enough, "insufficient funds"));
+            Ok(())
+        });
+        let Err(Error::User(why)) = refused else { panic!("{kind}: {refused:?}") };
+        assert_eq!(why.to_string(), "insufficient funds");
+        assert_eq!(balance(session, 1), Some(100), "{kind}");
+    });
+}
+
+#[test]
+fn misuse_is_told() {
+    each(|kind, session| {
+        let told = |outcome: Result<(), Error>| match outcome {
+            Err(Error::Misuse(misuse)) => *misuse,
+            other => panic!("{kind}: {other:?}"),
+        };
+        let mut kept = None;
+        session
+            .defer(|tx| {
+                kept = Some(tx.look(1, Account::balance)?);
+                Ok(())
+            })
+            .unwrap();
+        let kept = kept.unwrap();
+        let elsewhere = session.defer(|tx| tx.map(kept, |_| ()).map(|_| ()));
+        assert_eq!(told(elsewhere), Misuse::DeferredElsewhere);
+        let outside = session.defer(|tx| {
+            let (holds, mut inner) = (tx.map((), |()| true)?, None);
+            tx.when(holds, |tx| {
+                inner = Some(tx.map((), |()| 1)?);
+                Ok(())
+            })?;
+            tx.map(inner.unwrap(), |_| ()).map(|_| ())
+        });
+        assert_eq!(told(outside), Misuse::DeferredOutOfCondition);
+        let eager = session.defer(|tx| {
+            let holds = tx.map((), |()| true)?;
+            tx.when(holds, |tx| tx.get::<Account>(1).map(|_| ()))
+        });
+        assert_eq!(told(eager), Misuse::EagerUnderCondition);
+        let key = session.defer(|tx| tx.defer(1, Account::id, (), |id, ()| *id = 5).map(|_| ()));
+        assert!(matches!(told(key), Misuse::NotDeferrable { table: "account", .. }));
+        let other = session.defer(|tx| tx.put(5, (), |()| Account { id: 6, balance: 0, count: 0 }));
+        assert!(matches!(told(other), Misuse::PutElsewhere { .. }));
+        assert_eq!(balance(session, 1), Some(100), "{kind}");
+    });
+}
