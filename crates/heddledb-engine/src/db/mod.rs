@@ -214,7 +214,7 @@ impl<P: Protocol> Engine for Handle<P> {
         let worker = self.take_place(patience)?;
         let mut worker = Attempt::new(self, worker);
         if worker.db.limits.lock.is_some() || worker.worker.suspender.is_some() {
-            worker.wait_by(None, None);
+            worker.wait_by(None, None, None);
         }
         Ok(Box::new(worker))
     }

@@ -10,6 +10,7 @@ mod by_name;
 mod crew;
 mod database;
 mod entries;
+mod nesting;
 mod operations;
 mod overdue;
 mod rows;

@@ -1,6 +1,7 @@
 //! Sessions run transactions; owned transactions carry a session with them.
 
 use super::database::Database;
+use super::nesting;
 use super::txn::Txn;
 use crate::error::{Conflict, Error, GaveUp, Misuse, Result};
 use crate::protocol::Isolation;
@@ -19,6 +20,8 @@ pub struct Session {
     txn: Option<Txn>,
     durability: Durability,
     limits: Limits,
+    /// Whether [`Session::run_within`] has set a limit.
+    limited: bool,
     /// The worker's counts when the session began.
     before: Stats,
 }
@@ -86,7 +89,7 @@ impl Session {
     pub(super) fn new(worker: Box<dyn Worker>) -> Self {
         let (before, engine) = (worker.stats(), worker.engine());
         let (durability, limits) = (engine.durability(), engine.limits());
-        Self { txn: Some(Txn::new(worker)), durability, limits, before }
+        Self { txn: Some(Txn::new(worker)), durability, limits, limited: false, before }
     }
 
     pub(super) fn txn(&self) -> &Txn {
@@ -117,8 +120,9 @@ impl Session {
     /// a randomised back-off of at most some tens of microseconds, as often as [`Builder::retries`](crate::Builder::retries)
     /// allows, for ever unless told; so it must have no effect but through the transaction.
     ///
-    /// A body must not wait for another session, nor use one: where that meets a row of this transaction, each may wait
-    /// for the other. [`Session::run_within`](crate::Session::run_within) ends such waits.
+    /// A body had better not use another session, nor wait for one: where that meets a row of this transaction, each waits for
+    /// the other. On one thread such a wait ends after half a second, with [`Error::GaveUp`], which says so; on
+    /// several, where a limit is set: [`Session::run_within`](crate::Session::run_within).
     ///
     /// # Errors
     /// Whatever `body` returns that is not a conflict; nothing was changed then. Such an answer is
@@ -171,15 +175,7 @@ impl Session {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn run_within<R>(&mut self, within: Duration, body: impl FnMut(&mut Txn) -> Result<R>) -> Result<R> {
-        /// Lifts the limit, also when the body panics.
-        struct Limited<'s>(&'s mut Session);
-        impl Drop for Limited<'_> {
-            fn drop(&mut self) {
-                self.0.txn_mut().worker.wait_within(None);
-            }
-        }
-        self.txn_mut().worker.wait_within(Some(within));
-        Limited(self).0.run(body)
+        Limited::new(self, within).0.run(body)
     }
 
     /// After a conflict of the attempt with that number: waits a little, unless it was the last that may be made.
@@ -188,8 +184,10 @@ impl Session {
         let retries = self.limits.retries;
         let txn = self.txn_mut();
         let met = txn.met.take();
-        if retry >= retries || txn.worker.is_overdue() {
-            return Err(Error::GaveUp(Box::new(GaveUp::new(retry.saturating_add(1), conflict, met))));
+        let disturbs_itself = retry >= nesting::ATTEMPTS && nesting::take_committed_within();
+        if retry >= retries || txn.worker.is_overdue() || disturbs_itself {
+            let within = disturbs_itself || nesting::is_within() && !txn.worker.shares_thread();
+            return Err(Error::GaveUp(Box::new(GaveUp::new(retry.saturating_add(1), conflict, met, within))));
         }
         txn.worker.back_off(retry);
         Ok(())
@@ -248,6 +246,9 @@ impl Session {
         &mut self,
         mut attempt: impl FnMut(&mut Self, u32) -> Result<R>,
     ) -> Result<R> {
+        if nesting::is_within() && !self.limited && !self.txn().worker.shares_thread() {
+            return self.within_another(attempt);
+        }
         let mut retry = 0;
         loop {
             match attempt(self, retry) {
@@ -259,6 +260,14 @@ impl Session {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// As [`Self::until_committed`], while this thread has another transaction open.
+    #[cold]
+    fn within_another<R>(&mut self, attempt: impl FnMut(&mut Self, u32) -> Result<R>) -> Result<R> {
+        let result = Limited::new(self, nesting::LIMIT).0.until_committed(attempt)?;
+        nesting::committed_within();
+        Ok(result)
     }
 
     /// Calls a registered procedure as one transaction, and commits it: as [`Session::run`](crate::Session::run), but where the
@@ -340,7 +349,10 @@ impl Session {
             return Err(not_begun(&mut *txn.worker, name));
         }
         loop {
-            match catch_unwind(AssertUnwindSafe(|| body(txn))) {
+            let running = nesting::Running::new();
+            let outcome = catch_unwind(AssertUnwindSafe(|| body(txn)));
+            drop(running);
+            match outcome {
                 Ok(Ok(result)) => match txn.worker.end(Body::Done { failed: txn.failed })? {
                     Ended::Committed => return Ok(result),
                     Ended::Again | Ended::Panics => txn.restart(),
@@ -440,6 +452,24 @@ impl Session {
     }
 }
 
+/// A session that waits for others for so long at most, until this is dropped, also by a panic.
+struct Limited<'s>(&'s mut Session);
+
+impl<'s> Limited<'s> {
+    fn new(session: &'s mut Session, within: Duration) -> Self {
+        session.limited = true;
+        session.txn_mut().worker.wait_within(Some(within), None);
+        Self(session)
+    }
+}
+
+impl Drop for Limited<'_> {
+    fn drop(&mut self) {
+        self.0.limited = false;
+        self.0.txn_mut().worker.wait_within(None, None);
+    }
+}
+
 /// Why an attempt, of a procedure that has this name in messages, did not begin.
 #[cold]
 fn not_begun(worker: &mut dyn Worker, name: &str) -> Error {
@@ -480,17 +510,19 @@ impl Drop for Session {
 pub struct OwnedTransaction {
     session: Session,
     running: bool,
+    _open: nesting::Owned,
 }
 
 impl OwnedTransaction {
     pub(super) fn begin(mut session: Session) -> Result<Self> {
         let limit = session.limits.transaction;
         let txn = session.txn_mut();
-        txn.worker.wait_within(limit);
+        let each = (nesting::is_within() && !txn.worker.shares_thread()).then_some(nesting::LIMIT);
+        txn.worker.wait_within(limit, each);
         if !txn.begin(0, None) {
             return Err(not_begun(&mut *txn.worker, ""));
         }
-        Ok(Self { session, running: true })
+        Ok(Self { session, running: true, _open: nesting::Owned::new() })
     }
 
     /// Ends the transaction if it was open for longer than one may be: from now on each operation says so.
