@@ -13,6 +13,7 @@ mod entries;
 mod nesting;
 mod operations;
 mod overdue;
+mod owned;
 mod rows;
 mod session;
 mod snapshot;
@@ -21,8 +22,9 @@ mod txn;
 
 pub use builder::Builder;
 pub use database::Database;
+pub use owned::OwnedTransaction;
 pub use rows::{RowScan, RowTable, Rows};
-pub use session::{OwnedTransaction, Session};
+pub use session::Session;
 pub use snapshot::Snapshot;
 pub use tools::{BuilderInternals, DatabaseInternals, SessionInternals};
 pub use txn::Txn;
