@@ -41,7 +41,10 @@ pub fn examine(storage: &dyn Storage, in_use: bool, see: See<'_>) -> Result<Exam
         }
     };
     let (directory, checkpoint, generations) = match &manifest {
-        Some(manifest) => (manifest.directory, manifest.checkpoint.clone(), manifest.generations.clone()),
+        Some(manifest) => {
+            let all = [&manifest.kept[..], &manifest.generations[..]].concat();
+            (manifest.directory, manifest.checkpoint.clone(), all)
+        }
         None => {
             let (directory, generations) = by_name(storage, &names);
             (directory, None, generations)
@@ -64,19 +67,7 @@ pub fn examine(storage: &dyn Storage, in_use: bool, see: See<'_>) -> Result<Exam
     let pairs = generations.iter().zip(&surveys);
     let generations =
         pairs.map(|(generation, survey)| examiner.generation(generation, survey.as_ref(), durable)).collect();
-    let listed = |name: &Name| match *name {
-        _ if manifest.is_none() => true,
-        Name::NewManifest => false,
-        Name::Manifest | Name::Lock => true,
-        Name::Log { generation, file } => {
-            let mut all = manifest.iter().flat_map(|manifest| &manifest.generations);
-            all.any(|listed| listed.number == generation && file < listed.files)
-        }
-        Name::Checkpoint { number, part } => {
-            let listed = manifest.as_ref().and_then(|manifest| manifest.checkpoint.as_ref());
-            listed.is_some_and(|listed| listed.number == number && usize::from(part) < listed.parts.len())
-        }
-    };
+    let listed = |name: &Name| manifest.as_ref().is_none_or(|manifest| manifest.lists(*name));
     Ok(Examined {
         place: storage.place(),
         whole: examiner.problems.is_empty(),
