@@ -21,9 +21,11 @@ pub struct Ledger {
     acked: usize,
     /// How often a failed log went on.
     pub resumed: u64,
-    /// A copy that is continued with the log, from one life to the next; how often that was done, and how often refused.
+    /// A copy that is continued with the log, from one life to the next.
     kept: Option<Kept>,
+    /// How often it was continued.
     pub continued: u64,
+    /// How often that was refused.
     pub refused: u64,
 }
 
