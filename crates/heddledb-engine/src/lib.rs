@@ -29,6 +29,6 @@ pub use open::open;
 
 // The rooms below the engine, by the names that they have in their crate.
 use heddledb_core::{
-    backup, check, error, isolation, kind, log, metrics, migration, mutant, parallel, procedure, random,
-    seam, settings, sight, stamp, storage, table, values, words,
+    backup, check, copies, error, isolation, kind, log, metrics, migration, mutant, parallel, procedure,
+    random, seam, settings, sight, stamp, storage, table, values, words,
 };

@@ -10,7 +10,7 @@ const FLOORS: [(&str, &str); 3] = [
     (
         "heddledb-core",
         "mutant random parallel shared stamp storage log error words values table migration transaction procedure isolation kind \
-         sight metrics check settings backup seam reading",
+         sight metrics check settings backup copies seam reading",
     ),
     (
         "heddledb-engine",

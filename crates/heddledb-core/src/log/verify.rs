@@ -22,22 +22,24 @@ pub struct FileCheck {
     pub problem: Option<String>,
 }
 
-/// Checks the checkpoint and the generations that `manifest` lists: each frame, row and entry. Reads a log twice.
+/// Checks the checkpoint and the generations, kept ones too, that `manifest` lists: each frame, row and entry. Reads a log twice.
 ///
 /// `written` is the generation that is being written and how many of its rounds are durable, where there is one: what is
-/// behind these is not looked at.
+/// behind these is not looked at. `has_values` says whether the data of a write, longer than its groups, end with exactly the
+/// values that are not in the row.
 pub fn verify(
     storage: &dyn Storage,
     manifest: &Manifest,
     written: Option<(u64, u64)>,
     threads: usize,
+    has_values: &dyn Fn(&RelationEntry, &Write<'_>) -> bool,
 ) -> Vec<FileCheck> {
-    let verifier = Verifier { storage, manifest };
+    let verifier = Verifier { storage, manifest, has_values };
     let mut files = Vec::new();
     if let Some(checkpoint) = &manifest.checkpoint {
         files.extend((0..checkpoint.parts.len().min(256)).map(|part| verifier.part(checkpoint, part as u8)));
     }
-    for generation in &manifest.generations {
+    for generation in manifest.kept.iter().chain(&manifest.generations) {
         let mut generation = *generation;
         if let Some((number, rounds)) = written
             && number == generation.number
@@ -73,6 +75,7 @@ fn about(error: &LogError, otherwise: &Name) -> String {
 struct Verifier<'a> {
     storage: &'a dyn Storage,
     manifest: &'a Manifest,
+    has_values: &'a dyn Fn(&RelationEntry, &Write<'_>) -> bool,
 }
 
 impl Verifier<'_> {
@@ -147,7 +150,9 @@ impl Verifier<'_> {
         }
         let due = relation.data_words(write.groups).ok_or(OTHER_SHAPE)?;
         let due = if write.present { due } else { 0 };
-        match (write.key.len(), write.data.len()) == (usize::from(relation.key_words), due) {
+        let is_whole =
+            write.data.len() == due || write.data.len() > due && (self.has_values)(relation, write);
+        match write.key.len() == usize::from(relation.key_words) && is_whole {
             true => Ok(()),
             false => Err(OTHER_SHAPE),
         }

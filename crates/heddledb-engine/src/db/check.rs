@@ -11,10 +11,11 @@ use crate::durability::RedoLog;
 use crate::epoch::EpochClock;
 use crate::error::Result;
 use crate::index::Walk;
-use crate::log::verify;
+use crate::log::{RelationEntry, Write, verify};
 use crate::snapshot::Boundaries;
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
 use crate::table::IndexRole;
+use crate::values::Logged;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +50,16 @@ impl Checking<'_> {
             let (storage, manifest, written) = log.between_rounds(|files| {
                 Ok((Arc::clone(files.storage()), files.manifest().clone(), files.written()))
             })?;
-            report.files = verify(&*storage, &manifest, Some(written), self.walkers.count());
+            let has_values = |entry: &RelationEntry, write: &Write<'_>| {
+                let stores = &mut self.stores.iter();
+                stores.find(|store| store.layout().name == entry.name).is_some_and(|store| {
+                    let (words, slots) =
+                        (entry.data_words(write.groups), store.layout().logged_slots(write.groups));
+                    words.is_some_and(|words| write.present && Logged(write.data).is_whole(words, slots))
+                })
+            };
+            let threads = self.walkers.count();
+            report.files = verify(&*storage, &manifest, Some(written), threads, &has_values);
         }
         report.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(report)
