@@ -99,7 +99,7 @@ pub use heddledb_core::backup::{Backup, BackupProgress, BackupReport};
 pub use heddledb_core::check::{CheckReport, IndexCheck};
 pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
-pub use heddledb_core::log::{Compression, FileCheck, LogError, NotUnique};
+pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, NotUnique};
 pub use heddledb_core::metrics::{
     CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction, Recovery,
     RecoveryProgress, Stats,
