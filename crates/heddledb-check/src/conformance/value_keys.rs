@@ -116,7 +116,8 @@ fn step(session: &mut Session, model: &mut Model, random: &mut Random) {
                 }
                 3 if known => {
                     tx.update_columns((&key).into(), (Letter::token, Letter::text), |(token, text)| {
-                        (token.clone_from(&letter.token), text.clone_from(&letter.text));
+                        token.clone_from(&letter.token);
+                        text.clone_from(&letter.text);
                     })?;
                     let there = changed.get_mut(&key).unwrap();
                     (there.token, there.text) = (letter.token, letter.text);
