@@ -42,7 +42,7 @@ impl Person {
             email: email.to_owned(),
             city: City(format!("city of {}", email.len() % 3)),
             token: [&[country, 0], email.as_bytes()].concat().into_iter().take(12).collect(),
-            nick: (email.len() % 2 == 0).then(|| email.chars().take(4).collect()),
+            nick: email.len().is_multiple_of(2).then(|| email.chars().take(4).collect()),
             rank: Reverse(email.chars().rev().take(3).collect()),
             remarks: email.repeat(20),
         }
