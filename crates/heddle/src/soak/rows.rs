@@ -1,5 +1,6 @@
 //! What `heddle soak` lets come and go.
 
+use heddledb::table::UpTo;
 use heddledb::{Error, ReadTransaction, Scan, Table};
 use std::ops::ControlFlow;
 
@@ -81,7 +82,8 @@ pub fn agree(tx: &mut impl ReadTransaction, row: &Ordered) -> Result<(), Error> 
         entries += 1;
         ControlFlow::Continue(())
     })?;
-    tx.scan_index(Scan::<ByMark>::prefix((mark(row.owner).into(), row.id)), |_, _| {
+    let key: (UpTo<str, 40>, u64) = (mark(row.owner).into(), row.id);
+    tx.scan_index(Scan::<ByMark>::range(key..=key), |_, _| {
         entries += 1;
         ControlFlow::Continue(())
     })?;

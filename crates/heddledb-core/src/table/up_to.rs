@@ -412,7 +412,7 @@ mod tests {
         assert!(!long.fits() && UpTo::<str, 3>::from("abc").fits());
         assert_eq!((1u8, Some(long)).excess(), Some(Excess { part: 1, bytes: 4 }));
         assert_eq!((1u8, Some(UpTo::<str, 3>::from("abc")), None::<UpTo<str, 3>>).excess(), None);
-        assert_eq!(format!("{long:?} {}", long.bytes().len()), "\"abc\".. 3");
+        assert_eq!(format!("{long:?} {}", long.len()), "\"abc\".. 3");
         let (just, next) = (UpTo::<str, 3>::from("abc"), UpTo::<str, 3>::from("abd"));
         assert!(encoded(&just) < encoded(&long) && encoded(&long) < encoded(&next));
         assert!(just < long && long < next && long != *"abc" && just == *"abc");
