@@ -370,6 +370,21 @@ pub enum Misuse {
         /// The most that one may have.
         limit: usize,
     },
+    /// A text or a list of bytes that is longer than a key or an index has room for.
+    #[error(
+        "column {column} is given {bytes} bytes, of which the key of {relation} has room for {limit}; shorten it, or state more \
+         as its `max`"
+    )]
+    KeyTooLong {
+        /// The table whose key it is, or the index.
+        relation: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The bytes of the value.
+        bytes: usize,
+        /// The most that one may have.
+        limit: usize,
+    },
     /// A transaction that does not fit a frame of the log.
     #[error("the transaction writes more than {limit} bytes, the most that the log takes; split it")]
     TooLarge {
@@ -448,6 +463,7 @@ impl Misuse {
         matches!(
             self,
             Self::ValueTooLong { .. }
+                | Self::KeyTooLong { .. }
                 | Self::NotFound { .. }
                 | Self::DuplicateKey { .. }
                 | Self::DuplicateEntry { .. }

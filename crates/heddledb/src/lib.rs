@@ -101,7 +101,7 @@ pub use heddledb_core::check::{CheckReport, IndexCheck};
 pub use heddledb_core::copies::{Reach, Restore, RestoreReport};
 pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
-pub use heddledb_core::log::{Compression, FileCheck, LogError, NotUnique};
+pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, NotUnique};
 pub use heddledb_core::metrics::{
     CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction, Recovery,
     RecoveryProgress, Stats,

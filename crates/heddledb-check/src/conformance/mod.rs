@@ -14,6 +14,7 @@
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
+//! - `value_keys`: the same in keys and indexes;
 //! - `histories`: long random histories, judged by both checkers.
 //!
 //! To run them for a protocol: call [`Test::run`] for each of [`suite`].
@@ -29,6 +30,7 @@ mod random;
 mod reclamation;
 pub mod script;
 mod snapshots;
+mod value_keys;
 mod values;
 mod waits;
 
@@ -56,6 +58,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(opacity::tests());
     tests.extend(procedures::tests());
     tests.extend(phases::tests());
+    tests.extend(value_keys::tests());
     tests.extend(values::tests());
     tests.extend(histories::tests());
     tests

@@ -19,7 +19,7 @@ pub struct Kept {
 /// What became of a copy.
 pub enum Outcome {
     /// It is as it was to be, or as before where its disk failed.
-    Kept(Kept),
+    Kept(Box<Kept>),
     /// It cannot be continued, and is as before.
     Refused,
     /// The database's log or its disk has failed.
@@ -99,9 +99,11 @@ impl Kept {
                 Ok(Outcome::Refused)
             }
             Err(Error::Misuse(_)) => Ok(Outcome::Refused),
-            Err(Error::Open(_)) if failed_itself => Ok(Outcome::Kept(Self { disk: left, state: found })),
+            Err(Error::Open(_)) if failed_itself => {
+                Ok(Outcome::Kept(Box::new(Self { disk: left, state: found })))
+            }
             Err(error) => Ok(Outcome::Failed(error)),
-            Ok(_) => Ok(Outcome::Kept(Self { disk: left, state: found })),
+            Ok(_) => Ok(Outcome::Kept(Box::new(Self { disk: left, state: found }))),
         }
     }
 

@@ -437,7 +437,7 @@ impl Alive<'_> {
         match outcome {
             Outcome::Kept(kept) => {
                 ledger.continued += 1;
-                ledger.kept = Some(kept);
+                ledger.kept = Some(*kept);
                 Ok(Ok(()))
             }
             Outcome::Refused => {

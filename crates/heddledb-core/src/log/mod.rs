@@ -195,6 +195,9 @@ pub enum LogError {
     /// A unique index was added to a table, and two of its rows have equal indexed columns.
     #[error("{0}")]
     NotUnique(Box<NotUnique>),
+    /// An index was added to a table, and a row has a value that is longer than the index has room for.
+    #[error("{0}")]
+    KeyTooLong(Box<KeyTooLong>),
     /// A compressed frame, and a build without the decompressor.
     #[error(
         "{file} is compressed with {found} from byte {offset}; open it with a build that has the feature `{found}`"
@@ -227,6 +230,28 @@ pub struct NotUnique {
     pub first: String,
     /// The key of the other.
     pub second: String,
+}
+
+/// A row that is in the way of an index, since a value is longer than that has room for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{place}: row {row} of {table} has {bytes} bytes in {column}, and {index}, which is new, has room for {limit}; state more as its `max`, or open it without that index, and change or delete the row"
+)]
+pub struct KeyTooLong {
+    /// The directory.
+    pub place: String,
+    /// The table.
+    pub table: String,
+    /// The index.
+    pub index: String,
+    /// The key of the row; of several the smallest.
+    pub row: String,
+    /// The column.
+    pub column: &'static str,
+    /// The bytes of its value.
+    pub bytes: usize,
+    /// The most that one may have in the index.
+    pub limit: usize,
 }
 
 /// The versions of a file's format that this build reads.
