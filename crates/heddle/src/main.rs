@@ -31,6 +31,7 @@ use crash::child::ChildArguments;
 use database::backup::BackupArguments;
 use database::export::ExportArguments;
 use database::import::ImportArguments;
+use database::restore::RestoreArguments;
 use database::schema::SchemaArguments;
 use database::verify::VerifyArguments;
 use failure::{FOUND, Failure};
@@ -69,6 +70,8 @@ Examples:
   heddle schema bank
   heddle verify bank
   heddle backup bank backups/monday
+  heddle backup --incremental bank backups/monday
+  heddle restore backups/monday bank-at-ten --at 2026-11-24T10:00:00Z
   heddle export bank --out bank-today
   heddle crash --cycles 200
 
@@ -105,9 +108,12 @@ enum Command {
     /// Show the tables of a database, their columns and indexes
     #[command(after_help = database::schema::EXAMPLES)]
     Schema(SchemaArguments),
-    /// Take a copy of a database that is closed
+    /// Take a copy of a database that is closed, or continue one with its log
     #[command(after_help = database::backup::EXAMPLES)]
     Backup(BackupArguments),
+    /// Make a database of a copy, as of an earlier moment
+    #[command(after_help = database::restore::EXAMPLES)]
+    Restore(RestoreArguments),
     /// Write the rows of a database as CSV or JSON Lines
     #[command(after_help = database::export::EXAMPLES)]
     Export(ExportArguments),
@@ -144,6 +150,7 @@ fn main() -> ExitCode {
         Command::Import(import) => database::import::import(import).map(|()| true),
         Command::Schema(schema) => database::schema::schema(schema).map(|()| true),
         Command::Backup(backup) => database::backup::backup(backup).map(|()| true),
+        Command::Restore(restore) => database::restore::restore(restore).map(|()| true),
         Command::Crash(crash) => crash::crash(crash),
         Command::CrashChild(child) => {
             return crash::child::child(child).unwrap_or_else(|failure| refuse(&failure));

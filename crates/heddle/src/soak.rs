@@ -17,6 +17,8 @@
 //!
 //! Each snapshot is checked: the window of `moving` is whole, and rows agree with their index entries.
 
+mod rows;
+
 use crate::failure::{Failure, chain};
 use crate::machine;
 use crate::report::bytes;
@@ -25,7 +27,8 @@ use crate::report::table::verdict;
 use crate::terminal::terminal_with_colours;
 use clap::Args;
 use heddledb::protocol::Kind;
-use heddledb::{Database, Error, Metrics, ReadTransaction, Scan, Session, Table, Transaction};
+use heddledb::{Database, Error, Metrics, ReadTransaction, Scan, Session, Transaction};
+use rows::{Handed, Hashed, Moving, Ordered, agree, hashed, mark, moving, owner, text};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -78,48 +81,6 @@ const GROWTH: f64 = 0.05;
 const TICK: Duration = Duration::from_millis(100);
 const SHOWN: usize = 10;
 
-/// A row of the window: keys rise, and are used once.
-#[derive(Table, Clone, Copy, Debug)]
-struct Moving {
-    #[key]
-    id: u64,
-    #[group(value)]
-    value: u64,
-    #[group(filling)]
-    filling: [u8; 40],
-}
-
-/// A row that comes and goes, behind a B+tree.
-#[derive(Table, Clone, Copy, Debug)]
-#[table(index(ByOwner(owner)))]
-struct Ordered {
-    #[key]
-    id: u64,
-    owner: u32,
-    #[group(value)]
-    value: u64,
-}
-
-/// The same behind a hash index.
-#[derive(Table, Clone, Copy, Debug)]
-#[table(hash)]
-#[table(index(ByMark(mark)))]
-struct Hashed {
-    #[key]
-    id: u64,
-    mark: u32,
-    #[group(value)]
-    value: u64,
-}
-
-/// A row that one worker adds and another takes.
-#[derive(Table, Clone, Copy, Debug)]
-struct Handed {
-    #[key]
-    id: u64,
-    value: u64,
-}
-
 /// Runs the command. True if no figure grew.
 pub fn soak(arguments: &SoakArguments) -> Result<bool, Failure> {
     let mut kinds: Vec<Kind> = Vec::new();
@@ -155,20 +116,29 @@ enum Figure {
     Resident,
     Records,
     Versions,
+    Values,
     Garbage,
     Nodes,
     Files,
 }
 
 impl Figure {
-    const ALL: [Self; 6] =
-        [Self::Resident, Self::Records, Self::Versions, Self::Garbage, Self::Nodes, Self::Files];
+    const ALL: [Self; 7] = [
+        Self::Resident,
+        Self::Records,
+        Self::Versions,
+        Self::Values,
+        Self::Garbage,
+        Self::Nodes,
+        Self::Files,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Resident => "resident",
             Self::Records => "records",
             Self::Versions => "old versions",
+            Self::Values => "values",
             Self::Garbage => "garbage",
             Self::Nodes => "index nodes",
             Self::Files => "files",
@@ -179,7 +149,7 @@ impl Figure {
     fn slack(self) -> f64 {
         match self {
             Self::Resident => 4e6,
-            Self::Records | Self::Versions => 256e3,
+            Self::Records | Self::Versions | Self::Values => 256e3,
             Self::Garbage => 2000.0,
             Self::Nodes => 20.0,
             // Before or after a checkpoint, of which there are several between two readings.
@@ -200,18 +170,19 @@ impl Figure {
 struct Reading {
     seconds: f64,
     changes: u64,
-    values: [f64; 6],
+    values: [f64; 7],
 }
 
 impl Reading {
     fn take(begin: Instant, changes: u64, metrics: &Metrics, folder: Option<&Path>) -> Self {
         let nodes: usize = metrics.index_nodes.iter().map(|(_, nodes)| nodes).sum();
-        let engine = [metrics.record_bytes, metrics.version_bytes, metrics.garbage, nodes];
-        let [records, versions, garbage, nodes] = engine.map(|value| value as f64);
+        let Metrics { record_bytes, version_bytes, value_bytes, garbage, .. } = *metrics;
+        let engine = [record_bytes, version_bytes, value_bytes, garbage, nodes];
+        let [records, versions, texts, garbage, nodes] = engine.map(|value| value as f64);
         Self {
             seconds: begin.elapsed().as_secs_f64(),
             changes,
-            values: [resident(), records, versions, garbage, nodes, folder.map_or(0.0, size)],
+            values: [resident(), records, versions, texts, garbage, nodes, folder.map_or(0.0, size)],
         }
     }
 }
@@ -389,7 +360,7 @@ impl Churn {
         for id in 0..self.rows / 2 {
             session.run(|tx| {
                 tx.insert(Ordered { id: 2 * id, owner: owner(2 * id, 0), value: 0 })?;
-                tx.insert(Hashed { id: 2 * id, mark: owner(2 * id, 0), value: 0 })
+                tx.insert(hashed(2 * id, owner(2 * id, 0), 0))
             })?;
         }
         Ok(())
@@ -448,7 +419,8 @@ impl Churn {
                     Some(_) if round % 4 == 0 => {
                         let new = owner(id, round);
                         tx.update::<Ordered, _>(id, |row| (row.owner, row.value) = (new, round))?;
-                        tx.update::<Hashed, _>(id, |row| (row.mark, row.value) = (new, round))?;
+                        tx.set_columns(id, (Hashed::mark, Hashed::text), (mark(new), text(round)))?;
+                        tx.set_columns(id, Hashed::value, round)?;
                     }
                     Some(_) => {
                         tx.delete::<Ordered>(id)?;
@@ -456,7 +428,7 @@ impl Churn {
                     }
                     None => {
                         tx.insert(Ordered { id, owner: owner(id, round), value: round })?;
-                        tx.insert(Hashed { id, mark: owner(id, round), value: round })?;
+                        tx.insert(hashed(id, owner(id, round), round))?;
                     }
                 }
                 if round % 16 == 15 { Err(Error::user("never mind")) } else { Ok(()) }
@@ -543,41 +515,13 @@ impl Churn {
     }
 }
 
-fn moving(id: u64) -> Moving {
-    Moving { id, value: 0, filling: [id as u8; 40] }
-}
-
-/// Changes with the round, so that index entries move.
-fn owner(id: u64, round: u64) -> u32 {
-    ((id ^ round.wrapping_mul(0x9E37_79B9)) % 97) as u32
-}
-
-/// A row has its twin in the other table, and both have their index entries.
-fn agree(tx: &mut impl ReadTransaction, row: &Ordered) -> Result<(), Error> {
-    let twin = tx.get::<Hashed>(row.id)?;
-    let same = twin.is_some_and(|twin| (twin.mark, twin.value) == (row.owner, row.value));
-    let mut entries = 0;
-    tx.scan_index(Scan::<ByOwner>::range((row.owner, row.id)..=(row.owner, row.id)), |_, _| {
-        entries += 1;
-        ControlFlow::Continue(())
-    })?;
-    tx.scan_index(Scan::<ByMark>::range((row.owner, row.id)..=(row.owner, row.id)), |_, _| {
-        entries += 1;
-        ControlFlow::Continue(())
-    })?;
-    if same && entries == 2 {
-        return Ok(());
-    }
-    Err(Error::user(format!("{row:?} has the twin {twin:?} and {entries} index entries")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn growth(values: impl Iterator<Item = f64>, figure: Figure) -> Growth {
         let readings: Vec<Reading> =
-            values.map(|value| Reading { seconds: 1.0, changes: 0, values: [value; 6] }).collect();
+            values.map(|value| Reading { seconds: 1.0, changes: 0, values: [value; 7] }).collect();
         Growth::of(figure, &readings.iter().collect::<Vec<_>>())
     }
 

@@ -38,6 +38,7 @@ use std::time::Duration;
 #[must_use = "nothing is copied before `Database::backup`"]
 pub struct Backup {
     place: Place,
+    incremental: bool,
     bytes_per_second: Option<u64>,
     tell: Option<Arc<dyn Fn(BackupProgress) + Send + Sync>>,
 }
@@ -45,12 +46,27 @@ pub struct Backup {
 impl Backup {
     /// Into a directory of its own, which is made if it is not there, and empty otherwise; its parent must be there.
     pub fn to(path: impl AsRef<Path>) -> Self {
-        Self { place: Place::Path(path.as_ref().to_owned()), bytes_per_second: None, tell: None }
+        Self::at(Place::Path(path.as_ref().to_owned()))
     }
 
     /// Into an empty storage of your own, or a simulated one.
     pub fn to_storage(storage: Arc<dyn Storage>) -> Self {
-        Self { place: Place::Storage(storage), bytes_per_second: None, tell: None }
+        Self::at(Place::Storage(storage))
+    }
+
+    fn at(place: Place) -> Self {
+        Self { place, incremental: false, bytes_per_second: None, tell: None }
+    }
+
+    /// Continues the copy that is there with the log since, instead of taking a full one: it holds all that was committed before
+    /// the call, then. If it cannot be continued, it stays as it was, and the error says why
+    /// ([`LogError::NotContinued`](crate::log::LogError::NotContinued)).
+    ///
+    /// Needs the log since that copy: `Builder::keep_log` says how much is kept beyond checkpoints. A copy that was opened to be
+    /// written is a database of its own from then on.
+    pub fn incremental(mut self) -> Self {
+        self.incremental = true;
+        self
     }
 
     /// Writes at most so many bytes a second, at least 1, on average since the beginning; as fast as it can unless told.
@@ -64,6 +80,11 @@ impl Backup {
     pub fn on_progress(mut self, tell: impl Fn(BackupProgress) + Send + Sync + 'static) -> Self {
         self.tell = Some(Arc::new(tell));
         self
+    }
+
+    /// Whether a copy is continued that is there.
+    pub fn is_incremental(&self) -> bool {
+        self.incremental
     }
 
     /// Where it goes.
@@ -103,6 +124,7 @@ impl fmt::Debug for Backup {
         };
         f.debug_struct("Backup")
             .field("place", &place)
+            .field("incremental", &self.incremental)
             .field("bytes_per_second", &self.bytes_per_second)
             .finish()
     }
@@ -118,36 +140,49 @@ pub struct BackupProgress {
     pub of_relations: usize,
     /// Rows and entries so far.
     pub rows: u64,
+    /// Commits so far, where a copy is continued.
+    pub transactions: u64,
     /// Bytes of files so far.
     pub bytes: u64,
 }
 
-/// `3 of 7 tables and indexes, 120000 rows, 9437184 bytes`.
+/// `3 of 7 tables and indexes, 120000 rows, 9437184 bytes`; of one that is continued: `1200 transactions, 9437184 bytes`.
 impl fmt::Display for BackupProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { relations, of_relations, rows, bytes } = self;
+        let Self { relations, of_relations, rows, transactions, bytes } = self;
+        if *of_relations == 0 {
+            return write!(f, "{transactions} transactions, {bytes} bytes");
+        }
         write!(f, "{relations} of {of_relations} tables and indexes, {rows} rows, {bytes} bytes")
     }
 }
 
-/// What a copy holds.
+/// What a copy holds, or what was added to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
     /// The last epoch that it holds.
     pub epoch: u64,
-    /// Rows of all tables and indexes.
+    /// Rows of all tables and indexes; 0 where a copy was continued.
     pub rows: u64,
-    /// Bytes of its files.
+    /// Commits that were added to a copy that was there.
+    pub transactions: u64,
+    /// Whether the copy can be continued with the log: it is of a database that has one, which has not failed.
+    pub can_continue: bool,
+    /// Bytes of its files, or of those that were added.
     pub bytes: u64,
     /// How long it took.
     pub elapsed: Duration,
 }
 
-/// `120000 rows in 9437184 bytes, as of epoch 17, in 0.2 s`.
+/// `120000 rows in 9437184 bytes, as of epoch 17, in 0.2 s`; of one that was continued: `1200 transactions in ..`.
 impl fmt::Display for BackupReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { epoch, rows, bytes, elapsed } = self;
-        write!(f, "{rows} rows in {bytes} bytes, as of epoch {epoch}, in {:.1} s", elapsed.as_secs_f64())
+        let Self { epoch, rows, transactions, bytes, elapsed, .. } = self;
+        match rows {
+            0 => write!(f, "{transactions} transactions")?,
+            rows => write!(f, "{rows} rows")?,
+        }
+        write!(f, " in {bytes} bytes, as of epoch {epoch}, in {:.1} s", elapsed.as_secs_f64())
     }
 }

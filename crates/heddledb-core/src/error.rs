@@ -127,6 +127,8 @@ pub struct GaveUp {
     /// The row that the last attempt was about to access when it met the conflict; None where that was found at its
     /// begin or its commit.
     pub at: Option<Met>,
+    /// The thread has another transaction open, for which this one may have waited, or which this one may have disturbed.
+    pub within_another: bool,
 }
 
 /// A row that a transaction was about to access.
@@ -142,8 +144,8 @@ pub struct Met {
 impl GaveUp {
     /// After so many attempts.
     #[doc(hidden)]
-    pub fn new(attempts: u32, conflict: Conflict, at: Option<Met>) -> Self {
-        Self { attempts, conflict, at }
+    pub fn new(attempts: u32, conflict: Conflict, at: Option<Met>, within_another: bool) -> Self {
+        Self { attempts, conflict, at, within_another }
     }
 }
 
@@ -157,7 +159,7 @@ impl Met {
 
 impl fmt::Display for GaveUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { attempts, conflict, at } = self;
+        let Self { attempts, conflict, at, within_another } = self;
         let times = if *attempts == 1 { "attempt" } else { "attempts" };
         write!(
             f,
@@ -167,9 +169,12 @@ impl fmt::Display for GaveUp {
             Some(Met { relation, key }) => write!(f, "at key {key:x?} of {relation}")?,
             None => f.write_str("at its begin or its commit")?,
         }
-        f.write_str(
-            "; run it again later, allow it more attempts or time, or end what holds the row: maybe another transaction of this thread",
-        )
+        f.write_str(if *within_another {
+            "; another transaction of this thread is open and cannot go on meanwhile: do the work of both in one transaction, \
+             or end the other one first"
+        } else {
+            "; run it again later, allow it more attempts or time, or end what holds the row"
+        })
     }
 }
 
@@ -365,6 +370,21 @@ pub enum Misuse {
         /// The most that one may have.
         limit: usize,
     },
+    /// A text or a list of bytes that is longer than a key or an index has room for.
+    #[error(
+        "column {column} is given {bytes} bytes, of which the key of {relation} has room for {limit}; shorten it, or state more \
+         as its `max`"
+    )]
+    KeyTooLong {
+        /// The table whose key it is, or the index.
+        relation: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The bytes of the value.
+        bytes: usize,
+        /// The most that one may have.
+        limit: usize,
+    },
     /// A transaction that does not fit a frame of the log.
     #[error("the transaction writes more than {limit} bytes, the most that the log takes; split it")]
     TooLarge {
@@ -476,6 +496,7 @@ impl Misuse {
         matches!(
             self,
             Self::ValueTooLong { .. }
+                | Self::KeyTooLong { .. }
                 | Self::NotFound { .. }
                 | Self::DuplicateKey { .. }
                 | Self::DuplicateEntry { .. }

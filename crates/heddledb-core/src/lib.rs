@@ -14,6 +14,7 @@ extern crate self as heddledb;
 
 pub mod backup;
 pub mod check;
+pub mod copies;
 pub mod deferred;
 pub mod error;
 pub mod isolation;

@@ -27,11 +27,14 @@ pub enum Mutant {
     // place there.
     SightNotChecked,
     // A value outside of its row: its block is another's while it is read, or while a snapshot would read it; it is changed
-    // where it lies; its bytes are not yet in the log when its row is.
+    // where it lies; its bytes are not yet in the log when its row is; less of it is seen than there is; the index entry of
+    // what it was stays.
     ValueFreedEarly,
     ValueFreedUnderSnapshot,
     ValueOverwritten,
     ValueLoggedLate,
+    ValueReadTorn,
+    ValueEntryKept,
     // Silo.
     SiloReadsNotValidated,
     SiloGapsNotValidated,
@@ -134,6 +137,10 @@ pub enum Mutant {
     RecoveryTailNotRewritten,
     RecoveryManifestTrusted,
     BackupManifestFirst,
+    CopyLinkNotChecked,
+    CopyManifestFirst,
+    CopyRoundSkipped,
+    RestoreAnEpochTooLate,
     CheckpointLogDroppedEarly,
     CheckpointNotClosed,
     CheckpointPartNotSynced,
@@ -166,6 +173,8 @@ impl Mutant {
         Self::ValueFreedUnderSnapshot,
         Self::ValueOverwritten,
         Self::ValueLoggedLate,
+        Self::ValueReadTorn,
+        Self::ValueEntryKept,
         Self::SiloReadsNotValidated,
         Self::SiloGapsNotValidated,
         Self::SiloForeignLockIgnored,
@@ -256,6 +265,10 @@ impl Mutant {
         Self::RecoveryTailNotRewritten,
         Self::RecoveryManifestTrusted,
         Self::BackupManifestFirst,
+        Self::CopyLinkNotChecked,
+        Self::CopyManifestFirst,
+        Self::CopyRoundSkipped,
+        Self::RestoreAnEpochTooLate,
         Self::CheckpointLogDroppedEarly,
         Self::CheckpointNotClosed,
         Self::CheckpointPartNotSynced,

@@ -6,7 +6,7 @@ use crate::procedure::Declaration;
 use crate::seam::{Access, Ahead, Part, Range, Visit};
 use crate::sight::Sight;
 use crate::table::{
-    Columns, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, decode_key, encode_key,
+    Columns, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, check_key, decode_key, encode_key,
 };
 use crate::transaction::{Onward, ReadTransaction};
 use crate::values::Values;
@@ -311,6 +311,7 @@ impl<X: Reading> ReadTransaction for X {
         columns: C,
     ) -> Result<Option<C::Value>> {
         self.declared(|made| made.get(columns));
+        check_key::<C::Table>(&key)?;
         get::<C>(self, &encode_key(&key), columns)
     }
 
@@ -335,6 +336,7 @@ impl<X: Reading> ReadTransaction for X {
         visit: impl FnMut(<C::Table as Relation>::Key, C::Value) -> O,
     ) -> Result<()> {
         self.declared(|made| made.scan(columns));
+        scan.check()?;
         scan_table(self, scan, columns, visit)
     }
 
@@ -345,6 +347,7 @@ impl<X: Reading> ReadTransaction for X {
         visit: impl FnMut(R::Key, R::Table) -> O,
     ) -> Result<()> {
         self.declared(|made| made.scan_rows::<R>());
+        scan.check()?;
         match R::ENTRIES {
             true => scan_entries(self, scan, visit),
             false => scan_table(self, scan, Row::<R::Table>::new(), visit),
@@ -358,6 +361,7 @@ impl<X: Reading> ReadTransaction for X {
         mut visit: impl FnMut(I::Key, <I::Table as Relation>::Key) -> O,
     ) -> Result<()> {
         self.declared(|made| made.scan_index::<I>());
+        scan.check()?;
         let (wanted, site, scan) = (target::<I>(), self.site(), scan.bounded());
         scan_decoded(self, &wanted.range(&scan, site), target_words::<I>, |entry, key| {
             visit(entry, decode_key(key.words()))
@@ -366,11 +370,13 @@ impl<X: Reading> ReadTransaction for X {
 
     fn find_key<I: Index>(&mut self, columns: I::Columns) -> Result<Option<<I::Table as Relation>::Key>> {
         self.declared(|made| made.find_key::<I>());
+        check_key::<I>(&columns)?;
         Ok(key_of::<I>(self, &columns)?.map(|key| decode_key(key.words())))
     }
 
     fn find<I: Index>(&mut self, columns: I::Columns) -> Result<Option<I::Table>> {
         self.declared(|made| made.find::<I>());
+        check_key::<I>(&columns)?;
         match key_of::<I>(self, &columns)? {
             Some(key) => get(self, &key, Row::<I::Table>::new()),
             None => Ok(None),

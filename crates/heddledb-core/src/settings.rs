@@ -46,11 +46,13 @@ pub struct LogOptions {
     pub buffer_words: usize,
     /// Whether the files of a round are written at once, by a thread for each.
     pub at_once: bool,
+    /// Of what checkpoints have made superfluous, so many bytes are kept for copies.
+    pub keep_bytes: u64,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20, at_once: true }
+        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20, at_once: true, keep_bytes: 0 }
     }
 }
 

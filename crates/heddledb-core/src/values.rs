@@ -16,6 +16,7 @@
 //! In a log and a checkpoint the bytes of such values follow the words of their row, and the place is how many words
 //! are between ([`Logged`]).
 
+use crate::error::Misuse;
 pub use crate::words::{Outside, Values};
 use crate::words::{Words, WordsMut};
 
@@ -65,6 +66,11 @@ impl Slot {
         let [place, rest] = self.0;
         let bytes = (rest & !(u64::MAX << LAST_BYTE)) as usize;
         (rest >> LAST_BYTE == OUTSIDE).then_some(Outside { place, bytes })
+    }
+
+    /// How long the value is.
+    fn bytes(self) -> usize {
+        self.value().map_or_else(|| self.own().1, |value| value.bytes)
     }
 
     /// The bytes of the slot, and how many of them are the value.
@@ -172,24 +178,113 @@ pub fn in_words(value: &[u8]) -> impl Iterator<Item = u64> + '_ {
     whole.iter().copied().chain(last).map(u64::from_le_bytes)
 }
 
-/// The length of the longest value that is too long, if there is one: what a row would put is counted, and kept nowhere.
-#[derive(Debug, Default)]
-pub struct TooLong(pub Option<usize>);
+/// How many bytes of a column of any length a key has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The table whose key it is, or the index.
+    pub relation: &'static str,
+    /// The part of the key.
+    pub part: usize,
+    /// The column.
+    pub column: &'static str,
+    /// The first word of its slot.
+    pub slot: usize,
+    /// The most bytes that a value may have.
+    pub bytes: usize,
+}
 
-impl Words for TooLong {
+/// A value that is longer than a key has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Longer {
+    /// What it is too long for.
+    pub limit: Limit,
+    /// How long it is.
+    pub bytes: usize,
+}
+
+impl From<Longer> for Misuse {
+    fn from(Longer { limit, bytes }: Longer) -> Self {
+        let Limit { relation, column, bytes: limit, .. } = limit;
+        Self::KeyTooLong { relation, column, bytes, limit }
+    }
+}
+
+/// Refuses a row with a value that is longer than one of these keys has room for. Looks at no value, only at how long it is.
+///
+/// # Errors
+/// The first that is too long.
+pub fn check_limits(limits: &[Limit], row: &impl Words) -> Result<(), Longer> {
+    let longer = limits.iter().find_map(|limit| {
+        let bytes = Slot::load(row, limit.slot * 8).bytes();
+        (bytes > limit.bytes).then_some(Longer { limit: *limit, bytes })
+    });
+    longer.map_or(Ok(()), Err)
+}
+
+/// Measures the values of a row that is stored into it, and keeps none of it.
+#[derive(Debug, Default)]
+pub struct Lengths<'a> {
+    limits: &'a [Limit],
+    /// The length of the longest value that is longer than any may be.
+    too_long: Option<usize>,
+    longer: Option<Longer>,
+}
+
+impl<'a> Lengths<'a> {
+    /// Compared with what keys have room for.
+    pub fn within(limits: &'a [Limit]) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Whether the values of a row of `table` were all short enough.
+    ///
+    /// # Errors
+    /// [`Misuse::ValueTooLong`], [`Misuse::KeyTooLong`].
+    pub fn fit(self, table: &'static str) -> Result<(), Misuse> {
+        match (self.too_long, self.longer) {
+            (Some(bytes), _) => Err(Misuse::ValueTooLong { table, bytes, limit: VALUE_BYTES_MAX }),
+            (None, Some(longer)) => Err(longer.into()),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl Words for Lengths<'_> {
     fn word(&self, _index: usize) -> u64 {
         0
     }
 }
 
-impl WordsMut for TooLong {
-    fn set_word(&mut self, _index: usize, _value: u64) {}
+impl WordsMut for Lengths<'_> {
+    fn set_word(&mut self, index: usize, value: u64) {
+        let bytes = Slot([0, value]).bytes();
+        let longer = self.limits.iter().find(|limit| limit.slot + 1 == index && bytes > limit.bytes);
+        self.longer = self.longer.or(longer.map(|limit| Longer { limit: *limit, bytes }));
+    }
 
     fn put(&mut self, value: &[u8]) -> u64 {
         if value.len() > VALUE_BYTES_MAX {
-            self.0 = self.0.max(Some(value.len()));
+            self.too_long = self.too_long.max(Some(value.len()));
         }
         0
+    }
+}
+
+/// The values that may be in a key; others are not read, and nothing is in their place.
+pub struct Short<'a>(pub &'a dyn Values);
+
+/// More bytes than a key takes.
+const SHORT_BYTES: usize = 256;
+
+impl Values for Short<'_> {
+    fn read(&self, value: Outside, out: &mut Vec<u8>) {
+        if value.bytes <= SHORT_BYTES {
+            self.0.read(value, out);
+        }
+    }
+
+    fn put(&self, worker: usize, value: &[u8]) -> u64 {
+        self.0.put(worker, value)
     }
 }
 

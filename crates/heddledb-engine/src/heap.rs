@@ -13,6 +13,7 @@
 //! looked up and not followed. So any bits of a [slot](crate::values::Slot), as in a torn copy, lead to some words or to
 //! none, and whoever read them throws them away.
 
+use crate::mutant::{Mutant, planted};
 use crate::sync::{AtomicU64, MODEL, Mutex, Ordering, lock, shared_memory};
 use crate::values::{Outside, Slot, Values, append, in_words};
 use std::sync::OnceLock;
@@ -67,6 +68,8 @@ struct Own {
     free: Vec<Vec<u64>>,
     /// What the attempt has put.
     made: Vec<Outside>,
+    /// What it writes when it has ended: only of a planted bug.
+    late: Vec<(Outside, Vec<u64>)>,
     /// Bytes of blocks that are taken, minus those that were freed here.
     bytes: i64,
 }
@@ -232,7 +235,11 @@ impl Heap {
     pub fn made(&self, worker: usize) -> Vec<Outside> {
         let supply = self.supply(worker);
         supply.made.store(0, Ordering::Relaxed);
-        std::mem::take(&mut lock(&supply.own).made)
+        let mut own = lock(&supply.own);
+        for (value, words) in own.late.drain(..) {
+            self.fill(value, self.installed(value), words.into_iter());
+        }
+        std::mem::take(&mut own.made)
     }
 
     /// Takes a value back, which nobody reads any more.
@@ -267,7 +274,7 @@ impl Heap {
             let at = start + slot;
             let Some(value) = Slot([out[at], out[at + 1]]).value() else { continue };
             out[at] = (out.len() - start) as u64;
-            if crate::mutant::planted(crate::mutant::Mutant::ValueLoggedLate) {
+            if planted(Mutant::ValueLoggedLate) {
                 out.extend(std::iter::repeat_n(0, value.words()));
                 continue;
             }
@@ -287,7 +294,13 @@ impl Values for Heap {
         self.used.get_or_init(|| ());
         let mut own = lock(&supply.own);
         let made = Outside { place: self.take(&mut own, 1 + value.len().div_ceil(8)), bytes: value.len() };
-        self.fill(made, 0, in_words(value));
+        match planted(Mutant::ValueReadTorn) {
+            false => self.fill(made, 0, in_words(value)),
+            true => {
+                self.fill(made, 0, in_words(&value[..value.len() / 2]));
+                own.late.push((made, in_words(value).collect()));
+            }
+        }
         own.made.push(made);
         supply.made.store(own.made.len() as u64, Ordering::Relaxed);
         made.place

@@ -13,11 +13,11 @@ mod access;
 mod arena;
 mod commit;
 mod db;
-mod deferred;
 mod durability;
 mod epoch;
 mod heap;
 mod index;
+mod intentions;
 #[cfg(all(test, feature = "loom"))]
 mod models;
 mod open;
@@ -30,6 +30,6 @@ pub use open::open;
 
 // The rooms below the engine, by the names that they have in their crate.
 use heddledb_core::{
-    backup, check, error, isolation, kind, log, metrics, migration, mutant, parallel, procedure, random,
-    seam, settings, sight, stamp, storage, table, values, words,
+    backup, check, copies, error, isolation, kind, log, metrics, migration, mutant, parallel, procedure,
+    random, seam, settings, sight, stamp, storage, table, values, words,
 };

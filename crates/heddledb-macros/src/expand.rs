@@ -1,6 +1,6 @@
 //! From a [`Table`] to the generated items.
 
-use crate::parse::{Column, Index, Table};
+use crate::parse::{Column, Index, Part, Table};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
@@ -32,21 +32,66 @@ fn tuple(span: Span, parts: &[TokenStream]) -> TokenStream {
     }
 }
 
-fn types(table: &Table, ordinals: impl IntoIterator<Item = usize>) -> Vec<TokenStream> {
-    ordinals.into_iter().map(|ordinal| table.columns[ordinal].ty.clone()).collect()
-}
-
-/// `row.a` of each column.
-fn values(table: &Table, row: &TokenStream, ordinals: impl IntoIterator<Item = usize>) -> Vec<TokenStream> {
-    let value = |ordinal: usize| {
-        let ident = &table.columns[ordinal].ident;
-        quote!(#row.#ident)
+/// What each part is in a key.
+fn types(table: &Table, parts: impl IntoIterator<Item = Part>) -> Vec<TokenStream> {
+    let ty = |part: Part| {
+        let Column { ty, .. } = &table.columns[part.ordinal];
+        match part.max {
+            None => ty.clone(),
+            Some(max) => {
+                let span = first_span(ty);
+                quote_spanned!(span=> <#ty as ::heddledb::table::KeyUpTo<#max>>::Key)
+            }
+        }
     };
-    ordinals.into_iter().map(value).collect()
+    parts.into_iter().map(ty).collect()
 }
 
-fn mask(ordinals: impl IntoIterator<Item = usize>) -> u64 {
-    ordinals.into_iter().fold(0, |mask, ordinal| mask | 1 << ordinal)
+/// `row.a` of each column, as it is in a key.
+fn values(table: &Table, row: &TokenStream, parts: impl IntoIterator<Item = Part>) -> Vec<TokenStream> {
+    let value = |part: Part| {
+        let Column { ident, ty, .. } = &table.columns[part.ordinal];
+        match part.max {
+            None => quote!(#row.#ident),
+            Some(max) => quote!(<#ty as ::heddledb::table::KeyUpTo<#max>>::key_up_to(&#row.#ident)),
+        }
+    };
+    parts.into_iter().map(value).collect()
+}
+
+/// The limits of the parts of a key that are of any length, each with a comma behind it.
+fn limits(table: &Table, relation: &str, parts: impl IntoIterator<Item = Part>) -> TokenStream {
+    let limit = |(number, Part { ordinal, max }): (usize, Part)| {
+        let (column, max) = (&table.columns[ordinal].name, max?);
+        Some(quote! {
+            ::heddledb::table::Limit {
+                relation: #relation, part: #number, column: #column, slot: __OFFSETS[#ordinal] / 8, bytes: #max,
+            },
+        })
+    };
+    parts.into_iter().enumerate().filter_map(limit).collect()
+}
+
+/// The parts of the key of an index's entries: the indexed columns, and those parts of the primary key that do not stand
+/// there already, unless no two rows share them.
+fn entry_parts(table: &Table, index: &Index) -> Vec<Part> {
+    let is_listed = |part: &Part| index.columns.iter().any(|listed| listed.ordinal == part.ordinal);
+    let rest = table.key.iter().copied().filter(|part| !index.unique && !is_listed(part));
+    index.columns.iter().copied().chain(rest).collect()
+}
+
+/// The name of an index's relation.
+fn index_name(table: &Table, index: &Index) -> String {
+    format!("{}.{}", table.name, index.ident)
+}
+
+fn mask<'a>(parts: impl IntoIterator<Item = &'a Part>) -> u64 {
+    parts.into_iter().fold(0, |mask, part| mask | 1 << part.ordinal)
+}
+
+/// Where a type begins, to report its errors at.
+fn first_span(ty: &TokenStream) -> Span {
+    ty.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span())
 }
 
 /// The expression for the words of an encoded key.
@@ -113,7 +158,7 @@ fn places(table: &Table) -> TokenStream {
 fn column_constants(table: &Table) -> TokenStream {
     let (row, vis) = (&table.ident, &table.vis);
     let constants = table.columns.iter().enumerate().map(|(ordinal, column)| {
-        let Column { ident, name, ty, docs, group } = column;
+        let Column { ident, name, ty, docs, group, .. } = column;
         let summary = match docs.is_empty() {
             true => format!("Column `{name}`, in group `{}`.", table.groups[*group]),
             false => format!("\nIn group `{}`.", table.groups[*group]),
@@ -141,7 +186,7 @@ fn key_type(table: &Table) -> TokenStream {
 
 /// The place to report errors of the primary key at.
 fn key_span(table: &Table) -> Span {
-    table.columns[table.key[0]].ident.span()
+    table.columns[table.key[0].ordinal].ident.span()
 }
 
 /// What tables and indexes have in common.
@@ -159,11 +204,17 @@ struct Relation<'a> {
     /// The parts of the schema text.
     schema: TokenStream,
     role: TokenStream,
+    limits: TokenStream,
 }
 
 /// `impl Relation`.
 fn relation(of: &Relation<'_>) -> TokenStream {
-    let Relation { span, implementor, index_of, key, name, groups, words, structure, schema, role } = of;
+    let Relation { span, implementor, index_of, key, name, groups, words, structure, schema, role, limits } =
+        of;
+    let exceeds = match limits.is_empty() {
+        true => quote!(()),
+        false => quote!(::core::option::Option<::heddledb::table::Excess>),
+    };
     let slots = if index_of.is_some() { quote!(&[]) } else { quote!(__SLOTS) };
     let width = words_of(key);
     let key_words = quote_spanned!(*span=> [u64; #width]);
@@ -176,6 +227,8 @@ fn relation(of: &Relation<'_>) -> TokenStream {
             const ENTRIES: bool = #entries;
             type Key = #key;
             type Words = #key_words;
+            type Exceeds = #exceeds;
+            const KEY_LIMITS: &'static [::heddledb::table::Limit] = &[#limits];
             const LAYOUT: &'static ::heddledb::table::Layout =
                 &::heddledb::table::Layout { name: #name, groups: &[#groups], words: #words, slots: #slots };
             const STRUCTURE: ::heddledb::table::Structure = ::heddledb::table::Structure::#structure;
@@ -232,6 +285,7 @@ fn relation_of_table(table: &Table) -> TokenStream {
         structure,
         schema: schema(table),
         role: role("Table", "TypedTable", &table.ident),
+        limits: limits(table, &table.name, table.key.iter().copied()),
     })
 }
 
@@ -262,16 +316,22 @@ fn schema_part(text: &str) -> TokenStream {
     quote!(::heddledb::table::SchemaPart::Text(#text),)
 }
 
-fn names(table: &Table, ordinals: &[usize]) -> String {
-    let names: Vec<&str> = ordinals.iter().map(|ordinal| table.columns[*ordinal].name.as_str()).collect();
-    names.join(", ")
+fn names(table: &Table, parts: &[Part]) -> String {
+    let name = |part: &Part| match part.max {
+        None => table.columns[part.ordinal].name.clone(),
+        Some(max) => format!("{}(max={max})", table.columns[part.ordinal].name),
+    };
+    parts.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn table_impl(table: &Table) -> TokenStream {
     let row = &table.ident;
     let indexes = table.indexes.iter().map(|index| &index.ident);
-    let indexed = mask(table.indexes.iter().flat_map(|index| index.columns.iter().copied()));
-    let key_columns = mask(table.key.iter().copied());
+    let indexed = mask(table.indexes.iter().flat_map(|index| &index.columns));
+    let key_columns = mask(&table.key);
+    let of_indexes =
+        table.indexes.iter().map(|index| limits(table, &index_name(table, index), entry_parts(table, index)));
+    let limits = limits(table, &table.name, table.key.iter().copied());
     let names = table.columns.iter().map(|column| &column.name);
     let groups = table.columns.iter().map(|column| column.group as u8);
     let append_only = table.append_only;
@@ -279,7 +339,7 @@ fn table_impl(table: &Table) -> TokenStream {
     // Errors of a type are reported at it, each once.
     let as_value = |column: &Column| {
         let ty = &column.ty;
-        let span = ty.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span());
+        let span = first_span(ty);
         quote_spanned!(span=> <#ty as ::heddledb::table::ColumnValue>)
     };
     let loads = table.columns.iter().enumerate().map(|(ordinal, column)| {
@@ -299,6 +359,7 @@ fn table_impl(table: &Table) -> TokenStream {
             const COLUMN_NAMES: &'static [&'static str] = &[#(#names),*];
             const COLUMN_GROUPS: &'static [u8] = &[#(#groups),*];
             const APPEND_ONLY: bool = #append_only;
+            const LIMITS: &'static [::heddledb::table::Limit] = &[#limits #(#of_indexes)*];
             #[inline(always)]
             fn key(&self) -> Self::Key {
                 #key
@@ -324,7 +385,7 @@ fn index_types(table: &Table) -> TokenStream {
         let ident = &index.ident;
         let kind = if index.unique { "Unique index" } else { "Index" };
         let columns: Vec<_> =
-            index.columns.iter().map(|column| format!("`{}`", table.columns[*column].name)).collect();
+            index.columns.iter().map(|part| format!("`{}`", table.columns[part.ordinal].name)).collect();
         let doc = format!("{kind} of [`{}`] over {}.", table.ident, columns.join(", "));
         quote! {
             #[doc = #doc]
@@ -343,16 +404,14 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
     let over = schema_part(&format!("{unique_word} over {}; ", names(table, columns)));
     let of = schema(table);
     let schema = quote!(#over #of);
-    // Key parts that are indexed columns stand in the entry already.
-    let rest = table.key.iter().filter(|part| !unique && !columns.contains(part));
-    let parts = || columns.iter().chain(rest.clone()).copied();
-    let entry_type = tuple(span, &types(table, parts()));
-    let entry = tuple(span, &values(table, &quote!(row), parts()));
-    let indexed = mask(columns.iter().copied());
+    let parts = entry_parts(table, index);
+    let entry_type = tuple(span, &types(table, parts.iter().copied()));
+    let entry = tuple(span, &values(table, &quote!(row), parts.iter().copied()));
+    let indexed = mask(columns);
     let columns = tuple(span, &types(table, columns.iter().copied()));
     // The row of an index is the encoded primary key.
     let words = words_of(&key_type(table));
-    let name = format!("{}.{ident}", table.name);
+    let name = index_name(table, index);
     let relation = relation(&Relation {
         span,
         implementor: ident,
@@ -364,6 +423,7 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
         structure: "Ordered",
         schema,
         role: role("Index", "TypedIndex", ident),
+        limits: limits(table, &name, parts),
     });
     quote! {
         #relation

@@ -11,7 +11,7 @@ use syn::{DeriveInput, parse_macro_input};
 
 /// Makes a struct a table: its fields are the columns, a value is a row.
 ///
-/// The struct has named fields, no generic parameters, and is `Clone` and `Copy`. At least one
+/// The struct has named fields, no generic parameters, and is `Clone`. At least one
 /// field is marked `#[key]`.
 ///
 /// ```
@@ -66,6 +66,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `append_only` | Rows are only inserted, each under a key of its own: the analysis of procedures then holds two inserts never to conflict. |
 /// | `index(ByName(last, first))` | A secondary index `ByName` over these columns, which several rows may share. |
 /// | `unique(ByEmail(email))` | A secondary index `ByEmail` over columns that no two rows may share. |
+/// | `index(ByName(last(max = 24)))` | Of a column of any length, as `String`, an index states how many bytes it has room for. |
 ///
 /// A table has at most 6 secondary indexes. They are ordered, whether or not the primary key is.
 ///
@@ -74,6 +75,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | | |
 /// |---|---|
 /// | `#[key]` | The column is the primary key or, if several fields have it, the next part of it. |
+/// | `#[key(max = 40)]` | The same for a column of any length, of which the key has room for so many bytes. |
 /// | `#[group(hot)]` | The column is in the column group `hot`. Without it: in the group `main`. Not for key columns, which are always in `main`. |
 ///
 /// A column group is the unit of versioning, locking and validation: two transactions that touch
@@ -83,11 +85,17 @@ use syn::{DeriveInput, parse_macro_input};
 /// # Types
 ///
 /// A column holds any `heddledb::table::ColumnValue`: `u8` to `u128`, `i8` to `i128`, `bool`, `f32`,
-/// `f64`, `[u8; N]`, `Text<N>`, `Duration`, enums and structs around a value that derive it, and
+/// `f64`, `[u8; N]`, `Text<N>`, `String`, `Vec<u8>`, `Duration`, enums and structs around a value that derive it, and
 /// `Option` of these; with the features of these names, the times and dates of `jiff`, the `Uuid` of
 /// `uuid` and the `Decimal` of `rust_decimal`. A column of the key or of an index is a
 /// `heddledb::table::Key` as well, which floats and decimals are not. `None` is before all values, and
 /// in a unique index a value like the others. A key has at most 8 parts and 64 bytes.
+///
+/// A `String` or `Vec<u8>` is up to 16 MiB long, and lies outside of its row if it has more than 15 bytes. A key, and the key of
+/// an index, has room for as many bytes of it as is stated, `max`, and takes `max + 1`; there it is a
+/// `heddledb::table::UpTo<str, 40>` or `UpTo<[u8], 40>`, ordered by its bytes. A row with a longer one is refused before anything
+/// is written (`Misuse::KeyTooLong`), and so is a key or a bound that is longer. An index with another `max` is another index, and is
+/// built anew; a key with more is a migration that loses nothing, and one with less is refused where a row does not fit.
 ///
 /// # Layout
 ///

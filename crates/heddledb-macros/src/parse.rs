@@ -7,8 +7,8 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Meta, Result, Token, Visibility,
-    parenthesized, token,
+    Attribute, Data, DeriveInput, Error, Field, Fields, GenericArgument, Ident, LitInt, LitStr, Meta,
+    PathArguments, Result, Token, Type, Visibility, parenthesized, token,
 };
 
 /// Limits that follow from the engine's types: `u64` and `u16` sets, tuples that implement `Key`
@@ -21,6 +21,9 @@ const MAX_INDEXES: usize = 6;
 const TABLE_OPTIONS: &str =
     "`hash`, `append_only`, `name = \"..\"`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
 
+/// The most bytes of a value of any length in a key of 64 bytes, of which one tells how long it is.
+const MAX_BYTES: usize = 63;
+
 /// A table that satisfies all rules but those of types.
 pub struct Table {
     pub ident: Ident,
@@ -32,9 +35,18 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Names of the column groups in order of layout; the first is `main`.
     pub groups: Vec<String>,
-    /// Ordinals of the columns of the primary key, in order of declaration.
-    pub key: Vec<usize>,
+    /// The parts of the primary key, in order of declaration.
+    pub key: Vec<Part>,
     pub indexes: Vec<Index>,
+}
+
+/// A part of a key.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// The column's.
+    pub ordinal: usize,
+    /// How many bytes of a value of any length there is room for.
+    pub max: Option<usize>,
 }
 
 pub struct Column {
@@ -42,6 +54,8 @@ pub struct Column {
     pub name: String,
     /// The type, free of `Self`.
     pub ty: TokenStream,
+    /// It is one whose length a key has to state, as far as can be seen by its name.
+    pub of_any_length: bool,
     pub docs: Vec<Attribute>,
     /// Position in [`Table::groups`].
     pub group: usize,
@@ -50,8 +64,8 @@ pub struct Column {
 pub struct Index {
     pub ident: Ident,
     pub unique: bool,
-    /// Ordinals of the indexed columns.
-    pub columns: Vec<usize>,
+    /// The indexed columns.
+    pub columns: Vec<Part>,
 }
 
 pub fn table(input: &DeriveInput) -> Result<Table> {
@@ -165,13 +179,11 @@ impl Table {
         let (mut key, mut group) = (None, None);
         for attribute in &field.attrs {
             if is_key(attribute) {
-                if attribute.meta.require_path_only().is_err() {
-                    errors.at(
-                        attribute,
-                        "`#[key]` takes no arguments; key columns are in order of declaration",
-                    );
-                }
-                if key.replace(attribute).is_some() {
+                let max = key_max(attribute).unwrap_or_else(|error| {
+                    errors.push(error);
+                    None
+                });
+                if key.replace((attribute, max)).is_some() {
                     errors.at(attribute, format!("column `{name}` has `#[key]` already; remove one"));
                 }
             } else if attribute.path().is_ident("group") {
@@ -187,8 +199,15 @@ impl Table {
                 );
             }
         }
-        if key.is_some() {
-            self.key.push(ordinal);
+        if let Some((attribute, max)) = key {
+            self.key.push(Part { ordinal, max });
+            if max.is_none() && attribute.meta.require_path_only().is_ok() && is_of_any_length(&field.ty) {
+                let ty = field.ty.to_token_stream().to_string().replace(' ', "");
+                let message = format!(
+                    "`{ty}` is of any length, and a key has room for so many bytes; state how many, as by `#[key(max = 40)]`"
+                );
+                errors.at(&field.ty, message);
+            }
             if self.key.len() == MAX_KEY_PARTS + 1 {
                 errors.at(&ident, format!("a key has at most {MAX_KEY_PARTS} parts, and this is one more"));
             }
@@ -206,6 +225,7 @@ impl Table {
         self.columns.push(Column {
             ident,
             name,
+            of_any_length: is_of_any_length(&field.ty),
             ty: without_self(field.ty.to_token_stream(), &self.ident),
             docs: field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect(),
             group,
@@ -238,19 +258,35 @@ impl Table {
         if self.indexes.len() == MAX_INDEXES {
             errors.at(name, format!("a table has at most {MAX_INDEXES} indexes, and `{name}` is one more"));
         }
-        let mut columns = Vec::new();
-        for column in &index.columns {
+        let mut columns: Vec<Part> = Vec::new();
+        for IndexColumn { ident: column, max } in &index.columns {
             let text = column.unraw().to_string();
+            let is_stated = max.is_some();
+            let max = max.as_ref().and_then(|max| max_bytes(max).map_err(|error| errors.push(error)).ok());
             match self.columns.iter().position(|other| other.name == text) {
                 None => errors.at(column, self.unknown_column(&text)),
-                Some(ordinal) if columns.contains(&ordinal) => {
+                Some(ordinal) if columns.iter().any(|part| part.ordinal == ordinal) => {
                     errors.at(column, format!("index `{name}` has column `{text}` already; remove one"));
                 }
-                Some(ordinal) => columns.push(ordinal),
+                Some(ordinal) => {
+                    // A part of the primary key may be as long as there.
+                    let of_key = self.key.iter().find(|part| part.ordinal == ordinal);
+                    let max = max.or(of_key.and_then(|part| part.max));
+                    if !is_stated && max.is_none() && of_key.is_none() && self.columns[ordinal].of_any_length
+                    {
+                        let message = format!(
+                            "column `{text}` is of any length, and an index has room for so many bytes; state how many, as by \
+                             `{name}({text}(max = 40))`"
+                        );
+                        errors.at(column, message);
+                    }
+                    columns.push(Part { ordinal, max });
+                }
             }
         }
         let listed = index.columns.len();
-        let key = self.key.iter().filter(|part| !columns.contains(part)).count();
+        let is_listed = |part: &&Part| columns.iter().any(|listed| listed.ordinal == part.ordinal);
+        let key = self.key.iter().filter(|part| !is_listed(part)).count();
         if listed > MAX_KEY_PARTS {
             let message = format!(
                 "an index has at most {MAX_KEY_PARTS} columns, and `{name}` has {listed}; list fewer"
@@ -283,6 +319,62 @@ impl Table {
     }
 }
 
+/// The bytes in `#[key(max = 40)]`.
+fn key_max(attribute: &Attribute) -> Result<Option<usize>> {
+    let Meta::List(list) = &attribute.meta else {
+        attribute.meta.require_path_only()?;
+        return Ok(None);
+    };
+    let usage = |_| {
+        Error::new_spanned(
+            attribute,
+            "`#[key]` takes no arguments but `max`, the bytes of a `String` or a `Vec<u8>`, as in `#[key(max = 40)]`; key \
+             columns are in order of declaration",
+        )
+    };
+    let max = list.parse_args_with(parse_max).map_err(usage)?;
+    max_bytes(&max).map(Some)
+}
+
+/// `max = 40`.
+fn parse_max(input: ParseStream<'_>) -> Result<LitInt> {
+    let word = input.parse::<Ident>()?;
+    if word != "max" {
+        return Err(Error::new_spanned(&word, "write `max = 40`"));
+    }
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+fn max_bytes(max: &LitInt) -> Result<usize> {
+    match max.base10_parse() {
+        Ok(bytes @ 1..=MAX_BYTES) => Ok(bytes),
+        _ => Err(Error::new_spanned(
+            max,
+            format!(
+                "a key has at most 64 bytes, of which one tells how long the value is; state 1 to {MAX_BYTES}"
+            ),
+        )),
+    }
+}
+
+/// Whether a type is `String` or `Vec<u8>`, or `Option` or `Reverse` of one, by its name.
+fn is_of_any_length(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let Some(last) = path.path.segments.last() else { return false };
+    match last.ident.to_string().as_str() {
+        "String" | "Vec" => true,
+        "Option" | "Reverse" => match &last.arguments {
+            PathArguments::AngleBracketed(list) => list
+                .args
+                .iter()
+                .any(|inner| matches!(inner, GenericArgument::Type(ty) if is_of_any_length(ty))),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// The name in `#[group(name)]`.
 fn group_name(attribute: &Attribute) -> Result<Ident> {
     let named = match &attribute.meta {
@@ -306,7 +398,35 @@ enum TableOption {
 struct IndexOption {
     unique: bool,
     ident: Ident,
-    columns: Vec<Ident>,
+    columns: Vec<IndexColumn>,
+}
+
+/// `column` or `column(max = 40)`.
+struct IndexColumn {
+    ident: Ident,
+    max: Option<LitInt>,
+}
+
+impl Parse for IndexColumn {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let ident = input.parse::<Ident>()?;
+        if !input.peek(token::Paren) {
+            return Ok(Self { ident, max: None });
+        }
+        let inner;
+        parenthesized!(inner in input);
+        let usage = |_| {
+            Error::new_spanned(
+                &ident,
+                format!("write `{ident}`, or `{ident}(max = 40)` for a column of any length"),
+            )
+        };
+        let max = parse_max(&inner).map_err(usage)?;
+        if !inner.is_empty() {
+            return Err(usage(inner.error("")));
+        }
+        Ok(Self { ident, max: Some(max) })
+    }
 }
 
 fn table_options(attribute: &Attribute) -> Result<Punctuated<TableOption, Token![,]>> {
@@ -358,7 +478,7 @@ impl IndexOption {
         }
         let list;
         parenthesized!(list in inner);
-        let columns = Punctuated::<Ident, Token![,]>::parse_terminated(&list)?;
+        let columns = Punctuated::<IndexColumn, Token![,]>::parse_terminated(&list)?;
         if columns.is_empty() {
             return usage(&ident, &format!("index `{ident}` has no columns"));
         }

@@ -89,7 +89,12 @@ fn integer(input: &DeriveInput) -> Result<Ident> {
 
 pub fn column_value(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
-    let (ty, load, store, into, from) = match Form::of(input)? {
+    let form = Form::of(input)?;
+    let up_to = match &form {
+        Form::Around(member, ty) => key_up_to(name, member, ty),
+        Form::Enum(..) => TokenStream::new(),
+    };
+    let (ty, load, store, into, from) = match form {
         Form::Around(member, ty) => (
             quote!(<#ty as ::heddledb::table::ColumnValue>::TYPE),
             quote!(Self { #member: ::heddledb::table::ColumnValue::load(source, offset) }),
@@ -161,16 +166,35 @@ pub fn column_value(input: &DeriveInput) -> Result<TokenStream> {
                 #from
             }
         }
+
+        #up_to
     })
+}
+
+/// A struct around a value of any length has a place in keys as that has.
+fn key_up_to(name: &Ident, member: &Member, ty: &Type) -> TokenStream {
+    quote! {
+        #[automatically_derived]
+        impl<const MAX: ::core::primitive::usize> ::heddledb::table::KeyUpTo<MAX> for #name
+        where
+            #ty: ::heddledb::table::KeyUpTo<MAX>,
+        {
+            type Key = <#ty as ::heddledb::table::KeyUpTo<MAX>>::Key;
+            fn key_up_to(&self) -> Self::Key {
+                <#ty as ::heddledb::table::KeyUpTo<MAX>>::key_up_to(&self.#member)
+            }
+        }
+    }
 }
 
 pub fn key(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
-    let (bytes, write, read) = match Form::of(input)? {
+    let (bytes, write, read, excess) = match Form::of(input)? {
         Form::Around(member, ty) => (
             quote!(<#ty as ::heddledb::table::Key>::BYTES),
             quote!(::heddledb::table::Key::write(&self.#member, out)),
             quote!(Self { #member: ::heddledb::table::Key::read(input) }),
+            quote!(::heddledb::table::Key::excess(&self.#member)),
         ),
         Form::Enum(integer, variants) => {
             let (numbers, from_number) = (numbers(name, &integer, &variants), from_number(&variants));
@@ -182,6 +206,7 @@ pub fn key(input: &DeriveInput) -> Result<TokenStream> {
                     let number = <#integer as ::heddledb::table::Key>::read(input);
                     #from_number
                 },
+                quote!(::core::option::Option::None),
             )
         }
     };
@@ -196,6 +221,10 @@ pub fn key(input: &DeriveInput) -> Result<TokenStream> {
             #[inline(always)]
             fn read(input: &mut ::heddledb::table::KeyReader<'_>) -> Self {
                 #read
+            }
+            #[inline(always)]
+            fn excess(&self) -> ::core::option::Option<::heddledb::table::Excess> {
+                #excess
             }
         }
     })

@@ -68,7 +68,8 @@
 //! | know what went on | [`Database::metrics`], [`Stats`], [`Conflict`] |
 //! | know that indexes and files are right | [`Database::check`], [`CheckReport`] |
 //! | change the schema of a directory | [`Migration`], [`Builder::migrate`], [`Builder::schema_change`] |
-//! | take a copy that opens, beside writers | [`Database::backup`], [`Backup`] |
+//! | take a copy that opens, beside writers, and continue it with the log | [`Database::backup`], [`Backup`] |
+//! | go back to an earlier moment | [`Restore`] |
 //! | keep files elsewhere than in a directory | [`storage`] |
 //!
 //! A body is compiled once, whatever protocols it runs under: operations go through one indirect call each, and the
@@ -100,10 +101,11 @@ pub use front::{
 };
 pub use heddledb_core::backup::{Backup, BackupProgress, BackupReport};
 pub use heddledb_core::check::{CheckReport, IndexCheck};
+pub use heddledb_core::copies::{Reach, Restore, RestoreReport};
 pub use heddledb_core::deferred::{Deferred, Deferring, Inputs, Outcome, Refusal};
 pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
-pub use heddledb_core::log::{Compression, FileCheck, LogError, NotUnique};
+pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, NotUnique};
 pub use heddledb_core::metrics::{
     CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction, Recovery,
     RecoveryProgress, Stats,
@@ -155,7 +157,7 @@ pub mod protocol {
 pub mod internals {
     pub use crate::front::{BuilderInternals, DatabaseInternals, SessionInternals};
     pub use heddledb_core::seam::{Registered, Savepoint};
-    pub use heddledb_core::{log, random, seam, shared};
+    pub use heddledb_core::{copies, log, random, seam, shared};
     pub use heddledb_engine::sync;
 }
 

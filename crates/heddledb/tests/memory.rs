@@ -1,7 +1,7 @@
 //! Memory is given back: what sessions, batches and snapshots leave behind does not pile up.
 
 use heddledb::protocol::Kind;
-use heddledb::{Database, ReadTransaction, Session, Table, Transaction};
+use heddledb::{Database, ReadTransaction, Scan, Session, Table, Transaction};
 use std::time::Duration;
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
@@ -197,4 +197,94 @@ mod every_version {
         assert!(later <= 1_000 * VERSION_BYTES, "{later}");
         assert_eq!(db.metrics().record_bytes, record_bytes, "the blocks serve again");
     }
+}
+
+/// A row with a text that is not in it, and an index over another.
+#[derive(Table, Clone, Debug, PartialEq)]
+#[table(index(ByTitle(title(max = 40))))]
+struct Page {
+    #[key(max = 20)]
+    name: String,
+    title: String,
+    text: String,
+}
+
+fn page(number: u64, version: u64) -> Page {
+    Page {
+        name: format!("the page called {number:02}"),
+        title: format!("title {version} of the page {number}"),
+        text: format!("{version:1024}"),
+    }
+}
+
+/// A text of 1 KB takes at most 64 bytes more than it has.
+#[test]
+fn a_text_takes_its_bytes_and_little_more() {
+    #[derive(Table, Clone)]
+    struct Note {
+        #[key]
+        id: u64,
+        text: String,
+    }
+    for length in [16, 100, 1000, 1024, 4000] {
+        let db = open(Kind::Silo);
+        let mut session = db.session().unwrap();
+        let text = "x".repeat(length);
+        session.run(|tx| (0..100).try_for_each(|id| tx.insert(Note { id, text: text.clone() }))).unwrap();
+        // The slot is in the row.
+        let each = db.metrics().value_bytes / 100 + heddledb::table::SLOT_BYTES;
+        assert!(each <= length + 64, "{each} bytes for {length}");
+    }
+}
+
+/// Texts that are replaced again and again, beside snapshots that stay open for a while and without, under every protocol.
+#[test]
+fn replaced_texts_do_not_pile_up() {
+    const PAGES: u64 = 20;
+    for kind in kinds(1) {
+        let db = open(kind);
+        let mut session = db.session().unwrap();
+        session.run(|tx| (0..PAGES).try_for_each(|id| tx.insert(page(id, 0)))).unwrap();
+        let (mut most, mut snapshot) = ([0; 2], None);
+        for version in 1..400 {
+            session
+                .run(|tx| {
+                    (0..PAGES).try_for_each(|id| match (id + version) % 7 {
+                        0 => {
+                            tx.delete::<Page>(page(id, version).name.into())?;
+                            tx.insert(page(id, version))
+                        }
+                        1 => tx.upsert(page(id, version)).map(|_| ()),
+                        _ => tx.set_columns(
+                            page(id, version).name.into(),
+                            (Page::title, Page::text),
+                            (page(id, version).title, page(id, version).text),
+                        ),
+                    })
+                })
+                .unwrap();
+            let given_up: heddledb::Result<()> = session.run(|tx| {
+                tx.upsert(page(3, 10_000 + version))?;
+                Err(heddledb::Error::user("given up"))
+            });
+            assert!(given_up.is_err());
+            if version % 20 == 0 {
+                // The only session of some protocols cannot do both.
+                snapshot = (kind.sessions_max() > 1 && version % 40 == 0).then(|| db.snapshot().unwrap());
+            }
+            settle(&db, &mut [&mut session], 3);
+            let half = usize::from(version >= 200);
+            most[half] = most[half].max(db.metrics().value_bytes);
+        }
+        assert!(most[1] <= most[0] * 21 / 20, "{kind}: {most:?}");
+        drop(snapshot);
+        settle(&db, &mut [&mut session], 16);
+        let live: usize = session.run(|tx| tx.collect(Scan::<Page>::all())).unwrap().iter().map(bytes).sum();
+        assert!(db.metrics().value_bytes <= live + 3 * 64 * PAGES as usize, "{kind}");
+        assert!(db.check().unwrap().is_whole(), "{kind}");
+    }
+}
+
+fn bytes(page: &Page) -> usize {
+    page.name.len() + page.title.len() + page.text.len()
 }

@@ -10,11 +10,11 @@ const FLOORS: [(&str, &str); 3] = [
     (
         "heddledb-core",
         "mutant random parallel shared stamp storage log error words values table migration transaction procedure isolation kind \
-         sight metrics check settings backup seam deferred reading",
+         sight metrics check settings backup copies seam deferred reading",
     ),
     (
         "heddledb-engine",
-        "sync record version arena epoch heap access deferred durability snapshot index commit protocol db open",
+        "sync record version arena epoch heap access intentions durability snapshot index commit protocol db open",
     ),
     ("heddledb", "front"),
 ];

@@ -105,10 +105,72 @@ fn a_limit_of_time_ends_with_its_run() {
     assert_eq!(
         why.to_string(),
         "the transaction was given up after 1 attempt; the last one conflicted (timed out) at key [1] of account; \
-         run it again later, allow it more attempts or time, or end what holds the row: maybe another transaction \
-         of this thread"
+         another transaction of this thread is open and cannot go on meanwhile: do the work of both in one transaction, \
+         or end the other one first"
     );
     drop(open);
     // What is free needs no time.
     assert!(session.run_within(Duration::ZERO, |tx| tx.get::<Account>(1)).unwrap().is_some());
+}
+
+/// What a transaction is told that met another one of its thread.
+fn told(error: &Error) {
+    let Error::GaveUp(why) = error else { panic!("{error}") };
+    assert!(why.within_another && error.to_string().contains("of this thread"), "{error}");
+}
+
+/// Under each protocol that lets several sessions in, on a thread of its own, since each waits for a limit.
+fn under_each(test: impl Fn(Kind) + Copy + Send + 'static) {
+    let kinds = Kind::ALL.iter().filter(|kind| kind.sessions_max() > 1);
+    let threads = kinds.map(|kind| (kind, std::thread::spawn(move || test(*kind)))).collect::<Vec<_>>();
+    for (kind, thread) in threads {
+        thread.join().unwrap_or_else(|_| panic!("{kind}"));
+    }
+}
+
+/// Two transactions of one thread want one row, and nobody has set a limit: one of them commits, and the other is told.
+#[test]
+fn transactions_of_one_thread_do_not_wait_for_ever() {
+    under_each(|kind| {
+        let db = Database::builder().protocol(kind).open().unwrap();
+        let mut session = db.session().unwrap();
+        session.run(|tx| tx.insert(Account { id: 1, balance: 0 })).unwrap();
+        let mut open = db.begin().unwrap();
+        open.update_columns(1, Account::balance, |balance| *balance += 1).unwrap();
+        let first = session.run(|tx| tx.update_columns(1, Account::balance, |balance| *balance += 10));
+        let second = open.commit();
+        first.as_ref().err().into_iter().for_each(told);
+        assert!(first.is_ok() || second.is_ok(), "{kind}");
+        let expected = i64::from(second.is_ok()) + 10 * i64::from(first.is_ok());
+        let balance = session.run(|tx| tx.get_columns(1, Account::balance)).unwrap();
+        assert_eq!(balance, Some(expected), "{kind}");
+
+        // Two owned ones.
+        let mut open = db.begin().unwrap();
+        open.update_columns(1, Account::balance, |balance| *balance += 1).unwrap();
+        let mut other = db.begin().unwrap();
+        let first = other.update_columns(1, Account::balance, |balance| *balance += 10);
+        assert!(first.as_ref().err().is_none_or(Error::is_retryable), "{kind}");
+    });
+}
+
+/// A body runs another session's transaction on the row that it has read, and nobody has set a limit.
+#[test]
+fn a_body_that_runs_another_transaction_ends() {
+    under_each(|kind| {
+        let db = Database::builder().protocol(kind).open().unwrap();
+        let (mut outer, mut inner) = (db.session().unwrap(), db.session().unwrap());
+        outer.run(|tx| tx.insert(Account { id: 1, balance: 0 })).unwrap();
+        let mut committed = 0;
+        let outcome = outer.run(|tx| {
+            tx.update_columns(1, Account::balance, |balance| *balance += 1)?;
+            inner.run(|tx| tx.update_columns(1, Account::balance, |balance| *balance += 1))?;
+            committed += 1;
+            Ok(())
+        });
+        outcome.as_ref().err().into_iter().for_each(told);
+        committed += i64::from(outcome.is_ok());
+        let balance = outer.run(|tx| tx.get_columns(1, Account::balance)).unwrap();
+        assert_eq!(balance, Some(committed), "{kind}");
+    });
 }

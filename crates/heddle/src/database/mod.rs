@@ -5,6 +5,7 @@ pub mod export;
 pub mod import;
 mod open;
 mod overlay;
+pub mod restore;
 pub mod schema;
 pub mod tables;
 mod text;

@@ -57,6 +57,9 @@ struct ColumnTold {
     group: &'static str,
     /// Whether it is a part of the key.
     key: bool,
+    /// Of a part of the key that is of any length: how many bytes the key has room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<usize>,
 }
 
 #[derive(Serialize, Debug)]
@@ -124,11 +127,20 @@ fn tables(manifest: &Manifest) -> Vec<TableTold> {
 
 fn columns(definition: &TableDefinition) -> Vec<ColumnTold> {
     let groups = definition.relation().layout().groups;
+    let part = |column: &str| {
+        definition
+            .relation()
+            .key_columns()
+            .iter()
+            .find(|part| part.name() == column)
+            .and_then(|part| part.max())
+    };
     let columns = definition.columns().iter().map(|column| ColumnTold {
         column: column.name().to_owned(),
         r#type: column.ty().to_string(),
         group: groups[column.group()].name,
         key: definition.key_columns() >> column.ordinal() & 1 == 1,
+        max: part(column.name()),
     });
     columns.collect()
 }
@@ -143,9 +155,13 @@ fn words(tables: &[TableTold], colours: bool) -> String {
         } else {
             let mut table = empty(colours);
             table.set_header(["column", "type", "group", ""]);
-            for ColumnTold { column, r#type, group, key } in &told.columns {
-                let key = if *key { "key" } else { "" };
-                table.add_row([column.as_str(), r#type, group, key]);
+            for ColumnTold { column, r#type, group, key, max } in &told.columns {
+                let key = match (key, max) {
+                    (false, _) => String::new(),
+                    (true, None) => "key".to_owned(),
+                    (true, Some(max)) => format!("key, max = {max}"),
+                };
+                table.add_row([column.as_str(), r#type, group, &key]);
             }
             text += &lines(&table);
         }

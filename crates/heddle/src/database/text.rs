@@ -190,9 +190,18 @@ fn read_csv(table: &TableDefinition, input: impl Read) -> Result<Vec<Vec<Value>>
             }
             .map_err(|what| Flaw { line, what })
         };
-        rows.push(table.columns().iter().zip(&fields).map(value).collect::<Result<_, _>>()?);
+        let row: Vec<Value> = table.columns().iter().zip(&fields).map(value).collect::<Result<_, _>>()?;
+        has_keys(table, &row).map_err(|what| Flaw { line, what })?;
+        rows.push(row);
     }
     Ok(rows)
+}
+
+/// Whether there is room for a row in the key and in each index.
+fn has_keys(table: &TableDefinition, row: &[Value]) -> Result<(), String> {
+    let key = table.relation().key_of(row).map(|_| ());
+    let all = key.and_then(|()| table.indexes().iter().try_for_each(|index| index.entry(row).map(|_| ())));
+    all.map_err(|error| error.to_string())
 }
 
 /// The value, if its column can hold it.
@@ -229,7 +238,9 @@ fn read_jsonl(table: &TableDefinition, input: impl BufRead) -> Result<Vec<Vec<Va
             };
             value.map_err(flaw)
         };
-        rows.push(table.columns().iter().map(value).collect::<Result<_, _>>()?);
+        let row: Vec<Value> = table.columns().iter().map(value).collect::<Result<_, _>>()?;
+        has_keys(table, &row).map_err(flaw)?;
+        rows.push(row);
     }
     Ok(rows)
 }
@@ -242,6 +253,10 @@ mod tests {
     fn table() -> &'static TableDefinition {
         TableDefinition::builder("t")
             .key("id", ColumnType::U16)
+            .key("word", ColumnType::String)
+            .max(3)
+            .column("free", ColumnType::ByteString.optional())
+            .index("ByFree", [("free", 4)])
             .column("name", ColumnType::Text(8).optional())
             .column("at", ColumnType::Timestamp)
             .column("raw", ColumnType::Bytes(2))
@@ -258,7 +273,7 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), "\\PC{0,3}|[\"\\\\,{}\n0-9]{0,3}", 0usize..6), 0..6),
         ) {
             let table = table();
-            let values = [1u16.into(), Value::Null, ColumnType::Timestamp.parse("2026-11-24T10:00:00Z").unwrap()];
+            let values = [1u16.into(), "abc".into(), vec![1u8; 4].into(), Value::Null, ColumnType::Timestamp.parse("2026-11-24T10:00:00Z").unwrap()];
             let row = [&values[..], &[[1u8, 2].into(), "On".into()]].concat();
             let mut text = Vec::new();
             let mut writer = Writer::begin(format, table, &mut text).unwrap();
@@ -274,10 +289,33 @@ mod tests {
                 Ok(rows) => {
                     for row in rows {
                         table.columns().iter().zip(&row).for_each(|(column, value)| column.check(value).unwrap());
+                        assert!(has_keys(table, &row).is_ok());
                     }
                 }
                 Err(flaw) => prop_assert!(is_changed && flaw.line >= 1, "{flaw}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_value_that_no_key_has_room_for_is_told_with_its_line() {
+        let table = TableDefinition::builder("t")
+            .key("word", ColumnType::String)
+            .max(3)
+            .column("free", ColumnType::String)
+            .index("ByFree", [("free", 4)])
+            .build()
+            .unwrap();
+        for (format, text, relation) in [
+            (Format::Csv, "word,free\na,b\nabcd,b\n", "t"),
+            (Format::Csv, "word,free\na,b\nabc,12345\n", "t.ByFree"),
+            (Format::Jsonl, "\n\n{\"word\":\"abcd\",\"free\":\"b\"}\n", "t"),
+        ] {
+            let flaw = read(format, table, text.as_bytes()).unwrap_err();
+            assert!(
+                flaw.line == 3 && flaw.what.contains(&format!("the key of {relation} has room")),
+                "{flaw}"
+            );
         }
     }
 }

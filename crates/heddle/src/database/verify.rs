@@ -56,6 +56,8 @@ struct Checked {
     whole: bool,
     /// The last epoch that was looked at.
     epoch: u64,
+    /// From when to when it can be restored, if its files are whole.
+    reach: Option<String>,
     /// Each index.
     indexes: Vec<IndexTold>,
     /// What is damaged or cannot be read. With any, indexes are not compared.
@@ -118,8 +120,8 @@ pub fn verify(arguments: &VerifyArguments) -> Result<bool, Failure> {
 
 /// Compares the indexes of a directory whose files were examined, if these are whole.
 fn compared(directory: &Path, examined: Examined) -> Result<Checked, Failure> {
-    let Examined { place, problems, durable_epoch, .. } = examined;
-    let mut checked = Checked { place, whole: false, epoch: durable_epoch, indexes: Vec::new(), problems };
+    let Examined { place, problems, durable_epoch: epoch, reach, .. } = examined;
+    let mut checked = Checked { place, whole: false, epoch, reach, indexes: Vec::new(), problems };
     if !checked.problems.is_empty() {
         return Ok(checked);
     }
@@ -212,6 +214,9 @@ fn words(checked: &Checked, colours: bool) -> String {
                 index.index
             );
         }
+    }
+    if let Some(reach) = &checked.reach {
+        let _ = writeln!(text, "it can be restored to {reach}");
     }
     let (place, epoch) = (&checked.place, checked.epoch);
     let wrong = checked.indexes.iter().filter(|index| !index.is_whole()).count();

@@ -9,6 +9,7 @@ use super::told::{
 };
 use crate::database::tables::shape;
 use heddledb::LogError;
+use heddledb::internals::copies::reach;
 use heddledb::internals::log::{
     Checkpoint, Compression, Entries, Entry, Frames, Generation, Header, Malformed, Manifest, Name,
     RelationEntry, Rows, SegmentHeader, Survey, survey,
@@ -41,7 +42,10 @@ pub fn examine(storage: &dyn Storage, in_use: bool, see: See<'_>) -> Result<Exam
         }
     };
     let (directory, checkpoint, generations) = match &manifest {
-        Some(manifest) => (manifest.directory, manifest.checkpoint.clone(), manifest.generations.clone()),
+        Some(manifest) => {
+            let all = [&manifest.kept[..], &manifest.generations[..]].concat();
+            (manifest.directory, manifest.checkpoint.clone(), all)
+        }
         None => {
             let (directory, generations) = by_name(storage, &names);
             (directory, None, generations)
@@ -64,22 +68,18 @@ pub fn examine(storage: &dyn Storage, in_use: bool, see: See<'_>) -> Result<Exam
     let pairs = generations.iter().zip(&surveys);
     let generations =
         pairs.map(|(generation, survey)| examiner.generation(generation, survey.as_ref(), durable)).collect();
-    let listed = |name: &Name| match *name {
-        _ if manifest.is_none() => true,
-        Name::NewManifest => false,
-        Name::Manifest | Name::Lock => true,
-        Name::Log { generation, file } => {
-            let mut all = manifest.iter().flat_map(|manifest| &manifest.generations);
-            all.any(|listed| listed.number == generation && file < listed.files)
-        }
-        Name::Checkpoint { number, part } => {
-            let listed = manifest.as_ref().and_then(|manifest| manifest.checkpoint.as_ref());
-            listed.is_some_and(|listed| listed.number == number && usize::from(part) < listed.parts.len())
-        }
-    };
+    let listed = |name: &Name| manifest.as_ref().is_none_or(|manifest| manifest.lists(*name));
+    let whole = examiner.problems.is_empty();
+    let reach = manifest.as_ref().filter(|_| whole).and_then(|manifest| reach(storage, manifest).ok());
+    let copy_of = manifest
+        .as_ref()
+        .and_then(|manifest| manifest.origin)
+        .map(|origin| format!("{:016x}, up to its epoch {}", origin.directory, origin.epoch));
     Ok(Examined {
         place: storage.place(),
-        whole: examiner.problems.is_empty(),
+        whole,
+        reach: reach.map(|reach| reach.to_string()),
+        copy_of,
         in_use,
         durable_epoch: durable,
         manifest: manifest.as_ref().map(tell),

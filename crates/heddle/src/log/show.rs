@@ -123,6 +123,12 @@ pub fn directory(examined: &Examined, colours: bool) -> String {
         text += &generation(told, colours);
     }
     let _ = writeln!(text, "\nthe last durable epoch is {}", examined.durable_epoch);
+    if let Some(reach) = &examined.reach {
+        let _ = writeln!(text, "it can be restored to {reach}");
+    }
+    if let Some(of) = &examined.copy_of {
+        let _ = writeln!(text, "it is a copy of the directory {of}");
+    }
     if !examined.unlisted.is_empty() {
         let names = examined.unlisted.join(", ");
         let _ = writeln!(text, "not listed, so removed at the next opening: {names}");

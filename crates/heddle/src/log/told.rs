@@ -22,6 +22,10 @@ pub struct Examined {
     pub checkpoint: Option<CheckpointTold>,
     /// The generations that the manifest lists; without a manifest, those that the files name.
     pub generations: Vec<GenerationTold>,
+    /// From when to when it can be restored, if nothing is damaged.
+    pub reach: Option<String>,
+    /// Of a copy, how far it follows the log of which directory.
+    pub copy_of: Option<String>,
     /// Files of the database's that the manifest does not list: they count for nothing.
     pub unlisted: Vec<String>,
     /// What is damaged or cannot be read.

@@ -38,6 +38,8 @@ fn is_of_durability(mutant: Mutant) -> bool {
         "Log",
         "Recovery",
         "Backup",
+        "Copy",
+        "Restore",
         "Checkpoint",
         "IndexBuilt",
         "IndexUnbuilt",

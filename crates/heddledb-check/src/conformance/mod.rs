@@ -13,13 +13,16 @@
 //! - `opacity`: what bodies see whose attempts abort, where a protocol says that it is opaque;
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
+//! - `deferred`: transactions that write down what is done at the commit, beside others;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
+//! - `value_keys`: the same in keys and indexes;
 //! - `histories`: long random histories, judged by both checkers.
 //!
 //! To run them for a protocol: call [`Test::run`] for each of [`suite`].
 //! Where a test is about what its protocol does not offer, it ends at once.
 
 mod anomalies;
+mod deferred;
 mod histories;
 mod load;
 mod opacity;
@@ -29,6 +32,7 @@ mod random;
 mod reclamation;
 pub mod script;
 mod snapshots;
+mod value_keys;
 mod values;
 mod waits;
 
@@ -56,6 +60,8 @@ pub fn suite() -> Vec<Test> {
     tests.extend(opacity::tests());
     tests.extend(procedures::tests());
     tests.extend(phases::tests());
+    tests.extend(deferred::tests());
+    tests.extend(value_keys::tests());
     tests.extend(values::tests());
     tests.extend(histories::tests());
     tests

@@ -4,6 +4,7 @@
 //! goes wrong. Everything runs on one thread, so commits are in the order of the program, and what the
 //! files may hold after a crash is a prefix of the [`Ledger`].
 
+use super::kept::{Kept, Outcome};
 use super::model::{Indexes, Program, State};
 use heddledb::internals::log::{Manifest, survey};
 use heddledb::internals::random::Random;
@@ -20,6 +21,12 @@ pub struct Ledger {
     acked: usize,
     /// How often a failed log went on.
     pub resumed: u64,
+    /// A copy that is continued with the log, from one life to the next.
+    kept: Option<Kept>,
+    /// How often it was continued.
+    pub continued: u64,
+    /// How often that was refused.
+    pub refused: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +114,8 @@ pub struct Settings {
     salvage: bool,
     indexes: Indexes,
     read_only: bool,
+    /// Bytes of log that are kept behind checkpoints.
+    keep: u64,
 }
 
 impl Settings {
@@ -122,7 +131,8 @@ impl Settings {
         };
         let indexes = Indexes::draw(random);
         let (threads, salvage, read_only) = (1, false, false);
-        Self { kind, files, compression, durability, threads, salvage, indexes, read_only }
+        let keep = [0, 2_000, 1 << 30, 1 << 30][random.below(4) as usize];
+        Self { kind, files, compression, durability, threads, salvage, indexes, read_only, keep }
     }
 
     /// The same, with damage salvaged.
@@ -186,13 +196,13 @@ pub struct Life<'a> {
 impl Life<'_> {
     /// Lives it; an error is a violation of what the database promises.
     pub fn live(self) -> Result<End, String> {
-        let Settings { files, compression, durability, threads, salvage, kind, indexes, read_only } =
+        let Settings { files, compression, durability, threads, salvage, kind, indexes, read_only, keep } =
             self.settings;
         let named = if self.random.clone().below(4) == 0 { highest_epoch(self.disk) } else { 0 };
         let before = self.disk.after_kill();
         let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(3));
         let builder = indexes.declare(builder).storage(Arc::new(self.disk.clone()));
-        let builder = builder.manual_epochs().durability(durability).log_files(files);
+        let builder = builder.manual_epochs().durability(durability).log_files(files).keep_log(keep);
         let opened = builder.compression(compression).recovery_threads(threads).salvage(salvage);
         let opened = opened.read_only(read_only).open();
         let db = match opened {
@@ -339,7 +349,7 @@ impl Alive<'_> {
                 let outcome = self.db.flush();
                 self.acknowledge(outcome)
             }
-            24..28 => {
+            24..27 => {
                 for _ in 0..=random.below(2) {
                     self.db.advance_epoch();
                 }
@@ -349,6 +359,7 @@ impl Alive<'_> {
                 let outcome = self.db.checkpoint().map(|_| ());
                 self.acknowledge(outcome)
             }
+            27 => self.go_on(),
             30 => self.backup().map(Ok),
             _ => {
                 // Whoever reads and waits was told that what he saw is durable.
@@ -410,6 +421,33 @@ impl Alive<'_> {
         match found == now {
             true => Ok(()),
             false => Err(told(format!("it holds {}", found.difference(&now)))),
+        }
+    }
+
+    /// Continues the copy that is kept, or takes one to keep.
+    fn go_on(&mut self) -> Result<Result<(), Failure>, String> {
+        let Self { db, life, .. } = self;
+        let (random, ledger) = (&mut life.random, &mut *life.ledger);
+        let now = ledger.now();
+        let Some(kept) = ledger.kept.take() else {
+            ledger.kept = Kept::take(db, &now, random)?;
+            return Ok(Ok(()));
+        };
+        let outcome = kept.go_on(db, &now, &|epoch| ledger.after(ledger.closed(epoch)), random)?;
+        match outcome {
+            Outcome::Kept(kept) => {
+                ledger.continued += 1;
+                ledger.kept = Some(*kept);
+                Ok(Ok(()))
+            }
+            Outcome::Refused => {
+                ledger.refused += 1;
+                Ok(Ok(()))
+            }
+            Outcome::Failed(error) => {
+                ledger.kept = Some(kept);
+                self.judge(Err(error))
+            }
         }
     }
 

@@ -18,13 +18,17 @@
 //! 7. what is opened to be read shows the same, and not an operation of the disk writes;
 //! 8. damage at rest is refused with its place, or loses nothing but what a power cut may lose too, or is
 //!    salvaged as a prefix;
-//! 9. a copy that is taken beside all this holds all that was committed, or does not open, wherever its own disk fails.
+//! 9. a copy that is taken beside all this holds all that was committed, or does not open, wherever its own disk fails;
+//! 10. one that is continued with the log, over crashes, holds all that was committed or is as before; it is refused where its link
+//!     to the log is broken, and what is restored from it is what its epochs say.
 //!
 //! One crash with a recovery and a look is a *point*. Everything is deterministic: a violation tells the
 //! workload, the failure and the operation, and [`replay`] runs that again.
 
+pub mod copies;
 pub mod damage;
 pub mod history;
+pub mod kept;
 pub mod life;
 pub mod model;
 
@@ -150,6 +154,8 @@ pub struct Counts {
     pub again: u64,
     /// How often a failed log went on.
     pub resumed: u64,
+    /// How often a copy was continued, and how often that was refused.
+    pub continued: [u64; 2],
     /// Damage that was refused, that lost nothing, that was cut off as a torn tail, that was salvaged.
     pub damage: [u64; 4],
 }
@@ -165,6 +171,7 @@ impl Counts {
         self.in_recovery += other.in_recovery;
         self.again += other.again;
         self.resumed += other.resumed;
+        self.continued.iter_mut().zip(other.continued).for_each(|(sum, more)| *sum += more);
         self.first.iter_mut().zip(other.first).for_each(|(sum, more)| *sum += more);
         self.damage.iter_mut().zip(other.damage).for_each(|(sum, more)| *sum += more);
     }
@@ -181,6 +188,8 @@ impl fmt::Display for Counts {
         line("points: again, after a recovery", self.again)?;
         line("points in all", self.points())?;
         line("times that a failed log went on", self.resumed)?;
+        line("times that a copy was continued", self.continued[0])?;
+        line("times that a copy was refused", self.continued[1])?;
         for (name, count) in
             ["refused", "without loss", "cut off as a tail", "salvaged"].iter().zip(self.damage)
         {
@@ -285,6 +294,8 @@ impl Family {
         let fails_at = if spot.failure.is_harmless() { u64::MAX } else { spot.at };
         let ended = Workload::new(spot.workload).run(&disk, fails_at, &mut ledger)?;
         self.counts.resumed += ledger.resumed;
+        self.counts.continued[0] += ledger.continued;
+        self.counts.continued[1] += ledger.refused;
         if spot.failure.is_harmless() && !ended {
             return Err("it stopped, though nothing failed".to_owned());
         }

@@ -7,8 +7,8 @@ use heddledb::internals::log::Manifest;
 use heddledb::internals::random::Random;
 use heddledb::storage::Simulated;
 use heddledb::table::dynamic::RowValues;
-use heddledb::table::{ColumnType, ColumnValue, Words, WordsMut};
-use heddledb::{Builder, Error, Migration, ReadTransaction, Result, Scan, Table, Text, Transaction};
+use heddledb::table::{ColumnType, ColumnValue, KeyUpTo, UpTo, Words, WordsMut};
+use heddledb::{Builder, Error, Migration, ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
 
 /// A row of the ordered table: three column groups and an index.
@@ -28,11 +28,11 @@ pub struct Account {
 
 /// A row of the hashed table: two column groups and a unique index.
 #[derive(Table, Clone, Copy, Debug, PartialEq, Eq)]
-#[table(name = "crash_note", hash, unique(CrashNoteByTag(tag)))]
+#[table(name = "crash_note", hash, unique(CrashNoteByTag(tag(max = 40))))]
 pub struct Note {
     #[key]
     id: u32,
-    tag: Text<20>,
+    tag: Tag,
     memo: Memo,
     #[group(count)]
     count: i64,
@@ -69,9 +69,45 @@ impl ColumnValue for Memo {
     }
 }
 
+/// What a unique index has, stored as a `String`, which is not in its row, and here what it tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tag {
+    note: u32,
+    number: u64,
+}
+
+impl Tag {
+    fn text(self) -> String {
+        format!("the tag of note {} is {}", self.note, self.number)
+    }
+}
+
+impl ColumnValue for Tag {
+    const TYPE: ColumnType = String::TYPE;
+    /// What is no text of a tag is one that nobody has stored.
+    fn load(source: &impl Words, offset: usize) -> Self {
+        let text = String::load(source, offset);
+        let mut numbers = text.split(' ').filter_map(|word| word.parse().ok());
+        let (note, number) = (numbers.next().unwrap_or(u64::MAX), numbers.next().unwrap_or(u64::MAX));
+        Some(Self { note: note as u32, number })
+            .filter(|tag| tag.text() == text)
+            .unwrap_or(Self { note: u32::MAX, number: 0 })
+    }
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        self.text().store(target, offset);
+    }
+}
+
+impl<const N: usize> KeyUpTo<N> for Tag {
+    type Key = UpTo<str, N>;
+    fn key_up_to(&self) -> Self::Key {
+        self.text().into()
+    }
+}
+
 /// The same tables without their indexes.
 mod plain {
-    use heddledb::{Table, Text};
+    use heddledb::Table;
 
     #[derive(Table, Clone, Copy)]
     #[table(name = "crash_account")]
@@ -92,7 +128,7 @@ mod plain {
     pub struct Note {
         #[key]
         pub id: u32,
-        pub tag: Text<20>,
+        pub tag: super::Tag,
         pub memo: super::Memo,
         #[group(count)]
         pub count: i64,
@@ -251,7 +287,7 @@ pub enum Op {
     /// Adds to a column without reading it.
     Count(u32, i64),
     /// Changes a column that a unique index has.
-    Tag(u32, Text<20>),
+    Tag(u32, Tag),
 }
 
 impl Op {
@@ -261,7 +297,7 @@ impl Op {
         let note = random.below(NOTES as u64) as u32;
         let memo = Memo::draw(random);
         let account = Account { id, owner: random.below(OWNERS), balance: value, visits: value / 7, memo };
-        let tag = Text::truncated(&format!("note {note} tag {}", random.below(TAGS)));
+        let tag = Tag { note, number: random.below(TAGS) };
         let there = state.accounts[id as usize].is_some();
         let noted = state.notes[note as usize].is_some();
         match random.below(20) {
@@ -427,13 +463,13 @@ impl State {
         }
         if indexes.notes {
             tx.scan_index(Scan::<CrashNoteByTag>::all(), |tag, id| {
-                tags.push((tag, id));
+                tags.push((tag.to_string(), id));
                 ControlFlow::Continue(())
             })?;
         }
         let mut by_owner: Vec<_> = state.accounts.iter().flatten().map(|row| (row.owner, row.id)).collect();
         by_owner.sort_unstable();
-        let mut by_tag: Vec<_> = state.notes.iter().flatten().map(|row| (row.tag, row.id)).collect();
+        let mut by_tag: Vec<_> = state.notes.iter().flatten().map(|row| (row.tag.text(), row.id)).collect();
         by_tag.sort_unstable();
         if indexes.accounts == Accounts::Indexed && owners != by_owner {
             return Ok(Err(format!("the ordered table says {by_owner:?}, its index {owners:?}")));

@@ -140,7 +140,7 @@ macro_rules! tuples {
                 let _ = visit;
                 $(self.$index.each(visit);)*
             }
-            #[expect(clippy::unused_unit, reason = "the tuple of nothing")]
+            #[allow(clippy::unused_unit, reason = "the tuple of nothing")]
             fn values(&self, known: &impl Known) -> Self::Values {
                 let _ = known;
                 ($(self.$index.values(known),)*)
@@ -152,7 +152,7 @@ macro_rules! tuples {
                 let _ = visit;
                 $(self.$index.each_name(visit);)*
             }
-            #[expect(clippy::unused_unit, reason = "the tuple of nothing")]
+            #[allow(clippy::unused_unit, reason = "the tuple of nothing")]
             fn into_values(self, known: &impl Known) -> Self::Values {
                 let _ = known;
                 ($(self.$index.into_values(known),)*)

@@ -4,8 +4,9 @@
 //!  word 0   magic (low 32) | checksum of everything (high 32)
 //!       1   stored bytes (low 32) | words of the payload (high 32)
 //!       2   round, from 1
-//!       3   closed epoch: every commit of an epoch up to it is in this round or an earlier one
-//!       4   highest epoch in the payload
+//!       3   closed epoch, 40 bits: every commit of an epoch up to it is in this round or an earlier one
+//!           | the time, its low 24 bits
+//!       4   highest epoch in the payload, 40 bits | the time, its high 24 bits
 //!       5   members: the files that have frames in this round, one bit each
 //!       6   part 0..16 | parts 16..32 | kind 32..40 | compression 40..48 | zero 48..64
 //!       7   checksum of the header (low 32) | zero
@@ -17,6 +18,9 @@
 //! The header has a checksum of its own so that a frame can be known by its header alone: that a
 //! round was begun is known even where its payload is torn, and a scan for later frames reads no
 //! payload. Lengths are trusted, and memory taken for them, only after the header's checksum.
+//!
+//! The time is that of the clock on the wall when the round was taken, in milliseconds since 1970. Frames of format 1 have
+//! zeros there: nobody knows.
 
 use super::Malformed;
 
@@ -24,6 +28,11 @@ use super::Malformed;
 pub const FRAME_HEADER_BYTES: usize = 64;
 /// The longest payload, in words: 64 MiB.
 pub const PAYLOAD_WORDS_MAX: usize = 8 << 20;
+
+/// Bits of an epoch in a header, two more than a stamp has for it, and of the time beside each of the two.
+const EPOCH_BITS: u32 = 40;
+const EPOCH: u64 = (1 << EPOCH_BITS) - 1;
+const TIME_LOW_BITS: u32 = 64 - EPOCH_BITS;
 
 const PAYLOAD_BYTES_MAX: usize = 8 * PAYLOAD_WORDS_MAX;
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"\xF7Hdl");
@@ -125,6 +134,9 @@ pub struct Label {
     pub closed: u64,
     /// The highest epoch of a commit in the payload; 0 without any.
     pub highest: u64,
+    /// When the round was taken, in milliseconds since 1970: every commit of an epoch up to `closed` was made before. Never
+    /// falls. The same in all frames of a round; 0 where nobody knows.
+    pub time: u64,
     /// The files that have frames in this round, one bit each. The same in all frames of a round.
     pub members: u64,
     /// The number of this frame among those of its round in this file, from 0.
@@ -142,6 +154,7 @@ impl Label {
             round: number,
             closed: epoch,
             highest: epoch,
+            time: 0,
             members,
             part: 0,
             parts: 1,
@@ -253,8 +266,9 @@ fn fields(bytes: &[u8; FRAME_HEADER_BYTES], place: Place) -> Result<Header, &'st
     let label = Label {
         kind,
         round: word(bytes, 2),
-        closed: word(bytes, 3),
-        highest: word(bytes, 4),
+        closed: word(bytes, 3) & EPOCH,
+        highest: word(bytes, 4) & EPOCH,
+        time: word(bytes, 3) >> EPOCH_BITS | word(bytes, 4) >> EPOCH_BITS << TIME_LOW_BITS,
         members: word(bytes, 5),
         part,
         parts,
@@ -310,8 +324,11 @@ impl Encoder {
         put(&mut bytes, 0, u64::from(MAGIC));
         put(&mut bytes, 1, stored as u64 | (payload.len() as u64) << 32);
         put(&mut bytes, 2, label.round);
-        put(&mut bytes, 3, label.closed);
-        put(&mut bytes, 4, label.highest);
+        let (low, high) = (label.time & ((1 << TIME_LOW_BITS) - 1), label.time >> TIME_LOW_BITS);
+        let fits = label.closed <= EPOCH && label.highest <= EPOCH && high < 1 << TIME_LOW_BITS;
+        assert!(fits, "an epoch or a time is too large: {label:?}");
+        put(&mut bytes, 3, label.closed | low << EPOCH_BITS);
+        put(&mut bytes, 4, label.highest | high << EPOCH_BITS);
         put(&mut bytes, 5, label.members);
         let kinds = u64::from(label.kind as u8) << 32 | u64::from(compression as u8) << 40;
         put(&mut bytes, 6, u64::from(label.part) | u64::from(label.parts) << 16 | kinds);

@@ -6,15 +6,18 @@
 //!       16   bytes of the file
 //!       24   directory id; next generation; floor
 //!            count of relations; each: id, standing, key words, count of groups, words of each, name, schema
-//!            0, or 1 and the checkpoint: number, epoch, count of parts; each: bytes, rows
+//!            0, or 1 and the checkpoint: number, epoch, time, count of parts; each: bytes, rows
 //!            count of generations; each: number, files, 0 or 1 and the end: rounds, epoch
+//!            log from; count of kept generations, each as above
+//!            0, or 1 and the origin: directory, from, through, rounds, time, epoch
 //! ```
 //!
 //! Everything is words; a text is its length in bytes and its bytes, padded with zeros. A manifest
 //! is never changed: a new one is written beside it, synced, and renamed over it, so that at every
 //! moment one whole manifest has the name. A file that the manifest does not list counts for nothing.
 //!
-//! Format 1 has no standings: nobody knows of an index there whether it has an entry for each row.
+//! Format 1 has no standings: nobody knows of an index there whether it has an entry for each row. Formats 1 and 2 have no time
+//! of the checkpoint, and end after the generations.
 
 use super::entry::DATA_WORDS_MAX;
 use super::segment::Name;
@@ -45,6 +48,32 @@ pub struct Manifest {
     pub checkpoint: Option<Checkpoint>,
     /// The generations after the checkpoint, in ascending order.
     pub generations: Vec<Generation>,
+    /// The first generation from which on the log lacks nothing: each generation from this number on that has a round is
+    /// listed, and whatever was committed since the first of them began is in one of them.
+    pub log_from: u64,
+    /// Generations before the checkpoint whose files are kept, for copies that lack what they hold, in ascending order. All
+    /// have an end, and recovery does not look at them.
+    pub kept: Vec<Generation>,
+    /// What a copy is of; `None` for what is no copy, or was opened to be written since.
+    pub origin: Option<Origin>,
+}
+
+/// How far a copy follows the log of the directory that it is of: it holds exactly the commits of epochs up to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// That directory's number.
+    pub directory: u64,
+    /// Commits of later epochs are in this generation of its log or in later ones.
+    pub from: u64,
+    /// In this generation its log had closed the epoch.
+    pub through: u64,
+    /// With this round of it; 0 where it had none.
+    pub rounds: u64,
+    /// When that was, in milliseconds since 1970; 0 where nobody knows. A directory that was brought back to an earlier state has
+    /// other rounds of the same numbers since.
+    pub time: u64,
+    /// The epoch.
+    pub epoch: u64,
 }
 
 /// A table or index as it stands in the files.
@@ -129,6 +158,8 @@ pub struct Checkpoint {
     pub number: u64,
     /// The last epoch that it holds.
     pub epoch: u64,
+    /// When it was begun, in milliseconds since 1970: all that it holds was committed before. 0 where nobody knows.
+    pub time: u64,
     /// Its parts.
     pub parts: Vec<Part>,
 }
@@ -263,20 +294,22 @@ impl Manifest {
         if let Some(checkpoint) = &self.checkpoint {
             out.word(checkpoint.number);
             out.word(checkpoint.epoch);
+            if format > 2 {
+                out.word(checkpoint.time);
+            }
             out.word(checkpoint.parts.len() as u64);
             for part in &checkpoint.parts {
                 out.word(part.bytes);
                 out.word(part.rows);
             }
         }
-        out.word(self.generations.len() as u64);
-        for generation in &self.generations {
-            out.word(generation.number);
-            out.word(generation.files.into());
-            out.word(generation.end.is_some().into());
-            if let Some(end) = generation.end {
-                out.word(end.rounds);
-                out.word(end.epoch);
+        out.generations(&self.generations);
+        if format > 2 {
+            out.word(self.log_from);
+            out.generations(&self.kept);
+            out.word(self.origin.is_some().into());
+            if let Some(Origin { directory, from, through, rounds, time, epoch }) = self.origin {
+                [directory, from, through, rounds, time, epoch].into_iter().for_each(|word| out.word(word));
             }
         }
         seal_as(&mut out.0, format);
@@ -337,8 +370,14 @@ impl Manifest {
         {
             return Err("a checkpoint has an impossible number of parts");
         }
+        if self.kept.iter().any(|generation| generation.end.is_none()) {
+            return Err("a generation that is kept has no end");
+        }
+        if self.log_from > self.next_generation {
+            return Err("the log is to begin behind its end");
+        }
         let mut last = None;
-        for generation in &self.generations {
+        for generation in self.kept.iter().chain(&self.generations) {
             if last >= Some(generation.number) || generation.number >= self.next_generation {
                 return Err("the generations are not in ascending order");
             }
@@ -387,6 +426,19 @@ impl Writer {
         self.0.extend_from_slice(&word.to_le_bytes());
     }
 
+    fn generations(&mut self, generations: &[Generation]) {
+        self.word(generations.len() as u64);
+        for generation in generations {
+            self.word(generation.number);
+            self.word(generation.files.into());
+            self.word(generation.end.is_some().into());
+            if let Some(end) = generation.end {
+                self.word(end.rounds);
+                self.word(end.epoch);
+            }
+        }
+    }
+
     fn text(&mut self, text: &str) {
         self.word(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
@@ -402,14 +454,27 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn manifest(&mut self) -> Result<Manifest, &'static str> {
-        Ok(Manifest {
+        let mut manifest = Manifest {
             directory: self.word()?,
             next_generation: self.word()?,
             floor: self.word()?,
             relations: self.list(5, Self::relation)?,
             checkpoint: if self.choice()? { Some(self.checkpoint()?) } else { None },
             generations: self.list(3, Self::generation)?,
-        })
+            log_from: 0,
+            kept: Vec::new(),
+            origin: None,
+        };
+        if self.format > 2 {
+            manifest.log_from = self.word()?;
+            manifest.kept = self.list(3, Self::generation)?;
+            manifest.origin = if self.choice()? { Some(self.origin()?) } else { None };
+        } else {
+            // A checkpoint left out all generations that there were, and nothing else did.
+            let first = manifest.generations.first();
+            manifest.log_from = first.map_or(manifest.next_generation, |generation| generation.number);
+        }
+        Ok(manifest)
     }
 
     fn relation(&mut self) -> Result<RelationEntry, &'static str> {
@@ -432,8 +497,15 @@ impl Reader<'_> {
 
     fn checkpoint(&mut self) -> Result<Checkpoint, &'static str> {
         let (number, epoch) = (self.word()?, self.word()?);
+        let time = if self.format > 2 { self.word()? } else { 0 };
         let parts = self.list(2, |reader| Ok(Part { bytes: reader.word()?, rows: reader.word()? }))?;
-        Ok(Checkpoint { number, epoch, parts })
+        Ok(Checkpoint { number, epoch, time, parts })
+    }
+
+    fn origin(&mut self) -> Result<Origin, &'static str> {
+        let [directory, from, through] = [self.word()?, self.word()?, self.word()?];
+        let [rounds, time, epoch] = [self.word()?, self.word()?, self.word()?];
+        Ok(Origin { directory, from, through, rounds, time, epoch })
     }
 
     fn generation(&mut self) -> Result<Generation, &'static str> {

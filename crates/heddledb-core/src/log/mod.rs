@@ -19,6 +19,7 @@
 //! something is missing is a *torn tail* if it is the last one, and damage if a later one was begun.
 //! `docs/log-format.md` draws every field and goes through the crashes.
 
+mod directory;
 mod entry;
 mod frame;
 mod frames;
@@ -31,24 +32,25 @@ mod segment;
 mod survey;
 mod verify;
 
+pub use directory::{lock_storage, remove_unlisted};
 pub use entry::{Entries, Entry, Malformed, Write, Writes, Writing};
 pub use frame::{
     Compression, Decoder, Encoder, FRAME_HEADER_BYTES, Flaw, Header, Kind, Label, PAYLOAD_WORDS_MAX, Place,
 };
 pub use frames::Frames;
-pub use manifest::{Checkpoint, End, Generation, Manifest, Part, RelationEntry, Standing};
+pub use manifest::{Checkpoint, End, Generation, Manifest, Origin, Part, RelationEntry, Standing};
 pub use rows::{Rows, WritingRows};
 pub use segment::{Name, SEGMENT_HEADER_BYTES, SegmentHeader};
-pub use survey::{Lost, STRETCH_BYTES, Stretch, Survey, Surveyed, Torn, survey};
+pub use survey::{Lost, Moment, STRETCH_BYTES, Stretch, Survey, Surveyed, Torn, survey, survey_moments};
 pub use verify::{FileCheck, verify};
 
 use crate::storage::Storage;
 use std::io;
 
-/// The version of the format of logs and checkpoints that this build writes, and the only one that it reads.
-pub const FORMAT: u32 = 1;
+/// The version of the format of logs and checkpoints that this build writes; it reads the one before, too.
+pub const FORMAT: u32 = 2;
 /// The version of the manifest's format that this build writes; it reads the ones before, too.
-pub const MANIFEST_FORMAT: u32 = 2;
+pub const MANIFEST_FORMAT: u32 = 3;
 /// Files of a generation, and parts of a checkpoint: at most as many as a word has bits.
 pub const FILES_MAX: u8 = 64;
 
@@ -117,6 +119,30 @@ pub enum LogError {
         /// The directory.
         place: String,
     },
+    /// A copy that cannot be continued with a log; it is as it was.
+    #[error(
+        "{place} cannot be continued with the log of {of}: {why}; take a full copy, in a directory of its own"
+    )]
+    NotContinued {
+        /// The copy.
+        place: String,
+        /// The directory with the log.
+        of: String,
+        /// Why not.
+        why: String,
+    },
+    /// A moment that a directory cannot be restored to.
+    #[error("{place} cannot be restored to {asked}: it reaches from {first} to {last}")]
+    NoSuchMoment {
+        /// The directory.
+        place: String,
+        /// The moment.
+        asked: String,
+        /// The first that it can be restored to.
+        first: String,
+        /// The last.
+        last: String,
+    },
     /// Another database has the directory open.
     #[error("{place} is open in another database; close that first")]
     Locked {
@@ -169,6 +195,9 @@ pub enum LogError {
     /// A unique index was added to a table, and two of its rows have equal indexed columns.
     #[error("{0}")]
     NotUnique(Box<NotUnique>),
+    /// An index was added to a table, and a row has a value that is longer than the index has room for.
+    #[error("{0}")]
+    KeyTooLong(Box<KeyTooLong>),
     /// A compressed frame, and a build without the decompressor.
     #[error(
         "{file} is compressed with {found} from byte {offset}; open it with a build that has the feature `{found}`"
@@ -203,10 +232,32 @@ pub struct NotUnique {
     pub second: String,
 }
 
+/// A row that is in the way of an index, since a value is longer than that has room for.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{place}: row {row} of {table} has {bytes} bytes in {column}, and {index}, which is new, has room for {limit}; state more as its `max`, or open it without that index, and change or delete the row"
+)]
+pub struct KeyTooLong {
+    /// The directory.
+    pub place: String,
+    /// The table.
+    pub table: String,
+    /// The index.
+    pub index: String,
+    /// The key of the row; of several the smallest.
+    pub row: String,
+    /// The column.
+    pub column: &'static str,
+    /// The bytes of its value.
+    pub bytes: usize,
+    /// The most that one may have in the index.
+    pub limit: usize,
+}
+
 /// The versions of a file's format that this build reads.
 fn versions(file: &str) -> String {
     match Name::parse(file.rsplit('/').next().unwrap_or(file)) {
-        Some(Name::Log { .. } | Name::Checkpoint { .. }) => format!("version {FORMAT}"),
+        Some(Name::Log { .. } | Name::Checkpoint { .. }) => format!("versions 1 to {FORMAT}"),
         _ => format!("versions 1 to {MANIFEST_FORMAT}"),
     }
 }

@@ -132,7 +132,7 @@ impl SegmentHeader {
         if stored != check(bytes) {
             return Err(HeaderFlaw::Bad("the checksum of its header is wrong"));
         }
-        if version != FORMAT {
+        if !(1..=FORMAT).contains(&version) {
             return Err(HeaderFlaw::Version(version));
         }
         let numbers = word(bytes, 5);

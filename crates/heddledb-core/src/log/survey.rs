@@ -37,6 +37,8 @@ pub struct Survey {
     pub rounds: u64,
     /// The closed epoch of the last of them: only commits of epochs up to it count. 0 without rounds.
     pub closed: u64,
+    /// When the last of them was taken, in milliseconds since 1970. 0 without rounds, or where nobody knows.
+    pub time: u64,
     /// The highest epoch named anywhere, by a torn or lost frame too as far as its header is whole.
     pub highest: u64,
     /// For each file what counts of it.
@@ -106,6 +108,17 @@ pub struct Lost {
     pub highest: u64,
 }
 
+/// A round that counts, and when it was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The round.
+    pub round: u64,
+    /// The epoch that it closes.
+    pub closed: u64,
+    /// In milliseconds since 1970: all commits of epochs up to `closed` were made before. 0 where nobody knows.
+    pub time: u64,
+}
+
 /// Checks every frame of a generation, on up to `threads` threads, and says how far it goes.
 ///
 /// With `salvage`, damage ends what counts, as a torn tail does, and [`Survey::lost`] says what is
@@ -120,11 +133,26 @@ pub fn survey(
     salvage: bool,
     threads: usize,
 ) -> Result<Survey, LogError> {
+    survey_moments(storage, directory, generation, salvage, threads, &mut |_| {})
+}
+
+/// As [`survey`]; `see` is shown each round that counts, in their order.
+///
+/// # Errors
+/// As for [`survey`].
+pub fn survey_moments(
+    storage: &dyn Storage,
+    directory: u64,
+    generation: &Generation,
+    salvage: bool,
+    threads: usize,
+    see: &mut dyn FnMut(Moment),
+) -> Result<Survey, LogError> {
     let mut walk = Walk::new(storage, directory, generation, threads)?;
     let mut damage = None;
     let bad_header = walk.headers().or_else(|error| note(&mut damage, error))?;
     let due = generation.end.map(|end| end.rounds);
-    let stop = walk.rounds(due.unwrap_or(u64::MAX)).or_else(|error| note(&mut damage, error))?;
+    let stop = walk.rounds(due.unwrap_or(u64::MAX), see).or_else(|error| note(&mut damage, error))?;
 
     let is_short = due.is_some_and(|due| walk.rounds < due);
     let looks_behind = due.is_none() || is_short || damage.is_some();
@@ -150,8 +178,8 @@ pub fn survey(
     let files = walk.files.iter().map(|file| file.whole).collect();
     let stretches = (0..).zip(&walk.files).flat_map(|(number, file)| file.stretches(number)).collect();
     let highest = walk.highest.max(tail.highest);
-    let (rounds, closed) = (walk.rounds, walk.closed);
-    let mut survey = Survey { rounds, closed, highest, files, stretches, torn: None, lost: None };
+    let (rounds, closed, time) = (walk.rounds, walk.closed, walk.time);
+    let mut survey = Survey { rounds, closed, time, highest, files, stretches, torn: None, lost: None };
     match damage {
         None if tail.bytes != 0 => {
             let Spot { file, offset, what } = stop;
@@ -213,6 +241,7 @@ struct Walk {
     files: Vec<Walked>,
     rounds: u64,
     closed: u64,
+    time: u64,
     highest: u64,
 }
 
@@ -256,7 +285,7 @@ impl Walk {
                 what,
             });
         }
-        Ok(Self { files, rounds: 0, closed: 0, highest: 0 })
+        Ok(Self { files, rounds: 0, closed: 0, time: 0, highest: 0 })
     }
 
     /// A file whose header is missing or torn: a missing file if there is one, or the first.
@@ -277,11 +306,12 @@ impl Walk {
 
     /// Walks on through `last` rounds in all, or to the first that is not whole; then says where, if
     /// there is anything of it.
-    fn rounds(&mut self, last: u64) -> Result<Option<Spot>, LogError> {
+    fn rounds(&mut self, last: u64, see: &mut dyn FnMut(Moment)) -> Result<Option<Spot>, LogError> {
         while self.rounds < last {
             if let Round::Stop(stop) = self.round()? {
                 return Ok(stop);
             }
+            see(Moment { round: self.rounds, closed: self.closed, time: self.time });
         }
         Ok(None)
     }
@@ -294,9 +324,9 @@ impl Walk {
         for (number, file) in self.files.iter_mut().enumerate() {
             let Some(label) = file.advance(round)? else { continue };
             let due = *first.get_or_insert(label);
-            let agrees = (label.closed, label.members) == (due.closed, due.members);
+            let agrees = (label.closed, label.members, label.time) == (due.closed, due.members, due.time);
             let listed = due.members.checked_shr(files).unwrap_or(0) == 0;
-            if !agrees || !listed || due.closed < self.closed {
+            if !agrees || !listed || due.closed < self.closed || due.time < self.time {
                 return Err(file.wrong("a frame does not agree with the others of its round"));
             }
             whole |= u64::from(file.is_whole) << number;
@@ -310,7 +340,8 @@ impl Walk {
                     file.whole = Surveyed { last: file.whole.bytes, ..file.seen };
                     file.whole_cuts = file.cuts.len();
                 }
-                (self.rounds, self.closed, self.highest) = (round, label.closed, highest);
+                (self.rounds, self.closed, self.time, self.highest) =
+                    (round, label.closed, label.time, highest);
                 return Ok(Round::Whole);
             }
             Some(label) => self.files.get((label.members & !whole).trailing_zeros() as usize),

@@ -22,7 +22,11 @@ pub struct FileCheck {
     pub problem: Option<String>,
 }
 
-/// Checks the checkpoint and the generations that `manifest` lists: each frame, row and entry. Reads a log twice.
+/// Whether what follows the words of these column groups of a relation, in all that a row has in a file, are the values
+/// that they say.
+pub type HasItsValues<'a> = dyn Fn(&RelationEntry, u16, &[u64]) -> bool + 'a;
+
+/// Checks the checkpoint and the generations, kept ones too, that `manifest` lists: each frame, row and entry. Reads a log twice.
 ///
 /// `written` is the generation that is being written and how many of its rounds are durable, where there is one: what is
 /// behind these is not looked at.
@@ -31,13 +35,14 @@ pub fn verify(
     manifest: &Manifest,
     written: Option<(u64, u64)>,
     threads: usize,
+    has_its_values: &HasItsValues<'_>,
 ) -> Vec<FileCheck> {
-    let verifier = Verifier { storage, manifest };
+    let verifier = Verifier { storage, manifest, has_its_values };
     let mut files = Vec::new();
     if let Some(checkpoint) = &manifest.checkpoint {
         files.extend((0..checkpoint.parts.len().min(256)).map(|part| verifier.part(checkpoint, part as u8)));
     }
-    for generation in &manifest.generations {
+    for generation in manifest.kept.iter().chain(&manifest.generations) {
         let mut generation = *generation;
         if let Some((number, rounds)) = written
             && number == generation.number
@@ -73,6 +78,7 @@ fn about(error: &LogError, otherwise: &Name) -> String {
 struct Verifier<'a> {
     storage: &'a dyn Storage,
     manifest: &'a Manifest,
+    has_its_values: &'a HasItsValues<'a>,
 }
 
 impl Verifier<'_> {
@@ -91,10 +97,17 @@ impl Verifier<'_> {
             let rows = Rows::new(&words).map_err(|error| frames.malformed(error))?;
             let shape = match self.relation(rows.relation) {
                 None => Err(UNKNOWN),
-                Some(entry) => match (usize::from(entry.key_words), entry.row_words()) {
-                    due if due == (rows.key_words, rows.data_words) => Ok(()),
-                    _ => Err(OTHER_SHAPE),
-                },
+                Some(entry) => {
+                    let due = (usize::from(entry.key_words), entry.row_words());
+                    let all_groups = ((1u32 << entry.groups.len().min(16)) - 1) as u16;
+                    let is_whole =
+                        |data: &[u64]| data.len() == due.1 || (self.has_its_values)(entry, all_groups, data);
+                    let is_alike = due == (rows.key_words, rows.data_words);
+                    match is_alike && rows.iter().all(|(_, data)| is_whole(data)) {
+                        true => Ok(()),
+                        false => Err(OTHER_SHAPE),
+                    }
+                }
             };
             shape.map_err(|what| frames.malformed(Malformed { at: 0, what }))?;
             check.frames += 1;
@@ -147,7 +160,9 @@ impl Verifier<'_> {
         }
         let due = relation.data_words(write.groups).ok_or(OTHER_SHAPE)?;
         let due = if write.present { due } else { 0 };
-        match (write.key.len(), write.data.len()) == (usize::from(relation.key_words), due) {
+        let is_whole = write.data.len() == due
+            || write.present && (self.has_its_values)(relation, write.groups, write.data);
+        match write.key.len() == usize::from(relation.key_words) && is_whole {
             true => Ok(()),
             false => Err(OTHER_SHAPE),
         }

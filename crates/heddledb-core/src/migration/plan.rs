@@ -238,8 +238,16 @@ fn keys(
     columns: &[Source],
     change: &mut TableChange,
 ) {
-    let parts =
-        |table: &'static TableDefinition| table.relation().key_columns().iter().map(|part| part.name());
+    let parts = |table: &'static TableDefinition| -> Vec<String> {
+        let part = |part: &ColumnDefinition| match part.max() {
+            None => part.name().to_owned(),
+            Some(max) => format!("{}(max={max})", part.name()),
+        };
+        table.relation().key_columns().iter().map(part).collect()
+    };
+    let lengths = |table: &'static TableDefinition| -> Vec<Option<usize>> {
+        table.relation().key_columns().iter().map(ColumnDefinition::max).collect()
+    };
     let kept: Vec<usize> = new
         .relation()
         .key_columns()
@@ -256,9 +264,8 @@ fn keys(
             "column {name} is part of the key that is stored, and not of the one that is declared, so that two rows could come \
              to have one key; keep it in the key, with a type that has all its values"
         ));
-    } else if kept != key || new.relation().key_columns().len() != key.len() {
-        let list = |names: Vec<&str>| names.join(", ");
-        let (was, is) = (list(parts(old).collect()), list(parts(new).collect()));
+    } else if kept != key || lengths(old) != lengths(new) {
+        let (was, is) = (parts(old).join(", "), parts(new).join(", "));
         change.steps.push(format!("the key becomes {is}, of {was}"));
     }
 }

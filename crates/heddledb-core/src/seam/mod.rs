@@ -560,9 +560,11 @@ pub trait Worker: Defers + Send {
     fn by_name(&mut self, name: &str) -> Result<CallByName>;
     /// How it waits for other transactions from now on; it spins if it is told nothing.
     fn suspend_by(&mut self, suspender: Option<Arc<dyn Suspend>>);
-    /// Waits for other transactions until so long from now, and then for none: what waits conflicts. For as long as it
-    /// takes, if it is told nothing.
-    fn wait_within(&mut self, within: Option<Duration>);
+    /// Waits for other transactions until `within` from now, and then for none, and no longer than `each` at a time: what
+    /// waits conflicts. For as long as it takes, or as the database's settings say, if it is told nothing.
+    fn wait_within(&mut self, within: Option<Duration>, each: Option<Duration>);
+    /// Whether transactions of other sessions may be suspended on this thread, so that one that waits lets them go on.
+    fn shares_thread(&self) -> bool;
     /// Whether that time is over.
     fn is_overdue(&self) -> bool;
 }

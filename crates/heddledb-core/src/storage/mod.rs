@@ -20,6 +20,7 @@ pub use read_only::ReadOnly;
 pub use simulated::{Fault, Simulated};
 
 use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A directory of files. Names are plain: not empty, no separators, no leading dot, not `LOCK`.
 pub trait Storage: Send + Sync + 'static {
@@ -68,7 +69,21 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Where the files are, for messages.
     fn place(&self) -> String;
+
+    /// The clock on the wall, by which the log says when it was written.
+    fn clock(&self) -> SystemTime {
+        SystemTime::now()
+    }
 }
+
+/// What a storage's clock says, in milliseconds since 1970.
+pub fn now_ms(storage: &dyn Storage) -> u64 {
+    let since = storage.clock().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX).min(MS_MAX)
+}
+
+/// The latest time that a log can name: in 8921 years.
+pub const MS_MAX: u64 = (1 << 48) - 1;
 
 /// The directory was copied file by file while it was locked, so its files may be of different moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,6 +3,7 @@
 use super::{File, Guard, Storage};
 use std::io;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// A storage through which nothing is written: what would change it fails with
 /// [`io::ErrorKind::ReadOnlyFilesystem`].
@@ -51,6 +52,10 @@ impl Storage for ReadOnly {
 
     fn place(&self) -> String {
         self.0.place()
+    }
+
+    fn clock(&self) -> SystemTime {
+        self.0.clock()
     }
 }
 

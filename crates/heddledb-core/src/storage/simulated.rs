@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What goes wrong at an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +49,8 @@ struct State {
     faults: BTreeMap<u64, Fault>,
     off: bool,
     locked: bool,
+    /// What the clock on the wall says before any operation.
+    clock: Duration,
     /// Bytes that all files together may have.
     limit: u64,
     names: Names,
@@ -103,20 +106,25 @@ struct Content {
 
 /// The room of a new disk: enough for any test, and a wild offset does not take all memory.
 const LIMIT: u64 = 1 << 30;
+/// What the clock of a new disk says: 1 January 2026.
+const FIRST_CLOCK: Duration = Duration::from_secs(1_767_225_600);
+/// How long an operation takes by that clock.
+const OPERATION: Duration = Duration::from_millis(1);
 
 impl Simulated {
     /// An empty directory.
     pub fn new() -> Self {
-        Self::of(Names::default(), Vec::new(), LIMIT)
+        Self::of(Names::default(), Vec::new(), LIMIT, FIRST_CLOCK)
     }
 
-    fn of(names: Names, files: Vec<Content>, limit: u64) -> Self {
+    fn of(names: Names, files: Vec<Content>, limit: u64, clock: Duration) -> Self {
         let state = State {
             operations: 0,
             writes: 0,
             faults: BTreeMap::new(),
             off: false,
             locked: false,
+            clock,
             limit,
             names,
             files,
@@ -126,6 +134,18 @@ impl Simulated {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets so much time pass by the disk's clock. It begins with the year 2026, an operation takes a millisecond, and what
+    /// a crash leaves goes on from there.
+    pub fn pass(&self, time: Duration) {
+        self.state().clock += time;
+    }
+
+    /// Puts the disk's clock back by so much.
+    pub fn set_back(&self, time: Duration) {
+        let mut state = self.state();
+        state.clock = state.clock.saturating_sub(time);
     }
 
     /// Makes operation number `at`, counted from 0, go wrong.
@@ -172,7 +192,8 @@ impl Simulated {
         for &number in names.values() {
             files[number] = Content::safe(state.files[number].survivor(&mut random));
         }
-        Self::of(Names { certain: names.clone(), changes: Vec::new(), view: names }, files, state.limit)
+        let names = Names { certain: names.clone(), changes: Vec::new(), view: names };
+        Self::of(names, files, state.limit, state.now())
     }
 
     /// What the next process finds when this one is killed: a new disk with all that was written,
@@ -180,7 +201,7 @@ impl Simulated {
     /// counts from 0. This disk stays as it is.
     pub fn after_kill(&self) -> Self {
         let state = self.state();
-        Self::of(state.names.clone(), state.files.clone(), state.limit)
+        Self::of(state.names.clone(), state.files.clone(), state.limit, state.now())
     }
 
     /// Flips a bit of a file at rest.
@@ -362,6 +383,11 @@ impl State {
         }
     }
 
+    /// What its clock says, since 1970.
+    fn now(&self) -> Duration {
+        self.clock + OPERATION * u32::try_from(self.operations).unwrap_or(u32::MAX)
+    }
+
     /// The same where an error leaves nothing behind and there are no halves.
     fn simple(&mut self) -> io::Result<()> {
         self.operation()?.and_then(error).map_or(Ok(()), Err)
@@ -450,6 +476,10 @@ impl Storage for Simulated {
 
     fn place(&self) -> String {
         "the simulated disk".to_owned()
+    }
+
+    fn clock(&self) -> SystemTime {
+        UNIX_EPOCH + self.state().now()
     }
 }
 

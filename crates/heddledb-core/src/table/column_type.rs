@@ -67,9 +67,9 @@ pub enum ColumnType {
     /// `rust_decimal::Decimal`. Not for keys.
     #[cfg(feature = "rust_decimal")]
     Decimal,
-    /// `String`: UTF-8 text of any length, up to [`VALUE_BYTES_MAX`](crate::table::VALUE_BYTES_MAX) bytes. Not for keys.
+    /// `String`: UTF-8 text of any length, up to [`VALUE_BYTES_MAX`](crate::table::VALUE_BYTES_MAX) bytes. In a key, as many as that states.
     String,
-    /// `Vec<u8>`: bytes of any number up to the same. Not for keys.
+    /// `Vec<u8>`: bytes of any number up to the same. In a key, as many as that states.
     ByteString,
     /// Integers with names, of an enum with `#[derive(ColumnValue)]`.
     Enum(&'static EnumType),
@@ -91,6 +91,9 @@ pub(crate) const ROW_WORDS_MAX: usize = 4 << 20;
 
 /// The bytes of the longest text or array: as many as a row may have.
 const BYTES_MAX: usize = 8 * ROW_WORDS_MAX;
+
+/// Bytes that tell in a key how long a value of any length is.
+pub(crate) const LENGTH_BYTES: usize = 1;
 
 /// Bytes of two parts, of which the second counts fractions of the first.
 const WITH_FRACTION: usize = 12;
@@ -187,19 +190,22 @@ impl ColumnType {
         align(self.bytes())
     }
 
-    /// Bytes in a key, if it can be part of one.
-    pub const fn key_bytes(&self) -> usize {
+    /// Bytes in a key, if it can be part of one; `max` is what the key states of a value of any length, and counts for nothing
+    /// else.
+    pub const fn key_bytes(&self, max: usize) -> usize {
         match self {
-            Self::Option(inner) => inner.key_bytes() + 1,
-            Self::Reverse(inner) => inner.key_bytes(),
+            Self::String | Self::ByteString => max + LENGTH_BYTES,
+            Self::Option(inner) => inner.key_bytes(max) + 1,
+            Self::Reverse(inner) => inner.key_bytes(max),
             _ => self.bytes(),
         }
     }
 
-    /// Whether a column of this type can be part of a key: all but floats, decimals, and values of any length.
+    /// Whether a column of this type can be part of a key: all but floats and decimals. Of one that [has a
+    /// slot](Self::has_slot), the key states how many bytes it has room for.
     pub const fn is_key(&self) -> bool {
         match self {
-            Self::F32 | Self::F64 | Self::String | Self::ByteString => false,
+            Self::F32 | Self::F64 => false,
             #[cfg(feature = "rust_decimal")]
             Self::Decimal => false,
             Self::Option(inner) | Self::Reverse(inner) => inner.is_key(),

@@ -26,7 +26,7 @@ macro_rules! pairs {
         }
 
         impl Key for $t {
-            const BYTES: usize = Self::TYPE.key_bytes();
+            const BYTES: usize = Self::TYPE.bytes();
             fn write(&self, out: &mut KeyWriter<'_>) {
                 let pair: ($high, $low) = $to(*self);
                 pair.write(out);
@@ -55,7 +55,7 @@ macro_rules! integers {
         }
 
         impl Key for $t {
-            const BYTES: usize = Self::TYPE.key_bytes();
+            const BYTES: usize = Self::TYPE.bytes();
             fn write(&self, out: &mut KeyWriter<'_>) {
                 let integer: $integer = $to(*self);
                 integer.write(out);
@@ -101,7 +101,7 @@ mod with_jiff {
     }
 
     impl Key for DateTime {
-        const BYTES: usize = Self::TYPE.key_bytes();
+        const BYTES: usize = Self::TYPE.bytes();
         fn write(&self, out: &mut KeyWriter<'_>) {
             (self.date(), self.time()).write(out);
         }
@@ -171,7 +171,7 @@ mod with_uuid {
 
     /// In the order of the bytes, which for version 7 is that of the times.
     impl Key for Uuid {
-        const BYTES: usize = Self::TYPE.key_bytes();
+        const BYTES: usize = Self::TYPE.bytes();
         fn write(&self, out: &mut KeyWriter<'_>) {
             self.as_u128().write(out);
         }

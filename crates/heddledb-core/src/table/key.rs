@@ -154,7 +154,7 @@ impl<'a> KeyReader<'a> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key, or a part of one",
     label = "no key type",
-    note = "keys are integers, `bool`, `Text<N>`, `[u8; N]`, `Duration`, and `Option`s and tuples of these; for a `String` write `Text<N>`, for floating point numbers an integer of a small unit; an enum or a newtype of your own derives `Key`"
+    note = "keys are integers, `bool`, `Text<N>`, `[u8; N]`, `Duration`, and `Option`s and tuples of these; for a `String` or a `Vec<u8>` state its longest length, as by `#[key(max = 40)]` or `index(ByName(name(max = 40)))`, for floating point numbers an integer of a small unit; an enum or a newtype of your own derives `Key`"
 )]
 pub trait Key: Copy + Debug + Send + Sync + 'static {
     /// Bytes of the encoding.
@@ -163,6 +163,21 @@ pub trait Key: Copy + Debug + Send + Sync + 'static {
     fn write(&self, out: &mut KeyWriter<'_>);
     /// Reads it back.
     fn read(input: &mut KeyReader<'_>) -> Self;
+    /// Which part of the key is a value that is longer than there is room for, as only an [`UpTo`](super::UpTo) can be. Such a
+    /// key is refused by every operation.
+    #[inline(always)]
+    fn excess(&self) -> Option<Excess> {
+        None
+    }
+}
+
+/// A part of a key that is longer than there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Excess {
+    /// The part, counted from 0.
+    pub part: usize,
+    /// How many bytes it has.
+    pub bytes: usize,
 }
 
 /// Encodes a key.
@@ -290,6 +305,10 @@ impl<K: Key> Key for Option<K> {
         input.skip(K::BYTES);
         None
     }
+    #[inline(always)]
+    fn excess(&self) -> Option<Excess> {
+        self.as_ref().and_then(K::excess)
+    }
 }
 
 impl Key for bool {
@@ -340,6 +359,10 @@ impl<K: Key> Key for Reverse<K> {
     fn read(input: &mut KeyReader<'_>) -> Self {
         Self(read_reversed(input, K::BYTES, K::read))
     }
+    #[inline(always)]
+    fn excess(&self) -> Option<Excess> {
+        self.0.excess()
+    }
 }
 
 /// Appends the complement of what `write` writes: `bytes` bytes, at most 64.
@@ -382,6 +405,13 @@ macro_rules! tuple_keys {
             #[inline(always)]
             fn read(input: &mut KeyReader<'_>) -> Self {
                 ($($name::read(input),)+)
+            }
+            #[inline(always)]
+            fn excess(&self) -> Option<Excess> {
+                $(if let Some(excess) = self.$index.excess() {
+                    return Some(Excess { part: $index, ..excess });
+                })+
+                None
             }
         }
     };

@@ -15,24 +15,28 @@ mod column_value;
 pub mod dynamic;
 #[cfg(any(feature = "jiff", feature = "uuid", feature = "rust_decimal"))]
 mod foreign;
+#[doc(hidden)]
+pub mod fuzz;
 mod key;
 mod role;
 mod scan;
 #[cfg(feature = "serde")]
 mod serial;
 mod text;
+mod up_to;
 
 pub use column::{Addable, Column, Columns, GroupSet, Row, Span};
 pub use column_type::{ColumnType, EnumType, SchemaPart, schema_bytes, schema_str, schema_text};
 pub use column_value::ColumnValue;
 pub use heddledb_macros::{ColumnValue, Key};
-pub use key::{Key, KeyPrefix, KeyReader, KeyWords, KeyWriter, decode_key, encode_key, key_words};
+pub use key::{Excess, Key, KeyPrefix, KeyReader, KeyWords, KeyWriter, decode_key, encode_key, key_words};
 pub use role::{IndexRole, Role, TableRole, TypedIndex, TypedTable};
 pub use scan::{Direction, Page, Scan};
 pub use text::{Text, TextError};
+pub use up_to::{AnyLength, Exceeds, KeyUpTo, UpTo, check_key};
 
 use crate::error::Result;
-pub use crate::values::{Logged, Outside, SLOT_BYTES, Slot, VALUE_BYTES_MAX, Values};
+pub use crate::values::{Limit, Logged, Outside, SLOT_BYTES, Slot, VALUE_BYTES_MAX, Values};
 pub use crate::words::{Words, WordsCopy, WordsMut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -158,6 +162,10 @@ pub trait Relation: Sized + 'static {
     type Key: Key;
     /// The words of the encoded key: `[u64; key_words(Key::BYTES)]`.
     type Words: IndexWords;
+    /// What is noted of a key with a part that is too long: nothing, where no part can be.
+    type Exceeds: Exceeds;
+    /// Which parts of the key are of any length, and how much of each it has room for.
+    const KEY_LIMITS: &'static [Limit];
     /// The shape of the rows.
     const LAYOUT: &'static Layout;
     /// The index.
@@ -169,6 +177,11 @@ pub trait Relation: Sized + 'static {
 }
 
 /// Key widths that the indexes are built for: one to eight words.
+#[diagnostic::on_unimplemented(
+    message = "a key has at most 8 words, 64 bytes, and this one has more: `{Self}`",
+    label = "too long a key",
+    note = "shorten its texts or state less as their `max`, which takes a byte more; the key of an index that is not unique has the primary key at its end"
+)]
 pub trait IndexWords: KeyWords + sealed::Sealed {}
 
 mod sealed {
@@ -207,6 +220,8 @@ pub trait Table: Relation<Table = Self> + Clone + Send + Sync {
     /// Rows are only inserted, each under a key of its own: two inserts never conflict for the analysis
     /// of procedures.
     const APPEND_ONLY: bool;
+    /// The limits of the key, and of all indexes.
+    const LIMITS: &'static [Limit];
     /// The key of this row.
     fn key(&self) -> Self::Key;
     /// Reads a row; any bits give some row.

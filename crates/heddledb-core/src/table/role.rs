@@ -6,6 +6,8 @@
 use super::key::{KeyWords, decode_key, encode_key};
 use super::{Definition, Index, IndexSet, IndexVisitor, Table};
 use crate::error::Result;
+use crate::values::{Longer, Short, Values, check_limits};
+use crate::words::WithValues;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -34,8 +36,12 @@ pub trait IndexRole: fmt::Debug + Send + Sync {
     fn table(&self) -> &'static Definition;
     /// Whether two rows may not have equal indexed columns.
     fn is_unique(&self) -> bool;
-    /// Writes the entry's key of a row, given as all its data words, to `entry`, which has as many words as such keys.
-    fn entry(&self, row: &[u64], entry: &mut [u64]);
+    /// Writes the entry's key of a row to `entry`, which has as many words as such keys. The row is given as all its data words,
+    /// and who keeps its values.
+    ///
+    /// # Errors
+    /// A value of the row that is longer than the index has room for.
+    fn entry(&self, row: &[u64], values: &dyn Values, entry: &mut [u64]) -> Result<(), Longer>;
     /// An entry's key for a person to read, from its words.
     fn key_text(&self, entry: &[u64]) -> String;
 }
@@ -120,9 +126,12 @@ impl<I: Index> IndexRole for TypedIndex<I> {
         I::UNIQUE
     }
 
-    fn entry(&self, row: &[u64], entry: &mut [u64]) {
-        let words: I::Words = encode_key(&I::entry(&I::Table::load(&row)));
+    fn entry(&self, row: &[u64], values: &dyn Values, entry: &mut [u64]) -> Result<(), Longer> {
+        check_limits(I::KEY_LIMITS, &row)?;
+        let row = I::Table::load(&WithValues { row, values: &Short(values) });
+        let words: I::Words = encode_key(&I::entry(&row));
         entry.copy_from_slice(words.words());
+        Ok(())
     }
 
     fn key_text(&self, entry: &[u64]) -> String {

@@ -1,7 +1,9 @@
 //! What to scan: a range of keys, a direction and a limit.
 
-use super::key::{KeyPrefix, prefix_bounds};
+use super::key::{Excess, KeyPrefix, prefix_bounds};
+use super::up_to::{Exceeds, check_excess};
 use super::{Key, KeyWords, Relation, encode_key};
+use crate::error::Misuse;
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
@@ -45,17 +47,31 @@ pub struct Scan<R: Relation> {
     #[doc(hidden)]
     pub limit: usize,
     after: Option<R::Words>,
+    /// Which part of a bound is too long, of a relation where that can be.
+    excess: R::Exceeds,
 }
 
 impl<R: Relation> Scan<R> {
-    fn over(bounds: Option<(R::Words, R::Words)>) -> Self {
+    #[inline(always)]
+    fn over(bounds: Option<(R::Words, R::Words)>, excess: Option<Excess>) -> Self {
         let bounds = bounds.filter(|(low, high)| low <= high);
-        Self { bounds, direction: Direction::Forward, limit: usize::MAX, after: None }
+        let excess = R::Exceeds::of(excess);
+        Self { bounds, direction: Direction::Forward, limit: usize::MAX, after: None, excess }
+    }
+
+    /// Whether all bounds are keys that the relation can have.
+    ///
+    /// # Errors
+    /// [`Misuse::KeyTooLong`].
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn check(&self) -> Result<(), Misuse> {
+        check_excess::<R>(self.excess.excess())
     }
 
     /// Every key.
     pub fn all() -> Self {
-        Self::over(Some((R::Words::MIN, R::Words::MAX)))
+        Self::over(Some((R::Words::MIN, R::Words::MAX)), None)
     }
 
     /// The keys within `range`, as with `BTreeMap::range`; an inverted range is empty.
@@ -70,18 +86,22 @@ impl<R: Relation> Scan<R> {
             Bound::Excluded(key) => encode_key::<_, R::Words>(key).predecessor(),
             Bound::Unbounded => Some(R::Words::MAX),
         };
-        Self::over(low.zip(high))
+        let excess = |bound: Bound<&R::Key>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => key.excess(),
+            Bound::Unbounded => None,
+        };
+        Self::over(low.zip(high), excess(range.start_bound()).or(excess(range.end_bound())))
     }
 
     /// The keys that start with `prefix`: `(a,)` or `(a, b)` for a key `(a, b, c)`.
     pub fn prefix<P: KeyPrefix<R::Key>>(prefix: P) -> Self {
-        Self::over(Some(prefix_bounds(&prefix)))
+        Self::over(Some(prefix_bounds(&prefix)), prefix.excess())
     }
 
     /// The keys whose encoding starts with that of `prefix`, whatever its type.
     #[doc(hidden)]
     pub fn encoded_prefix<P: Key>(prefix: &P) -> Self {
-        Self::over(Some(prefix_bounds(prefix)))
+        Self::over(Some(prefix_bounds(prefix)), prefix.excess())
     }
 
     /// Descending keys.
@@ -100,6 +120,7 @@ impl<R: Relation> Scan<R> {
     /// not in the range comes in by it. Of several such keys the last one holds.
     pub fn after(mut self, key: R::Key) -> Self {
         self.after = Some(encode_key(&key));
+        self.excess = R::Exceeds::of(self.excess.excess().or(key.excess()));
         self
     }
 

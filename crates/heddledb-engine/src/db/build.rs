@@ -5,7 +5,8 @@
 //! time the next entry goes where the last one went. Nothing runs beside, so each walk sees the same leaves.
 //!
 //! Where a unique index finds two rows of one entry, the walk goes on, so that the same two rows are named however many
-//! threads there are: of the smallest such entry, those with the smallest keys.
+//! threads there are: of the smallest such entry, those with the smallest keys. So too where values are longer than the
+//! index has room for: the row with the smallest key is named.
 //!
 //! Nothing is written here. What was built is in the checkpoint that ends the opening, and if that is cut off, the next
 //! opening builds it again.
@@ -14,12 +15,13 @@ use super::shares::Share;
 use super::store::AnyStore;
 use crate::error::Result;
 use crate::index::{Leaf, Walk};
-use crate::log::{LogError, NotUnique};
+use crate::log::{KeyTooLong, LogError, NotUnique};
 use crate::metrics::{RecoveryProgress, Tell};
 use crate::mutant::{Mutant, planted};
 use crate::stamp;
 use crate::sync::{AtomicU64, Mutex, Ordering, in_parallel, lock};
 use crate::table::IndexRole;
+use crate::values::Longer;
 
 /// An index to be built.
 pub(super) struct Build<'a> {
@@ -75,7 +77,7 @@ impl Telling {
 /// each has.
 ///
 /// # Errors
-/// [`LogError::NotUnique`]; the indexes are invalid then.
+/// [`LogError::NotUnique`] and [`LogError::KeyTooLong`]; the indexes are invalid then.
 pub(super) fn build(
     builds: &[Build<'_>],
     place: &str,
@@ -103,6 +105,10 @@ pub(super) fn build(
         if let Some(twins) = twins {
             return Err(twins.refusal(build, place));
         }
+        let longer = parts().filter_map(|part| part.longer.as_ref()).min_by_key(|(key, _)| key);
+        if let Some((key, longer)) = longer {
+            return Err(too_long(build, place, key, *longer));
+        }
         entries.push(parts().map(|part| part.entries).sum());
     }
     Ok(entries)
@@ -115,6 +121,8 @@ struct Part {
     gathered: Vec<(Vec<u64>, Vec<u64>)>,
     entries: u64,
     twins: Option<Twins>,
+    /// The row with the smallest key that has a value which is too long.
+    longer: Option<(Vec<u64>, Longer)>,
 }
 
 impl Part {
@@ -139,9 +147,17 @@ impl Part {
                 continue;
             }
             let before = self.gathered.len();
-            build.table.rows(&leaf, rows_of, &mut |key, row| {
-                build.role.entry(row, &mut entry);
-                self.gathered.push((entry.clone(), key.to_vec()));
+            build.table.rows(&leaf, rows_of, &mut |key, row| match build.role.entry(
+                row,
+                build.table.heap(),
+                &mut entry,
+            ) {
+                Ok(()) => self.gathered.push((entry.clone(), key.to_vec())),
+                Err(longer) => {
+                    let found = (key.to_vec(), longer);
+                    let before = self.longer.take();
+                    self.longer = before.filter(|(known, _)| known <= &found.0).or(Some(found));
+                }
             });
             if planted(Mutant::IndexBuiltOfPartOfTheRows) && self.gathered.len() > before {
                 self.gathered.pop();
@@ -208,10 +224,7 @@ impl Twins {
 
     fn refusal(&self, build: &Build<'_>, place: &str) -> LogError {
         let table = build.table.relation();
-        let row = |at: usize| match table.role.table() {
-            Some(role) => role.key_text(&self.rows[at]),
-            None => format!("{:x?}", self.rows[at]),
-        };
+        let row = |at: usize| row_text(build, &self.rows[at]);
         LogError::NotUnique(Box::new(NotUnique {
             place: place.to_owned(),
             table: table.name().to_owned(),
@@ -221,4 +234,24 @@ impl Twins {
             second: row(1),
         }))
     }
+}
+
+/// The key of a row, for a person.
+fn row_text(build: &Build<'_>, key: &[u64]) -> String {
+    match build.table.relation().role.table() {
+        Some(role) => role.key_text(key),
+        None => format!("{key:x?}"),
+    }
+}
+
+fn too_long(build: &Build<'_>, place: &str, key: &[u64], Longer { limit, bytes }: Longer) -> LogError {
+    LogError::KeyTooLong(Box::new(KeyTooLong {
+        place: place.to_owned(),
+        table: build.table.relation().name().to_owned(),
+        index: build.index.relation().name().to_owned(),
+        row: row_text(build, key),
+        column: limit.column,
+        bytes,
+        limit: limit.bytes,
+    }))
 }

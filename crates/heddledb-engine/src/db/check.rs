@@ -11,10 +11,12 @@ use crate::durability::RedoLog;
 use crate::epoch::EpochClock;
 use crate::error::Result;
 use crate::index::Walk;
-use crate::log::verify;
+use crate::log::{RelationEntry, verify};
 use crate::snapshot::Boundaries;
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
-use crate::table::IndexRole;
+use crate::table::dynamic::of_shape;
+use crate::table::{Definition, IndexRole};
+use crate::values::{Logged, Longer};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +51,14 @@ impl Checking<'_> {
             let (storage, manifest, written) = log.between_rounds(|files| {
                 Ok((Arc::clone(files.storage()), files.manifest().clone(), files.written()))
             })?;
-            report.files = verify(&*storage, &manifest, Some(written), self.walkers.count());
+            let has_its_values = |entry: &RelationEntry, groups: u16, data: &[u64]| {
+                let store = self.stores.iter().find(|store| store.layout().name == entry.name);
+                let layout = store.map_or_else(|| shape(entry).layout, |store| store.layout());
+                let words = entry.data_words(groups);
+                words.is_some_and(|words| Logged(data).is_whole(words, layout.logged_slots(groups)))
+            };
+            let threads = self.walkers.count();
+            report.files = verify(&*storage, &manifest, Some(written), threads, &has_its_values);
         }
         report.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(report)
@@ -91,6 +100,11 @@ impl Checking<'_> {
     }
 }
 
+/// A relation that the database does not have, as far as the manifest tells it.
+fn shape(entry: &RelationEntry) -> &'static Definition {
+    of_shape(&entry.name, &entry.schema, usize::from(entry.key_words), &entry.groups)
+}
+
 impl Pair<'_> {
     fn begin(&self) -> IndexCheck {
         IndexCheck::new(self.index.relation().name(), self.table.relation().name())
@@ -110,8 +124,17 @@ impl Pair<'_> {
         let mut there = vec![0; self.index.layout().words];
         walking.walk(self.table, &mut |key, row| {
             check.rows += 1;
-            self.role.entry(row, &mut entry);
-            let (index, due) = (self.index.relation().name(), || self.role.key_text(&entry));
+            let index = self.index.relation().name();
+            if let Err(Longer { limit, bytes }) = self.role.entry(row, self.table.heap(), &mut entry) {
+                check.missing += 1;
+                let (column, limit) = (limit.column, limit.bytes);
+                check.tell(|| {
+                    let row = self.row_text(key);
+                    format!("row {row} has {bytes} bytes in {column}, and {index} has room for {limit}")
+                });
+                return;
+            }
+            let due = || self.role.key_text(&entry);
             if !self.index.read(&entry, walking.epoch, &mut there) {
                 check.missing += 1;
                 check.tell(|| format!("row {} has no entry {} in {index}", self.row_text(key), due()));
@@ -143,10 +166,11 @@ impl Pair<'_> {
                 });
                 return;
             }
-            self.role.entry(&row, &mut due);
-            if due != entry {
+            let made = self.role.entry(&row, self.table.heap(), &mut due);
+            if made.is_err() || due != entry {
                 check.stray += 1;
-                let right = self.role.key_text(&due);
+                let right =
+                    made.map_or("none, since a value is too long".to_owned(), |()| self.role.key_text(&due));
                 check.tell(|| {
                     format!(
                         "entry {} in {index} is of row {}, whose entry is {right}",

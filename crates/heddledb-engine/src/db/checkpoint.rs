@@ -9,18 +9,22 @@
 //!    which it counts; before it the old checkpoint and all generations do.
 //! 5. What the manifest no longer lists is removed.
 //!
+//! Of the generations before the checkpoint, as many are kept as were asked for, the latest: copies are continued with them.
+//!
 //! The cut is consistent, so what is replayed over it need not be idempotent (PITFALLS X7, X14).
 
 use super::parts::{Held, Output, Parts, sums};
 use super::store::AnyStore;
 use super::walkers::Walkers;
-use crate::durability::{RedoLog, remove_unlisted};
+use crate::durability::RedoLog;
 use crate::epoch::EpochClock;
 use crate::error::Result;
-use crate::log::{Checkpoint, Manifest, RelationEntry, Standing};
+use crate::log::{
+    Checkpoint, Generation, LogError, Manifest, Name, RelationEntry, Standing, again, remove_unlisted,
+};
 use crate::metrics::CheckpointReport;
 use crate::snapshot::Boundaries;
-use crate::storage::Storage;
+use crate::storage::{Storage, now_ms};
 use crate::sync::now_ns;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +49,8 @@ impl Source<'_> {
         let held = Held { boundaries: self.boundaries, boundary: self.boundaries.now(self.clock)? };
         let number = old.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.number) + 1;
         let epoch = held.boundary.epoch();
-        let checkpoint = self.write_parts(&*storage, &old, number, epoch).inspect_err(|_| {
+        let time = now_ms(&*storage);
+        let checkpoint = self.write_parts(&*storage, &old, number, epoch, time).inspect_err(|_| {
             // No manifest lists what was written of it, and a full disk needs the room. What cannot be removed now,
             // the next checkpoint or the next opening removes.
             let _ = remove_unlisted(&*storage, [Some(&old), None]);
@@ -56,7 +61,10 @@ impl Source<'_> {
             let mut manifest = files.manifest().clone();
             manifest.checkpoint = Some(checkpoint);
             // Generations before the rotation hold no later epoch than the checkpoint.
-            manifest.generations.retain(|generation| generation.end.is_none());
+            let ended = |generation: &mut Generation| generation.end.is_some();
+            let superfluous: Vec<Generation> = manifest.generations.extract_if(.., ended).collect();
+            manifest.kept.extend(superfluous);
+            forget(&**files.storage(), &mut manifest, files.keep_bytes())?;
             settle(&mut manifest.relations);
             files.replace_manifest(manifest)?;
             Ok(files.manifest().clone())
@@ -76,6 +84,7 @@ impl Source<'_> {
         manifest: &Manifest,
         number: u64,
         epoch: u64,
+        time: u64,
     ) -> Result<Checkpoint> {
         // Left over from an attempt that failed.
         remove_unlisted(storage, [Some(manifest), None])?;
@@ -89,7 +98,9 @@ impl Source<'_> {
             storage,
             directory: manifest.directory,
             number,
+            moment: epoch,
             epoch,
+            time,
             clock: self.clock,
             walkers: self.walkers,
             relations: self
@@ -101,6 +112,29 @@ impl Source<'_> {
         };
         Ok(parts.write()?)
     }
+}
+
+/// Keeps the last generations before the checkpoint, as far as their files have so many bytes.
+fn forget(storage: &dyn Storage, manifest: &mut Manifest, keep_bytes: u64) -> Result<(), LogError> {
+    let (mut bytes, mut from) = (0_u64, manifest.kept.len());
+    while let Some(generation) = from.checked_sub(1).map(|last| manifest.kept[last])
+        && keep_bytes > 0
+    {
+        for file in 0..generation.files {
+            let name = Name::Log { generation: generation.number, file }.to_string();
+            let length = again(|| storage.open(&name)).and_then(|file| again(|| file.len()));
+            bytes += length.map_err(LogError::io(storage, "reading the length of", &name))?;
+        }
+        if bytes > keep_bytes {
+            break;
+        }
+        from -= 1;
+    }
+    if from > 0 {
+        manifest.log_from = manifest.log_from.max(manifest.kept[from - 1].number + 1);
+        manifest.kept.drain(..from);
+    }
+    Ok(())
 }
 
 /// What a checkpoint, and a log without the generations before it, make of the relations: a built index is in it, and of a

@@ -10,19 +10,18 @@
 use super::Stores;
 use super::declared::describe;
 use super::parts::{Output, Parts};
-use super::recovery::{Opened, Opening, lock_storage};
+use super::recovery::{Opened, Opening};
 use super::store::AnyStore;
 use super::walkers::Walkers;
-use crate::durability::remove_unlisted;
 use crate::epoch::EpochClock;
 use crate::error::Result;
-use crate::log::{LogError, Manifest, RelationEntry, Standing};
+use crate::log::{LogError, Manifest, RelationEntry, Standing, lock_storage, remove_unlisted};
 use crate::metrics::Recovery;
 use crate::migration::{Migration, Outcome, Plan, SchemaChange, declared_tables, stored_tables};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
 use crate::settings::{LogOptions, Settings};
-use crate::storage::Storage;
+use crate::storage::{Storage, now_ms};
 use crate::table::dynamic::of_shape;
 use std::sync::Arc;
 
@@ -106,7 +105,9 @@ impl Migrating<'_> {
             storage,
             directory: old.directory,
             number: old.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.number) + 1,
+            moment: opened.recovery.durable_epoch,
             epoch: opened.recovery.durable_epoch,
+            time: now_ms(storage),
             clock: &clock,
             walkers: &Walkers::new(0, self.threads),
             relations: outputs,
@@ -119,13 +120,15 @@ impl Migrating<'_> {
             // What cannot be removed now, the next opening removes.
             let _ = remove_unlisted(storage, [Some(&old), None]);
         })?;
-        let new = Manifest {
+        let mut new = Manifest {
             floor: opened.epoch,
             relations: entries,
             checkpoint: Some(checkpoint),
             generations: Vec::new(),
+            origin: None,
             ..old
         };
+        new.break_log();
         new.replace(storage)?;
         remove_unlisted(storage, [Some(&new), None])?;
         Ok(())

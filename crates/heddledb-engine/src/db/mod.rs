@@ -23,11 +23,13 @@ mod walkers;
 use crate::arena::{Arena, Exchange};
 use crate::backup::{Backup, BackupReport};
 use crate::check::CheckReport;
+use crate::copies::open_empty;
 use crate::durability::RedoLog;
 use crate::epoch::{EpochClock, Ticker};
 use crate::error::{Error, Misuse, Result};
 use crate::isolation;
 use crate::kind::Promises;
+use crate::log::lock_storage;
 use crate::metrics::{CheckpointReport, Metrics, OldestTransaction, Recovery};
 use crate::procedure::{Declaration, Plan};
 use crate::protocol::{Env, Isolation, Protocol, Shared};
@@ -41,7 +43,7 @@ use crate::values::Values;
 use attempt::{Attempt, SharedStates, WorkerState};
 use counters::Counters;
 use procedures::Procedures;
-use recovery::{Opened, lock_storage};
+use recovery::Opened;
 use std::any::TypeId;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -214,7 +216,7 @@ impl<P: Protocol> Engine for Handle<P> {
         let worker = self.take_place(patience)?;
         let mut worker = Attempt::new(self, worker);
         if worker.db.limits.lock.is_some() || worker.worker.suspender.is_some() {
-            worker.wait_by(None, None);
+            worker.wait_by(None, None, None);
         }
         Ok(Box::new(worker))
     }
@@ -308,13 +310,18 @@ impl<P: Protocol> Engine for Handle<P> {
     }
 
     fn backup(&self, backup: &Backup) -> Result<BackupReport> {
-        let storage = places::open_empty(backup.place())?;
+        if backup.is_incremental() {
+            return backup::continue_with(self.logging().map(|log| &**log), &self.clock, backup);
+        }
+        let storage = open_empty(backup.place())?;
         let _locked = lock_storage(&*storage)?;
+        let durable = || self.recovery.as_ref().map_or(0, |recovery| recovery.durable_epoch);
         let source = backup::Source {
             clock: &self.clock,
             boundaries: &self.boundaries,
             stores: &|| self.stores.all().collect(),
             walkers: &self.walkers,
+            log: self.logging().map(|log| (&**log, durable())),
         };
         source.take(backup, &*storage)
     }

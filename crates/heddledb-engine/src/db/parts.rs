@@ -39,7 +39,11 @@ pub(super) struct Parts<'a> {
     pub directory: u64,
     /// The checkpoint's.
     pub number: u64,
+    /// As of which epoch the rows are read, and of which they are in the files: the same, but where all are older.
+    pub moment: u64,
     pub epoch: u64,
+    /// When that was, in milliseconds since 1970.
+    pub time: u64,
     pub clock: &'a EpochClock,
     pub walkers: &'a Walkers,
     pub relations: Vec<Output<'a>>,
@@ -88,7 +92,7 @@ impl Parts<'_> {
         })?;
         let storage = self.storage;
         again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
-        Ok(Checkpoint { number: self.number, epoch: self.epoch, parts })
+        Ok(Checkpoint { number: self.number, epoch: self.epoch, time: self.time, parts })
     }
 }
 
@@ -123,6 +127,11 @@ impl<'a> PartFile<'a> {
         let encoder = Encoder::new(Compression::None);
         let new = Self { of, name, file, place, encoder, payload: Vec::new(), bytes, frames: 0, part };
         new.write(0)?;
+        if number == 0 {
+            // A directory that was cut off is known by it: files without a manifest are refused.
+            let storage = of.storage;
+            again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+        }
         Ok(new)
     }
 
@@ -159,7 +168,7 @@ impl<'a> PartFile<'a> {
                 }
             };
             self.of.walkers.pinned(self.of.clock, walker, || {
-                store.walk(&mut walk, self.of.epoch, &mut |key, data| match conversion {
+                store.walk(&mut walk, self.of.moment, &mut |key, data| match conversion {
                     None => {
                         let start = rows.row(payload, key);
                         payload.extend_from_slice(data);

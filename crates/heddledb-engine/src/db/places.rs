@@ -3,6 +3,7 @@
 use super::migrate::Migrating;
 use super::recovery::{Opened, Opening};
 use super::store;
+use crate::copies::LOST_AND_FOUND;
 use crate::error::Result;
 use crate::log::{LogError, Name};
 use crate::protocol::Protocol;
@@ -52,26 +53,6 @@ pub(super) fn open_files<P: Protocol>(
     }
     Ok(opened)
 }
-
-/// Opens the place for a copy, which must be empty.
-pub(super) fn open_empty(place: &Place) -> Result<Arc<dyn Storage>, LogError> {
-    let path = match place {
-        Place::Storage(storage) => return Ok(Arc::clone(storage)),
-        Place::Path(path) => path,
-    };
-    let place = || path.display().to_string();
-    let failed = |source| LogError::Io { doing: "opening the directory", file: place(), source };
-    let disk = Disk::open(path).map_err(failed)?;
-    // A lock file is left by whoever has opened the directory before.
-    let is_something = |name: &str| Name::parse(name) != Some(Name::Lock) && name != LOST_AND_FOUND;
-    match disk.any(is_something).map_err(failed)? {
-        None => Ok(Arc::new(disk)),
-        Some(found) => Err(LogError::NotEmpty { place: place(), found }),
-    }
-}
-
-/// A file system's own directory, which is in the way of nobody.
-const LOST_AND_FOUND: &str = "lost+found";
 
 /// Opens a directory that is a database, or empty and to be written.
 fn open_directory(path: &Path, read_only: bool) -> Result<Disk, LogError> {

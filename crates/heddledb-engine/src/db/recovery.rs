@@ -18,20 +18,20 @@ use super::replay::Replay;
 use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
 use super::store::{AnyStore, Restore};
 use crate::arena::Arena;
-use crate::durability::{Due, Files, NewFiles, create_generation, remove_unlisted};
+use crate::copies::fresh_manifest;
+use crate::durability::{Due, Files, NewFiles, create_generation};
 use crate::error::Result;
 use crate::log::{
     self, Checkpoint, End, Frames, Generation, LogError, Malformed, Manifest, Name, RelationEntry, Rows,
-    SegmentHeader, Standing, Survey, again, survey,
+    SegmentHeader, Standing, Survey, again, lock_storage, remove_unlisted, survey,
 };
 use crate::metrics::{Recovery, Tell};
 use crate::mutant::{Mutant, planted};
 use crate::settings::LogOptions;
 use crate::stamp;
-use crate::storage::{CopiedWhileOpen, Guard, Storage, write_all};
+use crate::storage::{Guard, Storage, write_all};
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
 use crate::values::Logged;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,12 +142,21 @@ impl Opening<'_> {
         manifest.generations = ended(&old, &surveys, durable);
         manifest.relations = relations.entries;
         manifest.floor = epoch;
+        let time = surveys.iter().map(|survey| survey.time).max().unwrap_or(0);
+        let time = time.max(manifest.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.time));
+        if !self.read_only {
+            // It goes its own way from here on.
+            manifest.origin = None;
+            if self.options.files == 0 || !recovery.indexes.is_empty() || !recovery.lost.is_empty() {
+                manifest.break_log();
+            }
+        }
         let (manifest, files) = if self.read_only { (manifest, Vec::new()) } else { self.begin(manifest)? };
         recovery.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(Opened {
             guard,
             ids: ids(&self.stores, &manifest),
-            files: Files::new(Arc::clone(&self.storage), manifest, files, self.options, due),
+            files: Files::new(Arc::clone(&self.storage), manifest, files, self.options, due, time),
             epoch,
             memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
             recovery,
@@ -167,6 +176,7 @@ impl Opening<'_> {
                 surveys.push(Survey {
                     rounds: 0,
                     closed: 0,
+                    time: 0,
                     highest,
                     files,
                     stretches,
@@ -321,29 +331,6 @@ const NO_MANIFEST: &str = "there is no database here, and none is made when one 
 
 /// Bytes that are written again at once.
 const COPY_BYTES: usize = 1 << 20;
-
-/// Keeps others out of a directory.
-pub(super) fn lock_storage(storage: &dyn Storage) -> Result<Box<dyn Guard>, LogError> {
-    again(|| storage.lock()).map_err(|source| match source.kind() {
-        std::io::ErrorKind::WouldBlock => LogError::Locked { place: storage.place() },
-        _ if source.get_ref().is_some_and(|inner| inner.is::<CopiedWhileOpen>()) => {
-            LogError::CopiedWhileOpen { place: storage.place() }
-        }
-        _ => LogError::io(storage, "locking", "")(source),
-    })
-}
-
-/// The manifest of a directory that nothing was written to.
-pub(super) fn fresh_manifest() -> Manifest {
-    Manifest {
-        directory: RandomState::new().hash_one(std::process::id()),
-        next_generation: 1,
-        floor: 1,
-        relations: Vec::new(),
-        checkpoint: None,
-        generations: Vec::new(),
-    }
-}
 
 /// The generations with what counts of them, for good.
 fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Generation> {

@@ -3,11 +3,11 @@
 use super::empty;
 use crate::log::{
     Encoder, End, Generation, Kind, Label, LogError, Manifest, Name, PAYLOAD_WORDS_MAX, Place,
-    SEGMENT_HEADER_BYTES, SegmentHeader, again,
+    SEGMENT_HEADER_BYTES, SegmentHeader, again, remove_unlisted,
 };
 use crate::mutant::{Mutant, planted};
 use crate::settings::LogOptions;
-use crate::storage::{File, Storage, write_all};
+use crate::storage::{File, Storage, now_ms, write_all};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ pub(crate) struct Files {
     manifest: Manifest,
     generation: u64,
     rounds: u64,
+    /// What the last of them closes, and the time of the last round of any generation.
+    closed: u64,
+    time: u64,
     /// Writes of the present generation, and what the generations before it hold since the last checkpoint.
     writes: u64,
     earlier: Due,
@@ -103,19 +106,22 @@ pub(crate) fn create_generation(
 
 impl Files {
     /// The files of a generation that was just created; `manifest` lists it and is durable. The generations before it
-    /// hold what is `earlier`.
+    /// hold what is `earlier`, and their last round is of `time`.
     pub fn new(
         storage: Arc<dyn Storage>,
         manifest: Manifest,
         files: NewFiles,
         options: LogOptions,
         earlier: Due,
+        time: u64,
     ) -> Self {
         let mut new = Self {
             storage,
             manifest,
             generation: 0,
             rounds: 0,
+            closed: 0,
+            time,
             writes: 0,
             earlier,
             files: Vec::new(),
@@ -128,7 +134,7 @@ impl Files {
 
     fn enter(&mut self, files: NewFiles) {
         self.generation = self.manifest.next_generation - 1;
-        (self.rounds, self.writes) = (0, 0);
+        (self.rounds, self.closed, self.writes) = (0, 0, 0);
         let place = |file| Place {
             directory: self.manifest.directory,
             generation: self.generation,
@@ -162,6 +168,21 @@ impl Files {
     /// The number of the present generation, and how many of its rounds are written.
     pub fn written(&self) -> (u64, u64) {
         (self.generation, self.rounds)
+    }
+
+    /// The epoch that the last of these rounds closes; 0 without rounds.
+    pub fn closed(&self) -> u64 {
+        self.closed
+    }
+
+    /// When the last round was taken, in milliseconds since 1970.
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// How many bytes of log are kept for copies.
+    pub fn keep_bytes(&self) -> u64 {
+        self.options.keep_bytes
     }
 
     /// What was logged since the last checkpoint.
@@ -226,6 +247,8 @@ impl Files {
         payloads: impl Iterator<Item = (usize, u64, &'a [u64])> + Clone,
     ) -> Result<u64, LogError> {
         let round = self.rounds + 1;
+        // All commits of closed epochs have ended by now. A clock that was put back stands still until it has caught up.
+        let time = now_ms(&*self.storage).max(self.time);
         let count = self.files.len();
         for file in &mut self.files {
             empty(&mut file.bytes);
@@ -254,7 +277,7 @@ impl Files {
                     .get(number)
                     .map_or((0, &[][..]), |(_, highest, payload)| (*highest, &payload[from..from + words]));
                 let (part, parts) = (part as u16, file.parts.len() as u16);
-                let label = Label { kind: Kind::Log, round, closed, highest, members, part, parts };
+                let label = Label { kind: Kind::Log, round, closed, highest, time, members, part, parts };
                 let offset = file.end + file.bytes.len() as u64;
                 self.encoder.encode(&mut file.bytes, file.place, offset, &label, payload);
             }
@@ -281,7 +304,7 @@ impl Files {
                 written
             })?
         };
-        self.rounds = round;
+        (self.rounds, self.closed, self.time) = (round, closed, time);
         self.writes += taken.iter().map(|(_, _, payload)| count_writes(payload)).sum::<u64>();
         Ok(written)
     }
@@ -342,36 +365,4 @@ fn whole_entries(payload: &[u64]) -> usize {
         words += size;
     }
     words
-}
-
-/// Removes the log's and checkpoints' files that none of the manifests lists.
-pub(crate) fn remove_unlisted(
-    storage: &dyn Storage,
-    manifests: [Option<&Manifest>; 2],
-) -> Result<(), LogError> {
-    let listed = |name: Name| {
-        manifests.iter().flatten().any(|manifest| match name {
-            Name::Log { generation, file } => {
-                manifest.generations.iter().any(|g| g.number == generation && file < g.files)
-            }
-            Name::Checkpoint { number, part } => manifest
-                .checkpoint
-                .as_ref()
-                .is_some_and(|c| c.number == number && usize::from(part) < c.parts.len()),
-            Name::Manifest | Name::Lock => true,
-            Name::NewManifest => false,
-        })
-    };
-    let names = again(|| storage.list()).map_err(LogError::io(storage, "listing the files of", ""))?;
-    let mut removed = false;
-    for name in names {
-        if Name::parse(&name).is_some_and(|parsed| !listed(parsed)) {
-            again(|| storage.remove(&name)).map_err(LogError::io(storage, "removing", &name))?;
-            removed = true;
-        }
-    }
-    if removed {
-        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
-    }
-    Ok(())
 }

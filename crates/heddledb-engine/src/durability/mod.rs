@@ -32,18 +32,19 @@
 
 mod files;
 
-pub(crate) use files::{Due, Files, NewFiles, create_generation, remove_unlisted};
+pub(crate) use files::{Due, Files, NewFiles, create_generation};
 
 use crate::epoch::EpochClock;
 use crate::error::{Error, Misuse, Result};
 use crate::heap::Heap;
-use crate::log::{LogError, Writing};
+use crate::log::{LogError, Manifest, Writing};
 use crate::metrics::LogMetrics;
 use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::seam::Acknowledges;
 use crate::settings::LogOptions;
 use crate::stamp;
+use crate::storage::Storage;
 use crate::sync::{
     ASSERTS_LOAD, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Suspender, Wait, lock, now_ns,
     point,
@@ -303,12 +304,13 @@ impl RedoLog {
     fn round(&self, writer: &mut Writer) -> Result<(), Arc<LogError>> {
         match self.failure() {
             Some(failure) => Err(failure),
-            None => self.round_anyway(writer).map_err(|error| self.poison(error)),
+            None => self.round_anyway(writer, 0).map_err(|error| self.poison(error)),
         }
     }
 
-    /// A round, with what one that failed had taken. After a failure all that it has taken waits for the next.
-    fn round_anyway(&self, writer: &mut Writer) -> Result<(), LogError> {
+    /// A round, with what one that failed had taken. After a failure all that it has taken waits for the next. It is written
+    /// in any case if none of this generation has closed the epoch `mark`, which is closed.
+    fn round_anyway(&self, writer: &mut Writer, mark: u64) -> Result<(), LogError> {
         // Before the buffers are taken: every transaction of an epoch up to this has ended.
         let open = if planted(Mutant::LogEpochClosedEarly) { 0 } else { 2 };
         let closed = self.clock.now().saturating_sub(open).max(self.durable());
@@ -324,7 +326,8 @@ impl RedoLog {
         }
         point("round taken");
         let undecided = *highest > self.durable();
-        let written = if taken.is_empty() && !(undecided && closed > self.durable()) {
+        let is_marked = files.closed() >= mark;
+        let written = if taken.is_empty() && is_marked && !(undecided && closed > self.durable()) {
             // Nothing was committed in the epochs that have closed, or no epoch has.
             Ok(())
         } else {
@@ -378,7 +381,7 @@ impl RedoLog {
             if planted(Mutant::LogResumedWithoutTheTaken) {
                 writer.taken.clear();
             }
-            outcome = writer.files.resume().and_then(|()| self.round_anyway(&mut writer));
+            outcome = writer.files.resume().and_then(|()| self.round_anyway(&mut writer, 0));
             self.figures.tell(writer.files.due());
         }
         let outcome = outcome.map_err(|error| Error::LogFailed(self.poison(error)));
@@ -405,6 +408,44 @@ impl RedoLog {
         outcome.map_err(Error::LogFailed)
     }
 
+    /// The number of the generation that is being written.
+    pub fn generation(&self) -> u64 {
+        lock(&self.writer).files.written().0
+    }
+
+    /// Makes everything up to `epoch` durable, and says so in a round: no later life of the directory has a commit of an epoch
+    /// up to that one. Returns where the log stands then.
+    ///
+    /// # Errors
+    /// As for [`RedoLog::flush`].
+    pub fn mark(&self, epoch: u64) -> Result<Marked> {
+        self.check()?;
+        self.clock.wait_closed(epoch)?;
+        self.wait(epoch)?;
+        let mut writer = lock(&self.writer);
+        let outcome = match self.failure() {
+            Some(failure) => Err(failure),
+            None => self.round_anyway(&mut writer, epoch).map_err(|error| self.poison(error)),
+        };
+        let files = &writer.files;
+        let (generation, rounds) = files.written();
+        let marked = Marked {
+            storage: Arc::clone(files.storage()),
+            manifest: files.manifest().clone(),
+            generation,
+            rounds,
+            time: files.time(),
+        };
+        self.step_down(writer);
+        outcome.map(|()| marked).map_err(Error::LogFailed)
+    }
+
+    /// The files as they were opened, of a database that is only read.
+    pub fn found(&self) -> (Arc<dyn Storage>, Manifest) {
+        let writer = lock(&self.writer);
+        (Arc::clone(writer.files.storage()), writer.files.manifest().clone())
+    }
+
     /// What was logged since the last checkpoint.
     pub fn due(&self) -> Due {
         let [bytes, rounds, writes] = [0, 1, 2].map(|at| self.figures.due[at].load(Ordering::Relaxed));
@@ -424,6 +465,18 @@ impl RedoLog {
         (metrics.replay_bytes, metrics.replay_time) = (due.bytes, due.time());
         metrics
     }
+}
+
+/// Where a log stands.
+pub(crate) struct Marked {
+    pub storage: Arc<dyn Storage>,
+    /// The manifest that is in force.
+    pub manifest: Manifest,
+    /// The generation that is being written, and how many of its rounds are durable.
+    pub generation: u64,
+    pub rounds: u64,
+    /// When the last of these was taken, in milliseconds since 1970.
+    pub time: u64,
 }
 
 /// The log as a session sees it whose thread has others.

@@ -45,10 +45,10 @@ pub(crate) use pieces::{Arrived, Pieces};
 
 use crate::access::WriteSet;
 use crate::commit::Commit;
-use crate::deferred::Plan;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
+use crate::intentions::Plan;
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::seam::Operators;
 use crate::sync::{Ordering, Suspender, fence};

@@ -1,17 +1,18 @@
 //! Changing columns in a row's words: which column groups a change touches, and which bits a column has.
 
 use crate::error::Misuse;
+use crate::mutant::{Mutant, planted};
 use crate::reading::Wanted;
 use crate::seam::Patch;
-use crate::table::{Columns, Group, GroupSet, Layout, Relation};
-use crate::values::{TooLong, VALUE_BYTES_MAX, Values};
+use crate::table::{Columns, Group, GroupSet, Layout, Relation, Table};
+use crate::values::{Lengths, Short, Values};
 use crate::words::{Words, WordsCopy, WordsMut};
 
 /// Lets `change` alter columns in a row's words. Returns what it returned, and which of the `groups` that are staged are
 /// to be written: only those that the change touched conflict with others.
 ///
 /// # Errors
-/// [`Misuse::ValueTooLong`]; the words are what they were.
+/// [`Misuse::ValueTooLong`], [`Misuse::KeyTooLong`]; the words are what they were.
 #[inline(always)]
 pub(super) fn alter<C: Columns, R>(
     mut words: WordsCopy<'_>,
@@ -31,21 +32,24 @@ pub(super) fn alter<C: Columns, R>(
     Ok((result, changes.groups))
 }
 
-/// Refuses values that are longer than one may be.
+/// Refuses values that are longer than one may be, or than a key or an index has room for.
 #[inline(always)]
 pub(super) fn check_lengths<C: Columns>(columns: C, value: &C::Value) -> Result<(), Misuse> {
     if !columns.have_slots() {
         return Ok(());
     }
-    let mut longest = TooLong::default();
-    columns.store(value, &mut longest);
-    match longest.0 {
-        None => Ok(()),
-        Some(bytes) => {
-            let table = <C::Table as Relation>::LAYOUT.name;
-            Err(Misuse::ValueTooLong { table, bytes, limit: VALUE_BYTES_MAX })
-        }
+    let mut lengths = Lengths::within(<C::Table as Table>::LIMITS);
+    columns.store(value, &mut lengths);
+    lengths.fit(<C::Table as Relation>::LAYOUT.name)
+}
+
+/// A row as far as its key and its index entries go: of longer values nothing is read.
+#[inline(always)]
+pub(super) fn load_keys<T: Table>(words: &mut [u64], values: &dyn Values) -> T {
+    if const { T::LIMITS.is_empty() } || planted(Mutant::ValueEntryKept) {
+        return T::load(&WordsCopy::new(0, words));
     }
+    T::load(&WordsCopy::new(0, words).with(&Short(values), 0))
 }
 
 /// The patch that makes columns have a value, made in as many words as the columns span.

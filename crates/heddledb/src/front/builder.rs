@@ -216,6 +216,14 @@ impl Builder {
         self
     }
 
+    /// How many bytes of log are kept that checkpoints have made superfluous; none unless told. The latest are. They are what
+    /// [incremental copies](crate::Backup::incremental) are made of: a copy can be continued as long as all of the log since is
+    /// there. Nothing is kept for a database that is opened without a log, or whose indexes or columns are changed.
+    pub fn keep_log(mut self, bytes: u64) -> Self {
+        self.settings.log.keep_bytes = bytes;
+        self
+    }
+
     /// Whether the log is compressed; it is not unless told.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.settings.log.compression = compression;

@@ -114,9 +114,14 @@ impl Database {
     /// It is written like a checkpoint, by as many threads, and takes as long as one; copies, checkpoints and checks
     /// may go on at the same time. Old versions of rows that change meanwhile are kept until it is done.
     ///
+    /// With [`Backup::incremental`] a copy that is there is continued with the log since: it opens as of this call. It is as before
+    /// or as after it, whatever comes in between, and [`Restore`](crate::Restore) makes directories of it as of any moment in its
+    /// log.
+    ///
     /// # Errors
-    /// [`Error::Open`](crate::Error::Open) when the directory is not empty or a file cannot be written;
-    /// [`Misuse::EpochHeld`].
+    /// [`Error::Open`](crate::Error::Open) when the directory is not empty, a file cannot be written, or a copy cannot be
+    /// continued; [`Misuse::EpochHeld`]; of an incremental copy [`Error::LogFailed`](crate::Error::LogFailed) and, without a log,
+    /// [`Misuse::Option`].
     pub fn backup(&self, to: impl Into<Backup>) -> Result<BackupReport> {
         self.engine.backup(&to.into())
     }

@@ -3,6 +3,7 @@
 //! It is a type of its own around [`Txn`], so that an ordinary transaction has nothing to ask.
 
 use super::intentions::{Change, Erase, Intended, Look, Put, PutRow, Room, has_key};
+use super::nesting;
 use super::session::{Session, not_begun};
 use super::txn::{Txn, note_met};
 use crate::deferred::{Deferred, Deferring, Ensure, Inputs, Map, Name, Outcome, Refusal};
@@ -10,7 +11,7 @@ use crate::error::{Misuse, Result};
 use crate::reading::{Decode, Reading};
 use crate::seam::{Access, Ahead, Body, Ended, Intention, Range, Savepoint, Visit};
 use crate::sight::Sight;
-use crate::table::{Addable, Column, Columns, Definition, Relation, Table, encode_key};
+use crate::table::{Addable, Column, Columns, Definition, Relation, Table};
 use crate::transaction::Transaction;
 use crate::values::Values;
 use std::marker::PhantomData;
@@ -75,12 +76,14 @@ fn attempt<O: Outcome>(
     }
     loop {
         room.begin(txn.worker.defers());
+        let running = nesting::Running::new();
         let executed = catch_unwind(AssertUnwindSafe(|| {
             let mut tx = DeferringTxn { txn, room };
             let outcome = body(&mut tx)?;
             tx.check_end(&outcome)?;
             Ok(outcome)
         }));
+        drop(running);
         match executed {
             Ok(Ok(outcome)) => {
                 let ended = if room.has_pending() && !txn.failed {
@@ -172,9 +175,11 @@ impl DeferringTxn<'_> {
         if touched(self.room, self.txn) { self.room.materialise(self.txn) } else { Ok(()) }
     }
 
-    fn at_once_on<T: Table>(&mut self, key: &T::Key) -> Result<()> {
-        let key: T::Words = encode_key(key);
-        self.at_once(T::definition(), Some(key_words(&key)))
+    /// An operation writes at once: what was deferred comes before it, and nothing is deferred any more, since a row that is
+    /// written is not queued for.
+    fn write_at_once(&mut self) -> Result<()> {
+        let result = self.at_once_unguarded(|_, _| true);
+        self.txn.guard(result)
     }
 
     /// The values of inputs.
@@ -190,11 +195,6 @@ impl DeferringTxn<'_> {
         self.txn.guard(result)?;
         Ok(with.values(&self.room.plan))
     }
-}
-
-/// The words of a key.
-fn key_words(key: &impl crate::table::KeyWords) -> &[u64] {
-    key.words()
 }
 
 impl Deferring for DeferringTxn<'_> {
@@ -328,8 +328,7 @@ impl Reading for DeferringTxn<'_> {
 impl Transaction for DeferringTxn<'_> {
     /// What is deferred cannot be taken back, so nothing is from here on.
     fn save(&mut self) -> Result<Savepoint> {
-        let result = self.at_once_unguarded(|_, _| true);
-        self.txn.guard(result)?;
+        self.write_at_once()?;
         self.txn.save()
     }
 
@@ -342,12 +341,12 @@ impl Transaction for DeferringTxn<'_> {
     }
 
     fn insert<T: Table>(&mut self, row: T) -> Result<()> {
-        self.at_once_on::<T>(&row.key())?;
+        self.write_at_once()?;
         self.txn.insert(row)
     }
 
     fn upsert<T: Table>(&mut self, row: T) -> Result<bool> {
-        self.at_once_on::<T>(&row.key())?;
+        self.write_at_once()?;
         self.txn.upsert(row)
     }
 
@@ -357,7 +356,7 @@ impl Transaction for DeferringTxn<'_> {
         columns: C,
         change: impl FnOnce(&mut C::Value) -> R,
     ) -> Result<R> {
-        self.at_once_on::<C::Table>(&key)?;
+        self.write_at_once()?;
         self.txn.update_columns(key, columns, change)
     }
 
@@ -367,17 +366,17 @@ impl Transaction for DeferringTxn<'_> {
         columns: C,
         value: C::Value,
     ) -> Result<()> {
-        self.at_once_on::<C::Table>(&key)?;
+        self.write_at_once()?;
         self.txn.set_columns(key, columns, value)
     }
 
     fn add<T: Table, V: Addable>(&mut self, column: Column<T, V>, key: T::Key, delta: V) -> Result<()> {
-        self.at_once_on::<T>(&key)?;
+        self.write_at_once()?;
         self.txn.add(column, key, delta)
     }
 
     fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
-        self.at_once_on::<T>(&key)?;
+        self.write_at_once()?;
         self.txn.delete::<T>(key)
     }
 }

@@ -4,7 +4,7 @@ use super::txn::{Txn, note_met};
 use crate::error::Result;
 use crate::reading::{Reading, Wanted};
 use crate::seam::{Patch, Savepoint};
-use crate::table::{Addable, Column, Columns, Relation, Row, Table, encode_key};
+use crate::table::{Addable, Column, Columns, Relation, Row, Table, check_key, encode_key};
 use crate::transaction::Transaction;
 
 impl Transaction for Txn {
@@ -48,6 +48,7 @@ impl Transaction for Txn {
         change: impl FnOnce(&mut C::Value) -> R,
     ) -> Result<R> {
         self.declared(|made| made.update(columns));
+        check_key::<C::Table>(&key)?;
         let result = self.update_columns_of(key, columns, change);
         self.guard(result)
     }
@@ -60,6 +61,7 @@ impl Transaction for Txn {
         value: C::Value,
     ) -> Result<()> {
         self.declared(|made| made.set(columns));
+        check_key::<C::Table>(&key)?;
         let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
         let result = if columns.have_slots() || columns.ordinals() & watched != 0 {
             self.update_columns_of(key, columns, |old| *old = value)
@@ -72,6 +74,7 @@ impl Transaction for Txn {
     #[inline]
     fn add<T: Table, V: Addable>(&mut self, column: Column<T, V>, key: T::Key, delta: V) -> Result<()> {
         self.declared(|made| made.add(column));
+        check_key::<T>(&key)?;
         if Columns::ordinals(&column) & (T::INDEXED | T::KEY_COLUMNS) != 0 {
             // An index entry must move, so the value must be known.
             let result = self.update_columns_of(key, column, |value| *value = value.plus(delta));
@@ -91,6 +94,7 @@ impl Transaction for Txn {
 
     fn delete<T: Table>(&mut self, key: T::Key) -> Result<bool> {
         self.declared(|made| made.delete::<T>());
+        check_key::<T>(&key)?;
         let result = self.delete_row::<T>(&encode_key(&key));
         self.guard(result)
     }

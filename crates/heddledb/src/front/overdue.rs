@@ -24,7 +24,7 @@ impl Overdue {
     /// Ends the transaction that runs.
     pub fn end(mut worker: Box<dyn Worker>, limit: Duration) -> Self {
         worker.abort();
-        worker.wait_within(None);
+        worker.wait_within(None, None);
         Self { worker, limit }
     }
 
@@ -192,8 +192,12 @@ impl Worker for Overdue {
         self.worker.suspend_by(suspender);
     }
 
-    fn wait_within(&mut self, within: Option<Duration>) {
-        self.worker.wait_within(within);
+    fn shares_thread(&self) -> bool {
+        self.worker.shares_thread()
+    }
+
+    fn wait_within(&mut self, within: Option<Duration>, each: Option<Duration>) {
+        self.worker.wait_within(within, each);
     }
 
     fn is_overdue(&self) -> bool {

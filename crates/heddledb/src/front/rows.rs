@@ -395,6 +395,7 @@ impl Rows<'_, Txn> {
         // Whatever is wrong with the values is told before anything is done.
         let key = table.relation().key_of(row)?;
         let mut words = vec![0; relation.layout.words];
+        check_entries(table, row)?;
         table.encode_row(row, &mut self.reader.with_values(&mut words))?;
         if !table.indexes().is_empty() {
             self.reader.worker.begin_operation();
@@ -453,7 +454,9 @@ impl Rows<'_, Txn> {
             match self.reader.worker.stage(&access(relation, &key, false), Purpose::DeleteWithEntries)? {
                 Staged::Missing => return Ok(false),
                 Staged::Old { .. } => return Ok(true),
-                Staged::Stored(words) | Staged::New(words) => table.decode_row(&WordsCopy::new(0, words)),
+                Staged::Stored(words) | Staged::New(words) => {
+                    table.decode_row(&WordsCopy::new(0, words).with(&*self.reader.values, self.reader.number))
+                }
             };
         (0..table.indexes().len()).try_for_each(|index| self.delete_entry(index, &row))?;
         self.reader.worker.delete(&access(relation, &key, true))
@@ -500,6 +503,7 @@ impl Rows<'_, Txn> {
                 if new.key()? != encoded {
                     return self.reader.refused(Refused::Row, Misuse::KeyChanged { table: table.name() });
                 }
+                check_entries(table, new.values())?;
                 let before = words.to_vec();
                 table.encode_row(new.values(), &mut WordsCopy::new(0, words).with(values, number))?;
                 let differs = |group: usize| {
@@ -522,6 +526,11 @@ impl Rows<'_, Txn> {
         }
         Ok(result)
     }
+}
+
+/// Whether a row can have an entry in each index.
+fn check_entries(table: &'static TableDefinition, row: &[Value]) -> Result<()> {
+    table.indexes().iter().try_for_each(|index| index.entry(row).map(|_| ()))
 }
 
 /// Values in a message.

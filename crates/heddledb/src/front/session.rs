@@ -1,7 +1,8 @@
-//! Sessions run transactions; owned transactions carry a session with them.
+//! Sessions run transactions.
 
 use super::database::Database;
 use super::intentions::Room;
+use super::nesting;
 use super::txn::Txn;
 use crate::error::{Conflict, Error, GaveUp, Misuse, Result};
 use crate::protocol::Isolation;
@@ -10,16 +11,17 @@ use crate::settings::{Durability, Limits};
 use crate::stamp;
 use heddledb_core::procedure::Procedure;
 use std::any::TypeId;
-use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
 pub struct Session {
-    txn: Option<Txn>,
+    pub(super) txn: Option<Txn>,
     durability: Durability,
-    limits: Limits,
+    pub(super) limits: Limits,
+    /// Whether [`Session::run_within`] has set a limit.
+    limited: bool,
     /// The worker's counts when the session began.
     before: Stats,
     /// What its deferring transactions use, from the first on.
@@ -65,31 +67,13 @@ impl Database {
         let patience = self.engine.limits().session;
         work(&mut Session::new(Arc::clone(&self.engine).worker(patience)?))
     }
-
-    /// Begins an owned transaction, on a session of its own.
-    ///
-    /// # Errors
-    /// [`Misuse::TooManySessions`].
-    pub fn begin(&self) -> Result<OwnedTransaction> {
-        OwnedTransaction::begin(self.session()?)
-    }
-
-    /// The same at an isolation level of its own.
-    ///
-    /// # Errors
-    /// As there, and [`Misuse::Option`] where the protocol does not offer the level.
-    pub fn begin_at(&self, level: Isolation) -> Result<OwnedTransaction> {
-        let mut session = self.session()?;
-        session.set_isolation(level)?;
-        OwnedTransaction::begin(session)
-    }
 }
 
 impl Session {
     pub(super) fn new(worker: Box<dyn Worker>) -> Self {
         let (before, engine) = (worker.stats(), worker.engine());
         let (durability, limits) = (engine.durability(), engine.limits());
-        Self { txn: Some(Txn::new(worker)), durability, limits, before, room: None }
+        Self { txn: Some(Txn::new(worker)), durability, limits, limited: false, before, room: None }
     }
 
     pub(super) fn txn(&self) -> &Txn {
@@ -120,8 +104,9 @@ impl Session {
     /// a randomised back-off of at most some tens of microseconds, as often as [`Builder::retries`](crate::Builder::retries)
     /// allows, for ever unless told; so it must have no effect but through the transaction.
     ///
-    /// A body must not wait for another session, nor use one: where that meets a row of this transaction, each may wait
-    /// for the other. [`Session::run_within`](crate::Session::run_within) ends such waits.
+    /// A body had better not use another session, nor wait for one: where that meets a row of this transaction, each waits for
+    /// the other. On one thread such a wait ends after half a second, with [`Error::GaveUp`], which says so; on
+    /// several, where a limit is set: [`Session::run_within`](crate::Session::run_within).
     ///
     /// # Errors
     /// Whatever `body` returns that is not a conflict; nothing was changed then. Such an answer is
@@ -174,15 +159,7 @@ impl Session {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn run_within<R>(&mut self, within: Duration, body: impl FnMut(&mut Txn) -> Result<R>) -> Result<R> {
-        /// Lifts the limit, also when the body panics.
-        struct Limited<'s>(&'s mut Session);
-        impl Drop for Limited<'_> {
-            fn drop(&mut self) {
-                self.0.txn_mut().worker.wait_within(None);
-            }
-        }
-        self.txn_mut().worker.wait_within(Some(within));
-        Limited(self).0.run(body)
+        Limited::new(self, within).0.run(body)
     }
 
     /// After a conflict of the attempt with that number: waits a little, unless it was the last that may be made.
@@ -191,8 +168,10 @@ impl Session {
         let retries = self.limits.retries;
         let txn = self.txn_mut();
         let met = txn.met.take();
-        if retry >= retries || txn.worker.is_overdue() {
-            return Err(Error::GaveUp(Box::new(GaveUp::new(retry.saturating_add(1), conflict, met))));
+        let disturbs_itself = retry >= nesting::ATTEMPTS && nesting::take_committed_within();
+        if retry >= retries || txn.worker.is_overdue() || disturbs_itself {
+            let within = disturbs_itself || nesting::is_within() && !txn.worker.shares_thread();
+            return Err(Error::GaveUp(Box::new(GaveUp::new(retry.saturating_add(1), conflict, met, within))));
         }
         txn.worker.back_off(retry);
         Ok(())
@@ -251,6 +230,9 @@ impl Session {
         &mut self,
         mut attempt: impl FnMut(&mut Self, u32) -> Result<R>,
     ) -> Result<R> {
+        if nesting::is_within() && !self.limited && !self.txn().worker.shares_thread() {
+            return self.within_another(attempt);
+        }
         let mut retry = 0;
         loop {
             match attempt(self, retry) {
@@ -262,6 +244,14 @@ impl Session {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// As [`Self::until_committed`], while this thread has another transaction open.
+    #[cold]
+    fn within_another<R>(&mut self, attempt: impl FnMut(&mut Self, u32) -> Result<R>) -> Result<R> {
+        let result = Limited::new(self, nesting::LIMIT).0.until_committed(attempt)?;
+        nesting::committed_within();
+        Ok(result)
     }
 
     /// Calls a registered procedure as one transaction, and commits it: as [`Session::run`](crate::Session::run), but where the
@@ -343,7 +333,10 @@ impl Session {
             return Err(not_begun(&mut *txn.worker, name));
         }
         loop {
-            match catch_unwind(AssertUnwindSafe(|| body(txn))) {
+            let running = nesting::Running::new();
+            let outcome = catch_unwind(AssertUnwindSafe(|| body(txn)));
+            drop(running);
+            match outcome {
                 Ok(Ok(result)) => match txn.worker.end(Body::Done { failed: txn.failed })? {
                     Ended::Committed => return Ok(result),
                     Ended::Again | Ended::Panics => txn.restart(),
@@ -443,6 +436,24 @@ impl Session {
     }
 }
 
+/// A session that waits for others for so long at most, until this is dropped, also by a panic.
+struct Limited<'s>(&'s mut Session);
+
+impl<'s> Limited<'s> {
+    fn new(session: &'s mut Session, within: Duration) -> Self {
+        session.limited = true;
+        session.txn_mut().worker.wait_within(Some(within), None);
+        Self(session)
+    }
+}
+
+impl Drop for Limited<'_> {
+    fn drop(&mut self) {
+        self.0.limited = false;
+        self.0.txn_mut().worker.wait_within(None, None);
+    }
+}
+
 /// Why an attempt, of a procedure that has this name in messages, did not begin.
 #[cold]
 pub(super) fn not_begun(worker: &mut dyn Worker, name: &str) -> Error {
@@ -468,107 +479,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let Some(txn) = self.txn.take() {
             txn.worker.release();
-        }
-    }
-}
-
-/// A transaction that is its own value: begun by [`Database::begin`](crate::Database::begin), ended by
-/// [`commit`](OwnedTransaction::commit) or by dropping it, which aborts.
-///
-/// It dereferences to [`Txn`](crate::Txn). Conflicts are the caller's to retry; for automatic retries use
-/// [`Session::run`](crate::Session::run). So is a decision that rests on reads of two moments, and an error such as
-/// [`Misuse::NotFound`] that follows from them: [`validate`](OwnedTransaction::validate) tells. While it lives,
-/// nothing that is deleted or overwritten is reclaimed ([`Metrics::oldest_transaction`](crate::Metrics::oldest_transaction)), so end it
-/// soon.
-pub struct OwnedTransaction {
-    session: Session,
-    running: bool,
-}
-
-impl OwnedTransaction {
-    pub(super) fn begin(mut session: Session) -> Result<Self> {
-        let limit = session.limits.transaction;
-        let txn = session.txn_mut();
-        txn.worker.wait_within(limit);
-        if !txn.begin(0, None) {
-            return Err(not_begun(&mut *txn.worker, ""));
-        }
-        Ok(Self { session, running: true })
-    }
-
-    /// Ends the transaction if it was open for longer than one may be: from now on each operation says so.
-    #[cold]
-    fn end_if_overdue(&mut self, limit: Duration) {
-        if self.running && self.session.txn().worker.is_overdue() {
-            self.running = false;
-            let txn = self.session.txn.take().expect("a session has its worker until it is dropped");
-            self.session.txn = Some(txn.ended_after(limit));
-        }
-    }
-
-    /// Commits.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if it could not be serialised; [`Misuse::TransactionTimedOut`]; nothing was changed then.
-    pub fn commit(mut self) -> Result<()> {
-        if let Some(limit) = self.session.limits.transaction {
-            self.end_if_overdue(limit);
-            if !self.running {
-                return Err(Misuse::TransactionTimedOut { limit }.into());
-            }
-        }
-        self.running = false;
-        let txn = self.session.txn_mut();
-        let failed = txn.failed;
-        txn.worker.end(Body::Done { failed })?;
-        self.session.acknowledge_last()
-    }
-
-    /// Whether what was read so far still stands, as far as its isolation level promises: asked before one acts on
-    /// an error of an operation, or gives up for what one has read. After a conflict there is nothing to ask.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if it does not: begin anew.
-    pub fn validate(&mut self) -> Result<()> {
-        // Through `deref_mut`, which looks at the time.
-        let txn: &mut Txn = self;
-        Ok(txn.worker.validate()?)
-    }
-
-    /// Its isolation level.
-    pub fn isolation(&self) -> Isolation {
-        self.session.isolation()
-    }
-
-    /// When the commit counts as done; see [`Session::set_durability`](crate::Session::set_durability).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn set_durability(&mut self, durability: Durability) -> Result<()> {
-        self.session.set_durability(durability)
-    }
-}
-
-impl Deref for OwnedTransaction {
-    type Target = Txn;
-    fn deref(&self) -> &Txn {
-        self.session.txn()
-    }
-}
-
-impl DerefMut for OwnedTransaction {
-    fn deref_mut(&mut self) -> &mut Txn {
-        if let Some(limit) = self.session.limits.transaction {
-            self.end_if_overdue(limit);
-        }
-        self.session.txn_mut()
-    }
-}
-
-impl Drop for OwnedTransaction {
-    fn drop(&mut self) {
-        if self.running {
-            self.session.txn_mut().worker.abort();
         }
     }
 }

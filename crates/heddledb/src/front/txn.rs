@@ -1,6 +1,6 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
-use super::alter::{alter, check_lengths, merge};
+use super::alter::{alter, check_lengths, load_keys, merge};
 use super::entries::{DuplicateEntry, fill_primary_key};
 use super::overdue::Overdue;
 use crate::error::{Conflict, Error, Met, Misuse, Result};
@@ -238,14 +238,13 @@ impl Txn {
             Staged::Old { words, refused } => (words, Some(refused)),
             Staged::Stored(words) | Staged::New(words) => (words, None),
         };
-        // Without long values, of which neither a key nor an index has any.
-        let old = C::Table::load(&WordsCopy::new(0, words));
+        let old: C::Table = load_keys(words, &*self.values);
         let with_values = WordsCopy::new(0, words).with(&*self.values, self.number);
         let (result, changed) = match alter(with_values, wanted.groups, columns, change) {
             Ok(altered) => altered,
             Err(misuse) => return self.refused(Refused::Row, misuse),
         };
-        let new = C::Table::load(&WordsCopy::new(0, words));
+        let new: C::Table = load_keys(words, &*self.values);
         if encode_key::<_, <C::Table as Relation>::Words>(&new.key()) != *key {
             return self.refused(Refused::Row, Misuse::KeyChanged { table: layout.name });
         }
@@ -377,7 +376,7 @@ impl Txn {
         {
             Staged::Missing => return Ok(false),
             Staged::Old { .. } => return Ok(true),
-            Staged::Stored(words) | Staged::New(words) => T::load(&WordsCopy::new(0, words)),
+            Staged::Stored(words) | Staged::New(words) => load_keys::<T>(words, &*self.values),
         };
         T::Indexes::each(&mut RemoveEntry { txn: self, row: &row })?;
         self.delete_words::<T>(key, true)

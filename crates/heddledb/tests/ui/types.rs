@@ -3,7 +3,7 @@ use heddledb::{Database, Table, Transaction};
 #[derive(Table, Clone)]
 struct Named {
     #[key]
-    name: String,
+    name: u64,
     id: &'static str,
 }
 

@@ -36,6 +36,11 @@ pub(super) fn header(file: usize, files: usize) -> [u8; SEGMENT_HEADER_BYTES] {
     SegmentHeader { kind: Kind::Log, directory: DIRECTORY, generation: NUMBER, file, files }.encode()
 }
 
+/// When a round was taken: of so many bits that all of the header's are needed.
+pub(super) fn time_of(round: u64) -> u64 {
+    (1 << 47) + round * 3
+}
+
 pub(super) fn closed(round: u64) -> u64 {
     round * 2
 }
@@ -73,8 +78,16 @@ pub(super) fn build(plan: Plan, compression: Compression) -> Built {
                     transactions.push(transaction(&mut words, round, number));
                 }
                 let (part, parts, highest) = (part as u16, frames.len() as u16, closed(round));
-                let label =
-                    Label { kind: Kind::Log, round, closed: closed(round), highest, members, part, parts };
+                let label = Label {
+                    kind: Kind::Log,
+                    round,
+                    closed: closed(round),
+                    highest,
+                    time: time_of(round),
+                    members,
+                    part,
+                    parts,
+                };
                 let place = Place { directory: DIRECTORY, generation: NUMBER, file: file as u8 };
                 let offset = files[file].len() as u64;
                 encoder.encode(&mut files[file], place, offset, &label, &words);

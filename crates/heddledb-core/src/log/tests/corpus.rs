@@ -49,6 +49,8 @@ fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
         ("bare", bare.encode()),
         ("full-1", manifest().encode_as(1)),
         ("bare-1", bare.encode_as(1)),
+        ("full-2", manifest().encode_as(2)),
+        ("bare-2", bare.encode_as(2)),
     ];
     for (name, bytes) in formats {
         for flags in [0, fuzz::MEND] {
@@ -97,24 +99,28 @@ fn saved_corpus() {
             assert_eq!(saved, bytes, "the format has changed: {target}/{name}");
         }
     }
-    let saved = std::fs::read(corpus_directory("segments").join("lz4-whole")).unwrap();
     let plain = build(PLAN, Compression::None);
-    let mut built = plain.clone();
-    let (first, second) = (
-        usize::from(u16::from_le_bytes([saved[4], saved[5]])),
-        usize::from(u16::from_le_bytes([saved[6], saved[7]])),
-    );
-    let files = &saved[8..];
-    built.files = vec![
-        files[..first].to_vec(),
-        files[first..first + second].to_vec(),
-        files[first + second..].to_vec(),
-    ];
-    match built.survey() {
-        Ok(survey) => {
-            assert_eq!(survey.rounds, 6);
-            assert_eq!(built.taken(&survey), plain.first(6));
+    for (name, is_built, times) in [
+        ("lz4-whole", Compression::Lz4.is_built(), time_of(6)),
+        ("format1-lz4-whole", Compression::Lz4.is_built(), 0),
+        ("format1-plain-whole", true, 0),
+    ] {
+        let saved = std::fs::read(corpus_directory("segments").join(name)).unwrap();
+        let length = |at: usize| usize::from(u16::from_le_bytes([saved[at], saved[at + 1]]));
+        let (first, second) = (length(4), length(6));
+        let files = &saved[8..];
+        let mut built = plain.clone();
+        built.files = vec![
+            files[..first].to_vec(),
+            files[first..first + second].to_vec(),
+            files[first + second..].to_vec(),
+        ];
+        match built.survey() {
+            Ok(survey) => {
+                assert_eq!((survey.rounds, survey.time), (6, times), "{name}");
+                assert_eq!(built.taken(&survey), plain.first(6), "{name}");
+            }
+            Err(error) => assert!(!is_built, "{name}: {error}"),
         }
-        Err(error) => assert!(!Compression::Lz4.is_built(), "{error}"),
     }
 }

@@ -45,7 +45,16 @@ fn write_payload(transactions: &[(u64, Vec<AnyWrite>)]) -> Vec<u64> {
 }
 
 fn label(round: u64) -> Label {
-    Label { kind: Kind::Log, round, closed: 3, highest: 4, members: 1 << 5, part: 0, parts: 1 }
+    Label {
+        kind: Kind::Log,
+        round,
+        closed: 3,
+        highest: 4,
+        time: (1 << 40) + 5,
+        members: 1 << 5,
+        part: 0,
+        parts: 1,
+    }
 }
 
 const PLACE: Place = Place { directory: 77, generation: 3, file: 5 };

@@ -21,7 +21,7 @@ pub(super) fn checkpoint_part(rows: u64, limit: usize, compression: Compression)
         encoder.encode(&mut bytes, place, offset, &Label::checkpoint(0, frames, 5), &words);
     }
     let parts = vec![Part { bytes: bytes.len() as u64, rows }];
-    (bytes, Checkpoint { number, epoch: 5, parts })
+    (bytes, Checkpoint { number, epoch: 5, time: 70, parts })
 }
 
 fn read_part(bytes: &[u8], checkpoint: &Checkpoint) -> Result<u64, LogError> {
@@ -53,7 +53,7 @@ fn checkpoints() {
         }
         for (rows, epoch, number) in [(19, 5, 9), (21, 5, 9), (20, 4, 9), (20, 5, 8)] {
             let parts = vec![Part { rows, ..due.parts[0] }];
-            assert!(read_part(&bytes, &Checkpoint { parts, epoch, number }).is_err());
+            assert!(read_part(&bytes, &Checkpoint { parts, epoch, number, time: 0 }).is_err());
         }
     }
     let (empty, due) = checkpoint_part(0, 30, Compression::None);
@@ -108,20 +108,38 @@ fn any_manifest() -> impl Strategy<Value = Manifest> {
     });
     let part = (any::<u64>(), any::<u64>()).prop_map(|(bytes, rows)| Part { bytes, rows });
     let checkpoint = (any::<u64>(), any::<u64>(), proptest::collection::vec(part, 1..5))
-        .prop_map(|(number, epoch, parts)| Checkpoint { number, epoch, parts });
+        .prop_map(|(number, epoch, parts)| Checkpoint { number, epoch, time: epoch / 3, parts });
     let end = (any::<u64>(), any::<u64>()).prop_map(|(rounds, epoch)| End { rounds, epoch });
     let generation = (1..=64u8, proptest::option::of(end));
     let generations = proptest::collection::vec(generation, 0..5).prop_map(|generations| {
         (7..).zip(generations).map(|(number, (files, end))| Generation { number, files, end }).collect()
     });
-    (any::<(u64, u64)>(), relations, proptest::option::of(checkpoint), generations).prop_map(
-        |((directory, floor), relations, checkpoint, generations)| Manifest {
+    let kept = proptest::collection::vec(1..=64u8, 0..4).prop_map(|files| {
+        let end = Some(End { rounds: 5, epoch: u64::MAX });
+        (2..).zip(files).map(|(number, files)| Generation { number, files, end }).collect()
+    });
+    let origin = proptest::option::of(any::<[u64; 6]>()).prop_map(|words| {
+        words.map(|[directory, from, through, rounds, time, epoch]| Origin {
+            directory,
+            from,
+            through,
+            rounds,
+            time,
+            epoch,
+        })
+    });
+    let whole = (relations, proptest::option::of(checkpoint), generations, kept, origin);
+    (any::<(u64, u64)>(), 0..=12u64, whole).prop_map(
+        |((directory, floor), log_from, (relations, checkpoint, generations, kept, origin))| Manifest {
             directory,
             next_generation: 12,
             floor,
             relations,
             checkpoint,
             generations,
+            log_from,
+            kept,
+            origin,
         },
     )
 }
@@ -140,11 +158,19 @@ pub(super) fn manifest() -> Manifest {
         next_generation: 9,
         floor: 33,
         relations: vec![relation(0, "account"), relation(1, "histories")],
-        checkpoint: Some(Checkpoint { number: 9, epoch: 12, parts: vec![Part { bytes: 640, rows: 12 }] }),
+        checkpoint: Some(Checkpoint {
+            number: 9,
+            epoch: 12,
+            time: 34,
+            parts: vec![Part { bytes: 640, rows: 12 }],
+        }),
         generations: vec![
             Generation { number: 7, files: 3, end: Some(End { rounds: 6, epoch: 12 }) },
             Generation { number: 8, files: 2, end: None },
         ],
+        log_from: 5,
+        kept: vec![Generation { number: 6, files: 1, end: Some(End { rounds: 2, epoch: u64::MAX }) }],
+        origin: Some(Origin { directory: 3, from: 4, through: 5, rounds: 6, time: 8, epoch: 7 }),
     }
 }
 
@@ -261,5 +287,44 @@ fn manifests_of_format_1() {
     // All else is as it was, and what is written from now on keeps the standings.
     assert_eq!(read.encode_as(1), written.encode_as(1));
     assert_eq!(Manifest::decode(&read.encode()).unwrap(), read);
-    assert!(Manifest::decode(&written.encode_as(3)).is_err());
+    assert!(Manifest::decode(&written.encode_as(4)).is_err());
+}
+
+#[test]
+fn manifests_of_format_2() {
+    let written = manifest();
+    let read = Manifest::decode(&written.encode_as(2)).unwrap();
+    let checkpoint = written.checkpoint.clone().map(|checkpoint| Checkpoint { time: 0, ..checkpoint });
+    // Nobody knows when; the log is whole from its first generation on, or begins with the next.
+    assert_eq!(read, Manifest { checkpoint, log_from: 7, kept: Vec::new(), origin: None, ..written.clone() });
+    let without = Manifest { generations: Vec::new(), ..written };
+    assert_eq!(Manifest::decode(&without.encode_as(2)).unwrap().log_from, 9);
+}
+
+#[test]
+fn what_is_listed_counts() {
+    let mut manifest = manifest();
+    let listed = |manifest: &Manifest, name: &str| manifest.lists(Name::parse(name).unwrap());
+    for (name, counts) in [
+        ("MANIFEST", true),
+        ("MANIFEST.new", false),
+        ("LOCK", true),
+        ("log-0000000005-00", false),
+        ("log-0000000006-00", true),
+        ("log-0000000006-01", false),
+        ("log-0000000007-02", true),
+        ("log-0000000008-01", true),
+        ("checkpoint-0000000009-00", true),
+        ("checkpoint-0000000009-01", false),
+        ("checkpoint-0000000008-00", false),
+    ] {
+        assert_eq!(listed(&manifest, name), counts, "{name}");
+    }
+    manifest.break_log();
+    assert_eq!((manifest.next_generation, manifest.log_from), (10, 10));
+    assert!(!listed(&manifest, "log-0000000006-00") && listed(&manifest, "log-0000000007-00"));
+    let kept = Generation { number: 1, files: 1, end: None };
+    let refused = Manifest { kept: vec![kept], ..manifest.clone() };
+    assert!(refused.replace(&Simulated::new()).is_err());
+    assert!(Manifest { log_from: 11, ..manifest }.replace(&Simulated::new()).is_err());
 }

@@ -275,7 +275,8 @@ fn closed_generations_end_where_the_manifest_says() {
 
 #[test]
 fn frames_must_agree() {
-    let label = Label { kind: Kind::Log, round: 1, closed: 5, highest: 5, members: 3, part: 0, parts: 1 };
+    let label =
+        Label { kind: Kind::Log, round: 1, closed: 5, highest: 5, time: 7, members: 3, part: 0, parts: 1 };
     let make = |labels: &[&[Label]]| {
         let mut files = Vec::new();
         for (file, labels) in labels.iter().enumerate() {
@@ -295,8 +296,11 @@ fn frames_must_agree() {
     assert_eq!(make(&[&[label, next], &[label, next]]).unwrap().rounds, 2);
     // Closed epochs differ, or fall.
     damaged(make(&[&[label], &[Label { closed: 6, ..label }]]));
-    let falls = Label { closed: 4, ..next };
+    let (falls, earlier) = (Label { closed: 4, ..next }, Label { time: 6, ..next });
     damaged(make(&[&[label, falls], &[label, falls]]));
+    // Times do.
+    damaged(make(&[&[label], &[Label { time: 8, ..label }]]));
+    damaged(make(&[&[label, earlier], &[label, earlier]]));
     // Members differ, or are no files.
     let (one, three) = (Label { members: 2, ..label }, Label { members: 7, ..label });
     damaged(make(&[&[label], &[one]]));
@@ -320,16 +324,16 @@ fn other_versions() {
     let built = build(PLAN, Compression::None);
     let storage = built.put();
     let mut bytes = header(1, 3);
-    bytes[8] = 2;
+    bytes[8] = 3;
     let check = segment::check(&bytes);
     bytes[12..16].copy_from_slice(&check.to_le_bytes());
     let file = storage.open("log-0000000007-01").unwrap();
     write_all(&*file, &bytes, 0).unwrap();
     let error = survey(&storage, DIRECTORY, &built.generation(), true, 1).unwrap_err();
-    assert!(matches!(error, LogError::Version { found: 2, .. }), "{error}");
+    assert!(matches!(error, LogError::Version { found: 3, .. }), "{error}");
     assert_eq!(
         error.to_string(),
-        "the simulated disk/log-0000000007-01 has format version 2, this build reads version 1; \
+        "the simulated disk/log-0000000007-01 has format version 3, this build reads versions 1 to 2; \
          open it with the release that wrote it"
     );
 }
@@ -345,6 +349,19 @@ fn messages() {
          was begun: the checksum of a frame is wrong; restore the file from a copy, or open with salvage to \
          give up every round from there on"
     );
+}
+
+/// Each round is shown with its time; what is not whole is not.
+#[test]
+fn rounds_have_times() {
+    let mut built = build(PLAN, Compression::None);
+    built.files[0].truncate(built.ends[5][0] - 1);
+    let mut moments = Vec::new();
+    let mut see = |moment| moments.push(moment);
+    let found = survey_moments(&built.put(), DIRECTORY, &built.generation(), false, 1, &mut see).unwrap();
+    let moment = |round| Moment { round, closed: closed(round), time: time_of(round) };
+    assert_eq!(moments, (1..=5).map(moment).collect::<Vec<_>>());
+    assert_eq!((found.rounds, found.time), (5, time_of(5)));
 }
 
 /// A tail of more than a window, and frames of more than one.
@@ -366,6 +383,7 @@ fn long_files() {
             round,
             closed: closed(round),
             highest: 1,
+            time: 0,
             members: 1,
             part: 0,
             parts: 1,
@@ -393,7 +411,8 @@ fn long_files() {
 #[test]
 fn a_scan_sees_every_word() {
     let place = Place { directory: DIRECTORY, generation: NUMBER, file: 0 };
-    let label = Label { kind: Kind::Log, round: 3, closed: 6, highest: 6, members: 1, part: 0, parts: 1 };
+    let label =
+        Label { kind: Kind::Log, round: 3, closed: 6, highest: 6, time: 6, members: 1, part: 0, parts: 1 };
     for offset in (0..160).step_by(8).flat_map(|step| [64 + step, 64 + (256 << 10) - 80 + step]) {
         let mut bytes = header(0, 1).to_vec();
         bytes.resize(offset, 0);

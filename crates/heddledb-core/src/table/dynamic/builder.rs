@@ -5,10 +5,11 @@
 
 use super::definition::TableDefinition;
 use super::key::WORDS_MAX;
-use super::shape::{IndexShape, PlacedColumn, PlacedGroup, Shape};
+use super::shape::{IndexShape, KeyPart, PlacedColumn, PlacedGroup, Shape};
 use crate::error::{Misuse, Result};
 use crate::table::column_type::{ROW_WORDS_MAX, is_identifier};
 use crate::table::key::key_words;
+use crate::table::up_to::UP_TO_MAX;
 use crate::table::{ColumnType, Structure};
 
 /// Limits that the derive has too: sets of columns and groups are words, keys and index sets are tuples.
@@ -39,6 +40,8 @@ struct Column {
     name: String,
     ty: ColumnType,
     key: bool,
+    /// As a part of the key.
+    max: Option<usize>,
     group: Option<String>,
 }
 
@@ -46,7 +49,34 @@ struct Column {
 struct Index {
     name: String,
     unique: bool,
-    columns: Vec<String>,
+    columns: Vec<IndexColumn>,
+}
+
+/// A column of an index: its name, and how many bytes of a value of any length the index has room for.
+///
+/// Made of a name, or of a name and a number: `"owner"`, `("owner", 40)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexColumn {
+    name: String,
+    max: Option<usize>,
+}
+
+impl From<&str> for IndexColumn {
+    fn from(name: &str) -> Self {
+        Self { name: name.to_owned(), max: None }
+    }
+}
+
+impl From<String> for IndexColumn {
+    fn from(name: String) -> Self {
+        Self { name, max: None }
+    }
+}
+
+impl<N: Into<String>> From<(N, usize)> for IndexColumn {
+    fn from((name, max): (N, usize)) -> Self {
+        Self { name: name.into(), max: Some(max) }
+    }
 }
 
 impl TableDefinition {
@@ -70,13 +100,44 @@ impl TableBuilder {
 
     /// Declares the next column, which is the key or the next part of it. `#[key]` on a field.
     pub fn key(mut self, name: impl Into<String>, ty: ColumnType) -> Self {
-        self.columns.push(Column { name: name.into(), ty, key: true, group: None });
+        self.columns.push(Column { name: name.into(), ty, key: true, max: None, group: None });
         self
     }
 
     /// Declares the next column.
     pub fn column(mut self, name: impl Into<String>, ty: ColumnType) -> Self {
-        self.columns.push(Column { name: name.into(), ty, key: false, group: None });
+        self.columns.push(Column { name: name.into(), ty, key: false, max: None, group: None });
+        self
+    }
+
+    /// States how many bytes the part of the key that was declared last may have, which is of any length. `#[key(max = 40)]` on a
+    /// field.
+    ///
+    /// ```
+    /// use heddledb::table::dynamic::{ColumnType, TableDefinition};
+    ///
+    /// let account = TableDefinition::builder("account")
+    ///     .key("email", ColumnType::String).max(40)
+    ///     .column("city", ColumnType::String.optional())
+    ///     .index("ByCity", [("city", 16)])
+    ///     .build()?;
+    /// assert_eq!(account.relation().schema(), "email: String, city: Option<String>; key email(max=40); ordered");
+    /// # Ok::<(), heddledb::Error>(())
+    /// ```
+    pub fn max(mut self, bytes: usize) -> Self {
+        let problem = match self.columns.last_mut() {
+            Some(column @ Column { key: true, max: None, .. }) => {
+                column.max = Some(bytes);
+                return self;
+            }
+            Some(Column { name, key: true, .. }) => {
+                format!("column `{name}` has a `max` already; remove one")
+            }
+            _ => "a `max` is of the part of the key that was declared last; an index has its own, as in \
+                  `(\"name\", 40)`"
+                .to_owned(),
+        };
+        self.misplaced.get_or_insert(problem);
         self
     }
 
@@ -115,7 +176,7 @@ impl TableBuilder {
 
     /// Declares a secondary index over columns that several rows may share. `#[table(index(Name(column,
     /// ..)))]`.
-    pub fn index<C: Into<String>>(
+    pub fn index<C: Into<IndexColumn>>(
         self,
         name: impl Into<String>,
         columns: impl IntoIterator<Item = C>,
@@ -125,7 +186,7 @@ impl TableBuilder {
 
     /// Declares a secondary index over columns that no two rows may share. `#[table(unique(Name(column,
     /// ..)))]`.
-    pub fn unique<C: Into<String>>(
+    pub fn unique<C: Into<IndexColumn>>(
         self,
         name: impl Into<String>,
         columns: impl IntoIterator<Item = C>,
@@ -133,7 +194,7 @@ impl TableBuilder {
         self.add_index(name.into(), true, columns)
     }
 
-    fn add_index<C: Into<String>>(
+    fn add_index<C: Into<IndexColumn>>(
         mut self,
         name: String,
         unique: bool,
@@ -161,7 +222,11 @@ impl TableBuilder {
             return Err(problem);
         }
         let (groups, columns) = place(&self.columns)?;
-        let key: Vec<usize> = (0..columns.len()).filter(|ordinal| self.columns[*ordinal].key).collect();
+        let mut key = Vec::new();
+        for (ordinal, column) in self.columns.iter().enumerate().filter(|(_, column)| column.key) {
+            let write = || format!("`.max(40)` behind `.key({:?}, ..)`", column.name);
+            key.push(part(ordinal, &columns[ordinal], column.max, "the key", write)?);
+        }
         check_key(&columns, &key)?;
         let schema = schema(&groups, &columns, &key, self.structure);
         let mut indexes = Vec::new();
@@ -280,7 +345,7 @@ fn place(columns: &[Column]) -> Result<(Vec<PlacedGroup>, Vec<PlacedColumn>), St
 }
 
 /// The rules of the primary key.
-fn check_key(columns: &[PlacedColumn], key: &[usize]) -> Result<(), String> {
+fn check_key(columns: &[PlacedColumn], key: &[KeyPart]) -> Result<(), String> {
     if key.is_empty() {
         return Err("it has no key; declare the columns that identify a row with `key`".to_owned());
     }
@@ -290,16 +355,40 @@ fn check_key(columns: &[PlacedColumn], key: &[usize]) -> Result<(), String> {
     check_key_types("the key", columns, key)
 }
 
+/// A part of a key, with the `max` that is stated.
+fn part(
+    ordinal: usize,
+    column: &PlacedColumn,
+    max: Option<usize>,
+    what: &str,
+    write: impl FnOnce() -> String,
+) -> Result<KeyPart, String> {
+    let PlacedColumn { name, ty, .. } = column;
+    match (max, ty.has_slot()) {
+        (None, true) => Err(format!(
+            "column `{name}` is part of {what}, and a `{ty}` is of any length; state how many bytes it may have, with {}",
+            write()
+        )),
+        (Some(_), false) => Err(format!(
+            "column `{name}` takes no `max` in {what}, since all values of `{ty}` are of one length"
+        )),
+        (Some(max), true) if !(1..=UP_TO_MAX).contains(&max) => {
+            Err(format!("column `{name}` has {max} bytes in {what}; state 1 to {UP_TO_MAX}"))
+        }
+        (max, _) => Ok(KeyPart { ordinal, max: max.unwrap_or(0) }),
+    }
+}
+
 /// Whether there is an encoding for a key of these parts.
-fn check_key_types(what: &str, columns: &[PlacedColumn], key: &[usize]) -> Result<(), String> {
-    let parts = || key.iter().map(|ordinal| &columns[*ordinal]);
-    if let Some(PlacedColumn { name, ty, .. }) = parts().find(|column| !column.ty.is_key()) {
+fn check_key_types(what: &str, columns: &[PlacedColumn], key: &[KeyPart]) -> Result<(), String> {
+    let parts = || key.iter().map(|part| (&columns[part.ordinal], part.max));
+    if let Some((PlacedColumn { name, ty, .. }, _)) = parts().find(|(column, _)| !column.ty.is_key()) {
         return Err(format!(
             "column `{name}` is part of {what}, but `{ty}` cannot be: \
              floats and decimals have no order as keys"
         ));
     }
-    let bytes: usize = parts().map(|column| column.ty.key_bytes()).sum();
+    let bytes: usize = parts().map(|(column, max)| column.ty.key_bytes(max)).sum();
     match key_words(bytes) > WORDS_MAX {
         true => Err(format!("{what} has at most {} bytes, and this has {bytes}", WORDS_MAX * 8)),
         false => Ok(()),
@@ -307,26 +396,33 @@ fn check_key_types(what: &str, columns: &[PlacedColumn], key: &[usize]) -> Resul
 }
 
 impl Index {
-    fn shape(&self, columns: &[PlacedColumn], key: &[usize], table: &str) -> Result<IndexShape, String> {
+    fn shape(&self, columns: &[PlacedColumn], key: &[KeyPart], table: &str) -> Result<IndexShape, String> {
         let name = &self.name;
-        let mut parts = Vec::new();
-        for column in &self.columns {
+        let mut parts: Vec<KeyPart> = Vec::new();
+        for IndexColumn { name: column, max } in &self.columns {
             match columns.iter().position(|other| other.name == *column) {
                 None => {
                     let names: Vec<_> = columns.iter().map(|column| format!("`{}`", column.name)).collect();
                     let names = names.join(", ");
                     return Err(format!("index `{name}`: there is no column `{column}`; there are {names}"));
                 }
-                Some(ordinal) if parts.contains(&ordinal) => {
+                Some(ordinal) if parts.iter().any(|part| part.ordinal == ordinal) => {
                     return Err(format!("index `{name}` has column `{column}` already; remove one"));
                 }
-                Some(ordinal) => parts.push(ordinal),
+                Some(ordinal) => {
+                    // Of a part of the key it may be as long as there.
+                    let of_key = key.iter().find(|part| part.ordinal == ordinal && part.max > 0);
+                    let max = max.or(of_key.map(|part| part.max));
+                    let write = || format!("`({column:?}, 40)` for `{column:?}`");
+                    parts.push(part(ordinal, &columns[ordinal], max, &format!("index `{name}`"), write)?);
+                }
             }
         }
         let listed = parts.len();
         // Parts of the primary key that are indexed columns stand in the entry already.
-        let rest: Vec<usize> =
-            key.iter().copied().filter(|part| !self.unique && !parts.contains(part)).collect();
+        let is_listed = |part: &KeyPart| parts.iter().any(|listed| listed.ordinal == part.ordinal);
+        let rest: Vec<KeyPart> =
+            key.iter().copied().filter(|part| !self.unique && !is_listed(part)).collect();
         if listed == 0 {
             return Err(format!("index `{name}` has no columns; list at least one"));
         }
@@ -345,7 +441,7 @@ impl Index {
             ));
         }
         let word = if self.unique { "unique index" } else { "index" };
-        let schema = format!("{word} over {}; {table}", self.columns.join(", "));
+        let schema = format!("{word} over {}; {table}", key_text(columns, &parts));
         parts.extend(rest);
         check_key_types(&format!("the key of index `{name}`"), columns, &parts)?;
         Ok(IndexShape { name: name.clone(), schema, unique: self.unique, columns: listed, key: parts })
@@ -353,16 +449,25 @@ impl Index {
 }
 
 /// The definition as text: `id: u64, owner: Text<24>, money.balance: i64; key id; ordered`.
-fn schema(groups: &[PlacedGroup], columns: &[PlacedColumn], key: &[usize], structure: Structure) -> String {
+fn schema(groups: &[PlacedGroup], columns: &[PlacedColumn], key: &[KeyPart], structure: Structure) -> String {
     let texts = columns.iter().map(|PlacedColumn { name, ty, group, .. }| match group {
         0 => format!("{name}: {ty}"),
         group => format!("{}.{name}: {ty}", groups[*group].name),
     });
     let texts: Vec<String> = texts.collect();
-    let key: Vec<&str> = key.iter().map(|ordinal| columns[*ordinal].name.as_str()).collect();
+    let key = key_text(columns, key);
     let structure = match structure {
         Structure::Ordered => "ordered",
         Structure::Hash => "hash",
     };
-    format!("{}; key {}; {structure}", texts.join(", "), key.join(", "))
+    format!("{}; key {key}; {structure}", texts.join(", "))
+}
+
+/// The parts of a key in a schema: `branch, name(max=40)`.
+fn key_text(columns: &[PlacedColumn], key: &[KeyPart]) -> String {
+    let part = |part: &KeyPart| match part.max {
+        0 => columns[part.ordinal].name.clone(),
+        max => format!("{}(max={max})", columns[part.ordinal].name),
+    };
+    key.iter().map(part).collect::<Vec<_>>().join(", ")
 }

@@ -9,6 +9,7 @@ use crate::table::column_type::with_simple_types;
 use crate::table::column_value::{load_bytes, store_bytes, store_zeros};
 use crate::table::key::{Key, KeyReader, KeyWriter, read_reversed, write_reversed};
 use crate::table::text::{before_padding, check_text, valid_part};
+use crate::table::up_to::{read_value, write_value};
 use crate::table::{ColumnType, ColumnValue, EnumType};
 use crate::values::{VALUE_BYTES_MAX, store_value};
 use crate::words::{Words, WordsMut};
@@ -77,8 +78,8 @@ macro_rules! coded_types {
                 Ok(())
             }
 
-            /// [`Key::write`], if the column can hold `value`.
-            pub(super) fn write_key(&self, value: &Value, out: &mut KeyWriter<'_>) -> Result<(), Unfit> {
+            /// [`Key::write`], if the column can hold `value`; of one of any length as much as `max` says.
+            pub(super) fn write_key(&self, value: &Value, max: usize, out: &mut KeyWriter<'_>) -> Result<(), Unfit> {
                 match (self, value) {
                     $($(#[$cfg])? (Self::$name, Value::$name(value)) => value.write(out),)*
                     (Self::Bytes(bytes), Value::Bytes(value)) if value.len() == *bytes => {
@@ -88,18 +89,20 @@ macro_rules! coded_types {
                         let padding = std::iter::repeat_n(0, bytes - value.len());
                         value.bytes().chain(padding).for_each(|byte| byte.write(out));
                     }
-                    (Self::Enum(of), Value::Text(name)) => of.integer().write_key(&numbered(of, name)?, out)?,
+                    (Self::Enum(of), Value::Text(name)) => of.integer().write_key(&numbered(of, name)?, max, out)?,
+                    (Self::String, Value::Text(value)) => write_value(value.as_bytes(), value.len(), max, out),
+                    (Self::ByteString, Value::Bytes(value)) => write_value(value, value.len(), max, out),
                     (Self::Option(inner), Value::Null) => {
                         false.write(out);
-                        out.push_zeros(inner.key_bytes());
+                        out.push_zeros(inner.key_bytes(max));
                     }
                     (Self::Option(inner), value) => {
                         true.write(out);
-                        inner.write_key(value, out)?;
+                        inner.write_key(value, max, out)?;
                     }
                     (Self::Reverse(inner), value) => {
                         let mut fits = Ok(());
-                        write_reversed(out, inner.key_bytes(), |out| fits = inner.write_key(value, out));
+                        write_reversed(out, inner.key_bytes(max), |out| fits = inner.write_key(value, max, out));
                         return fits;
                     }
                     _ => return Err(Unfit),
@@ -107,26 +110,27 @@ macro_rules! coded_types {
                 Ok(())
             }
 
-            /// [`Key::read`].
+            /// [`Key::read`]; of a value of any length as much as `max` says.
             ///
             /// # Panics
             /// For a type that is no key's, which no definition has in a key.
-            pub(super) fn read_key(&self, input: &mut KeyReader<'_>) -> Value {
+            pub(super) fn read_key(&self, max: usize, input: &mut KeyReader<'_>) -> Value {
                 match self {
                     $($(#[$cfg])? Self::$name => Value::$name(<$t as Key>::read(input)),)*
                     Self::Bytes(bytes) => Value::Bytes(pulled(input, *bytes)),
                     Self::Text(bytes) => text(&pulled(input, *bytes)),
-                    Self::Enum(of) => named(of, &of.integer().read_key(input)),
-                    Self::Option(inner) if bool::read(input) => inner.read_key(input),
+                    Self::Enum(of) => named(of, &of.integer().read_key(max, input)),
+                    Self::String => Value::Text(valid_part(&pulled_up_to(input, max)).to_owned()),
+                    Self::ByteString => Value::Bytes(pulled_up_to(input, max)),
+                    Self::Option(inner) if bool::read(input) => inner.read_key(max, input),
                     Self::Option(inner) => {
-                        input.skip(inner.key_bytes());
+                        input.skip(inner.key_bytes(max));
                         Value::Null
                     }
                     Self::Reverse(inner) => {
-                        read_reversed(input, inner.key_bytes(), |input| inner.read_key(input))
+                        read_reversed(input, inner.key_bytes(max), |input| inner.read_key(max, input))
                     }
                     $($(#[$ocfg])? Self::$other => unreachable!("{self} in a key"),)*
-                    Self::String | Self::ByteString => unreachable!("{self} in a key"),
                 }
             }
         }
@@ -154,6 +158,13 @@ fn loaded(source: &impl Words, offset: usize, bytes: usize) -> Vec<u8> {
 
 fn pulled(input: &mut KeyReader<'_>, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(|| u8::read(input)).take(bytes).collect()
+}
+
+fn pulled_up_to(input: &mut KeyReader<'_>, max: usize) -> Vec<u8> {
+    let mut value = vec![0; max];
+    let length = read_value(&mut value, input);
+    value.truncate(length);
+    value
 }
 
 fn text(padded: &[u8]) -> Value {

@@ -3,11 +3,12 @@
 use super::key::EncodedKey;
 use super::relation::{ColumnDefinition, RelationDefinition, check_count, names};
 use super::role::{EntriesRole, RowsRole};
-use super::shape::{IndexShape, PlacedColumn, PlacedGroup, Shape};
+use super::shape::{IndexShape, KeyPart, PlacedColumn, PlacedGroup, Shape};
 use super::value::Value;
 use crate::error::{Misuse, Result};
 use crate::table::key::key_words;
 use crate::table::{Definition, Group, Layout, Role, Span, Structure};
+use crate::values::Limit;
 use crate::words::{Words, WordsMut};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -96,11 +97,12 @@ impl TableDefinition {
         let table = leaked(&shape.name);
         let define = |(ordinal, column): (usize, &PlacedColumn)| {
             let PlacedColumn { name, ty, group, offset } = column.clone();
-            ColumnDefinition { table, name: name.leak(), ty, group, ordinal, offset }
+            ColumnDefinition { table, name: name.leak(), ty, group, ordinal, offset, max: 0 }
         };
         let columns: Vec<ColumnDefinition> = shape.columns.iter().enumerate().map(define).collect();
-        let parts = |ordinals: &[usize]| -> Vec<ColumnDefinition> {
-            ordinals.iter().map(|ordinal| columns[*ordinal].clone()).collect()
+        let parts = |parts: &[KeyPart]| -> Vec<ColumnDefinition> {
+            let part = |part: &KeyPart| ColumnDefinition { max: part.max, ..columns[part.ordinal].clone() };
+            parts.iter().map(part).collect()
         };
         let starts = std::iter::once(0).chain(shape.groups.iter().map(|group| group.end));
         let group = |(start, group): (usize, &PlacedGroup)| Group {
@@ -122,8 +124,12 @@ impl TableDefinition {
             let row = Group { name: "main", span: Span { start: 0, end: relation.key_words() } };
             let name = format!("{table}.{}", index.name).leak();
             let (table_definition, unique, key) = (relation.definition, index.unique, parts(&index.key));
-            let role: &'static EntriesRole =
-                Box::leak(Box::new(EntriesRole { table: table_definition, unique, key: key.clone() }));
+            let role: &'static EntriesRole = Box::leak(Box::new(EntriesRole {
+                table: table_definition,
+                unique,
+                limits: limits(name, &key),
+                key: key.clone(),
+            }));
             let schema = &index.schema;
             IndexDefinition {
                 relation: self::relation(
@@ -298,10 +304,16 @@ fn relation(
 ) -> RelationDefinition {
     let words = groups.last().map_or(0, |group| group.span.end);
     let layout = Box::leak(Box::new(Layout { name, groups: groups.leak(), words, slots: slots.leak() }));
-    let key_bytes = key.iter().map(|column| column.ty.key_bytes()).sum();
+    let key_bytes = key.iter().map(|column| column.key_bytes()).sum();
     assert!((1..=8).contains(&key_words(key_bytes)), "the builder has checked the key");
     let definition = Definition::new(layout, structure, leaked(schema), key_words(key_bytes), role);
-    RelationDefinition { definition: Box::leak(Box::new(definition)), key, key_bytes }
+    let limits = limits(name, &key);
+    RelationDefinition { definition: Box::leak(Box::new(definition)), key, key_bytes, limits }
+}
+
+/// The limits of the parts of a key that are of any length.
+fn limits(relation: &'static str, key: &[ColumnDefinition]) -> Vec<Limit> {
+    key.iter().enumerate().filter_map(|(part, column)| column.limit(relation, part)).collect()
 }
 
 fn mask(columns: &[ColumnDefinition]) -> u64 {

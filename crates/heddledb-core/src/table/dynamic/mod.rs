@@ -38,7 +38,7 @@ mod tests;
 mod value;
 
 pub use super::column_type::{ColumnType, EnumType};
-pub use builder::TableBuilder;
+pub use builder::{IndexColumn, TableBuilder};
 pub use definition::{IndexDefinition, TableDefinition};
 pub use key::EncodedKey;
 pub use relation::{ColumnDefinition, RelationDefinition};

@@ -6,7 +6,7 @@ use super::value::Value;
 use crate::error::{Error, Misuse, Result};
 use crate::table::key::{KeyReader, KeyWriter, key_words};
 use crate::table::{ColumnType, Definition, Layout, Span, Structure};
-use crate::values::TooLong;
+use crate::values::{Lengths, Limit, Longer};
 use crate::words::{Words, WordsMut};
 use std::ops::Bound;
 
@@ -19,6 +19,8 @@ pub struct ColumnDefinition {
     pub(super) group: usize,
     pub(super) ordinal: usize,
     pub(super) offset: usize,
+    /// As a part of a key, how many bytes of a value of any length there is room for; 0 of other columns.
+    pub(super) max: usize,
 }
 
 impl ColumnDefinition {
@@ -47,6 +49,11 @@ impl ColumnDefinition {
         self.offset
     }
 
+    /// Of a part of a key that is of any length: how many bytes of a value the key has room for.
+    pub fn max(&self) -> Option<usize> {
+        (self.max > 0).then_some(self.max)
+    }
+
     /// The words of the row that it touches.
     pub fn words(&self) -> Span {
         Span { start: self.offset / 8, end: (self.offset + self.ty.bytes()).div_ceil(8) }
@@ -62,7 +69,7 @@ impl ColumnDefinition {
     /// # Errors
     /// [`Misuse::WrongValue`].
     pub fn check(&self, value: &Value) -> Result<()> {
-        self.store(value, &mut TooLong::default())
+        self.store(value, &mut Lengths::default())
     }
 
     /// Writes the column of a row.
@@ -76,8 +83,25 @@ impl ColumnDefinition {
         self.ty.store(value, target, self.offset).map_err(|Unfit| self.wrong(self.ty.to_string(), value))
     }
 
-    fn write_key(&self, value: &Value, out: &mut KeyWriter<'_>) -> Result<()> {
-        self.ty.write_key(value, out).map_err(|Unfit| self.wrong(self.ty.to_string(), value))
+    /// Bytes of the column in a key.
+    pub(super) fn key_bytes(&self) -> usize {
+        self.ty.key_bytes(self.max)
+    }
+
+    /// Appends a value to a key. Of one that is too long, something that no other key has.
+    pub(super) fn write_key(&self, value: &Value, out: &mut KeyWriter<'_>) -> Result<()> {
+        self.ty.write_key(value, self.max, out).map_err(|Unfit| self.wrong(self.ty.to_string(), value))
+    }
+
+    /// Takes a value from a key.
+    pub(super) fn read_key(&self, input: &mut KeyReader<'_>) -> Value {
+        self.ty.read_key(self.max, input)
+    }
+
+    /// The limit of a part of a key, if it is of any length.
+    pub(super) fn limit(&self, relation: &'static str, part: usize) -> Option<Limit> {
+        let (column, slot, bytes) = (self.name, self.offset / 8, self.max);
+        self.max().map(|_| Limit { relation, part, column, slot, bytes })
     }
 
     #[cold]
@@ -96,6 +120,8 @@ pub struct RelationDefinition {
     pub(super) definition: &'static Definition,
     pub(super) key: Vec<ColumnDefinition>,
     pub(super) key_bytes: usize,
+    /// Of the parts of the key that are of any length.
+    pub(super) limits: Vec<Limit>,
 }
 
 impl RelationDefinition {
@@ -137,7 +163,7 @@ impl RelationDefinition {
     /// Encodes a key.
     ///
     /// # Errors
-    /// [`Misuse::WrongCount`] and [`Misuse::WrongValue`] where the values do not make up a key.
+    /// [`Misuse::WrongCount`], [`Misuse::WrongValue`] and [`Misuse::KeyTooLong`] where the values do not make up a key.
     pub fn encode_key(&self, values: &[Value]) -> Result<EncodedKey> {
         check_count(self.name(), "key", &self.key, values)?;
         self.encode(values.iter())
@@ -150,14 +176,14 @@ impl RelationDefinition {
     pub fn decode_key(&self, words: &[u64]) -> Vec<Value> {
         assert_eq!(words.len(), self.key_words(), "a key of {} has so many words", self.name());
         let mut reader = KeyReader::new(words);
-        self.key.iter().map(|column| column.ty.read_key(&mut reader)).collect()
+        self.key.iter().map(|column| column.read_key(&mut reader)).collect()
     }
 
     /// The key of a row that is given as the values of all columns of the table.
     ///
     /// # Errors
-    /// [`Misuse::WrongValue`] where a part of the key has another type, and [`Misuse::WrongCount`] where it
-    /// is missing.
+    /// [`Misuse::WrongValue`] where a part of the key has another type, [`Misuse::KeyTooLong`] where it is too long, and
+    /// [`Misuse::WrongCount`] where it is missing.
     pub fn key_of(&self, row: &[Value]) -> Result<EncodedKey> {
         if self.key.iter().any(|column| column.ordinal >= row.len()) {
             return Err(wrong_count(self.name(), "key", &self.key, row.len()));
@@ -165,10 +191,15 @@ impl RelationDefinition {
         self.encode(self.key.iter().map(|column| &row[column.ordinal]))
     }
 
-    /// The key of a row that is given as its words in the table's layout. From a torn copy, some key.
+    /// The key of a row that is given as its words in the table's layout, with the values that are not in it. From a torn
+    /// copy, some key; of a value that is longer than the key has room for, its start.
     pub fn key_in(&self, row: &impl Words) -> EncodedKey {
-        let values: Vec<Value> = self.key.iter().map(|column| column.load(row)).collect();
-        self.encode(values.iter()).expect("what a column loads fits it")
+        let mut key = EncodedKey::zero(self.key_bytes);
+        let mut writer = KeyWriter::new(key.words_mut());
+        for column in &self.key {
+            column.write_key(&column.load(row), &mut writer).expect("what a column loads fits it");
+        }
+        key
     }
 
     /// The bounds of all keys.
@@ -189,7 +220,7 @@ impl RelationDefinition {
         if prefix.len() == self.key.len() {
             return Ok((low, low));
         }
-        let bytes = self.key[..prefix.len()].iter().map(|column| column.ty.key_bytes()).sum();
+        let bytes = self.key[..prefix.len()].iter().map(ColumnDefinition::key_bytes).sum();
         Ok((low, low.last_with_prefix(bytes)))
     }
 
@@ -222,7 +253,13 @@ impl RelationDefinition {
     fn encode<'a>(&self, values: impl Iterator<Item = &'a Value>) -> Result<EncodedKey> {
         let mut key = EncodedKey::zero(self.key_bytes);
         let mut writer = KeyWriter::new(key.words_mut());
-        self.key.iter().zip(values).try_for_each(|(column, value)| column.write_key(value, &mut writer))?;
+        for (part, (column, value)) in self.key.iter().zip(values).enumerate() {
+            column.write_key(value, &mut writer)?;
+            let limit = self.limits.iter().find(|limit| limit.part == part && value.length() > limit.bytes);
+            if let Some(limit) = limit {
+                return Err(Misuse::from(Longer { limit: *limit, bytes: value.length() }).into());
+            }
+        }
         Ok(key)
     }
 }

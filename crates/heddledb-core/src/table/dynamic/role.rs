@@ -4,6 +4,8 @@ use super::relation::ColumnDefinition;
 use super::value::Value;
 use crate::table::key::{KeyReader, KeyWriter};
 use crate::table::{Definition, IndexRole, TableRole};
+use crate::values::{Limit, Longer, Values, check_limits};
+use crate::words::WithValues;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -21,6 +23,7 @@ pub(super) struct EntriesRole {
     pub unique: bool,
     /// The parts of an entry's key.
     pub key: Vec<ColumnDefinition>,
+    pub limits: Vec<Limit>,
 }
 
 impl fmt::Debug for RowsRole {
@@ -54,13 +57,15 @@ impl IndexRole for EntriesRole {
         self.unique
     }
 
-    fn entry(&self, row: &[u64], entry: &mut [u64]) {
+    fn entry(&self, row: &[u64], values: &dyn Values, entry: &mut [u64]) -> Result<(), Longer> {
+        check_limits(&self.limits, &row)?;
         entry.fill(0);
         let mut writer = KeyWriter::new(entry);
         for column in &self.key {
-            let written = column.ty().write_key(&column.load(&row), &mut writer);
+            let written = column.write_key(&column.load(&WithValues { row, values }), &mut writer);
             assert!(written.is_ok(), "what a column loads fits it");
         }
+        Ok(())
     }
 
     fn key_text(&self, entry: &[u64]) -> String {
@@ -73,7 +78,7 @@ fn text(columns: &[ColumnDefinition], words: &[u64]) -> String {
     let mut reader = KeyReader::new(words);
     let values: Vec<String> = columns
         .iter()
-        .map(|column| column.ty().read_key(&mut reader))
+        .map(|column| column.read_key(&mut reader))
         .map(|value: Value| value.to_string())
         .collect();
     match &values[..] {

@@ -1,5 +1,6 @@
 //! From a schema text back to a definition: what a directory says of its tables is enough to read their rows.
 
+use super::builder::IndexColumn;
 use super::definition::TableDefinition;
 use crate::error::{Misuse, Result};
 use crate::table::{
@@ -74,15 +75,19 @@ impl TableDefinition {
             || refused(format!("`{schema}` is not the schema of a table that can be defined at run time"));
         let parts: Vec<&str> = schema.split("; ").collect();
         let [columns, key, structure] = parts[..] else { return Err(unknown().into()) };
-        let key: Vec<&str> = key.strip_prefix("key ").ok_or_else(unknown)?.split(", ").collect();
+        let key = key.strip_prefix("key ").ok_or_else(unknown)?.split(", ").map(key_part);
+        let key: Vec<(&str, Option<usize>)> = key.collect::<Option<_>>().ok_or_else(unknown)?;
         let mut builder = Self::builder(name);
         for column in columns.split(", ") {
             let (place, ty) = column.split_once(": ").ok_or_else(unknown)?;
             let ty = parse(ty).ok_or_else(unknown)?;
             builder = match place.split_once('.') {
                 Some((group, column)) => builder.column(column, ty).group(group),
-                None if key.contains(&place) => builder.key(place, ty),
-                None => builder.column(place, ty),
+                None => match key.iter().find(|(name, _)| *name == place) {
+                    Some((_, None)) => builder.key(place, ty),
+                    Some((_, Some(max))) => builder.key(place, ty).max(*max),
+                    None => builder.column(place, ty),
+                },
             };
         }
         if structure == "hash" {
@@ -101,7 +106,12 @@ impl TableDefinition {
             if of != schema {
                 return Err(refused(format!("index {index} is of another table: `{of}`")).into());
             }
-            let columns = columns.split(", ");
+            let columns =
+                columns.split(", ").map(key_part).collect::<Option<Vec<_>>>().ok_or_else(unknown)?;
+            let columns = columns.into_iter().map(|(name, max)| match max {
+                Some(max) => IndexColumn::from((name, max)),
+                None => IndexColumn::from(name),
+            });
             builder = if unique { builder.unique(*index, columns) } else { builder.index(*index, columns) };
         }
         let table = builder.build()?;
@@ -165,6 +175,14 @@ pub fn is_same_or_widened(old: &str, new: &str) -> bool {
             (Some(old), Some(new)) if old.split(',').all(|value| new.split(',').any(|new| new == value)) => {}
             _ => return false,
         }
+    }
+}
+
+/// A part of a key, and the `max` that it states: `name`, `name(max=40)`.
+fn key_part(text: &str) -> Option<(&str, Option<usize>)> {
+    match text.split_once("(max=") {
+        None => Some((text, None)),
+        Some((name, max)) => Some((name, Some(max.strip_suffix(')')?.parse().ok()?))),
     }
 }
 

@@ -13,8 +13,8 @@ pub(super) struct Shape {
     pub columns: Vec<PlacedColumn>,
     /// In order of layout; the first is `main`.
     pub groups: Vec<PlacedGroup>,
-    /// Ordinals of the columns of the primary key.
-    pub key: Vec<usize>,
+    /// The parts of the primary key.
+    pub key: Vec<KeyPart>,
     pub indexes: Vec<IndexShape>,
 }
 
@@ -41,6 +41,15 @@ pub(super) struct IndexShape {
     pub unique: bool,
     /// How many columns are indexed: the first parts of `key`.
     pub columns: usize,
-    /// Ordinals of the columns whose values make up an entry's key.
-    pub key: Vec<usize>,
+    /// The parts of an entry's key.
+    pub key: Vec<KeyPart>,
+}
+
+/// A part of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct KeyPart {
+    /// The ordinal of the column.
+    pub ordinal: usize,
+    /// How many bytes of a value of any length there is room for; 0 for other columns.
+    pub max: usize,
 }

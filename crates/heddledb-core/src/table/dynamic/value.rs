@@ -86,6 +86,15 @@ impl Value {
         *self == Self::Null
     }
 
+    /// How long a text is, or a list of bytes.
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
+
     /// The number of an integer of at most 64 bits.
     pub(crate) fn integer(&self) -> Option<i128> {
         Some(match self {

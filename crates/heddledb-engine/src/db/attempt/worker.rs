@@ -14,7 +14,7 @@ use crate::seam::{
 };
 use crate::sight::Sight;
 use crate::stamp;
-use crate::sync::{Suspender, spin, yield_now};
+use crate::sync::{IN_PLACE, Suspender, spin, yield_now};
 use crate::table::{GroupSet, Span};
 use std::sync::Arc;
 use std::time::Duration;
@@ -179,12 +179,17 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn suspend_by(&mut self, task: Option<Arc<dyn Suspend>>) {
-        self.wait_by(task, None);
+        self.wait_by(task, None, None);
     }
 
-    fn wait_within(&mut self, within: Option<Duration>) {
+    fn wait_within(&mut self, within: Option<Duration>, each: Option<Duration>) {
         let task = self.worker.suspender.as_ref().and_then(|suspender| suspender.task().map(Arc::clone));
-        self.wait_by(task, within);
+        self.wait_by(task, within, each);
+    }
+
+    fn shares_thread(&self) -> bool {
+        let has_task = |suspender: &Suspender| suspender.task().is_some();
+        !IN_PLACE || self.worker.suspender.as_ref().is_some_and(has_task)
     }
 
     fn is_overdue(&self) -> bool {
@@ -198,8 +203,13 @@ impl<P: Protocol> Worker for Attempt<P> {
 
 impl<P: Protocol> Attempt<P> {
     /// How it waits for other transactions from now on.
-    pub(in crate::db) fn wait_by(&mut self, task: Option<Arc<dyn Suspend>>, within: Option<Duration>) {
-        let suspender = Suspender::new(task, within, self.db.limits.lock);
+    pub(in crate::db) fn wait_by(
+        &mut self,
+        task: Option<Arc<dyn Suspend>>,
+        within: Option<Duration>,
+        each: Option<Duration>,
+    ) {
+        let suspender = Suspender::new(task, within, self.db.limits.lock.or(each));
         P::suspend_by(&mut self.worker.local, suspender.clone());
         self.worker.suspender = suspender;
     }

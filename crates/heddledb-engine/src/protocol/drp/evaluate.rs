@@ -11,8 +11,8 @@
 use super::Drp;
 use super::queue::{Queued, stamp_of};
 use super::slots::Slots;
-use crate::deferred::Plan;
 use crate::error::Conflict;
+use crate::intentions::Plan;
 use crate::record::{RecordData, data_base};
 use crate::seam::Operators;
 use crate::stamp;

@@ -39,7 +39,7 @@
 //! **Times rise along every queue**: a time is above those of the predecessors that live, and above the stamps of what
 //! those that have ended have installed.
 //!
-//! **Deferred.** What a transaction only intends with a row ([`crate::deferred`]) it queues for like a write, and reads
+//! **Deferred.** What a transaction only intends with a row ([`crate::intentions`]) it queues for like a write, and reads
 //! when its turn has come. So it is not certified, and does not abort, but where the row's record is being reclaimed.
 //!
 //! **Phantoms.** As under Silo: an insert puts an absent placeholder into the index while it executes, and queues for it
@@ -59,10 +59,10 @@ use super::stamps::seal_stamps;
 use super::{Env, Intent, Pieces, Protocol, Seal, Shared, Sighted, State};
 use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
-use crate::deferred::Plan;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
+use crate::intentions::Plan;
 use crate::kind::Drp as Options;
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};

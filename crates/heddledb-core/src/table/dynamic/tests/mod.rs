@@ -75,7 +75,14 @@ fn assert_same_relation<R: Relation>(definition: &RelationDefinition) {
     assert_eq!(definition.schema(), R::SCHEMA);
     assert_eq!(definition.key_words(), R::Words::MIN.words().len());
     let bytes = <R::Key as crate::table::Key>::BYTES;
-    assert_eq!(definition.key_columns().iter().map(|column| column.ty().key_bytes()).sum::<usize>(), bytes);
+    assert_eq!(
+        definition
+            .key_columns()
+            .iter()
+            .map(|column| column.ty().key_bytes(column.max().unwrap_or(0)))
+            .sum::<usize>(),
+        bytes
+    );
     assert_eq!(definition.key_words(), key_words(bytes));
     let (low, high) = definition.all();
     assert_eq!((low.words(), high.words()), (R::Words::MIN.words(), R::Words::MAX.words()));

@@ -1,0 +1,211 @@
+//! Commits of one directory's log, written as a generation of another's.
+
+use crate::error::Result;
+use crate::log::{
+    Encoder, End, Entries, FILES_MAX, Frames, Generation, Header, Kind, Label, LogError, Manifest, Name,
+    PAYLOAD_WORDS_MAX, Place, SEGMENT_HEADER_BYTES, SegmentHeader, Survey, again,
+};
+use crate::mutant::{Mutant, planted};
+use crate::stamp;
+use crate::storage::{File, Storage, write_all};
+
+/// What was carried so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Commits.
+    pub transactions: u64,
+    /// Bytes that were written.
+    pub bytes: u64,
+}
+
+/// The commits of epochs after one, up to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub after: u64,
+    pub up_to: u64,
+}
+
+/// Bytes that are written at once, about.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// A generation of one file that is being written, of rounds of other generations.
+pub(super) struct Carrier<'a> {
+    storage: &'a dyn Storage,
+    name: String,
+    file: Box<dyn File>,
+    place: Place,
+    encoder: Option<Encoder>,
+    bytes: Vec<u8>,
+    written: u64,
+    window: Window,
+    rounds: u64,
+    closed: u64,
+    time: u64,
+    carried: Carried,
+    told: &'a mut dyn FnMut(Carried),
+}
+
+/// A file of a generation, at one of its frames.
+struct Stream {
+    frames: Frames,
+    header: Option<Header>,
+    words: Vec<u64>,
+}
+
+impl Stream {
+    fn round(&self) -> Option<u64> {
+        self.header.map(|header| header.label.round)
+    }
+}
+
+impl<'a> Carrier<'a> {
+    /// Makes the file of the next generation of `manifest`, which does not list it yet.
+    pub fn create(
+        storage: &'a dyn Storage,
+        manifest: &Manifest,
+        window: Window,
+        told: &'a mut dyn FnMut(Carried),
+    ) -> Result<Self, LogError> {
+        let place = Place { directory: manifest.directory, generation: manifest.next_generation, file: 0 };
+        let name = Name::Log { generation: place.generation, file: 0 }.to_string();
+        let file = again(|| storage.create(&name)).map_err(LogError::io(storage, "creating", &name))?;
+        let header = SegmentHeader::of_log(place.directory, place.generation, 0, 1);
+        Ok(Self {
+            storage,
+            name,
+            file,
+            place,
+            encoder: None,
+            bytes: header.encode().to_vec(),
+            written: 0,
+            window,
+            rounds: 0,
+            closed: window.after,
+            time: 0,
+            carried: Carried::default(),
+            told,
+        })
+    }
+
+    /// Carries what a generation of another directory has within the window, round by round, each with its time.
+    pub fn generation(
+        &mut self,
+        from: &dyn Storage,
+        directory: u64,
+        generation: &Generation,
+        survey: &Survey,
+    ) -> Result<(), LogError> {
+        // What a recovery has dropped of it does not count here either.
+        let last = generation.end.map_or(u64::MAX, |end| end.epoch).min(self.window.up_to);
+        let open = |file| -> Result<Stream, LogError> {
+            let mut frames = Frames::of_log(from, directory, generation, survey, file)?;
+            let mut words = Vec::new();
+            let has_any = survey.files.get(usize::from(file)).is_some_and(|file| file.frames > 0);
+            let header = if has_any { frames.next_frame(&mut words)? } else { None };
+            Ok(Stream { frames, header, words })
+        };
+        let mut streams = (0..generation.files.min(FILES_MAX)).map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut payloads: Vec<Vec<u64>> = Vec::new();
+        while let Some(round) = streams.iter().filter_map(Stream::round).min() {
+            let (mut closed, mut time) = (0, 0);
+            payloads.clear();
+            for stream in &mut streams {
+                while let Some(header) = stream.header.filter(|header| header.label.round == round) {
+                    (closed, time) = (header.label.closed, header.label.time);
+                    self.encoder.get_or_insert_with(|| Encoder::new(header.compression));
+                    self.take(stream, last, &mut payloads)?;
+                    stream.header = stream.frames.next_frame(&mut stream.words)?;
+                }
+            }
+            self.round(closed.min(last), time, &payloads)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the entries of a frame that are in the window.
+    fn take(&mut self, stream: &Stream, last: u64, payloads: &mut Vec<Vec<u64>>) -> Result<(), LogError> {
+        let words = &stream.words;
+        let mut at = 0;
+        for entry in Entries::new(words) {
+            let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
+            let length = words[at + 1] as u32 as usize;
+            if entry.epoch() > self.window.after && entry.epoch() <= last {
+                let fits = |payload: &&mut Vec<u64>| payload.len() + length <= PAYLOAD_WORDS_MAX;
+                match payloads.last_mut().filter(fits) {
+                    Some(payload) => payload.extend_from_slice(&words[at..at + length]),
+                    None => payloads.push(words[at..at + length].to_vec()),
+                }
+                self.carried.transactions += 1;
+            }
+            at += length;
+        }
+        Ok(())
+    }
+
+    /// Writes a round, if it has something or closes a further epoch.
+    fn round(&mut self, closed: u64, time: u64, payloads: &[Vec<u64>]) -> Result<(), LogError> {
+        if payloads.is_empty() && closed <= self.closed {
+            return Ok(());
+        }
+        self.rounds += 1;
+        (self.closed, self.time) = (self.closed.max(closed), self.time.max(time));
+        if planted(Mutant::CopyRoundSkipped) && self.rounds == 2 {
+            self.rounds = 1;
+            return Ok(());
+        }
+        let nothing = [Vec::new()];
+        let payloads = if payloads.is_empty() { &nothing } else { payloads };
+        for (part, payload) in (0..).zip(payloads) {
+            let label = Label {
+                kind: Kind::Log,
+                round: self.rounds,
+                closed: self.closed,
+                highest: highest_epoch(payload),
+                time: self.time,
+                members: 1,
+                part,
+                parts: payloads.len() as u16,
+            };
+            let offset = self.written + self.bytes.len() as u64;
+            let encoder = self.encoder.get_or_insert_default();
+            encoder.encode(&mut self.bytes, self.place, offset, &label, payload);
+        }
+        if self.bytes.len() >= WRITE_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<(), LogError> {
+        let failed = LogError::io(self.storage, "writing", &self.name);
+        write_all(&*self.file, &self.bytes, self.written).map_err(failed)?;
+        self.written += self.bytes.len() as u64;
+        self.bytes.clear();
+        self.carried.bytes = self.written;
+        (self.told)(self.carried);
+        Ok(())
+    }
+
+    /// Closes the last epoch of the window, at `time` if no round did so before, and makes all of it durable. The manifest is
+    /// then to list the generation.
+    pub fn finish(mut self, time: u64) -> Result<(Generation, Carried), LogError> {
+        let up_to = self.window.up_to;
+        self.round(up_to, time, &[])?;
+        self.write()?;
+        let synced = again(|| self.file.sync());
+        synced.map_err(LogError::io(self.storage, "syncing", &self.name))?;
+        let storage = self.storage;
+        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
+        let end = Some(End { rounds: self.rounds, epoch: up_to });
+        Ok((Generation { number: self.place.generation, files: 1, end }, self.carried))
+    }
+}
+
+/// The highest epoch of a commit in a payload; 0 without any.
+fn highest_epoch(payload: &[u64]) -> u64 {
+    let (mut at, mut highest) = (0, 0);
+    while let Some(&[time, counts]) = payload[at..].first_chunk() {
+        highest = highest.max(stamp::epoch(time));
+        at += counts as u32 as usize;
+    }
+    highest
+}
+
+const _: () = assert!(SEGMENT_HEADER_BYTES < WRITE_BYTES);
