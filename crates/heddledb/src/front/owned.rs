@@ -70,7 +70,7 @@ impl OwnedTransaction {
     /// Commits.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it could not be serialised; [`Misuse::TransactionTimedOut`]; nothing was changed then.
+    /// [`Error::Conflict`](crate::Error::Conflict) if it could not be serialised; [`Misuse::TransactionTimedOut`]; nothing was changed then.
     pub fn commit(mut self) -> Result<()> {
         if let Some(limit) = self.session.limits.transaction {
             self.end_if_overdue(limit);
@@ -89,7 +89,7 @@ impl OwnedTransaction {
     /// an error of an operation, or gives up for what one has read. After a conflict there is nothing to ask.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if it does not: begin anew.
+    /// [`Error::Conflict`](crate::Error::Conflict) if it does not: begin anew.
     pub fn validate(&mut self) -> Result<()> {
         // Through `deref_mut`, which looks at the time.
         let txn: &mut Txn = self;
