@@ -309,6 +309,10 @@ impl Mutant {
                 | Self::Ic3InsertIgnoresScanners
                 | Self::Ic3WithdrawalKeepsVersion
                 | Self::Ic3ClosureIgnoresAccessors
+                | Self::DrpPassedBeforeSwap
+                | Self::DrpTurnNotAwaited
+                | Self::DrpTailStored
+                | Self::DrpTailNotCertified
         )
     }
 }
