@@ -121,7 +121,7 @@ mod tests {
                 }
                 let kept = keep(&mut store, closure);
                 store.set(word, step * round);
-                store.set(odd, (1, step as u32, true));
+                store.set(odd, (1_u8, step as u32, true));
                 store.set(nothing, ());
                 store.set(wide, u128::MAX - u128::from(step));
                 store.set(shared, &SHARED[1..]);
