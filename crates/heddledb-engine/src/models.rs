@@ -514,11 +514,14 @@ fn an_acknowledged_commit_is_on_the_disk() {
             floor: 1,
             relations: Vec::new(),
             checkpoint: None,
+            log_from: 1,
+            kept: Vec::new(),
             generations: Vec::new(),
+            origin: None,
         };
         let files = create_generation(&storage, &mut manifest, &options).expect("the disk is new");
         let generation = manifest.generations[0];
-        let files = Files::new(storage, manifest, files, options, Due::default());
+        let files = Files::new(storage, manifest, files, options, Due::default(), 0);
         let log = Arc::new(RedoLog::new(Arc::clone(&clock), Box::new([]), 2, options, files, 0));
         let commit = |clock: &EpochClock, log: &RedoLog, worker: usize| {
             clock.pin(worker);
