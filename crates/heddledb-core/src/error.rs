@@ -506,6 +506,7 @@ impl Misuse {
                 | Self::NoColumn { .. }
                 | Self::NoIndex { .. }
                 | Self::SavepointInProcedure
+                | Self::ReadOnly
         )
     }
 }

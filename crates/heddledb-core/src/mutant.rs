@@ -23,6 +23,8 @@ pub enum Mutant {
     TakenBackButOne,
     TakenBackChangesStay,
     TakenBackNotRead,
+    // An insert takes back a look at its gap that was for something else.
+    AnyInsertSought,
     // A row that was read in place is believed although it changed meanwhile. Not in simulation: no row is read in
     // place there.
     SightNotChecked,
@@ -168,6 +170,7 @@ impl Mutant {
         Self::TakenBackButOne,
         Self::TakenBackChangesStay,
         Self::TakenBackNotRead,
+        Self::AnyInsertSought,
         Self::SightNotChecked,
         Self::ValueFreedEarly,
         Self::ValueFreedUnderSnapshot,

@@ -2,7 +2,8 @@
 
 use heddledb::storage::{Disk, Fault, Simulated, Storage};
 use heddledb::{
-    Builder, Database, Durability, Error, Misuse, ReadTransaction, Result, Scan, Session, Table, Transaction,
+    Builder, Database, Deferring, Durability, Error, Misuse, ReadTransaction, Result, Scan, Session, Table,
+    Transaction, Txn,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -73,7 +74,9 @@ fn what_is_opened_to_be_read_is_not_written_to() {
     for seed in 0..20 {
         let left = disk.after_power_cut(seed);
         for durability in [Durability::None, Durability::Epoch, Durability::Sync] {
+            let protocol = if seed % 2 == 0 { "silo" } else { "drp" };
             let builder = builder(&left).durability(durability).read_only(true);
+            let builder = builder.protocol_named(protocol).unwrap();
             let db = builder.epoch_interval(std::time::Duration::from_millis(1)).open().unwrap();
             torn += db.recovery().unwrap().torn.len();
             assert!((30..=31).contains(&count(&db)));
@@ -84,6 +87,16 @@ fn what_is_opened_to_be_read_is_not_written_to() {
             assert!(is_read_only(put(&mut session, 31)));
             assert!(is_read_only(session.run(|tx| tx.delete::<Left>(3))));
             assert!(is_read_only(session.run(|tx| tx.update_columns(3, Left::value, |value| *value = 0))));
+            // At the operation, and the transaction goes on; deferring ones too.
+            let refused = |tx: &mut Txn| {
+                assert!(is_read_only(tx.insert(Left { id: 31, value: 1 })));
+                assert!(is_read_only(tx.set_columns(3, Left::value, 1)));
+                assert!(is_read_only(tx.add(Left::value, 3, 1)));
+                assert!(is_read_only(tx.delete::<Left>(3)));
+                tx.get::<Left>(3)
+            };
+            assert_eq!(session.run(refused).unwrap().unwrap().value, 9);
+            assert!(is_read_only(session.defer(|tx| tx.put(3, (), |()| Left { id: 3, value: 0 }))));
             assert!(is_read_only(db.checkpoint()) && is_read_only(db.resume()));
             db.flush().unwrap();
             assert!((30..=31).contains(&count(&db)), "what was refused has no effect");

@@ -393,8 +393,8 @@ impl Protocol for Dta {
         local.attempt.gaps.push(seen);
     }
 
-    fn own_gap_changed(local: &mut Local, change: Change) {
-        local.attempt.gaps.follow(change);
+    fn own_gap_changed(local: &mut Local, change: Change, sought: bool) {
+        local.attempt.gaps.follow(change, sought);
     }
 
     fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {

@@ -3,7 +3,8 @@
 //! A commit is valid if each gap has its version still. An attempt's own insert changes a gap, and its own splits do; a
 //! look at the version before then counts as one at the version after. Few looks are found by going through them; many
 //! are found by a map, so that an insert costs the same however many came before it, and the one of the operation before,
-//! which most inserts follow, at once.
+//! which most inserts follow, at once. The look for a key that is added next is taken back: from the insert on, that the
+//! key was absent is a matter of its own record. So what only looks for keys and adds them, as upserts do, looks at no gap.
 
 use crate::access::RecordMap;
 use crate::error::Conflict;
@@ -24,6 +25,8 @@ pub(crate) struct GapSet {
     twins: Vec<Option<u8>>,
     /// Where the look is that was remembered last, if there are many and it is known.
     last: Option<usize>,
+    /// The last look is the only one that was remembered last, so that it can be taken back.
+    fresh: bool,
 }
 
 impl GapSet {
@@ -35,7 +38,7 @@ impl GapSet {
 
     #[inline]
     fn forget_places(&mut self) {
-        (self.placed, self.last) = (0, None);
+        (self.placed, self.last, self.fresh) = (0, None, false);
     }
 
     /// True where no gap was looked at.
@@ -88,7 +91,8 @@ impl GapSet {
         if self.looks.len() >= FEW {
             return self.push_many(seen);
         }
-        if self.looks.last() != Some(&seen) {
+        self.fresh = self.looks.last() != Some(&seen);
+        if self.fresh {
             self.looks.push(seen);
         }
     }
@@ -97,13 +101,23 @@ impl GapSet {
     #[cold]
     fn push_many(&mut self, seen: Seen) {
         if let Some(at) = self.place(seen.gap).filter(|at| self.looks[*at] == seen) {
-            self.last = Some(at);
+            (self.last, self.fresh) = (Some(at), false);
             return;
         }
         self.places.set_by(seen.gap.identity(), self.looks.len());
-        self.last = Some(self.looks.len());
+        (self.last, self.fresh) = (Some(self.looks.len()), true);
         self.looks.push(seen);
         self.placed = self.looks.len();
+    }
+
+    /// Takes back the last look, if it was at the version before this change, and for nothing but the key that was added.
+    fn take_back(&mut self, change: Change) {
+        let sought = Seen { gap: change.gap, version: change.before };
+        if std::mem::take(&mut self.fresh) && self.looks.last() == Some(&sought) {
+            self.looks.pop();
+            // The map may name the place still; a look at another version of the gap, if it named one before, fails anyway.
+            (self.placed, self.last) = (self.placed.min(self.looks.len()), None);
+        }
     }
 
     /// Where the last look at a gap is, where there are many.
@@ -124,12 +138,18 @@ impl GapSet {
             self.places.set_by(seen.gap.identity(), at);
         }
         self.placed = self.looks.len();
-        self.places.get_by(gap.identity())
+        self.places
+            .get_by(gap.identity())
+            .filter(|at| self.looks.get(*at).is_some_and(|seen| seen.gap == gap))
     }
 
     /// Moves looks at the version before an own insert, or an own split, to the version after it; where the gap was
-    /// split, its new part counts as seen too.
-    pub fn follow(&mut self, change: Change) {
+    /// split, its new part counts as seen too. `sought` if the key that was added is the one of the last look for a key.
+    pub fn follow(&mut self, change: Change, sought: bool) {
+        if sought {
+            self.take_back(change);
+        }
+        self.fresh = false;
         let mut followed = false;
         let mut step = |seen: &mut Seen| {
             if seen.gap == change.gap && seen.version == change.before {
@@ -185,6 +205,8 @@ mod tests {
         Look(usize),
         /// An own insert, which may split the gap: the other takes over a part of it.
         Own(usize, Option<usize>),
+        /// A look for a key, and the insert of it.
+        Sought(usize, Option<usize>),
         /// Somebody else's insert.
         Other(usize),
         /// All looks but the first so many are forgotten.
@@ -197,6 +219,7 @@ mod tests {
         prop_oneof![
             400 => (0..gaps).prop_map(Event::Look),
             200 => (0..gaps, prop::option::weighted(0.2, 0..gaps)).prop_map(|(gap, to)| Event::Own(gap, to)),
+            200 => (0..gaps, prop::option::weighted(0.2, 0..gaps)).prop_map(|(gap, to)| Event::Sought(gap, to)),
             1 => (0..gaps).prop_map(Event::Other),
             2 => (0..200usize).prop_map(Event::Forget),
             1 => Just(Event::Unique),
@@ -248,11 +271,16 @@ mod tests {
                         set.push(seen(&gaps[at]));
                         plain.0.push(seen(&gaps[at]));
                     }
-                    Event::Own(at, to) => {
+                    // The plain list forgets the look for the key at once.
+                    Event::Own(at, to) | Event::Sought(at, to) => {
+                        let sought = matches!(event, Event::Sought(..));
+                        if sought {
+                            set.push(seen(&gaps[at]));
+                        }
                         let (before, after) = insert(&gaps[at]);
                         let split = to.filter(|to| *to != at).map(|to| seen(&gaps[to]));
                         let change = Change { gap: GapRef::new(&gaps[at]), before, after, split };
-                        set.follow(change);
+                        set.follow(change, sought);
                         plain.follow(change);
                     }
                     Event::Other(at) => drop(insert(&gaps[at])),

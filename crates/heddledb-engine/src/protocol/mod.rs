@@ -219,8 +219,9 @@ pub(crate) trait Protocol: Pieces {
     /// The attempt has looked at a gap, and depends on what the gap did not hold.
     fn observe_gap(local: &mut Self::Local, seen: Seen);
 
-    /// This attempt's own insert changed a gap.
-    fn own_gap_changed(local: &mut Self::Local, change: Change);
+    /// This attempt's own insert changed a gap. `sought` if the key that it has added is the one that the attempt looked
+    /// for and missed last: from now on that the key was absent is a matter of its record, not of the gap.
+    fn own_gap_changed(local: &mut Self::Local, change: Change, sought: bool);
 
     /// Prepares a block for a new key, absent, under the latch of the gap that it will fill.
     fn init_record(record: RecordRef, layout: &'static Layout, gap: &Gap);

@@ -324,8 +324,8 @@ impl Protocol for Silo {
         local.whole
     }
 
-    fn own_gap_changed(local: &mut Local, change: Change) {
-        local.gaps.follow(change);
+    fn own_gap_changed(local: &mut Local, change: Change, sought: bool) {
+        local.gaps.follow(change, sought);
     }
 
     fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {

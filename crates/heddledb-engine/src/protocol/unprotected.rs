@@ -98,7 +98,7 @@ impl Protocol for Unprotected {
     }
 
     fn observe_gap(_: &mut Local, _: Seen) {}
-    fn own_gap_changed(_: &mut Local, _: Change) {}
+    fn own_gap_changed(_: &mut Local, _: Change, _: bool) {}
 
     fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         set_all(record, layout, stamp::ABSENT);

@@ -271,10 +271,10 @@ impl Builder {
     /// Opens what is in the directory, to be read: nothing is written, made or removed there, so a directory on a full
     /// or read-only disk opens too. Off unless told.
     ///
-    /// A transaction that has written ends with [`Misuse::ReadOnly`](crate::Misuse::ReadOnly) instead of a commit, and
-    /// has no effect. Indexes that were added to the program since are built in memory. What a crash has left at the end of the log is passed over, and judged again by each opening. The
-    /// directory may be open in several databases at once if all of them only read; a
-    /// [storage](Builder::storage) of your own is locked by its own rules.
+    /// An operation that would write is answered with [`Misuse::ReadOnly`](crate::Misuse::ReadOnly); the transaction may
+    /// go on and read. Indexes that were added to the program since are built in memory. What a crash has left at the
+    /// end of the log is passed over, and judged again by each opening. The directory may be open in several databases at
+    /// once if all of them only read; a [storage](Builder::storage) of your own is locked by its own rules.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.settings.read_only = read_only;
         self

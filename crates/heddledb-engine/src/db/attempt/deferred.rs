@@ -21,7 +21,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 impl<P: Protocol> Defers for Attempt<P> {
     fn defers(&self) -> bool {
         // What is written at once is not queued behind what is intended with the same row.
-        P::DEFERS && self.worker.writes.is_empty() && !self.failed
+        // What will be refused is refused at once.
+        P::DEFERS && self.worker.writes.is_empty() && !self.failed && !self.reads_only
     }
 
     fn defer(&mut self, access: &Access<'_>, intention: Intention, step: u32) -> Result<()> {
@@ -104,9 +105,9 @@ impl<P: Protocol> Attempt<P> {
             }
             Inserted::Added { record, change, splits } => {
                 name_words::<P>(record, layout, key);
-                P::own_gap_changed(&mut worker.local, change);
+                P::own_gap_changed(&mut worker.local, change, false);
                 for split in splits.into_iter().flatten() {
-                    P::own_gap_changed(&mut worker.local, split);
+                    P::own_gap_changed(&mut worker.local, split, false);
                 }
                 let key_at = worker.writes.reserve(key.len());
                 copy_key(worker.writes.scratch(key_at, key.len()), key);

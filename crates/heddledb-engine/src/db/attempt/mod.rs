@@ -67,6 +67,8 @@ pub(crate) struct WorkerState<P: Protocol> {
     pub leaf: Leaf,
     /// What the attempt has asked for ahead.
     ahead: Ahead,
+    /// The key that was looked for last and had no record.
+    missed: Missed,
     /// The relation and direction of the attempt's last scan, whose last leaf is in `leaf` still.
     scanned: Option<(usize, Direction)>,
     pub random: Random,
@@ -79,6 +81,29 @@ pub(crate) struct WorkerState<P: Protocol> {
     placeholders_before: usize,
     /// Lets the thread's other sessions run while this one waits.
     pub suspender: Option<Suspender>,
+}
+
+/// A key that was looked for and had no record.
+#[derive(Default)]
+struct Missed {
+    relation: usize,
+    key: Vec<u64>,
+}
+
+impl Missed {
+    fn set(&mut self, relation: usize, key: &[u64]) {
+        self.relation = relation;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    fn is(&self, relation: usize, key: &[u64]) -> bool {
+        self.relation == relation && self.key == key
+    }
+
+    fn forget(&mut self) {
+        self.key.clear();
+    }
 }
 
 /// The absent record of an insert that has not committed.
@@ -111,6 +136,7 @@ impl<P: Protocol> WorkerState<P> {
             left: LeftOver::default(),
             leaf: Leaf::default(),
             ahead: Ahead::default(),
+            missed: Missed::default(),
             scanned: None,
             random: Random::new(number as u64),
             last_commit: 0,
@@ -153,6 +179,8 @@ pub(crate) struct Attempt<P: Protocol> {
     pub(super) worker: Box<WorkerState<P>>,
     /// An operation has failed, so the attempt can only be aborted.
     pub(super) failed: bool,
+    /// The database was opened to be read.
+    reads_only: bool,
     /// The attempt is a call of a registered procedure.
     called: bool,
     /// How it is executed: as a closure is, or as a call in the database's mode.
@@ -192,6 +220,7 @@ impl<P: Protocol> Attempt<P> {
         Self {
             handle,
             isolation: db.isolation,
+            reads_only: db.log.as_ref().is_some_and(|log| log.is_read_only()),
             db,
             worker,
             failed: false,

@@ -4,7 +4,7 @@ use super::modes::{self, AccessMode};
 use super::{Answer, Attempt, Placeholder, StagedRow};
 use crate::access::{Groups, Vacancy, copy_key};
 use crate::db::store::init_record;
-use crate::error::{Conflict, Result};
+use crate::error::{Conflict, Misuse, Result};
 use crate::index;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
@@ -14,6 +14,12 @@ use crate::sync::{Phase, Work, note, phase, work};
 use crate::table::GroupSet;
 
 impl<P: Protocol> Attempt<P> {
+    /// Before anything is written.
+    #[inline(always)]
+    fn may_write(&self) -> Result<()> {
+        if self.reads_only { Err(Misuse::ReadOnly.into()) } else { Ok(()) }
+    }
+
     /// Announces a write and adds its groups to the record's entry, which is made if it is not known.
     #[inline(always)]
     fn start_write(
@@ -24,6 +30,7 @@ impl<P: Protocol> Attempt<P> {
         groups: GroupSet,
         was_present: bool,
     ) -> Result<usize> {
+        self.may_write()?;
         let worker = &mut *self.worker;
         let env = self.db.env(worker.number, self.isolation);
         let writes = &mut worker.writes;
@@ -83,6 +90,7 @@ impl<P: Protocol> Attempt<P> {
         access: &Access<'_>,
         answer: Answer,
     ) -> Result<Staged<'_>> {
+        self.may_write()?;
         let Access { wanted: Part { relation, groups, span, .. }, key, .. } = *access;
         let at = self.worker.writes.reserve(span.end);
         work(Work::Words(span.len()));
@@ -202,6 +210,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// Adds a row. Returns where in the scratch buffer to write its words; `None` if the row exists.
     fn insert_record(&mut self, access: &Access<'_>) -> Result<Option<usize>> {
+        self.may_write()?;
         let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let layout = relation.layout;
         modes::row(self, access, AccessMode::Writes)?;
@@ -233,9 +242,10 @@ impl<P: Protocol> Attempt<P> {
             }
             index::Inserted::Added { record, change, splits } => {
                 name_words::<P>(record, layout, key);
-                P::own_gap_changed(&mut worker.local, change);
+                let sought = planted(Mutant::AnyInsertSought) || worker.missed.is(number, key);
+                P::own_gap_changed(&mut worker.local, change, sought);
                 for split in splits.into_iter().flatten() {
-                    P::own_gap_changed(&mut worker.local, split);
+                    P::own_gap_changed(&mut worker.local, split, false);
                 }
                 let key_at = worker.writes.reserve(key.len());
                 copy_key(worker.writes.scratch(key_at, key.len()), key);

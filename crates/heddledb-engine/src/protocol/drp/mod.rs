@@ -359,8 +359,8 @@ impl Protocol for Drp {
         true
     }
 
-    fn own_gap_changed(local: &mut Local, change: Change) {
-        local.gaps.follow(change);
+    fn own_gap_changed(local: &mut Local, change: Change, sought: bool) {
+        local.gaps.follow(change, sought);
     }
 
     fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {

@@ -509,9 +509,10 @@ impl Protocol for Ic3 {
         }
     }
 
-    fn own_gap_changed(local: &mut Local, change: Change) {
-        local.absence.scanned.follow(change);
-        local.gaps.follow(change);
+    fn own_gap_changed(local: &mut Local, change: Change, _: bool) {
+        // Looks stay, for whoever has to come after them.
+        local.absence.scanned.follow(change, false);
+        local.gaps.follow(change, false);
     }
 
     fn before_insert(local: &mut Local, gap: &Gap) {

@@ -291,8 +291,8 @@ impl Protocol for Locking {
         local.gaps.push(seen);
     }
 
-    fn own_gap_changed(local: &mut Local, change: Change) {
-        local.gaps.follow(change);
+    fn own_gap_changed(local: &mut Local, change: Change, sought: bool) {
+        local.gaps.follow(change, sought);
     }
 
     fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {

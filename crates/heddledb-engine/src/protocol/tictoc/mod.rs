@@ -491,8 +491,8 @@ impl<T: Times> Protocol for TicToc<T> {
         local.gaps.push(seen);
     }
 
-    fn own_gap_changed(local: &mut Local<T>, change: Change) {
-        local.gaps.follow(change);
+    fn own_gap_changed(local: &mut Local<T>, change: Change, sought: bool) {
+        local.gaps.follow(change, sought);
     }
 
     fn init_record(record: RecordRef, layout: &'static Layout, gap: &Gap) {

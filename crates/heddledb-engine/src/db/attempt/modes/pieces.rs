@@ -144,6 +144,8 @@ fn enter_piece<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answe
         worker.writes.begin_piece();
         worker.replay_log.save();
         worker.placeholders_before = worker.placeholders.len();
+        // What a piece has looked for stays its own.
+        worker.missed.forget();
     }
     if !arrived.remembered {
         return Ok(Answer::Live);
