@@ -516,3 +516,38 @@ fn a_checkpoint_is_taken_when_a_replay_would_take_long() {
         assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint is taken");
     }
 }
+
+/// A reader learns of a deletion by finding nothing: a row that is absent, no entry at all, or the place of an insert that
+/// has not committed. What he is told must be as durable as the deletion.
+#[test]
+fn absence_is_acknowledged_after_the_deletion_behind_it() {
+    let rows_of = |from: u64| from..from + 40;
+    for kind in Kind::ALL.iter().filter(|kind| kind.sessions_max() > 2) {
+        for (reclaimed, placeholder) in [(false, false), (true, false), (true, true)] {
+            let disk = Simulated::new();
+            let db = builder(*kind, &disk).durability(Durability::Epoch).open().unwrap();
+            let mut writer = db.session().unwrap();
+            writer.run(|tx| tx.insert(Note { id: 1, text: Text::truncated("") })).unwrap();
+            db.flush().unwrap();
+            writer.run(|tx| tx.delete::<Note>(1)).unwrap();
+            assert!(!writer.ticket().is_durable());
+            for id in rows_of(10).filter(|_| reclaimed) {
+                assert!(db.advance_epoch());
+                writer.run(|tx| tx.insert(account(id, 1))).unwrap();
+            }
+            let mut other = db.begin().unwrap();
+            if placeholder {
+                other.insert(Note { id: 1, text: Text::truncated("") }).unwrap();
+            }
+            let mut reader = db.session().unwrap();
+            // Some protocols wait for the insert.
+            let read = reader.run_within(Duration::from_millis(20), |tx| tx.get::<Note>(1));
+            assert!(read.is_ok() || placeholder, "{kind}: {read:?}");
+            if let Ok(found) = read {
+                assert_eq!(found, None);
+                assert!(!reader.ticket().is_durable(), "{kind}, reclaimed {reclaimed}, {placeholder}");
+            }
+            drop(other);
+        }
+    }
+}

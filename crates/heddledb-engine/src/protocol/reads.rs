@@ -232,6 +232,12 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     pub fn newest(&self) -> u64 {
         self.reads.iter().fold(0, |newest, read| newest.max(stamp::time(read.stamp)))
     }
+
+    /// True where a place was read of which no row was ever committed. Nothing there tells how young the absence is: a
+    /// row may have been deleted and reclaimed before.
+    pub fn has_placeholders(&self) -> bool {
+        self.reads.iter().any(|read| stamp::is_placeholder(read.stamp))
+    }
 }
 
 /// Finds the groups that were read at two versions.

@@ -154,7 +154,8 @@ impl Local {
 
     /// A time of no earlier epoch than anything read. Absence may be as young as the present epoch.
     fn newest_read(&self, clock: &EpochClock) -> u64 {
-        if self.gaps.is_empty() { self.reads.newest() } else { stamp::floor(clock.now()) }
+        let stamped = self.gaps.is_empty() && !self.reads.has_placeholders();
+        if stamped { self.reads.newest() } else { stamp::floor(clock.now()) }
     }
 
     /// A time from the counter, if there is one.

@@ -533,7 +533,8 @@ impl<T: Times> Protocol for TicToc<T> {
             }
         }
         local.locks.clear();
-        if writes.is_empty() && !local.gaps.is_empty() {
+        let is_placeholder = |read: &Read| stamp::is_placeholder(read.tid);
+        if writes.is_empty() && (!local.gaps.is_empty() || local.reads.iter().any(is_placeholder)) {
             // For a caller that waits until all that was read is durable: absence may be as young as this
             // epoch.
             return Ok(time.max(stamp::floor(env.clock.now())));
