@@ -168,6 +168,10 @@ impl Session {
         let retries = self.limits.retries;
         let txn = self.txn_mut();
         let met = txn.met.take();
+        if retry == 0 {
+            // What has committed within an earlier body of this thread says nothing of this one.
+            nesting::take_committed_within();
+        }
         let disturbs_itself = retry >= nesting::ATTEMPTS && nesting::take_committed_within();
         if retry >= retries || txn.worker.is_overdue() || disturbs_itself {
             let within = disturbs_itself || nesting::is_within() && !txn.worker.shares_thread();

@@ -302,12 +302,23 @@ fn come_and_go(kind: Kind) {
     }
 }
 
+/// Tells threads to end when it is dropped.
+struct Ends<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
 fn come_and_go_by(kind: Kind, how: PlanChange) {
     const CHANGES: usize = 30;
     let world = World::changing(kind, how);
     let done = std::sync::atomic::AtomicBool::new(false);
     let calls = std::thread::scope(|scope| {
         let (world, done) = (&world, &done);
+        // Where this thread fails, the others end too.
+        let ends = Ends(done);
         let worker = || {
             scope.spawn(move || {
                 let (mut session, mut calls) = (world.session(), 0);
@@ -351,7 +362,7 @@ fn come_and_go_by(kind: Kind, how: PlanChange) {
             let refused = world.session().call_registered(which, |_| Ok(()));
             assert!(refused.is_err(), "it is no longer known");
         }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(ends);
         workers.map(|worker| worker.join().expect("no panic")).iter().sum::<i64>()
     });
     assert_eq!(world.sums(), (calls, calls));
