@@ -183,7 +183,7 @@ impl Protocol for OneWriter {
         local.failed |= local.hold().is_err() || seen.gap.version() != seen.version;
     }
 
-    fn own_gap_changed(_: &mut Local, _: Change) {}
+    fn own_gap_changed(_: &mut Local, _: Change, _: bool) {}
 
     fn init_record(record: RecordRef, layout: &'static Layout, _: &Gap) {
         for group in 0..layout.groups.len() {

@@ -59,5 +59,6 @@ conformance! {
     ic3_no_rendezvous Ic3NoRendezvous;
     ic3_contended Ic3Contended;
     drp Drp;
+    dataflow Dataflow;
     one_writer OneWriter;
 }

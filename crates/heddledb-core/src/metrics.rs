@@ -21,6 +21,9 @@ pub struct Stats {
     /// Pieces that were executed again, under a protocol that executes calls piece by piece. These are no
     /// aborts.
     pub piece_retries: u64,
+    /// Accesses of calls that their announcement did not foresee, under a protocol that orders calls by what they
+    /// announce. They are as safe as others, and may conflict.
+    pub unforeseen: u64,
 }
 
 impl Stats {
@@ -47,6 +50,7 @@ impl AddAssign for Stats {
         self.commits += other.commits;
         self.user_aborts += other.user_aborts;
         self.piece_retries += other.piece_retries;
+        self.unforeseen += other.unforeseen;
         self.conflicts.iter_mut().zip(other.conflicts).for_each(|(sum, more)| *sum += more);
     }
 }
@@ -57,6 +61,7 @@ impl Sub for Stats {
         self.commits -= other.commits;
         self.user_aborts -= other.user_aborts;
         self.piece_retries -= other.piece_retries;
+        self.unforeseen -= other.unforeseen;
         self.conflicts.iter_mut().zip(other.conflicts).for_each(|(rest, less)| *rest -= less);
         self
     }
@@ -83,6 +88,9 @@ impl fmt::Display for Stats {
         }
         if self.piece_retries != 0 {
             write!(f, ", {} pieces executed again", self.piece_retries)?;
+        }
+        if self.unforeseen != 0 {
+            write!(f, ", {} unforeseen accesses", self.unforeseen)?;
         }
         Ok(())
     }

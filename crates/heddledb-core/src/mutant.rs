@@ -117,6 +117,7 @@ pub enum Mutant {
     SequencedScansIgnored,
     SequencedLaterNotAwaited,
     SequencedNowNotAwaited,
+    GraphCallsNotAwaited,
     // Windows of a few instructions: found in simulation, see `is_rare`.
     TreeChildNotRechecked,
     TicTocSafeAtEqual,
@@ -248,6 +249,7 @@ impl Mutant {
         Self::SequencedScansIgnored,
         Self::SequencedLaterNotAwaited,
         Self::SequencedNowNotAwaited,
+        Self::GraphCallsNotAwaited,
         Self::TreeChildNotRechecked,
         Self::TicTocSafeAtEqual,
         Self::TicTocFailedRaiseTrusted,

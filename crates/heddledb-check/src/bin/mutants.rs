@@ -94,6 +94,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Hekaton, "")
     } else if of(&["Sequenced"]) {
         (Kind::DeterministicLazy, "phases")
+    } else if of(&["Graph"]) {
+        (Kind::Dataflow, "graph")
     } else if of(&["Locking"]) {
         (Kind::NoWait, "")
     } else if of(&["Detect"]) {

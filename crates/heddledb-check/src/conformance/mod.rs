@@ -13,6 +13,7 @@
 //! - `opacity`: what bodies see whose attempts abort, where a protocol says that it is opaque;
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
+//! - `graph`: calls that wait for those before them, and what they did not foresee;
 //! - `deferred`: transactions that write down what is done at the commit, beside others;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
 //! - `value_keys`: the same in keys and indexes;
@@ -23,6 +24,7 @@
 
 mod anomalies;
 mod deferred;
+mod graph;
 mod histories;
 mod load;
 mod opacity;
@@ -60,6 +62,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(opacity::tests());
     tests.extend(procedures::tests());
     tests.extend(phases::tests());
+    tests.extend(graph::tests());
     tests.extend(deferred::tests());
     tests.extend(value_keys::tests());
     tests.extend(values::tests());

@@ -153,6 +153,8 @@ registry! {
         "IC3 where procedures contend, commit by read validation where they do not";
     Drp "drp" Drp,
         "writers queue in the order of ranks, commit in the order of the queues, hand over row by row (DRP)";
+    Dataflow "dataflow" Silo::with_calls(Calls::Graph),
+        "procedures tell what they will access, and run after those before them that access the same (DGCC)";
     #[cfg(feature = "example")]
     OneWriter "one-writer" OneWriter,
         "an example: one transaction at a time";

@@ -28,6 +28,9 @@ pub enum Execution {
     /// would not access with other answers ([`Misuse::Unforeseen`](crate::Misuse::Unforeseen)). A closure
     /// runs while no call does.
     Sequenced,
+    /// Whole, each after those before it that will access the same: a graph of dependencies (DGCC). What a call will
+    /// access is found by executing its body once without effect; what that does not foresee is validated.
+    Graph,
 }
 
 impl Execution {
@@ -117,6 +120,8 @@ pub enum Calls {
     Chopped,
     /// In two phases, in the order in which they begin. See [`Execution::Sequenced`].
     Sequenced,
+    /// After those before them that will access the same. See [`Execution::Graph`].
+    Graph,
 }
 
 /// Where the times of commits come from under [`Silo`].
@@ -149,7 +154,7 @@ impl Promises for Silo {
     fn levels(&self) -> &'static [Isolation] {
         match self.calls {
             Calls::Whole => &[Isolation::Serializable, Isolation::RepeatableRead],
-            Calls::Nested | Calls::Chopped | Calls::Sequenced => &[Isolation::Serializable],
+            Calls::Nested | Calls::Chopped | Calls::Sequenced | Calls::Graph => &[Isolation::Serializable],
         }
     }
 
@@ -159,6 +164,7 @@ impl Promises for Silo {
             Calls::Nested => Execution::Pieces,
             Calls::Chopped => Execution::Chopped,
             Calls::Sequenced => Execution::Sequenced,
+            Calls::Graph => Execution::Graph,
         }
     }
 }

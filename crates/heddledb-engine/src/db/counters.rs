@@ -11,6 +11,7 @@ struct Line {
     commits: AtomicU64,
     user_aborts: AtomicU64,
     piece_retries: AtomicU64,
+    unforeseen: AtomicU64,
     conflicts: [AtomicU64; Conflict::ALL.len()],
     memory: [AtomicU64; 4],
 }
@@ -54,6 +55,10 @@ impl Counters {
         bump(&self.0[worker].piece_retries);
     }
 
+    pub fn unforeseen(&self, worker: usize) {
+        bump(&self.0[worker].unforeseen);
+    }
+
     pub fn conflict(&self, worker: usize, conflict: Conflict) {
         bump(&self.0[worker].conflicts[conflict as usize]);
     }
@@ -88,6 +93,7 @@ impl Counters {
         stats.commits = load(&line.commits);
         stats.user_aborts = load(&line.user_aborts);
         stats.piece_retries = load(&line.piece_retries);
+        stats.unforeseen = load(&line.unforeseen);
         stats.conflicts = std::array::from_fn(|reason| load(&line.conflicts[reason]));
         stats
     }

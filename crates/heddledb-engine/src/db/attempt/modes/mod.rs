@@ -11,7 +11,9 @@
 //! | `whole` | calls that are executed as closures are |
 //! | `pieces` | calls in pieces, by the protocol's own verbs |
 //! | `chopping` | calls whose pieces commit one by one |
-//! | `sequencing` | calls that take turns; `sequencer` and `footprint`: whose turn it is, and what was announced |
+//! | `sequencing` | calls that take turns |
+//! | `graph` | calls that wait for those before them that they conflict with |
+//! | `sequencer`, `footprint` | of these two: the order of calls, and what they announced |
 //! | `parts` | what is common to calls that commit in parts; `active_calls`: which are under way |
 //!
 //! Adding one: a file here, a line in `modes!`, and the name in [`Execution`] by which protocols ask for it.
@@ -19,6 +21,7 @@
 mod active_calls;
 mod chopping;
 mod footprint;
+mod graph;
 mod parts;
 mod pieces;
 mod sequencer;
@@ -32,6 +35,7 @@ use crate::seam::Access;
 use crate::table::Definition;
 use active_calls::ActiveCalls;
 use chopping::Chopped;
+use graph::Linked;
 use parts::Parts;
 use pieces::InPieces;
 use sequencing::Sequenced;
@@ -295,4 +299,5 @@ modes! {
     Pieces: InPieces in pieces,
     Chopped: Chopped in chopping,
     Sequenced: Sequenced in sequencing,
+    Graph: Linked in graph,
 }

@@ -1,4 +1,4 @@
-//! Whose turn it is among calls that are executed in two phases, and what was announced.
+//! The order of calls: which have ended, what was announced, and whose turn it is where they take turns.
 
 use super::footprint::{Announced, Turn};
 use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, wait_out};
@@ -30,10 +30,15 @@ impl Sequencer {
         }
     }
 
+    /// The number of the next call.
+    pub fn next(&self) -> u64 {
+        // Relaxed: the number only says who is next; what others did is seen by what follows.
+        self.drawn.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Waits for the caller's turn.
     pub fn take(&self, worker: usize, suspender: Option<&Suspender>) -> Turn {
-        // Relaxed: the number only says who is next; what others did is seen by what follows.
-        let number = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.next();
         // Acquire: what those before did with their turns happens before this.
         // Not given up: a turn that is drawn must be taken, and those before are procedures.
         wait_out(suspender, || self.held.load(Ordering::Acquire) == number);
