@@ -78,7 +78,7 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Silo, "histories")
     } else if of(&["Sight", "SiloStamp"]) {
         (Kind::Silo, "rows")
-    } else if of(&["Silo", "Tree", "TakenBack"]) {
+    } else if of(&["Silo", "Tree", "TakenBack", "AnyInsert"]) {
         (Kind::Silo, "")
     } else if mutant == Mutant::TicTocReadsNotOpaque {
         (Kind::TicTocOpaque, "opaque")
