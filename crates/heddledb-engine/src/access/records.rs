@@ -21,6 +21,11 @@ struct MapSlot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vacancy(usize);
 
+impl Vacancy {
+    /// In no map.
+    pub const NONE: Self = Self(usize::MAX);
+}
+
 impl Default for RecordMap {
     fn default() -> Self {
         Self { slots: Vec::new(), generation: 1, len: 0 }
