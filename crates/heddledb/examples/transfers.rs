@@ -3,7 +3,7 @@
 //! `cargo run --release --example transfers [PROTOCOL] [hash|tree|empty] [TRANSACTIONS]` prints the rate. Under
 //! `valgrind --tool=callgrind`, the difference of two runs by the difference of their numbers is what one transaction costs.
 
-use heddledb::{Columns, Database, Result, Session, Table, Transaction, protocol::Kind};
+use heddledb::{Database, Result, Session, Table, Transaction, Txn, protocol::Kind};
 use std::time::Instant;
 
 #[derive(Table, Clone, Copy)]
@@ -23,12 +23,13 @@ struct Ordered {
 
 const ROWS: u64 = 1_000;
 
-/// Moves one unit between rows at random (xorshift), so often.
-fn transfer<T, C>(session: &mut Session, balance: C, transactions: u64) -> Result<()>
-where
-    T: Table<Key = u64>,
-    C: Columns<Table = T, Value = i64>,
-{
+/// Moves one unit between rows at random (xorshift), so often; `add` adds to a row.
+#[inline(always)]
+fn transfer(
+    session: &mut Session,
+    transactions: u64,
+    add: impl Fn(&mut Txn, u64, i64) -> Result<()>,
+) -> Result<()> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut row = || {
         state ^= state << 13;
@@ -39,8 +40,8 @@ where
     for _ in 0..transactions {
         let (from, to) = (row(), row());
         session.run(|tx| {
-            tx.update_columns(from, balance, |balance| *balance -= 1)?;
-            tx.update_columns(to, balance, |balance| *balance += 1)
+            add(tx, from, -1)?;
+            add(tx, to, 1)
         })?;
     }
     Ok(())
@@ -61,8 +62,12 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     session.run(|tx| (0..ROWS).try_for_each(|id| tx.insert(Ordered { id, balance: 0 })))?;
     let start = Instant::now();
     match &*what {
-        "hash" => transfer(&mut session, Hashed::balance, transactions)?,
-        "tree" => transfer(&mut session, Ordered::balance, transactions)?,
+        "hash" => transfer(&mut session, transactions, |tx, id, by| {
+            tx.update_columns(id, Hashed::balance, |balance| *balance += by)
+        })?,
+        "tree" => transfer(&mut session, transactions, |tx, id, by| {
+            tx.update_columns(id, Ordered::balance, |balance| *balance += by)
+        })?,
         "empty" => (0..transactions).try_for_each(|_| session.run(|_| Ok(())))?,
         _ => return Err(format!("a transfer is in a `hash`, in a `tree`, or `empty`; not {what}").into()),
     }
