@@ -7,13 +7,15 @@
 //!
 //! Clearing truncates, so a worker that has run for a while allocates nothing.
 
+mod groups;
 mod marks;
 mod records;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
 
+pub use groups::Groups;
 pub use marks::TakeBack;
-pub(crate) use records::{RecordMap, Vacancy};
+pub(crate) use records::{RecordMap, Vacancy, copy_key};
 
 use crate::record::RecordRef;
 use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
@@ -90,34 +92,7 @@ impl Write {
     }
 }
 
-/// Iterates over the numbers in a set of column groups, ascending.
-#[derive(Clone, Copy)]
-pub struct Groups(pub GroupSet);
-
-impl Iterator for Groups {
-    type Item = usize;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<usize> {
-        (self.0 != 0).then(|| {
-            let group = self.0.trailing_zeros() as usize;
-            self.0 &= self.0 - 1;
-            group
-        })
-    }
-}
-
 const NONE: u32 = u32::MAX;
-
-/// Copies the words of a key: mostly so few that a call would cost more.
-#[inline(always)]
-pub(crate) fn copy_key(to: &mut [u64], from: &[u64]) {
-    match (to, from) {
-        ([to], [from]) => *to = *from,
-        ([to, more], [from, rest]) => (*to, *more) = (*from, *rest),
-        (to, from) => to.copy_from_slice(from),
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Patch {
