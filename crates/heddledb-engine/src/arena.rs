@@ -78,6 +78,8 @@ pub(crate) struct Arena {
     free_versions: Vec<Vec<RecordRef>>,
     /// Bytes of all blocks, free ones included.
     bytes: usize,
+    /// What they were when that was asked last.
+    told: usize,
     /// Bytes of old versions in use.
     version_bytes: usize,
     /// Blocks given out for old versions so far.
@@ -185,6 +187,12 @@ impl Arena {
     /// Blocks given out for old versions so far.
     pub fn versions(&self) -> usize {
         self.versions
+    }
+
+    /// Whether blocks were made since this was asked last. Old versions that were made wait for their reclamation.
+    #[inline(always)]
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::replace(&mut self.told, self.bytes) != self.bytes
     }
 
     /// Bytes of all blocks, free ones included.

@@ -13,6 +13,15 @@
 //!
 //! Two bits are enough for the commit epoch: while the pin stands the counter is there or one ahead.
 //!
+//! **Announced commits.** A protocol that takes its write locks at the commit publishes the commit pin before them
+//! ([`EpochClock::announce_commit`]), and reads the counter after them ([`EpochClock::announced_epoch`]). If the counter
+//! is still what the pin says, that is the commit's epoch: the pin was published, then came a full barrier, then the
+//! counter was read, as in any other commit. The barrier is that of the locks, which are SeqCst exchanges: one of its own
+//! would order nothing more where an exchange is a barrier (x86-64), and elsewhere there is a fence. If the counter has
+//! moved, the pin is published anew. Until then it may be one that another epoch has gone by: it can hold the counter
+//! back while locks are waited for, which ends, since their holders commit; and it vouches for nothing, since nothing
+//! is committed in it.
+//!
 //! **Why a pin cannot be missed.** Each is published, and then the counter is read again; if it has moved, the
 //! pin is published anew. An advancing thread reads the counter, then the places, then moves the counter on. So
 //! either it sees the pin, or the second look of the worker sees the counter that it moved (Dekker; SeqCst).
@@ -58,8 +67,8 @@
 
 use crate::error::{Misuse, Result};
 use crate::sync::{
-    AtomicU64, Condvar, Mutex, Ordering, Suspender, Wait, fence, lock, model_fence, name, now_ns, point,
-    thread, wait_until,
+    AtomicU64, Condvar, Mutex, Ordering, Suspender, Wait, fence, fence_after_exchange, lock, model_fence,
+    name, now_ns, point, thread, wait_until,
 };
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
@@ -278,6 +287,34 @@ impl EpochClock {
         }
         point("epoch read");
         epoch
+    }
+
+    /// Publishes the commit pin of `worker`, which is pinned, before the transaction's locks are taken, and returns its
+    /// epoch: to be given to [`Self::announced_epoch`] when they are held.
+    #[inline]
+    pub fn announce_commit(&self, worker: usize) -> u64 {
+        let place = &self.places[worker];
+        // Relaxed: its own.
+        let pinned = place.load(Ordering::Relaxed);
+        debug_assert!(pinned != IDLE, "a commit of a worker that is not pinned");
+        // Relaxed: only a guess; `announced_epoch` looks again.
+        let epoch = self.counters.now.load(Ordering::Relaxed);
+        // Relaxed: the locks, and the fence there, order it.
+        place.store(begun(begin_of(pinned)) | committing(epoch), Ordering::Relaxed);
+        epoch
+    }
+
+    /// As [`Self::commit_epoch`], after [`Self::announce_commit`]. The caller has locked something since, by a SeqCst
+    /// exchange.
+    #[inline]
+    pub fn announced_epoch(&self, worker: usize, announced: u64) -> u64 {
+        // In one order with `advance`, as in `publish`: the pin, the locks, this load.
+        fence_after_exchange();
+        if self.counters.now.load(Ordering::SeqCst) != announced {
+            return self.commit_epoch(worker);
+        }
+        point("epoch read");
+        announced
     }
 
     /// True when no transaction that could commit in `epoch` runs.

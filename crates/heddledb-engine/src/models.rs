@@ -426,6 +426,53 @@ fn a_closed_epoch_gets_no_commit() {
     });
 }
 
+/// The same of a commit that is announced before its locks are taken, beside another that locks the same word: a later
+/// holder of the lock has no earlier epoch.
+#[test]
+fn a_closed_epoch_gets_no_announced_commit() {
+    const LOCKED: u64 = 1;
+    explore(|| {
+        let shared = Arc::new((EpochClock::new(2), AtomicU64::new(0), AtomicU64::new(0)));
+        let commit = |(clock, word, committed): &(EpochClock, AtomicU64, AtomicU64), worker: usize| {
+            let announced = clock.announce_commit(worker);
+            let before = word.load(Ordering::Relaxed);
+            let locked = before & LOCKED == 0
+                && word
+                    .compare_exchange(before, before | LOCKED, Ordering::SeqCst, Ordering::Relaxed)
+                    .is_ok();
+            if locked {
+                let epoch = clock.announced_epoch(worker, announced);
+                assert!(before >> 1 <= epoch, "the epoch falls");
+                if worker == 0 {
+                    // Relaxed: the pin's end publishes it.
+                    committed.store(epoch, Ordering::Relaxed);
+                }
+                word.store(epoch << 1, Ordering::Release);
+            }
+            clock.unpin(worker);
+            locked
+        };
+        shared.0.pin(0);
+        let theirs = Arc::clone(&shared);
+        let thread = thread::spawn(move || commit(&theirs, 0));
+        let (clock, _, committed) = &*shared;
+        for _ in 0..2 {
+            clock.advance();
+        }
+        clock.pin(1);
+        commit(&shared, 1);
+        clock.advance();
+        let closed = clock.now() - 2;
+        let seen = committed.load(Ordering::Relaxed);
+        let locked = thread.join().expect("the committer does not panic");
+        let committed = committed.load(Ordering::Relaxed);
+        assert!(
+            !locked || committed > closed || seen == committed,
+            "a commit of a closed epoch comes after it"
+        );
+    });
+}
+
 /// The same where two threads move the epoch on, and the commits of a worker follow one another.
 #[test]
 fn commits_one_after_the_other_close_their_epochs() {

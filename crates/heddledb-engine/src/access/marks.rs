@@ -3,7 +3,7 @@
 //! A mark says how much there was. What came since is cut off; a write from before that was changed since is *kept* as
 //! it was, and put back. What the transaction has seen is not taken back, since its body knows it.
 
-use super::{NONE, Write, WriteSet};
+use super::{FEW, NONE, Write, WriteSet};
 use crate::mutant::{Mutant, planted};
 
 /// How much there was at some moment, to which the write set may be taken back.
@@ -123,7 +123,11 @@ impl WriteSet {
         let mark = Mark { writes: mark.writes + usize::from(planted(Mutant::TakenBackButOne)), ..mark };
         while self.writes.len() > mark.writes {
             let Some(write) = self.writes.pop() else { break };
-            self.records.remove(write.record);
+            match self.writes.len() {
+                FEW => self.records.clear(),
+                left if left > FEW => self.records.remove(write.record),
+                _ => {}
+            }
             forgotten(&write);
         }
         if !planted(Mutant::TakenBackChangesStay) {

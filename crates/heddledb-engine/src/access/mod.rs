@@ -7,13 +7,15 @@
 //!
 //! Clearing truncates, so a worker that has run for a while allocates nothing.
 
+mod groups;
 mod marks;
 mod records;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
 
+pub use groups::Groups;
 pub use marks::TakeBack;
-pub(crate) use records::{RecordMap, Vacancy};
+pub(crate) use records::{RecordMap, Vacancy, copy_key};
 
 use crate::record::RecordRef;
 use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
@@ -90,34 +92,7 @@ impl Write {
     }
 }
 
-/// Iterates over the numbers in a set of column groups, ascending.
-#[derive(Clone, Copy)]
-pub struct Groups(pub GroupSet);
-
-impl Iterator for Groups {
-    type Item = usize;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<usize> {
-        (self.0 != 0).then(|| {
-            let group = self.0.trailing_zeros() as usize;
-            self.0 &= self.0 - 1;
-            group
-        })
-    }
-}
-
 const NONE: u32 = u32::MAX;
-
-/// Copies the words of a key: mostly so few that a call would cost more.
-#[inline(always)]
-pub(crate) fn copy_key(to: &mut [u64], from: &[u64]) {
-    match (to, from) {
-        ([to], [from]) => *to = *from,
-        ([to, more], [from, rest]) => (*to, *more) = (*from, *rest),
-        (to, from) => to.copy_from_slice(from),
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Patch {
@@ -141,11 +116,17 @@ enum PatchKind {
     Merge,
 }
 
+/// Up to so many writes are gone through, and not entered in the map.
+const FEW: usize = 4;
+
 /// All writes of one transaction.
 #[derive(Default)]
 pub struct WriteSet {
+    /// The numbers of the writes, where there are more than [`FEW`]; else empty.
     records: RecordMap,
     writes: Vec<Write>,
+    /// Whether one of them has been, or was begun as, a row that does not exist.
+    absent: bool,
     patches: Vec<Patch>,
     /// Grows only; what is in use ends at `end`.
     scratch: Vec<u64>,
@@ -161,9 +142,12 @@ impl WriteSet {
     #[inline]
     pub fn clear(&mut self) {
         if !self.writes.is_empty() {
-            self.records.clear();
+            if self.writes.len() > FEW {
+                self.records.clear();
+            }
             self.writes.clear();
             self.patches.clear();
+            self.absent = false;
         }
         self.end = 0;
         if self.marks.set {
@@ -203,13 +187,58 @@ impl WriteSet {
     /// The number of the write to `record`.
     #[inline]
     pub fn find(&self, record: RecordRef) -> Option<usize> {
-        self.records.get(record)
+        if self.writes.is_empty() { None } else { self.find_written(record) }
+    }
+
+    /// A function of its own: transactions that only read do without its loop.
+    #[inline(never)]
+    fn find_written(&self, record: RecordRef) -> Option<usize> {
+        if self.writes.len() <= FEW { self.find_among_few(record) } else { self.records.get(record) }
+    }
+
+    /// As [`Self::find`], by going through them.
+    #[inline(always)]
+    fn find_among_few(&self, record: RecordRef) -> Option<usize> {
+        self.writes.iter().position(|write| write.record == record)
+    }
+
+    /// False if every write leaves a row.
+    #[inline(always)]
+    pub fn may_leave_absent(&self) -> bool {
+        self.absent
     }
 
     /// The number of the write to `record`, or where one is to be started before any other.
     #[inline(always)]
     pub fn find_or_vacancy(&mut self, record: RecordRef) -> Result<usize, Vacancy> {
+        if self.writes.len() <= FEW {
+            return self.find_among_few(record).ok_or(Vacancy::NONE);
+        }
         self.records.find(record)
+    }
+
+    /// Enters the last write, of `record`, for which there may have been a vacancy.
+    #[inline(always)]
+    fn enter(&mut self, record: RecordRef, vacancy: Option<Vacancy>) {
+        let writes = self.writes.len();
+        if writes <= FEW {
+            return;
+        }
+        match vacancy {
+            Some(vacancy) if writes > FEW + 1 => self.records.fill(vacancy, record, writes - 1),
+            _ => self.enter_all(record),
+        }
+    }
+
+    /// As [`Self::enter`], of the others too where they are so many only now.
+    fn enter_all(&mut self, record: RecordRef) {
+        let last = self.writes.len() - 1;
+        if last == FEW {
+            self.writes[..FEW].iter().enumerate().for_each(|(number, write)| {
+                self.records.put(write.record, number);
+            });
+        }
+        self.records.put(record, last);
     }
 
     /// True if this transaction writes column group `group` of `record`.
@@ -254,7 +283,7 @@ impl WriteSet {
         was_present: bool,
     ) -> usize {
         let number = self.start_at(record, layout, relation, key, groups, was_present, NONE);
-        self.records.put(record, number);
+        self.enter(record, None);
         number
     }
 
@@ -274,8 +303,8 @@ impl WriteSet {
         words: usize,
     ) {
         let patch = self.patch(PatchKind::Copy, span, words);
-        let number = self.start_at(record, layout, relation, key, groups, true, patch);
-        self.records.fill(vacancy, record, number);
+        self.start_at(record, layout, relation, key, groups, true, patch);
+        self.enter(record, Some(vacancy));
     }
 
     /// Starts a write with one patch, or with `NONE`, which `records` does not know yet.
@@ -297,6 +326,7 @@ impl WriteSet {
             [word] => self.scratch[key_at] = word,
             _ => copy_key(&mut self.scratch[key_at..self.end], key),
         }
+        self.absent |= !was_present;
         self.writes.push(Write {
             record,
             layout,
@@ -410,6 +440,7 @@ impl WriteSet {
     /// The row does not exist after this transaction.
     #[inline]
     pub fn set_absent(&mut self, index: usize) {
+        self.absent = true;
         let write = self.change(index);
         (write.present, write.full, write.first, write.last) = (false, true, NONE, NONE);
         write.groups = write.layout.all_groups();

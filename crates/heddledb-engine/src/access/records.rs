@@ -1,4 +1,4 @@
-//! The map from a record, or a gap, to what a transaction keeps for it.
+//! The map from a record, or a gap, to what a transaction keeps for it; keys.
 
 use crate::record::RecordRef;
 
@@ -20,6 +20,11 @@ struct MapSlot {
 /// Where a record will stand that was not found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vacancy(usize);
+
+impl Vacancy {
+    /// In no map.
+    pub const NONE: Self = Self(usize::MAX);
+}
 
 impl Default for RecordMap {
     fn default() -> Self {
@@ -165,5 +170,15 @@ impl RecordMap {
             std::mem::replace(&mut self.slots, vec![MapSlot { record: 0, generation: 0, value: 0 }; size]);
         let generation = self.generation;
         old.into_iter().filter(|slot| slot.generation == generation).for_each(|slot| self.place(slot));
+    }
+}
+
+/// Copies the words of a key: mostly so few that a call would cost more.
+#[inline(always)]
+pub(crate) fn copy_key(to: &mut [u64], from: &[u64]) {
+    match (to, from) {
+        ([to], [from]) => *to = *from,
+        ([to, more], [from, rest]) => (*to, *more) = (*from, *rest),
+        (to, from) => to.copy_from_slice(from),
     }
 }

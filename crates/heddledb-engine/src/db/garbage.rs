@@ -110,6 +110,12 @@ impl Garbage {
         self.queue.len() + self.parked.iter().map(|parked| parked.entries.len()).sum::<usize>()
     }
 
+    /// Whether no entry waits.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.parked.is_empty()
+    }
+
     /// The worker's view of the boundaries.
     pub fn live(&mut self) -> &mut LiveView {
         &mut self.live
@@ -118,7 +124,7 @@ impl Garbage {
     /// Works off the front of the queue. The caller is pinned in an epoch.
     #[inline]
     pub fn collect(&mut self, context: ReclaimContext<'_>) {
-        if !self.queue.is_empty() || !self.parked.is_empty() {
+        if !self.is_empty() {
             self.work(context);
         }
     }

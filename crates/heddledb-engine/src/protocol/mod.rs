@@ -122,6 +122,22 @@ impl Env<'_> {
             }
         }
     }
+
+    /// Announces a commit before its locks are taken, all of them by SeqCst exchanges. Returns its epoch, which counts if
+    /// [`Self::announced_epoch`] says so.
+    #[inline]
+    pub fn announce_commit(&self) -> u64 {
+        self.epoch.unwrap_or_else(|| self.clock.announce_commit(self.worker))
+    }
+
+    /// As [`Self::commit_epoch`], after an announcement; at least one lock was taken since.
+    #[inline]
+    pub fn announced_epoch(&self, announced: u64) -> u64 {
+        match self.epoch {
+            None => self.clock.announced_epoch(self.worker, announced),
+            Some(_) => self.commit_epoch(),
+        }
+    }
 }
 
 /// What the workers of a database share besides its records.

@@ -160,22 +160,24 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     }
 
     /// As [`Self::validate`], where `held` knows of some groups at once that this transaction has locked them, and
-    /// found a stamp under the lock.
+    /// found a stamp under the lock. Returns the latest time that was read of the others.
     #[inline(always)]
     pub fn validate_holding(
         &self,
         mut held: impl FnMut(RecordRef, usize, u64) -> bool,
         mut own: impl FnMut(RecordRef, usize) -> bool,
-    ) -> Result<(), Conflict> {
+    ) -> Result<u64, Conflict> {
         if planted(Mutant::SiloReadsNotValidated) {
-            return Ok(());
+            return Ok(self.newest());
         }
+        let mut newest = 0;
         for read in &self.reads {
             if !held(read.record, read.group as usize, read.stamp) {
                 Self::validate_read(read, &mut own)?;
+                newest = newest.max(stamp::time(read.stamp));
             }
         }
-        Ok(())
+        Ok(newest)
     }
 
     #[inline(always)]

@@ -179,11 +179,13 @@ impl Local {
         self.validate_gaps()
     }
 
-    /// As [`Self::validate_for`], with the locks in hand.
+    /// As [`Self::validate_for`], with the locks in hand. Returns the latest time that was read, of what is not older
+    /// than all that is locked.
     #[inline(always)]
-    fn validate_locked(&mut self, level: Isolation, writes: &WriteSet) -> Result<(), Conflict> {
+    fn validate_locked(&mut self, level: Isolation, writes: &WriteSet) -> Result<u64, Conflict> {
         if level == Isolation::RepeatableRead {
-            return self.validate_for(level, writes.coverage());
+            self.validate_for(level, writes.coverage())?;
+            return Ok(self.reads.newest());
         }
         // Rows are mostly locked in the order in which they were read.
         let mut next = 0;
@@ -195,8 +197,9 @@ impl Local {
             next += usize::from(is_next);
             is_next
         };
-        self.reads.validate_holding(held, writes.coverage())?;
-        self.validate_gaps()
+        let newest = self.reads.validate_holding(held, writes.coverage())?;
+        self.validate_gaps()?;
+        Ok(newest)
     }
 
     /// That no other transaction has filled what this one has added.
@@ -342,6 +345,14 @@ impl Protocol for Silo {
         work(Work::Checks(local.reads.len() + writes.writes().len()));
         let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
         let at_begin = if planted(Mutant::AllocationAtBegin) { local.at_begin } else { None };
+        if writes.is_empty() {
+            let drawn = local.draw(env.clock.now());
+            // There is no lock of ours to order before the validation; only the reads come first.
+            fence(Ordering::Acquire);
+            local.validate_for(env.isolation, |_, _| false)?;
+            return Ok(drawn.unwrap_or_else(|| local.newest_read(env.clock)));
+        }
+        let announced = env.announce_commit();
         let mut newest_write = 0;
         if !planted(Mutant::SiloWritesNotLocked) {
             for write in writes.writes() {
@@ -351,24 +362,17 @@ impl Protocol for Silo {
                 }
             }
         }
-        if writes.is_empty() {
-            let drawn = local.draw(env.clock.now());
-            // There is no lock of ours to order before the validation; only the reads come first.
-            fence(Ordering::Acquire);
-            local.validate_for(env.isolation, |_, _| false)?;
-            return Ok(drawn.unwrap_or_else(|| local.newest_read(env.clock)));
-        }
         point("locked");
-        let epoch = early.unwrap_or_else(|| env.commit_epoch());
+        let epoch = early.unwrap_or_else(|| match local.locks.is_empty() {
+            true => env.commit_epoch(),
+            false => env.announced_epoch(announced),
+        });
         let drawn = at_begin.or_else(|| local.draw(epoch));
-        local.validate_locked(env.isolation, writes)?;
+        let newest_read = local.validate_locked(env.isolation, writes)?;
 
         point("validated");
         let time = match drawn {
-            None => {
-                let newest_read = local.reads.newest();
-                newest_read.max(newest_write).max(local.last).max(env.after).max(stamp::floor(epoch)) + 1
-            }
+            None => newest_read.max(newest_write).max(local.last).max(env.after).max(stamp::floor(epoch)) + 1,
             Some(time) => time,
         };
         let latest = if drawn.is_some() { env.clock.now() } else { epoch };

@@ -141,6 +141,18 @@ pub fn model_fence() {
     }
 }
 
+/// A SeqCst fence, where the caller has made a SeqCst read-modify-write after whatever the fence is to order before what
+/// comes. Where each of these is a full barrier it asks nothing more of the processor, nor of a virtual one.
+#[inline(always)]
+pub fn fence_after_exchange() {
+    const IS_BARRIER: bool = cfg!(any(feature = "simulation", all(target_arch = "x86_64", not(miri))));
+    if IS_BARRIER && !MODEL {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
 /// Lets a model checker switch threads where a plain build only spins.
 pub fn model_yield() {
     if MODEL {

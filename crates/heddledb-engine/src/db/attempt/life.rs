@@ -262,7 +262,9 @@ impl<P: Protocol> Attempt<P> {
             if !worker.left.versions.is_empty() {
                 worker.left.versions.drain(..).for_each(|version| worker.garbage.superseded(now, version));
             }
-            for write in writes.writes() {
+            // Asked first: mostly there is none.
+            let absent = if writes.may_leave_absent() { writes.writes() } else { &[] };
+            for write in absent {
                 if !write.present {
                     let head = write.record.word(heads_base::<P>(write.layout));
                     worker.garbage.absent(now, write.relation, writes.key(write), write.record, head);
@@ -285,6 +287,18 @@ impl<P: Protocol> Attempt<P> {
     #[inline(always)]
     pub(super) fn end_attempt(&mut self) {
         let worker = &mut *self.worker;
+        // Else what it holds is what it told of last.
+        if !worker.garbage.is_empty() || worker.arena.take_changed() {
+            self.reclaim();
+        }
+        self.db.clock.unpin(self.worker.number);
+        modes::end(self);
+    }
+
+    /// Works off what waits for reclamation, and tells how much memory there is.
+    #[inline(never)]
+    fn reclaim(&mut self) {
+        let worker = &mut *self.worker;
         let Inner { clock, boundaries, stores, .. } = &*self.db;
         worker.garbage.collect(ReclaimContext {
             clock,
@@ -300,8 +314,6 @@ impl<P: Protocol> Attempt<P> {
             garbage: worker.garbage.len(),
         };
         self.db.counters.memory(worker.number, memory);
-        self.db.clock.unpin(worker.number);
-        modes::end(self);
     }
 }
 

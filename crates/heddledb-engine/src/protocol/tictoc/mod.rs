@@ -242,10 +242,11 @@ impl<T: Times> Local<T> {
     }
 
     /// Alg. 2, second step: the smallest time that the read and locked versions and the epoch allow.
-    fn commit_time(&self, env: Env<'_>, writes: &WriteSet) -> u64 {
+    fn commit_time(&self, env: Env<'_>, announced: Option<u64>) -> u64 {
         let mut time = self.newest_read();
-        if !writes.is_empty() {
-            time = time.max(stamp::floor(env.commit_epoch()));
+        if let Some(announced) = announced {
+            // Each write has locked something.
+            time = time.max(stamp::floor(env.announced_epoch(announced)));
         }
         for lock in &self.locks {
             // After the lock: sees every extension that did not see the lock.
@@ -510,9 +511,10 @@ impl<T: Times> Protocol for TicToc<T> {
     fn commit(local: &mut Local<T>, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
         work(Work::Checks(local.reads.len() + writes.writes().len()));
+        let announced = (!writes.is_empty()).then(|| env.announce_commit());
         local.lock_writes(env, writes)?;
         point("locked");
-        let time = local.commit_time(env, writes);
+        let time = local.commit_time(env, announced);
         if !T::holds(time) {
             return Err(Conflict::EpochFull);
         }
@@ -544,7 +546,7 @@ impl<T: Times> Protocol for TicToc<T> {
 
     fn validate(local: &mut Local<T>, env: Env<'_>) -> Result<(), Conflict> {
         let nothing = WriteSet::default();
-        let time = local.commit_time(env, &nothing);
+        let time = local.commit_time(env, None);
         local.validate_for(env.isolation, time, &nothing)
     }
 
