@@ -59,5 +59,8 @@ conformance! {
     ic3_no_rendezvous Ic3NoRendezvous;
     ic3_contended Ic3Contended;
     drp Drp;
+    drp_opaque DrpOpaque;
+    deferred_2pl Deferred2pl;
+    tl2 Tl2;
     one_writer OneWriter;
 }

@@ -42,6 +42,7 @@ pub enum Mutant {
     SiloUnlockedBeforeInstall,
     SiloStampTakenAfterCopy,
     SiloWritesNotLocked,
+    SiloReadsNotOpaque,
     // TicToc.
     TicTocVersionNotCompared,
     TicTocForeignLockIgnored,
@@ -110,6 +111,18 @@ pub enum Mutant {
     DrpReadsNotCertified,
     DrpTailNotCertified,
     DrpGapsNotCertified,
+    DrpPassedAll,
+    DrpRanksTie,
+    DrpGenerationIgnored,
+    DrpDecisionsNotAwaited,
+    DrpEpochEarly,
+    DrpTimeFalls,
+    DrpNullDoneEarly,
+    DrpVerdictIgnored,
+    DrpStampBeforeTail,
+    DrpSealedOverTail,
+    DrpSealNotAwaited,
+    DrpReadsNotOpaque,
     // Calls in two phases.
     SequencedPointsIgnored,
     SequencedScansIgnored,
@@ -181,6 +194,7 @@ impl Mutant {
         Self::SiloUnlockedBeforeInstall,
         Self::SiloStampTakenAfterCopy,
         Self::SiloWritesNotLocked,
+        Self::SiloReadsNotOpaque,
         Self::TicTocVersionNotCompared,
         Self::TicTocForeignLockIgnored,
         Self::TicTocWriteAtReadTime,
@@ -241,6 +255,18 @@ impl Mutant {
         Self::DrpReadsNotCertified,
         Self::DrpTailNotCertified,
         Self::DrpGapsNotCertified,
+        Self::DrpPassedAll,
+        Self::DrpRanksTie,
+        Self::DrpGenerationIgnored,
+        Self::DrpDecisionsNotAwaited,
+        Self::DrpEpochEarly,
+        Self::DrpTimeFalls,
+        Self::DrpNullDoneEarly,
+        Self::DrpVerdictIgnored,
+        Self::DrpStampBeforeTail,
+        Self::DrpSealedOverTail,
+        Self::DrpSealNotAwaited,
+        Self::DrpReadsNotOpaque,
         Self::SequencedPointsIgnored,
         Self::SequencedScansIgnored,
         Self::SequencedLaterNotAwaited,
@@ -313,6 +339,15 @@ impl Mutant {
                 | Self::DrpTurnNotAwaited
                 | Self::DrpTailStored
                 | Self::DrpTailNotCertified
+                | Self::DrpPassedAll
+                | Self::DrpRanksTie
+                | Self::DrpDecisionsNotAwaited
+                | Self::DrpEpochEarly
+                | Self::DrpTimeFalls
+                | Self::DrpNullDoneEarly
+                | Self::DrpStampBeforeTail
+                | Self::DrpSealedOverTail
+                | Self::DrpSealNotAwaited
         )
     }
 }

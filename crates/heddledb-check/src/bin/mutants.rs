@@ -78,6 +78,10 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Silo, "histories")
     } else if of(&["Sight", "SiloStamp"]) {
         (Kind::Silo, "rows")
+    } else if mutant == Mutant::SiloReadsNotOpaque {
+        (Kind::Tl2, "opaque")
+    } else if mutant == Mutant::DrpReadsNotOpaque {
+        (Kind::DrpOpaque, "opaque")
     } else if of(&["Silo", "Tree", "TakenBack"]) {
         (Kind::Silo, "")
     } else if mutant == Mutant::TicTocReadsNotOpaque {

@@ -57,6 +57,7 @@ impl Row {
 struct Step {
     number: u32,
     next: u32,
+    row: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -139,7 +140,6 @@ impl Plan {
             Intention::Put | Intention::Erase => layout.all_groups(),
         };
         let number = self.steps.len() as u32;
-        self.steps.push(Step { number: step, next: NONE });
         self.left += 1;
         let at = match self.records.find(record) {
             Ok(at) => at,
@@ -166,6 +166,8 @@ impl Plan {
                 at
             }
         };
+        debug_assert!(self.steps.last().is_none_or(|last| last.number < step), "numbers of steps rise");
+        self.steps.push(Step { number: step, next: NONE, row: at as u32 });
         let row = &mut self.rows[at];
         row.groups |= groups;
         match std::mem::replace(&mut row.last, number) {
@@ -225,6 +227,13 @@ impl Plan {
         applied
     }
 
+    /// The row of a step, by the number that the front gave it.
+    #[inline]
+    pub fn row_of(&self, step: u32) -> usize {
+        let at = self.steps.binary_search_by_key(&step, |step| step.number);
+        self.steps[at.expect("the front names steps that it has told")].row as usize
+    }
+
     /// Whether all steps were applied.
     #[inline]
     pub fn is_done(&self) -> bool {
@@ -263,6 +272,9 @@ mod tests {
             row[0] += 10;
             applied
         }
+        fn take_ready(&mut self) -> Option<u32> {
+            None
+        }
         fn verdict(&self) -> Option<bool> {
             Some(true)
         }
@@ -294,6 +306,7 @@ mod tests {
             plan.load(1, false, |_| unreachable!("it is absent"));
             assert_eq!((plan.apply(0, &mut script), plan.apply(1, &mut script)), (1, 1), "round {round}");
             assert!(!plan.is_done());
+            assert_eq!([0, 1, 2].map(|step| plan.row_of(step)), [0, 1, 0]);
             script.0 = 9;
             assert_eq!((plan.apply(0, &mut script), plan.is_done()), (1, true));
             let [first, second] = plan.rows() else { panic!("two rows") };

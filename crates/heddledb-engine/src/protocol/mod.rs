@@ -219,6 +219,12 @@ pub(crate) trait Protocol: Pieces {
     /// The attempt has looked at a gap, and depends on what the gap did not hold.
     fn observe_gap(local: &mut Self::Local, seen: Seen);
 
+    /// After [`Protocol::observe_gap`]: whether the body may be shown what the gap did not hold, beside what it has seen.
+    #[inline(always)]
+    fn show_gap(_local: &mut Self::Local) -> Result<(), Conflict> {
+        Ok(())
+    }
+
     /// This attempt's own insert changed a gap.
     fn own_gap_changed(local: &mut Self::Local, change: Change);
 

@@ -196,6 +196,12 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         Ok(())
     }
 
+    /// The latest time of what was read from number `first` on.
+    #[inline]
+    pub fn newest_from(&self, first: usize) -> u64 {
+        self.reads[first..].iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0)
+    }
+
     /// What was read: record, group, stamp.
     pub fn groups(&self) -> impl Iterator<Item = (RecordRef, usize, u64)> {
         self.reads.iter().map(|read| (read.record, read.group as usize, read.stamp))

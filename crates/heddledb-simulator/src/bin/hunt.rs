@@ -61,6 +61,8 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::TicTocUpdateLost
             | Mutant::LockingUpdateLost
             | Mutant::TicTocReadsNotOpaque
+            | Mutant::SiloReadsNotOpaque
+            | Mutant::DrpReadsNotOpaque
             | Mutant::HekatonNewerOverwritten
             // A simulation reads nothing in place.
             | Mutant::SightNotChecked

@@ -327,6 +327,7 @@ impl<P: Protocol> Attempt<P> {
             Lookup::Missing(seen) => {
                 note(|| "finds no entry".to_owned());
                 P::observe_gap(&mut worker.local, seen);
+                P::show_gap(&mut worker.local)?;
                 Ok(None)
             }
         }

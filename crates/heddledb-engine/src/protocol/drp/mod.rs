@@ -45,6 +45,12 @@
 //! **Phantoms.** As under Silo: an insert puts an absent placeholder into the index while it executes, and queues for it
 //! when it commits; a reader of absence reads the placeholder, or remembers the gap's version.
 //!
+//! **Opaque reads** ([`Options::opaque`]): each read, and each gap that is seen, certifies all those before it. At the moment
+//! after its copy at which its tail was found free, whoever had decided to write anything that was read had installed it;
+//! else the stamps that are looked at after that have changed. So a body sees the state of that moment.
+//!
+//! **Two-phase** ([`Options::pipelined`] is false): see [`queue`].
+//!
 //! **Reads** wait for a queue to empty, for some pauses, since what they would read is about to change; then they
 //! conflict. Who waits, and why that ends: [`queue`].
 
@@ -88,6 +94,7 @@ impl Shared for Slots {
 
 /// One worker's attempt.
 pub struct Local {
+    options: Options,
     slots: Arc<Slots>,
     slot: usize,
     reads: ReadSet<Drp>,
@@ -121,7 +128,7 @@ impl Local {
             Some(row) => plan.key(&plan.rows()[row]),
         });
         let suspender = self.suspender.as_ref();
-        self.queued.acquire(&self.slots, self.slot, suspender)?;
+        self.queued.acquire(&self.slots, self.slot, self.options.pipelined, suspender)?;
         point("ordered");
         self.queued.wait_decided(&self.slots, suspender)?;
         if !planted(Mutant::DrpTurnNotAwaited) {
@@ -160,6 +167,11 @@ impl Local {
     fn certify_reads(&self, mut own: impl FnMut(RecordRef, usize) -> bool) -> Result<(), Conflict> {
         for (record, group, read) in self.reads.groups() {
             let is_own = own(record, group);
+            let early = planted(Mutant::DrpStampBeforeTail).then(|| {
+                let stamp = stamp_of(&record, group).load(Ordering::SeqCst);
+                point("certified");
+                stamp
+            });
             // SeqCst: after the epoch, and before the stamp; see the module.
             if !is_own
                 && tail_of(&record, group).load(Ordering::SeqCst) != 0
@@ -167,7 +179,7 @@ impl Local {
             {
                 return Err(Conflict::Locked);
             }
-            let stamp = stamp_of(&record, group).load(Ordering::SeqCst);
+            let stamp = early.unwrap_or_else(|| stamp_of(&record, group).load(Ordering::SeqCst));
             // That of an own item may be a sealer's, who finds the tail.
             let stamp = if is_own && stamp != stamp::SEALED { stamp & !stamp::LOCK } else { stamp };
             if stamp != read && !planted(Mutant::DrpReadsNotCertified) {
@@ -179,6 +191,16 @@ impl Local {
             }
         }
         Ok(())
+    }
+
+    /// Where reads are opaque: all that was read and seen is of this moment.
+    #[inline(always)]
+    fn keep_opaque(&self) -> Result<(), Conflict> {
+        if !self.options.opaque || planted(Mutant::DrpReadsNotOpaque) {
+            return Ok(());
+        }
+        self.certify_reads(|_, _| false)?;
+        self.gaps.validate()
     }
 
     /// That no other transaction has filled what this one has added.
@@ -198,7 +220,7 @@ impl Local {
 
     /// Step 5: the time, which has to be of the epoch or of one before it.
     fn time(&self, env: Env<'_>, epoch: u64) -> Result<u64, Conflict> {
-        let before = self.queued.newest(&self.slots);
+        let before = if planted(Mutant::DrpTimeFalls) { 0 } else { self.queued.newest(&self.slots) };
         let read = self.reads.newest();
         let time = read.max(before).max(self.last).max(env.after).max(stamp::floor(epoch)) + 1;
         if stamp::epoch(time) > epoch { Err(Conflict::EpochFull) } else { Ok(time) }
@@ -206,8 +228,9 @@ impl Local {
 
     /// Steps 1 to 5.
     fn decide(&mut self, env: Env<'_>, writes: &WriteSet, plan: &Plan) -> Result<u64, Conflict> {
+        let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
         self.queue(writes, plan)?;
-        let epoch = env.commit_epoch();
+        let epoch = early.unwrap_or_else(|| env.commit_epoch());
         self.certify(writes, plan)?;
         point("certified");
         let time = self.time(env, epoch)?;
@@ -293,8 +316,9 @@ impl Pieces for Drp {}
 impl Protocol for Drp {
     const DEFERS: bool = true;
 
-    fn local(_: &Options, slots: &Arc<Slots>, worker: usize) -> Local {
+    fn local(options: &Options, slots: &Arc<Slots>, worker: usize) -> Local {
         Local {
+            options: *options,
             slots: Arc::clone(slots),
             slot: worker,
             reads: ReadSet::default(),
@@ -324,7 +348,8 @@ impl Protocol for Drp {
         _: Intent,
         copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
-        local.reads.read(record, layout, groups, 0, copy)
+        let value = local.reads.read(record, layout, groups, 0, copy)?;
+        local.keep_opaque().map(|()| value)
     }
 
     #[inline(always)]
@@ -336,7 +361,7 @@ impl Protocol for Drp {
         group: usize,
         _: Intent,
     ) -> Result<Sighted, Conflict> {
-        local.reads.sight(record, group, 0)
+        if local.options.opaque { Ok(Sighted::Hidden) } else { local.reads.sight(record, group, 0) }
     }
 
     fn unsight(local: &mut Local) {
@@ -344,8 +369,9 @@ impl Protocol for Drp {
     }
 
     #[inline]
-    fn exists(_: &mut Local, record: RecordRef) -> bool {
-        !stamp::is_absent(stamp_of(&record, 0).load(Ordering::Relaxed))
+    fn exists(local: &mut Local, record: RecordRef) -> bool {
+        // What a body is told under opaque reads it reads.
+        !local.options.opaque && !stamp::is_absent(stamp_of(&record, 0).load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -353,10 +379,17 @@ impl Protocol for Drp {
         local.gaps.push(seen);
     }
 
+    #[inline(always)]
+    fn show_gap(local: &mut Local) -> Result<(), Conflict> {
+        local.keep_opaque()
+    }
+
     #[inline]
     fn own_insert(local: &mut Local, record: RecordRef, _: &'static Layout, _: usize) -> bool {
-        local.own.push(record);
-        true
+        if !local.options.opaque {
+            local.own.push(record);
+        }
+        !local.options.opaque
     }
 
     fn own_gap_changed(local: &mut Local, change: Change) {
@@ -430,7 +463,8 @@ impl Protocol for Drp {
         let is_free = |group: usize| tail_of(&record, group).load(Ordering::SeqCst) == 0;
         let may_seal = || {
             model_fence();
-            (0..layout.groups.len()).all(is_free) && has_no_versions()
+            let are_free = (0..layout.groups.len()).all(is_free) || planted(Mutant::DrpSealedOverTail);
+            are_free && has_no_versions()
         };
         seal_stamps(record, layout, 2, |stamp| stamp::epoch(stamp) < from, may_seal)
     }

@@ -9,6 +9,8 @@
 //! key of up to four words that are not too large the place has every bit, so no two items of a relation have one rank.
 //! Of others it is a fold, and ranks may tie; what that asks for is in [`super::queue`].
 
+use crate::mutant::{Mutant, planted};
+
 /// A rank; 0 is below every one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Rank(u64);
@@ -31,7 +33,7 @@ impl Rank {
     #[inline]
     pub fn new(class: u8, relation: usize, key: &[u64], group: usize) -> Self {
         debug_assert!(relation < 1 << 12 && group < 1 << GROUP_BITS, "so many are permitted");
-        let place = place(key);
+        let place = if planted(Mutant::DrpRanksTie) { 0 } else { place(key) };
         Self(u64::from(class) << CLASS | (relation as u64) << RELATION | place << GROUP_BITS | group as u64)
     }
 

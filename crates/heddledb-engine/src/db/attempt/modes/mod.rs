@@ -12,6 +12,7 @@
 //! | `pieces` | calls in pieces, by the protocol's own verbs |
 //! | `chopping` | calls whose pieces commit one by one |
 //! | `sequencing` | calls that take turns; `sequencer` and `footprint`: whose turn it is, and what was announced |
+//! | `gate` | through which attempts begin, or one that has failed often alone |
 //! | `parts` | what is common to calls that commit in parts; `active_calls`: which are under way |
 //!
 //! Adding one: a file here, a line in `modes!`, and the name in [`Execution`] by which protocols ask for it.
@@ -19,6 +20,7 @@
 mod active_calls;
 mod chopping;
 mod footprint;
+mod gate;
 mod parts;
 mod pieces;
 mod sequencer;
