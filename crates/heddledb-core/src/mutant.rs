@@ -112,16 +112,15 @@ pub enum Mutant {
     DrpTailNotCertified,
     DrpGapsNotCertified,
     DrpPassedAll,
-    DrpRanksTie,
     DrpGenerationIgnored,
     DrpDecisionsNotAwaited,
     DrpEpochEarly,
     DrpTimeFalls,
     DrpNullDoneEarly,
     DrpVerdictIgnored,
-    DrpStampBeforeTail,
     DrpSealedOverTail,
     DrpSealNotAwaited,
+    DrpOwnRecordFilledUnseen,
     DrpReadsNotOpaque,
     // Calls in two phases.
     SequencedPointsIgnored,
@@ -256,16 +255,15 @@ impl Mutant {
         Self::DrpTailNotCertified,
         Self::DrpGapsNotCertified,
         Self::DrpPassedAll,
-        Self::DrpRanksTie,
         Self::DrpGenerationIgnored,
         Self::DrpDecisionsNotAwaited,
         Self::DrpEpochEarly,
         Self::DrpTimeFalls,
         Self::DrpNullDoneEarly,
         Self::DrpVerdictIgnored,
-        Self::DrpStampBeforeTail,
         Self::DrpSealedOverTail,
         Self::DrpSealNotAwaited,
+        Self::DrpOwnRecordFilledUnseen,
         Self::DrpReadsNotOpaque,
         Self::SequencedPointsIgnored,
         Self::SequencedScansIgnored,
@@ -340,14 +338,13 @@ impl Mutant {
                 | Self::DrpTailStored
                 | Self::DrpTailNotCertified
                 | Self::DrpPassedAll
-                | Self::DrpRanksTie
                 | Self::DrpDecisionsNotAwaited
                 | Self::DrpEpochEarly
                 | Self::DrpTimeFalls
                 | Self::DrpNullDoneEarly
-                | Self::DrpStampBeforeTail
                 | Self::DrpSealedOverTail
                 | Self::DrpSealNotAwaited
+                | Self::DrpOwnRecordFilledUnseen
         )
     }
 }

@@ -47,9 +47,10 @@ impl Row {
         Write::of_row(record, layout, relation, changed, present, was_present)
     }
 
-    /// Whether the steps have made something of it that is to be installed.
+    /// Whether the steps have made something of it that is to be installed. A row that they have made and removed is, too:
+    /// its stamp tells that this transaction has written it, so that times rise from writer to writer.
     pub fn has_effect(&self) -> bool {
-        self.present != self.was_present || self.present && self.changed != 0
+        self.present != self.was_present || self.changed != 0
     }
 }
 
@@ -246,13 +247,13 @@ mod tests {
     use super::*;
     use crate::arena::Arena;
     use crate::error::{Error, Misuse};
-    use crate::table::{Group, Span};
+    use crate::table::{Group, RANK, Span};
 
     static LAYOUT: Layout = Layout {
         name: "pair",
         groups: &[
-            Group { name: "one", span: Span { start: 0, end: 1 } },
-            Group { name: "other", span: Span { start: 1, end: 2 } },
+            Group { name: "one", span: Span { start: 0, end: 1 }, rank: RANK },
+            Group { name: "other", span: Span { start: 1, end: 2 }, rank: RANK },
         ],
         words: 2,
         slots: &[],
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_has_no_effect() {
+    fn what_comes_and_goes_is_written_and_absent() {
         let mut arena = Arena::default();
         let record = arena.allocate(0, 8);
         let mut plan = Plan::default();
@@ -326,6 +327,7 @@ mod tests {
         plan.load(0, false, |_| 0);
         let mut script = Script(9, vec![(false, Applied::Made), (true, Applied::Removed)]);
         assert_eq!(plan.apply(0, &mut script), 2);
-        assert!(!plan.rows()[0].has_effect());
+        let row = plan.rows()[0];
+        assert!(row.has_effect() && !row.present && !row.was_present);
     }
 }

@@ -261,6 +261,9 @@ pub(crate) trait Protocol: Pieces {
         unreachable!("a protocol that defers says how")
     }
 
+    /// This attempt has just added a record for an intention; what it saw of that gap before was that there is no row.
+    fn own_intention(_local: &mut Self::Local, _record: RecordRef) {}
+
     /// Whether everything read so far still stands, so that a decision based on it is sound.
     fn validate(local: &mut Self::Local, env: Env<'_>) -> Result<(), Conflict>;
 

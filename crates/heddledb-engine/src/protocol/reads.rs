@@ -196,6 +196,11 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         Ok(())
     }
 
+    /// This attempt has just added a record, and rests on its absence.
+    pub fn push_added(&mut self, record: RecordRef) {
+        self.reads.push(Read { record, stamp: stamp::ABSENT, group: 0, tag: 0 });
+    }
+
     /// The latest time of what was read from number `first` on.
     #[inline]
     pub fn newest_from(&self, first: usize) -> u64 {

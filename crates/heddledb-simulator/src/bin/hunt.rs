@@ -63,6 +63,8 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::TicTocReadsNotOpaque
             | Mutant::SiloReadsNotOpaque
             | Mutant::DrpReadsNotOpaque
+            // A refused transaction that takes effect is as lawful to a judge of histories as any.
+            | Mutant::DrpVerdictIgnored
             | Mutant::HekatonNewerOverwritten
             // A simulation reads nothing in place.
             | Mutant::SightNotChecked

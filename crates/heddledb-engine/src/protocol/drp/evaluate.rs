@@ -10,6 +10,7 @@
 
 use super::Drp;
 use super::queue::{Queued, stamp_of};
+use super::rank::last_of;
 use super::slots::Slots;
 use crate::error::Conflict;
 use crate::intentions::Plan;
@@ -35,8 +36,7 @@ pub(super) fn evaluate(
         let Some(at) = (item.row as usize).checked_sub(first) else { continue };
         queued.wait_turn(slots, number, suspender)?;
         let row = &plan.rows()[at];
-        // Of a row's groups the last comes last.
-        if row.group_numbers().last() != Some(item.group.into()) {
+        if last_of(row.layout, row.group_numbers()) != Some(item.group.into()) {
             continue;
         }
         point("turn");

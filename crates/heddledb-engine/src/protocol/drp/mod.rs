@@ -63,7 +63,7 @@ use super::gaps::GapSet;
 use super::reads::ReadSet;
 use super::stamps::seal_stamps;
 use super::{Env, Intent, Pieces, Protocol, Seal, Shared, Sighted, State};
-use crate::access::{Groups, Write, WriteSet};
+use crate::access::{Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
@@ -78,7 +78,7 @@ use crate::sync::{Ordering, Suspender, Work, decided, fence, model_fence, point,
 use crate::table::{GroupSet, Layout};
 use evaluate::evaluate;
 use queue::{Item, Queued, lock_stamp, stamp_of, tail_of};
-use rank::{CLASS_DEFAULT, Rank};
+use rank::{Rank, last_of};
 pub use slots::Slots;
 use std::sync::Arc;
 
@@ -113,13 +113,15 @@ impl Local {
         let first = writes.writes().len();
         for (number, write) in writes.writes().iter().enumerate() {
             for group in write.group_numbers() {
-                let rank = Rank::new(CLASS_DEFAULT, write.relation as usize, writes.key(write), group);
+                let class = write.layout.groups[group].rank;
+                let rank = Rank::new(class, write.relation as usize, writes.key(write), group);
                 self.queued.items.push(Item::new(rank, write.record, group, number));
             }
         }
         for (number, row) in plan.rows().iter().enumerate() {
             for group in row.group_numbers() {
-                let rank = Rank::new(CLASS_DEFAULT, row.relation as usize, plan.key(row), group);
+                let class = row.layout.groups[group].rank;
+                let rank = Rank::new(class, row.relation as usize, plan.key(row), group);
                 self.queued.items.push(Item::new(rank, row.record, group, first + number));
             }
         }
@@ -167,11 +169,6 @@ impl Local {
     fn certify_reads(&self, mut own: impl FnMut(RecordRef, usize) -> bool) -> Result<(), Conflict> {
         for (record, group, read) in self.reads.groups() {
             let is_own = own(record, group);
-            let early = planted(Mutant::DrpStampBeforeTail).then(|| {
-                let stamp = stamp_of(&record, group).load(Ordering::SeqCst);
-                point("certified");
-                stamp
-            });
             // SeqCst: after the epoch, and before the stamp; see the module.
             if !is_own
                 && tail_of(&record, group).load(Ordering::SeqCst) != 0
@@ -179,7 +176,7 @@ impl Local {
             {
                 return Err(Conflict::Locked);
             }
-            let stamp = early.unwrap_or_else(|| stamp_of(&record, group).load(Ordering::SeqCst));
+            let stamp = stamp_of(&record, group).load(Ordering::SeqCst);
             // That of an own item may be a sealer's, who finds the tail.
             let stamp = if is_own && stamp != stamp::SEALED { stamp & !stamp::LOCK } else { stamp };
             if stamp != read && !planted(Mutant::DrpReadsNotCertified) {
@@ -244,20 +241,21 @@ impl Local {
     fn hand_over(&mut self, commit: &mut Commit<'_>, plan: &Plan, time: u64) {
         decided(time);
         let writes = commit.writes();
-        for number in 0..self.queued.items.len() {
+        // The last in the order of ranks first: the turn of what everyone wants, if it has a high rank, came last, and those
+        // behind this transaction have all else.
+        for number in (0..self.queued.items.len()).rev() {
             let Item { group, row, .. } = self.queued.items[number];
-            let is_first = |groups: &mut Groups| groups.next() == Some(usize::from(group));
-            // Of a row's groups the first comes first.
+            let is_first = |layout, groups| last_of(layout, groups) == Some(usize::from(group));
             match (row as usize).checked_sub(writes.writes().len()) {
                 None => {
                     let write = &writes.writes()[row as usize];
-                    if is_first(&mut write.group_numbers()) {
+                    if is_first(write.layout, write.group_numbers()) {
                         self.install(write, time, |write| commit.install::<Drp>(write, time));
                     }
                 }
                 Some(row) => {
                     let row = &plan.rows()[row];
-                    if row.has_effect() && is_first(&mut row.group_numbers()) {
+                    if row.has_effect() && is_first(row.layout, row.group_numbers()) {
                         let (key, words) = (plan.key(row), plan.words(row));
                         let write = row.write();
                         self.install(&write, time, |write| {
@@ -390,6 +388,14 @@ impl Protocol for Drp {
             local.own.push(record);
         }
         !local.options.opaque
+    }
+
+    fn own_intention(local: &mut Local, record: RecordRef) {
+        // The gaps tell no more that there is no row: another transaction may fill the record before this one commits
+        // (found by the search: drp/447).
+        if !local.gaps.is_empty() && !planted(Mutant::DrpOwnRecordFilledUnseen) {
+            local.reads.push_added(record);
+        }
     }
 
     fn own_gap_changed(local: &mut Local, change: Change) {
