@@ -338,6 +338,7 @@ impl Mutant {
                 | Self::DrpTailStored
                 | Self::DrpTailNotCertified
                 | Self::DrpPassedAll
+                | Self::DrpGenerationIgnored
                 | Self::DrpDecisionsNotAwaited
                 | Self::DrpEpochEarly
                 | Self::DrpTimeFalls
