@@ -2,6 +2,7 @@
 //!
 //! - [`history`]: what transactions saw and did, with a file format;
 //! - [`recorder`], [`workload`]: recording one, through the public API, under any protocol;
+//! - [`intended`]: the same steps as intentions of deferring transactions;
 //! - [`checker`]: our own checker; [`elle`]: an independent one;
 //! - `conformance`: what every protocol must pass;
 //! - `crash`: what every database with files must keep, wherever its disk fails.
@@ -18,6 +19,7 @@ pub mod crash;
 mod cycles;
 pub mod elle;
 pub mod history;
+pub mod intended;
 pub mod programs;
 pub mod recorder;
 pub mod workload;

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 #[table(name = "history_ordered")]
 pub struct Ordered {
     #[key]
-    key: u64,
+    pub(crate) key: u64,
     pub(crate) version: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Ordered {
 #[table(name = "history_hashed", hash)]
 pub struct Hashed {
     #[key]
-    key: u64,
+    pub(crate) key: u64,
     pub(crate) version: u64,
 }
 
@@ -45,7 +45,7 @@ macro_rules! more_tables {
             #[table(name = $name $(, $hash)?)]
             pub struct $row {
                 #[key]
-                key: u64,
+                pub(crate) key: u64,
                 pub(crate) version: u64,
             }
         )*

@@ -1,5 +1,6 @@
 //! A random workload whose history is recorded: short transactions over two small tables, with
-//! inserts, updates, deletes, point reads and scans, some of which give up; and snapshots.
+//! inserts, updates, deletes, point reads and scans, some of which give up, and some of which defer what they do; and
+//! snapshots.
 //!
 //! The keys in use move on as the run proceeds, so that each row has a bounded number of versions,
 //! and rows and index nodes come and go.
@@ -11,6 +12,7 @@
 //! [`crate::checker::Verdict::concurrent`] tells how far that went.
 
 use crate::history::{ABSENT, Attempt, Header, History, Op, Status};
+use crate::intended::{Intended, Trail};
 use crate::programs::{Placed, Program, execute};
 use crate::recorder::{HASHED, ORDERED, Recorder};
 use heddledb::internals::random::Random;
@@ -62,6 +64,8 @@ struct Run<'a> {
 enum Form {
     Snapshot,
     Closure,
+    /// Its steps are intentions, but for those of these bits.
+    Deferring(u64),
     Call(Registered),
 }
 
@@ -129,6 +133,7 @@ impl<'a> Worker<'a> {
                 let (attempt, again) = match form {
                     Form::Snapshot => (self.look(&steps)?, false),
                     Form::Closure => self.attempt(None, &steps)?,
+                    Form::Deferring(at_once) => self.attempt_deferring(at_once, &steps)?,
                     Form::Call(which) => self.attempt(Some(which), &steps)?,
                 };
                 let done = attempt.status == Status::Committed;
@@ -160,6 +165,9 @@ impl<'a> Worker<'a> {
             // Some closures do what procedures do.
             (if random.below(6) == 0 { Form::Closure } else { Form::Call(*which) }, input)
         };
+        if matches!(form, Form::Closure) && random.below(DEFERRING_ODDS) == 0 {
+            form = Form::Deferring(draw_at_once(random));
+        }
         if random.below(SNAPSHOT_ODDS) == 0 {
             form = Form::Snapshot;
         }
@@ -194,8 +202,24 @@ impl<'a> Worker<'a> {
             Some(which) => self.session.attempt_registered(which, &mut body),
             None => self.session.attempt(&mut body),
         };
-        let end = self.now();
         self.version = version;
+        self.enter(begin, outcome, ops)
+    }
+
+    /// Runs the steps once, as intentions; true if they should be tried again.
+    fn attempt_deferring(&mut self, at_once: u64, steps: &[Placed]) -> Result<(Attempt, bool)> {
+        let steps: Vec<Step> = steps.iter().map(|(_, step)| *step).collect();
+        let (first, trail) = (self.version, Trail(self.number as u32));
+        self.version += steps.len() as u64;
+        let begin = self.now();
+        let intended = Intended { steps: &steps, at_once, trail };
+        let outcome = self.session.attempt_defer(|tx| intended.run(tx, first));
+        self.enter(begin, outcome, trail.take())
+    }
+
+    /// What an attempt came to; true if it should be tried again.
+    fn enter(&self, begin: u64, outcome: Result<()>, ops: Vec<Op>) -> Result<(Attempt, bool)> {
+        let end = self.now();
         let (status, again) = match outcome {
             Ok(()) => (Status::Committed, false),
             Err(Error::Conflict(_)) => (Status::Aborted, true),
@@ -211,6 +235,15 @@ impl<'a> Worker<'a> {
         let wrote = ops.iter().any(|op| matches!(op, Op::Write(..) | Op::Delete(..)));
         let stamp = if status == Status::Committed && wrote { self.session.last_commit() } else { 0 };
         Ok((Attempt { session: self.number as u32, begin, end, status, stamp, ops }, again))
+    }
+}
+
+/// Which steps of a deferring transaction are done at once: mostly none or few.
+pub fn draw_at_once(random: &mut Random) -> u64 {
+    match random.below(4) {
+        0 => random.next_u64() & random.next_u64() & random.next_u64(),
+        1 => 1 << random.below(4),
+        _ => 0,
     }
 }
 
@@ -253,6 +286,9 @@ pub(crate) fn draw(random: &mut Random, base: u64, keys: u64) -> Vec<Step> {
 /// One transaction in so many only looks, on a snapshot of its moment.
 const SNAPSHOT_ODDS: u64 = 8;
 
+/// One closure in so many is a deferring transaction instead.
+const DEFERRING_ODDS: u64 = 3;
+
 /// One step in so many is followed by a pause, of fewer than so many spin hints.
 const PAUSE_ODDS: u64 = 6;
 const PAUSE_HINTS_MAX: u64 = 64;
@@ -262,7 +298,7 @@ const SLEEP_ODDS: u64 = 8;
 
 /// Lets other threads run: where they wait for this core, by leaving it; where they run on others,
 /// by taking time.
-fn pause(hints: u64) {
+pub(crate) fn pause(hints: u64) {
     (0..hints).for_each(|_| std::hint::spin_loop());
     match hints % SLEEP_ODDS {
         0 => std::thread::sleep(Duration::from_micros(1)),

@@ -59,6 +59,9 @@ conformance! {
     ic3_no_rendezvous Ic3NoRendezvous;
     ic3_contended Ic3Contended;
     drp Drp;
+    drp_opaque DrpOpaque;
+    deferred_2pl Deferred2pl;
+    tl2 Tl2;
     dataflow Dataflow;
     one_writer OneWriter;
 }

@@ -44,6 +44,7 @@ pub enum Mutant {
     SiloUnlockedBeforeInstall,
     SiloStampTakenAfterCopy,
     SiloWritesNotLocked,
+    SiloReadsNotOpaque,
     // TicToc.
     TicTocVersionNotCompared,
     TicTocForeignLockIgnored,
@@ -112,6 +113,17 @@ pub enum Mutant {
     DrpReadsNotCertified,
     DrpTailNotCertified,
     DrpGapsNotCertified,
+    DrpPassedAll,
+    DrpGenerationIgnored,
+    DrpDecisionsNotAwaited,
+    DrpEpochEarly,
+    DrpTimeFalls,
+    DrpNullDoneEarly,
+    DrpVerdictIgnored,
+    DrpSealedOverTail,
+    DrpSealNotAwaited,
+    DrpOwnRecordFilledUnseen,
+    DrpReadsNotOpaque,
     // Calls in two phases.
     SequencedPointsIgnored,
     SequencedScansIgnored,
@@ -185,6 +197,7 @@ impl Mutant {
         Self::SiloUnlockedBeforeInstall,
         Self::SiloStampTakenAfterCopy,
         Self::SiloWritesNotLocked,
+        Self::SiloReadsNotOpaque,
         Self::TicTocVersionNotCompared,
         Self::TicTocForeignLockIgnored,
         Self::TicTocWriteAtReadTime,
@@ -245,6 +258,17 @@ impl Mutant {
         Self::DrpReadsNotCertified,
         Self::DrpTailNotCertified,
         Self::DrpGapsNotCertified,
+        Self::DrpPassedAll,
+        Self::DrpGenerationIgnored,
+        Self::DrpDecisionsNotAwaited,
+        Self::DrpEpochEarly,
+        Self::DrpTimeFalls,
+        Self::DrpNullDoneEarly,
+        Self::DrpVerdictIgnored,
+        Self::DrpSealedOverTail,
+        Self::DrpSealNotAwaited,
+        Self::DrpOwnRecordFilledUnseen,
+        Self::DrpReadsNotOpaque,
         Self::SequencedPointsIgnored,
         Self::SequencedScansIgnored,
         Self::SequencedLaterNotAwaited,
@@ -318,6 +342,15 @@ impl Mutant {
                 | Self::DrpTurnNotAwaited
                 | Self::DrpTailStored
                 | Self::DrpTailNotCertified
+                | Self::DrpPassedAll
+                | Self::DrpGenerationIgnored
+                | Self::DrpDecisionsNotAwaited
+                | Self::DrpEpochEarly
+                | Self::DrpTimeFalls
+                | Self::DrpNullDoneEarly
+                | Self::DrpSealedOverTail
+                | Self::DrpSealNotAwaited
+                | Self::DrpOwnRecordFilledUnseen
         )
     }
 }

@@ -251,6 +251,13 @@ impl EpochClock {
         self.places[worker].store(IDLE, Ordering::Release);
     }
 
+    /// Whether another worker is pinned. It may be a moment later, too.
+    pub fn others_are_pinned(&self, worker: usize) -> bool {
+        // SeqCst: after the gate was closed; a worker that pins later finds it so.
+        let is_pinned = |place: &CachePadded<AtomicU64>| place.load(Ordering::SeqCst) != IDLE;
+        self.places.iter().enumerate().any(|(number, place)| number != worker && is_pinned(place))
+    }
+
     /// The epoch now. SeqCst: snapshots' bookkeeping is read after it (`crate::snapshot`).
     #[inline]
     pub fn now(&self) -> u64 {

@@ -26,14 +26,14 @@ use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
 use crate::storage::{Simulated, Storage};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, thread};
-use crate::table::{Group, Layout, Span};
+use crate::table::{Group, Layout, RANK, Span};
 use crate::version::{self, Version};
 use crate::words::Words;
 use std::sync::Arc;
 
 static LAYOUT: Layout = Layout {
     name: "pair",
-    groups: &[Group { name: "main", span: Span { start: 0, end: 2 } }],
+    groups: &[Group { name: "main", span: Span { start: 0, end: 2 }, rank: RANK }],
     words: 2,
     slots: &[],
 };

@@ -49,7 +49,7 @@ fn open() -> Arc<dyn Engine> {
         as_found: false,
         limits: Limits::default(),
     };
-    heddledb_engine::open(Drp.into(), settings).expect("it opens in memory")
+    heddledb_engine::open(Drp::default().into(), settings).expect("it opens in memory")
 }
 
 /// A place that is given back, with its memory, in the end.
@@ -114,11 +114,13 @@ struct Results {
 struct Steps<'a> {
     steps: Vec<(Vec<usize>, Step<'a>)>,
     results: Results,
+    ready: Vec<u32>,
 }
 
 impl<'a> Steps<'a> {
     fn new() -> Self {
-        Self { steps: Vec::new(), results: Results { values: Vec::new(), verdict: Some(true) } }
+        let results = Results { values: Vec::new(), verdict: Some(true) };
+        Self { steps: Vec::new(), results, ready: Vec::new() }
     }
 
     fn step(
@@ -141,7 +143,15 @@ impl Operators for Steps<'_> {
         assert!(self.results.values[step as usize].is_none(), "step {step} is applied twice");
         let applied = (self.steps[step as usize].1)(&mut self.results, present, row);
         self.results.values[step as usize].get_or_insert(0);
+        let waited =
+            |other: &u32| self.steps[*other as usize].0.contains(&(step as usize)) && self.is_ready(*other);
+        let ready: Vec<u32> = (0..self.steps.len() as u32).filter(waited).collect();
+        self.ready.extend(ready);
         applied
+    }
+
+    fn take_ready(&mut self) -> Option<u32> {
+        self.ready.pop()
     }
 
     fn verdict(&self) -> Option<bool> {

@@ -4,6 +4,7 @@ mod errors;
 mod expand;
 mod parse;
 mod procedure;
+mod rank;
 mod value;
 
 use proc_macro::TokenStream;
@@ -64,6 +65,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `name = "customer"` | The table's name in messages and reports. Without it: the struct's name in snake_case. |
 /// | `hash` | The primary key is reached by a hash table: point access only, no scans. Without it: by a B+tree. |
 /// | `append_only` | Rows are only inserted, each under a key of its own: the analysis of procedures then holds two inserts never to conflict. |
+/// | `rank = 200` | Where the rows are in the order in which transactions queue for rows, under protocols by which they do (`drp`): 0 comes first, 255 last; without it 128. |
 /// | `index(ByName(last, first))` | A secondary index `ByName` over these columns, which several rows may share. |
 /// | `unique(ByEmail(email))` | A secondary index `ByEmail` over columns that no two rows may share. |
 /// | `index(ByName(last(max = 24)))` | Of a column of any length, as `String`, an index states how many bytes it has room for. |
@@ -76,11 +78,17 @@ use syn::{DeriveInput, parse_macro_input};
 /// |---|---|
 /// | `#[key]` | The column is the primary key or, if several fields have it, the next part of it. |
 /// | `#[key(max = 40)]` | The same for a column of any length, of which the key has room for so many bytes. |
+/// | `#[group(hot, rank = 200)]` | The same, and the group has a rank of its own. Said at one of its columns. |
 /// | `#[group(hot)]` | The column is in the column group `hot`. Without it: in the group `main`. Not for key columns, which are always in `main`. |
 ///
 /// A column group is the unit of versioning, locking and validation: two transactions that touch
 /// different groups of a row do not conflict. Columns that change together and often belong in a
 /// group of their own.
+///
+/// A **rank** decides nothing but speed. Under `drp` a transaction queues for what it writes in the order of ranks, and has
+/// each row when those before it in the queue are done. So what a decision rests on (`ensure`) comes first, with a low rank;
+/// and what everyone changes and nobody needs, like a counter of events, last, with a high one: a transaction then has all
+/// else done when the row comes to it, and hands it on at once. A rank is not stored, and may be another at each start.
 ///
 /// # Types
 ///

@@ -1,6 +1,7 @@
 //! From the derive's input to a [`Table`]: attributes are read and every rule is checked here.
 
 use crate::errors::Errors;
+use crate::rank::{GroupOption, Rank};
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -18,8 +19,7 @@ const MAX_GROUPS: usize = 16;
 const MAX_KEY_PARTS: usize = 8;
 const MAX_INDEXES: usize = 6;
 
-const TABLE_OPTIONS: &str =
-    "`hash`, `append_only`, `name = \"..\"`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
+const TABLE_OPTIONS: &str = "`hash`, `append_only`, `name = \"..\"`, `rank = n`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
 
 /// The most bytes of a value of any length in a key of 64 bytes, of which one tells how long it is.
 const MAX_BYTES: usize = 63;
@@ -35,6 +35,10 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Names of the column groups in order of layout; the first is `main`.
     pub groups: Vec<String>,
+    /// The rank of each, where it was given one.
+    pub ranks: Vec<Option<u8>>,
+    /// The rank of those that were given none.
+    pub rank: Option<u8>,
     /// The parts of the primary key, in order of declaration.
     pub key: Vec<Part>,
     pub indexes: Vec<Index>,
@@ -87,6 +91,8 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
         append_only: false,
         columns: Vec::new(),
         groups: vec!["main".to_owned()],
+        ranks: vec![None],
+        rank: None,
         key: Vec::new(),
         indexes: Vec::new(),
     };
@@ -115,6 +121,10 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
                                 errors.at(word, "`append_only` is given twice; remove one")
                             }
                             TableOption::AppendOnly(_) => table.append_only = true,
+                            TableOption::Rank(rank) if table.rank.is_some() => {
+                                errors.at(rank.number, "`rank` is given twice; remove one");
+                            }
+                            TableOption::Rank(rank) => table.rank = Some(rank.class),
                             TableOption::Name(word, _) if name.is_some() => {
                                 errors.at(word, "`name` is given twice; remove one");
                             }
@@ -187,7 +197,7 @@ impl Table {
                     errors.at(attribute, format!("column `{name}` has `#[key]` already; remove one"));
                 }
             } else if attribute.path().is_ident("group") {
-                match group_name(attribute) {
+                match GroupOption::of(attribute) {
                     Ok(found) if group.is_none() => group = Some((attribute, found)),
                     Ok(_) => errors.at(attribute, format!("column `{name}` has a group already; remove one")),
                     Err(error) => errors.push(error),
@@ -233,7 +243,17 @@ impl Table {
     }
 
     /// The position of the group, added if it is new.
-    fn group(&mut self, ident: &Ident, errors: &mut Errors) -> usize {
+    fn group(&mut self, GroupOption { ident, rank }: &GroupOption, errors: &mut Errors) -> usize {
+        let group = self.group_of(ident, errors);
+        if let (Some(rank), Some(of_group)) = (rank, self.ranks.get_mut(group))
+            && of_group.replace(rank.class).is_some_and(|other| other != rank.class)
+        {
+            errors.at(&rank.number, format!("group `{ident}` has another rank already; give it one, once"));
+        }
+        group
+    }
+
+    fn group_of(&mut self, ident: &Ident, errors: &mut Errors) -> usize {
         let name = ident.unraw().to_string();
         if let Some(group) = self.groups.iter().position(|group| *group == name) {
             return group;
@@ -246,6 +266,7 @@ impl Table {
             errors.at(ident, message);
         }
         self.groups.push(name);
+        self.ranks.push(None);
         self.groups.len() - 1
     }
 
@@ -375,22 +396,12 @@ fn is_of_any_length(ty: &Type) -> bool {
     }
 }
 
-/// The name in `#[group(name)]`.
-fn group_name(attribute: &Attribute) -> Result<Ident> {
-    let named = match &attribute.meta {
-        Meta::List(list) => syn::parse2(list.tokens.clone()).ok(),
-        _ => None,
-    };
-    named.ok_or_else(|| {
-        Error::new_spanned(attribute, "the group has no name; write `#[group(name)]`, like `#[group(hot)]`")
-    })
-}
-
 /// One word in `#[table(..)]`.
 enum TableOption {
     Hash(Ident),
     AppendOnly(Ident),
     Name(Ident, LitStr),
+    Rank(Rank),
     Index(IndexOption),
 }
 
@@ -451,6 +462,7 @@ impl Parse for TableOption {
                 let text = text.map_err(|error| Error::new(error.span(), "write `name = \"..\"`"))?;
                 Ok(Self::Name(word, text))
             }
+            "rank" => Ok(Self::Rank(Rank::after_the_word(input)?)),
             "index" | "unique" => Ok(Self::Index(IndexOption::parse(&word, input)?)),
             other => Err(Error::new_spanned(&word, unknown(format!("`{other}` is no option of a table")))),
         }

@@ -62,6 +62,9 @@ fn what_was_found_is_mended() {
         "silo/127",
         "silo/127~2.1.0.0",
         "chopping-occ/change/455",
+        // A row that a plan makes and removes; a row that another makes in a gap, after an intention on its key.
+        "drp/200~5.2.0.0",
+        "drp/447~4.1.0.0",
         // Their clocks tick while workers wait for time-outs: within the limit of accesses.
         "datm/7023",
         "datm/stall/553",

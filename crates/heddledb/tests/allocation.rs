@@ -1,7 +1,7 @@
 //! In steady state a committed transaction allocates nothing.
 
 use heddledb::protocol::Kind;
-use heddledb::{Database, Result, Scan, Session, Table, Transaction};
+use heddledb::{Database, Deferred, Deferring, DeferringTxn, Result, Scan, Session, Table, Transaction};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +68,28 @@ fn transaction(tx: &mut impl Transaction, round: u64) -> Result<()> {
     Ok(())
 }
 
+/// The same for intentions, some of which wait for others; a row comes and goes.
+fn deferring(tx: &mut DeferringTxn<'_>, round: u64) -> Result<Deferred<Option<i64>>> {
+    let id = round % 100;
+    let seen = tx.look(id + 50, Account::balance)?;
+    let made = tx.defer(id, Account::balance, seen, |balance, seen| {
+        *balance += seen.unwrap_or(1) % 7;
+        *balance
+    })?;
+    let is_even = tx.map(made, |made| made.is_some_and(|made| made % 2 == 0))?;
+    tx.when(is_even, |tx| {
+        tx.defer(id + 200, Account::count, (), |count, ()| *count += 1)?;
+        Ok(())
+    })?;
+    let is_there = tx.map(seen, |seen| seen.is_some())?;
+    tx.ensure(is_there, "there is no such account")?;
+    tx.put(round, made, move |_| Event { id: round, payload: [2; 40] })?;
+    if let Some(old) = round.checked_sub(50) {
+        tx.erase::<Event>(old)?;
+    }
+    Ok(made)
+}
+
 /// One test for all: the counter is the process's.
 #[test]
 fn steady_state_allocates_nothing() {
@@ -85,10 +107,23 @@ fn steady_state_allocates_nothing() {
                 }
             }
         };
+        let defer = |session: &mut Session, rounds: std::ops::Range<u64>| {
+            for round in rounds {
+                session.defer(|tx| deferring(tx, round)).expect("nobody else is there");
+                if round % 10 == 0 {
+                    db.advance_epoch();
+                }
+            }
+        };
         run(&mut session, 0..5_000);
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         run(&mut session, 5_000..10_000);
         let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
         assert_eq!(allocations, 0, "{kind}: 5000 transactions allocated");
+        defer(&mut session, 10_000..15_000);
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        defer(&mut session, 15_000..20_000);
+        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        assert_eq!(allocations, 0, "{kind}: 5000 deferring transactions allocated");
     }
 }

@@ -2,7 +2,8 @@
 
 use heddledb::table::WordsCopy;
 use heddledb::table::{
-    ColumnType, ColumnValue, Columns, Group, Index, Key, Relation, Span, Structure, decode_key, encode_key,
+    ColumnType, ColumnValue, Columns, Group, Index, Key, RANK, Relation, Span, Structure, decode_key,
+    encode_key,
 };
 use heddledb::{Table, Text};
 
@@ -151,7 +152,7 @@ struct Packed {
 
 #[test]
 fn columns_lie_in_their_groups() {
-    let group = |name, start, end| Group { name, span: Span { start, end } };
+    let group = |name, start, end| Group { name, span: Span { start, end }, rank: RANK };
     assert_eq!(Packed::LAYOUT.groups, [group("main", 0, 4), group("zeta", 4, 7), group("alpha", 7, 8)]);
     assert_eq!((Packed::LAYOUT.name, Packed::LAYOUT.words), ("packed", 8));
     assert_eq!(place(Packed::small, u8::MAX), (0, 1));
@@ -290,7 +291,7 @@ fn index_relations() {
         (I::LAYOUT.name, I::STRUCTURE, I::LAYOUT.words, I::LAYOUT.groups)
     }
     // The row of an index is the primary key: 7 bytes, one word.
-    let groups: &[Group] = &[Group { name: "main", span: Span { start: 0, end: 1 } }];
+    let groups: &[Group] = &[Group { name: "main", span: Span { start: 0, end: 1 }, rank: RANK }];
     assert_eq!(shape::<ByName>(), ("customer_row.ByName", Structure::Ordered, 1, groups));
     assert_eq!(shape::<ByEmail>(), ("customer_row.ByEmail", Structure::Ordered, 1, groups));
     // since, first, last, email, zip, street and the indexed key columns w_id, d_id.
@@ -399,4 +400,24 @@ fn the_engine_runs_on_derived_tables() -> heddledb::Result<()> {
         assert_eq!(tx.find::<ByPlace>((9, lovelace.street))?, Some(lovelace));
         Ok(())
     })
+}
+
+#[test]
+fn ranks_are_those_of_the_table_or_of_the_group() {
+    #[derive(Table, Clone)]
+    #[table(rank = 7, index(ByOwner(owner)))]
+    struct Ranked {
+        #[key]
+        id: u64,
+        owner: u64,
+        #[group(hot)]
+        hits: u64,
+        #[group(hot, rank = 200)]
+        misses: u64,
+        #[group(cold)]
+        other: u64,
+    }
+    let ranks = |groups: &[Group]| groups.iter().map(|group| group.rank).collect::<Vec<_>>();
+    assert_eq!(ranks(Ranked::LAYOUT.groups), [7, 200, 7]);
+    assert_eq!(ranks(ByOwner::LAYOUT.groups), [RANK]);
 }

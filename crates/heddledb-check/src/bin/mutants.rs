@@ -78,6 +78,12 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Silo, "histories")
     } else if of(&["Sight", "SiloStamp"]) {
         (Kind::Silo, "rows")
+    } else if mutant == Mutant::DrpVerdictIgnored {
+        (Kind::Drp, "deferred")
+    } else if mutant == Mutant::SiloReadsNotOpaque {
+        (Kind::Tl2, "opaque")
+    } else if mutant == Mutant::DrpReadsNotOpaque {
+        (Kind::DrpOpaque, "opaque")
     } else if of(&["Silo", "Tree", "TakenBack", "AnyInsert"]) {
         (Kind::Silo, "")
     } else if mutant == Mutant::TicTocReadsNotOpaque {

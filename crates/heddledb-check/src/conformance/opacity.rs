@@ -6,13 +6,14 @@
 use super::load::{lawful, on_threads};
 use super::{Hashed, Ordered, Tables, Test, open};
 use heddledb::protocol::Kind;
-use heddledb::{Database, Error, ReadTransaction, Result, Transaction, Txn};
+use heddledb::{Database, Deferring, Error, ReadTransaction, Result, Table, Transaction, Txn};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
         Test { name: "opaque_between_two_reads", run: between_two_reads },
         Test { name: "opaque_under_load", run: under_load },
+        Test { name: "opaque_beside_deferred", run: beside_deferred },
     ]
 }
 
@@ -117,4 +118,47 @@ fn under_load(kind: Kind) {
     });
     let (never_were, looks) = (never_were.into_inner(), looks.into_inner());
     assert_eq!(never_were, 0, "{kind}: of {looks} bodies so many saw a state that never was");
+}
+
+/// One of two rows whose values add up to [`SUM`].
+#[derive(Table, Clone, Copy, Debug)]
+struct Half {
+    #[key]
+    id: u64,
+    value: i64,
+}
+
+/// Bodies look at both rows while others move value by intentions, and hand one row on before the other.
+fn beside_deferred(kind: Kind) {
+    const ROUNDS: u64 = 4_000;
+    if !kind.opaque() {
+        return;
+    }
+    let sessions = kind.sessions_max().min(4);
+    let db = lawful(Database::builder().protocol(kind).sessions(sessions).table::<Half>(8).open());
+    lawful(lawful(db.session()).run(|tx| {
+        tx.insert(Half { id: 0, value: SUM })?;
+        tx.insert(Half { id: 1, value: 0 })
+    }));
+    let never_were = AtomicU64::new(0);
+    on_threads(kind, &db, 4, |session, random, number| {
+        for _ in 0..ROUNDS {
+            let (first, amount) = (random.below(2), random.below(9) as i64 - 4);
+            if number % 2 == 0 {
+                lawful(session.defer(|tx| {
+                    tx.defer(first, Half::value, (), move |value, ()| *value -= amount)?;
+                    tx.defer(1 - first, Half::value, (), move |value, ()| *value += amount)?;
+                    Ok(())
+                }));
+                continue;
+            }
+            lawful(session.run(|tx| {
+                let one = tx.get_columns(first, Half::value)?.unwrap_or(0);
+                let other = tx.get_columns(1 - first, Half::value)?.unwrap_or(0);
+                never_were.fetch_add(u64::from(one + other != SUM), Ordering::Relaxed);
+                Ok(())
+            }));
+        }
+    });
+    assert_eq!(never_were.into_inner(), 0, "{kind}: so many bodies saw a state that never was");
 }

@@ -132,6 +132,8 @@ pub struct Plan {
     steps: Vec<Planned>,
     /// Steps without a row that are ready.
     work: Vec<u32>,
+    /// Steps with a row that have become ready, of which [`Operators::take_ready`] was not told.
+    rows_ready: Vec<u32>,
     /// The condition under which steps are planned now.
     scope: u32,
     /// How many steps that may refuse have not been run.
@@ -155,6 +157,7 @@ impl Default for Plan {
             edges: Vec::new(),
             steps: Vec::new(),
             work: Vec::new(),
+            rows_ready: Vec::new(),
             scope: NONE,
             undecided: 0,
             refused: None,
@@ -182,6 +185,7 @@ impl Plan {
         self.edges.clear();
         self.steps.clear();
         self.work.clear();
+        self.rows_ready.clear();
         (self.scope, self.undecided, self.refused) = (NONE, 0, None);
     }
 
@@ -279,8 +283,8 @@ impl Plan {
         if !self.is_skipped() {
             inputs.each(&mut |name| self.wait(number, name.number, false));
         }
-        if self.steps[number as usize].missing == 0 {
-            self.ready(number);
+        if self.steps[number as usize].missing == 0 && what != What::Row {
+            self.work.push(number);
         }
         Ok((number, result))
     }
@@ -297,8 +301,9 @@ impl Plan {
     }
 
     fn ready(&mut self, step: u32) {
-        if self.steps[step as usize].what != What::Row {
-            self.work.push(step);
+        match self.steps[step as usize].what {
+            What::Row => self.rows_ready.push(step),
+            What::Computes | What::Condition => self.work.push(step),
         }
     }
 
@@ -441,6 +446,10 @@ impl Operators for Plan {
         let applied = run(self, step, present, row);
         self.work_off();
         applied
+    }
+
+    fn take_ready(&mut self) -> Option<u32> {
+        self.rows_ready.pop()
     }
 
     fn verdict(&self) -> Option<bool> {

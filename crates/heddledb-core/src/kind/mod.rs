@@ -151,8 +151,14 @@ registry! {
         "IC3 without rendezvous pieces: with optimistic constraint and commutative additions";
     Ic3Contended "ic3-contended" Ic3::CONTENDED,
         "IC3 where procedures contend, commit by read validation where they do not";
-    Drp "drp" Drp,
+    Drp "drp" Drp::PIPELINED,
         "writers queue in the order of ranks, commit in the order of the queues, hand over row by row (DRP)";
+    DrpOpaque "drp-opaque" Drp::OPAQUE,
+        "DRP whose bodies see one moment only: each read checks those before it again";
+    Deferred2pl "deferred-2pl" Drp::TWO_PHASE,
+        "DRP whose transactions wait for the end of those before them in each queue: two-phase locking in the order of ranks";
+    Tl2 "tl2" Silo::TL2,
+        "Silo whose bodies see the moment of their begin, by times from one counter (TL2)";
     Dataflow "dataflow" Silo::with_calls(Calls::Graph),
         "procedures tell what they will access, and run after those before them that access the same (DGCC)";
     #[cfg(feature = "example")]
@@ -174,6 +180,11 @@ impl Kind {
     /// Whether whatever a body sees is of one moment, also where its attempt aborts.
     pub fn opaque(self) -> bool {
         self.choice().promises().opaque()
+    }
+
+    /// Whether what a deferring transaction writes down is carried out at its commit, and not at once.
+    pub fn defers(self) -> bool {
+        self.choice().promises().defers()
     }
 
     /// The isolation levels that it offers, the strongest first.
@@ -206,6 +217,7 @@ impl Kind {
         Self::DlDetect,
         Self::Ordered2pl,
         Self::TsAlloc,
+        Self::Tl2,
         Self::Dta,
         Self::NestedOcc,
         Self::ChoppingOcc,
@@ -214,6 +226,8 @@ impl Kind {
         Self::Datm,
         Self::Ic3Optimistic,
         Self::Ic3NoRendezvous,
+        Self::DrpOpaque,
+        Self::Deferred2pl,
         #[cfg(feature = "example")]
         Self::OneWriter,
     ];

@@ -60,6 +60,11 @@ pub trait Promises {
         false
     }
 
+    /// Whether what a deferring transaction writes down is carried out at its commit, and not at once.
+    fn defers(&self) -> bool {
+        false
+    }
+
     /// The isolation levels that transactions may choose from, the strongest first.
     fn levels(&self) -> &'static [Isolation] {
         &[Isolation::Serializable]
@@ -106,6 +111,9 @@ pub struct Silo {
     pub calls: Calls,
     /// Where commit times come from.
     pub allocation: Allocation,
+    /// Whatever an attempt sees is of the moment of its begin, also of one that aborts: a time from the counter, above which
+    /// nothing is read (TL2). Only with [`Allocation::Counter`].
+    pub opaque: bool,
 }
 
 /// How calls of registered procedures are executed under [`Silo`].
@@ -135,14 +143,17 @@ pub enum Allocation {
 }
 
 impl Silo {
+    /// Times from a counter, and bodies that see the moment of their begin (TL2).
+    pub const TL2: Self = Self { calls: Calls::Whole, allocation: Allocation::Counter, opaque: true };
+
     /// Settings with `calls`.
     pub const fn with_calls(calls: Calls) -> Self {
-        Self { calls, allocation: Allocation::Computed }
+        Self { calls, allocation: Allocation::Computed, opaque: false }
     }
 
     /// Settings with `allocation`.
     pub const fn with_allocation(allocation: Allocation) -> Self {
-        Self { calls: Calls::Whole, allocation }
+        Self { calls: Calls::Whole, allocation, opaque: false }
     }
 }
 
@@ -151,8 +162,13 @@ impl Promises for Silo {
         "silo"
     }
 
+    fn opaque(&self) -> bool {
+        self.opaque
+    }
+
     fn levels(&self) -> &'static [Isolation] {
         match self.calls {
+            Calls::Whole if self.opaque => &[Isolation::Serializable],
             Calls::Whole => &[Isolation::Serializable, Isolation::RepeatableRead],
             Calls::Nested | Calls::Chopped | Calls::Sequenced | Calls::Graph => &[Isolation::Serializable],
         }
@@ -317,12 +333,41 @@ impl Promises for Hekaton {
 }
 
 /// Writers queue for what they write, in the order of ranks, and hand it over one by one: deferred runtime pipelining (DRP).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drp;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drp {
+    /// A transaction queues for its next row while those before it in its queues still run. If not, it first waits until each
+    /// has ended, as if a queue were a lock: two-phase locking in the order of ranks (DRP §7.3).
+    pub pipelined: bool,
+    /// Whatever an attempt sees is of one moment, also of one that aborts: each read checks those before it again.
+    pub opaque: bool,
+}
+
+impl Drp {
+    /// Deferred runtime pipelining.
+    pub const PIPELINED: Self = Self { pipelined: true, opaque: false };
+    /// With waits for the end of each transaction that is ahead.
+    pub const TWO_PHASE: Self = Self { pipelined: false, opaque: false };
+    /// With opaque reads.
+    pub const OPAQUE: Self = Self { pipelined: true, opaque: true };
+}
+
+impl Default for Drp {
+    fn default() -> Self {
+        Self::PIPELINED
+    }
+}
 
 impl Promises for Drp {
     fn name(&self) -> &'static str {
         "drp"
+    }
+
+    fn opaque(&self) -> bool {
+        self.opaque
+    }
+
+    fn defers(&self) -> bool {
+        true
     }
 }
 

@@ -51,6 +51,8 @@ pub trait Operators {
     /// read, or as the steps before have made them; if the row is absent, all words are zero. Runs code of the
     /// user's, which may panic.
     fn apply(&mut self, step: u32, present: bool, row: &mut [u64]) -> Applied;
+    /// One of the steps with a row that have become ready since they were told of, each once.
+    fn take_ready(&mut self) -> Option<u32>;
     /// Whether the transaction is to take effect, as soon as that is decided; always where it does not decide.
     fn verdict(&self) -> Option<bool>;
     /// Why it is not to take effect, where it has decided so.

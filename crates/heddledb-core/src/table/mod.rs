@@ -48,7 +48,13 @@ pub struct Group {
     pub name: &'static str,
     /// Its words within the row's data.
     pub span: Span,
+    /// Its class in the order in which the items of all tables are queued for, where a protocol does that: first that of the
+    /// lowest ([`RANK`]).
+    pub rank: u8,
 }
+
+/// The rank of a column group that was given none, neither by `#[group(name, rank = n)]` nor by `#[table(rank = n)]`.
+pub const RANK: u8 = 128;
 
 /// The shape of a relation's rows.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 use super::*;
 use crate::arena::Arena;
 use crate::sync::Random;
-use crate::table::Group;
+use crate::table::{Group, RANK};
 
 static LAYOUT: Layout = Layout {
     name: "test",
     groups: &[
-        Group { name: "one", span: Span { start: 0, end: 1 } },
-        Group { name: "two", span: Span { start: 1, end: 2 } },
+        Group { name: "one", span: Span { start: 0, end: 1 }, rank: RANK },
+        Group { name: "two", span: Span { start: 1, end: 2 }, rank: RANK },
     ],
     words: 2,
     slots: &[],

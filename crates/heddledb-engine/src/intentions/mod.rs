@@ -47,9 +47,10 @@ impl Row {
         Write::of_row(record, layout, relation, changed, present, was_present)
     }
 
-    /// Whether the steps have made something of it that is to be installed.
+    /// Whether the steps have made something of it that is to be installed. A row that they have made and removed is, too:
+    /// its stamp tells that this transaction has written it, so that times rise from writer to writer.
     pub fn has_effect(&self) -> bool {
-        self.present != self.was_present || self.present && self.changed != 0
+        self.present != self.was_present || self.changed != 0
     }
 }
 
@@ -57,6 +58,7 @@ impl Row {
 struct Step {
     number: u32,
     next: u32,
+    row: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -139,7 +141,6 @@ impl Plan {
             Intention::Put | Intention::Erase => layout.all_groups(),
         };
         let number = self.steps.len() as u32;
-        self.steps.push(Step { number: step, next: NONE });
         self.left += 1;
         let at = match self.records.find(record) {
             Ok(at) => at,
@@ -166,6 +167,8 @@ impl Plan {
                 at
             }
         };
+        debug_assert!(self.steps.last().is_none_or(|last| last.number < step), "numbers of steps rise");
+        self.steps.push(Step { number: step, next: NONE, row: at as u32 });
         let row = &mut self.rows[at];
         row.groups |= groups;
         match std::mem::replace(&mut row.last, number) {
@@ -225,6 +228,13 @@ impl Plan {
         applied
     }
 
+    /// The row of a step, by the number that the front gave it.
+    #[inline]
+    pub fn row_of(&self, step: u32) -> usize {
+        let at = self.steps.binary_search_by_key(&step, |step| step.number);
+        self.steps[at.expect("the front names steps that it has told")].row as usize
+    }
+
     /// Whether all steps were applied.
     #[inline]
     pub fn is_done(&self) -> bool {
@@ -237,13 +247,13 @@ mod tests {
     use super::*;
     use crate::arena::Arena;
     use crate::error::{Error, Misuse};
-    use crate::table::{Group, Span};
+    use crate::table::{Group, RANK, Span};
 
     static LAYOUT: Layout = Layout {
         name: "pair",
         groups: &[
-            Group { name: "one", span: Span { start: 0, end: 1 } },
-            Group { name: "other", span: Span { start: 1, end: 2 } },
+            Group { name: "one", span: Span { start: 0, end: 1 }, rank: RANK },
+            Group { name: "other", span: Span { start: 1, end: 2 }, rank: RANK },
         ],
         words: 2,
         slots: &[],
@@ -262,6 +272,9 @@ mod tests {
             assert!(present || row == [0, 0], "an absent row is zeros");
             row[0] += 10;
             applied
+        }
+        fn take_ready(&mut self) -> Option<u32> {
+            None
         }
         fn verdict(&self) -> Option<bool> {
             Some(true)
@@ -294,6 +307,7 @@ mod tests {
             plan.load(1, false, |_| unreachable!("it is absent"));
             assert_eq!((plan.apply(0, &mut script), plan.apply(1, &mut script)), (1, 1), "round {round}");
             assert!(!plan.is_done());
+            assert_eq!([0, 1, 2].map(|step| plan.row_of(step)), [0, 1, 0]);
             script.0 = 9;
             assert_eq!((plan.apply(0, &mut script), plan.is_done()), (1, true));
             let [first, second] = plan.rows() else { panic!("two rows") };
@@ -304,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_has_no_effect() {
+    fn what_comes_and_goes_is_written_and_absent() {
         let mut arena = Arena::default();
         let record = arena.allocate(0, 8);
         let mut plan = Plan::default();
@@ -313,6 +327,7 @@ mod tests {
         plan.load(0, false, |_| 0);
         let mut script = Script(9, vec![(false, Applied::Made), (true, Applied::Removed)]);
         assert_eq!(plan.apply(0, &mut script), 2);
-        assert!(!plan.rows()[0].has_effect());
+        let row = plan.rows()[0];
+        assert!(row.has_effect() && !row.present && !row.was_present);
     }
 }

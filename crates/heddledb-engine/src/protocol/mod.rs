@@ -235,6 +235,12 @@ pub(crate) trait Protocol: Pieces {
     /// The attempt has looked at a gap, and depends on what the gap did not hold.
     fn observe_gap(local: &mut Self::Local, seen: Seen);
 
+    /// After [`Protocol::observe_gap`]: whether the body may be shown what the gap did not hold, beside what it has seen.
+    #[inline(always)]
+    fn show_gap(_local: &mut Self::Local) -> Result<(), Conflict> {
+        Ok(())
+    }
+
     /// This attempt's own insert changed a gap. `sought` if the key that it has added is the one that the attempt looked
     /// for and missed last: from now on that the key was absent is a matter of its record, not of the gap.
     fn own_gap_changed(local: &mut Self::Local, change: Change, sought: bool);
@@ -271,6 +277,9 @@ pub(crate) trait Protocol: Pieces {
     ) -> Result<Option<u64>, Conflict> {
         unreachable!("a protocol that defers says how")
     }
+
+    /// This attempt has just added a record for an intention; what it saw of that gap before was that there is no row.
+    fn own_intention(_local: &mut Self::Local, _record: RecordRef) {}
 
     /// Whether everything read so far still stands, so that a decision based on it is sound.
     fn validate(local: &mut Self::Local, env: Env<'_>) -> Result<(), Conflict>;

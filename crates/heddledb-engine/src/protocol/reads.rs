@@ -198,6 +198,17 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         Ok(())
     }
 
+    /// This attempt has just added a record, and rests on its absence.
+    pub fn push_added(&mut self, record: RecordRef) {
+        self.reads.push(Read { record, stamp: stamp::ABSENT, group: 0, tag: 0 });
+    }
+
+    /// The latest time of what was read from number `first` on.
+    #[inline]
+    pub fn newest_from(&self, first: usize) -> u64 {
+        self.reads[first..].iter().map(|read| stamp::time(read.stamp)).max().unwrap_or(0)
+    }
+
     /// What was read: record, group, stamp.
     pub fn groups(&self) -> impl Iterator<Item = (RecordRef, usize, u64)> {
         self.reads.iter().map(|read| (read.record, read.group as usize, read.stamp))

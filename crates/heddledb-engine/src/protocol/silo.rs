@@ -31,6 +31,11 @@
 //! then be later than that of step 2, where another has moved the counter on; that is as if step 2 had come
 //! later.
 //!
+//! **Opaque reads** ([`Options::opaque`]; TL2). An attempt reads the counter when it begins, and reads nothing of a later
+//! time. Who draws an earlier one has locked before all that it overwrites, so what is not locked, and of a time that is no
+//! later, is what was committed at that moment; an absence too, since what is deleted later stays in its index while this
+//! worker is pinned. So a body sees the state of that moment, and conflicts instead of seeing another.
+//!
 //! Strictly serializable: the serialisation point lies between begin and end of the transaction,
 //! and all reads are current there.
 
@@ -69,6 +74,14 @@ impl Shared for Counter {
 }
 
 impl Counter {
+    /// A time which every commit that draws later is above.
+    #[inline]
+    fn moment(&self, epoch: u64) -> u64 {
+        // SeqCst: before all that is read, and in one order with `draw`, which follows the locks of its caller.
+        let (now, floor) = (self.0.load(Ordering::SeqCst), stamp::floor(epoch));
+        if now >= floor { now } else { self.0.fetch_max(floor, Ordering::SeqCst).max(floor) }
+    }
+
     /// Draws a time that no other commit gets, greater than all before, of no earlier epoch than `epoch`.
     #[inline]
     fn draw(&self, epoch: u64) -> u64 {
@@ -108,6 +121,9 @@ pub struct Local {
     last: u64,
     /// Where times are drawn from, unless they are computed.
     counter: Option<Arc<Counter>>,
+    /// Of opaque reads: nothing is read of a later time.
+    moment: Option<u64>,
+    opaque: bool,
     /// A time that was drawn too early, by a planted bug.
     at_begin: Option<u64>,
 }
@@ -156,6 +172,15 @@ impl Local {
     fn newest_read(&self, clock: &EpochClock) -> u64 {
         let stamped = self.gaps.is_empty() && !self.reads.has_placeholders();
         if stamped { self.reads.newest() } else { stamp::floor(clock.now()) }
+    }
+
+    /// That what was read from number `first` on is of no later time than the begin, where reads are opaque.
+    #[inline(always)]
+    fn check_moment(&self, first: usize) -> Result<(), Conflict> {
+        match self.moment {
+            Some(moment) if self.reads.newest_from(first) > moment => Err(Conflict::ReadChanged),
+            _ => Ok(()),
+        }
     }
 
     /// A time from the counter, if there is one.
@@ -263,13 +288,18 @@ impl Protocol for Silo {
     fn local(options: &Options, counter: &Arc<Counter>, _: usize) -> Local {
         let nested = (options.calls == Calls::Nested).then(Nested::default);
         let counter = (options.allocation == Allocation::Counter).then(|| Arc::clone(counter));
-        Local { nested, counter, whole: options.calls == Calls::Whole, ..Local::default() }
+        assert!(counter.is_some() || !options.opaque, "opaque reads need times from the counter");
+        let (whole, opaque) = (options.calls == Calls::Whole, options.opaque);
+        Local { nested, counter, whole, opaque, ..Local::default() }
     }
 
     #[inline]
     fn begin(local: &mut Local, env: Env<'_>, _: u32) {
         if planted(Mutant::AllocationAtBegin) {
             local.at_begin = local.draw(env.clock.now());
+        }
+        if local.opaque && !planted(Mutant::SiloReadsNotOpaque) {
+            local.moment = local.counter.as_ref().map(|counter| counter.moment(env.clock.now()));
         }
         local.reads.clear();
         local.gaps.clear();
@@ -290,7 +320,9 @@ impl Protocol for Silo {
         _: Intent,
         copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
-        local.reads.read(record, layout, groups, 0, copy)
+        let first = local.reads.len();
+        let value = local.reads.read(record, layout, groups, 0, copy)?;
+        local.check_moment(first).map(|()| value)
     }
 
     #[inline(always)]
@@ -302,7 +334,9 @@ impl Protocol for Silo {
         group: usize,
         _: Intent,
     ) -> Result<Sighted, Conflict> {
-        local.reads.sight(record, group, 0)
+        let first = local.reads.len();
+        let sighted = local.reads.sight(record, group, 0)?;
+        local.check_moment(first).map(|()| sighted)
     }
 
     fn unsight(local: &mut Local) {
@@ -310,8 +344,9 @@ impl Protocol for Silo {
     }
 
     #[inline]
-    fn exists(_: &mut Local, record: RecordRef) -> bool {
-        !stamp::is_absent(record.word(0).load(Ordering::Relaxed))
+    fn exists(local: &mut Local, record: RecordRef) -> bool {
+        // What a body is told under opaque reads it reads.
+        !local.opaque && !stamp::is_absent(record.word(0).load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -322,10 +357,11 @@ impl Protocol for Silo {
     #[inline]
     fn own_insert(local: &mut Local, record: RecordRef, _: &'static Layout, _: usize) -> bool {
         // What commits in parts, or is executed again in parts, reads what it has added.
-        if local.whole {
+        let is_known = local.whole && !local.opaque;
+        if is_known {
             local.own.push(record);
         }
-        local.whole
+        is_known
     }
 
     fn own_gap_changed(local: &mut Local, change: Change, sought: bool) {

@@ -61,6 +61,10 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::TicTocUpdateLost
             | Mutant::LockingUpdateLost
             | Mutant::TicTocReadsNotOpaque
+            | Mutant::SiloReadsNotOpaque
+            | Mutant::DrpReadsNotOpaque
+            // A refused transaction that takes effect is as lawful to a judge of histories as any.
+            | Mutant::DrpVerdictIgnored
             | Mutant::HekatonNewerOverwritten
             // A simulation reads nothing in place.
             | Mutant::SightNotChecked

@@ -11,7 +11,7 @@ use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
 use heddledb_check::programs::{Placed, Program as Procedure};
 use heddledb_check::recorder::{ORDERED, TABLES};
-use heddledb_check::workload::Step;
+use heddledb_check::workload::{Step, draw_at_once};
 use heddledb_engine_simulated::sync::simulation::{Event, Fate, Schedule, When, Who};
 use std::fmt;
 
@@ -26,6 +26,8 @@ pub(super) struct Steps {
     pub call: Option<usize>,
     /// What it does, and at which sites.
     pub steps: Vec<Placed>,
+    /// They are intentions of a deferring transaction, but for those of these bits.
+    pub deferring: Option<u64>,
 }
 
 /// What the workers do.
@@ -147,6 +149,14 @@ const PIECE_POINTS: [&str; 2] = ["piece", "piece latched"];
 /// Those of the log.
 const LOG_POINTS: [&str; 2] = ["round taken", "round durable"];
 
+/// Those of commits that queue for what they write.
+const DEFERRING_POINTS: [&str; 6] = ["queued", "passed", "ordered", "certified", "turn", "install"];
+
+/// Of the histories so many, of eight, have deferring transactions: under protocols that defer, and elsewhere.
+const DEFERRING_OF_EIGHT: u64 = 6;
+const DEFERRING_OF_EIGHT_ELSEWHERE: u64 = 1;
+const DEFERRING_SALT: u64 = 0xD3F3;
+
 /// Tries of a transaction that conflicts.
 pub(super) const TRIES: u64 = 12;
 
@@ -194,10 +204,32 @@ impl Scenario {
             _ => None,
         };
         let mut all = Self { program, workers, transactions, schedule, epochs, events, disk, changes, seed };
+        all.draw_deferring(kind);
         if let Some(cut) = cut {
             all.cut(cut);
         }
         all
+    }
+
+    /// Lets closures of some histories defer what they do; drawn apart, so that what else the seed means stays.
+    fn draw_deferring(&mut self, kind: Kind) {
+        let random = &mut Random::new(self.seed ^ DEFERRING_SALT);
+        let odds = if kind.defers() { DEFERRING_OF_EIGHT } else { DEFERRING_OF_EIGHT_ELSEWHERE };
+        if random.below(8) >= odds {
+            return;
+        }
+        let Program::History { plans, .. } = &mut self.program else { return };
+        let is_closure = |steps: &&mut Steps| !steps.is_snapshot && steps.call.is_none();
+        for steps in plans.iter_mut().flatten().filter(is_closure) {
+            if random.below(6) != 0 {
+                steps.deferring = Some(draw_at_once(random));
+            }
+        }
+        if kind.defers() && random.below(2) == 0 {
+            let who = Who::Worker(random.below(self.workers as u64) as usize);
+            let when = When::Point(pick(random, &DEFERRING_POINTS).to_owned(), 1 + random.below(4));
+            self.events.push(Event { who, when, fate: Fate::Stall(20 << random.below(8)) });
+        }
     }
 
     /// Whether a worker may die.
@@ -315,6 +347,7 @@ fn draw_history(random: &mut Random, workers: usize, transactions: usize, faults
                 waits: random.below(2) == 0,
                 call: None,
                 steps: (0..count).map(|_| (0, step(random))).collect(),
+                deferring: None,
             });
         }
         plans.push(plan);
@@ -346,6 +379,7 @@ fn draw_calls(random: &mut Random, workers: usize, transactions: usize, faults: 
                 waits: random.below(2) == 0,
                 call: (random.below(closure_odds) != 0).then_some(of_type),
                 steps: programs[of_type].input(random, 0, keys),
+                deferring: None,
             });
         }
         plans.push(plan);
@@ -418,7 +452,11 @@ impl fmt::Display for Scenario {
                         let kind = match one.call {
                             _ if one.is_snapshot => " (snapshot)".to_owned(),
                             Some(of_type) => format!(" (call of program {of_type})"),
-                            None => String::new(),
+                            None => match one.deferring {
+                                Some(0) => " (deferred)".to_owned(),
+                                Some(at_once) => format!(" (deferred, but for {:#b})", at_once & 0xFFFF),
+                                None => String::new(),
+                            },
                         };
                         let steps: Vec<&Step> = one.steps.iter().map(|(_, step)| step).collect();
                         writeln!(f, "worker {worker}, transaction {number}{kind}: {steps:?}")?;

@@ -62,6 +62,18 @@ impl Session {
         self.room = Some(room);
         outcome
     }
+
+    /// As [`Self::defer`], once; a conflict comes back.
+    pub(super) fn attempt_deferring<O: Outcome>(
+        &mut self,
+        mut body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
+    ) -> Result<O::Values> {
+        let mut room = self.room.take().unwrap_or_default();
+        let outcome = attempt(self.txn_mut(), 0, &mut room, &mut body);
+        self.room = Some(room);
+        let values = outcome?;
+        self.acknowledge_last().map(|()| values)
+    }
 }
 
 /// Makes one attempt.

@@ -1,6 +1,7 @@
 //! What only the project's own tools ask of databases, sessions and builders. Shown in `heddledb::internals`.
 
-use super::{Builder, Database, Session, Txn};
+use super::{Builder, Database, DeferringTxn, Session, Txn};
+use crate::deferred::Outcome;
 use crate::error::Result;
 use crate::seam::{Callee, Open, Registered};
 use crate::table::Definition;
@@ -99,6 +100,15 @@ pub trait SessionInternals {
         which: Registered,
         body: impl FnMut(&mut Txn) -> Result<R>,
     ) -> Result<R>;
+
+    /// As [`Session::defer`], once; a conflict comes back as [`Error::Conflict`](crate::Error::Conflict).
+    ///
+    /// # Errors
+    /// As there, and conflicts.
+    fn attempt_defer<O: Outcome>(
+        &mut self,
+        body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
+    ) -> Result<O::Values>;
 }
 
 /// What messages call a procedure without a type.
@@ -121,5 +131,12 @@ impl SessionInternals for Session {
     ) -> Result<R> {
         let result = self.attempt_numbered(0, Some(Callee::Number(which)), NAME, &mut body)?;
         self.acknowledge_last().map(|()| result)
+    }
+
+    fn attempt_defer<O: Outcome>(
+        &mut self,
+        body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
+    ) -> Result<O::Values> {
+        self.attempt_deferring(body)
     }
 }

@@ -7,7 +7,7 @@ use super::shape::{IndexShape, KeyPart, PlacedColumn, PlacedGroup, Shape};
 use super::value::Value;
 use crate::error::{Misuse, Result};
 use crate::table::key::key_words;
-use crate::table::{Definition, Group, Layout, Role, Span, Structure};
+use crate::table::{Definition, Group, Layout, RANK, Role, Span, Structure};
 use crate::values::Limit;
 use crate::words::{Words, WordsMut};
 use std::collections::BTreeMap;
@@ -108,6 +108,7 @@ impl TableDefinition {
         let group = |(start, group): (usize, &PlacedGroup)| Group {
             name: leaked(&group.name),
             span: Span { start, end: group.end },
+            rank: RANK,
         };
         let groups: Vec<Group> = starts.zip(&shape.groups).map(group).collect();
         let structure = if shape.hash { Structure::Hash } else { Structure::Ordered };
@@ -121,7 +122,7 @@ impl TableDefinition {
         let relation = relation(table, rows, structure, &shape.schema, key, Role::Table(role));
         let index = |index: &IndexShape| {
             // The row of an index is the encoded primary key.
-            let row = Group { name: "main", span: Span { start: 0, end: relation.key_words() } };
+            let row = Group { name: "main", span: Span { start: 0, end: relation.key_words() }, rank: RANK };
             let name = format!("{table}.{}", index.name).leak();
             let (table_definition, unique, key) = (relation.definition, index.unique, parts(&index.key));
             let role: &'static EntriesRole = Box::leak(Box::new(EntriesRole {

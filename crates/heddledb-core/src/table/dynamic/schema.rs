@@ -4,7 +4,7 @@ use super::builder::IndexColumn;
 use super::definition::TableDefinition;
 use crate::error::{Misuse, Result};
 use crate::table::{
-    ColumnType, Definition, Group, Index, IndexSet, IndexVisitor, Layout, Role, Span, Structure, Table,
+    ColumnType, Definition, Group, Index, IndexSet, IndexVisitor, Layout, RANK, Role, Span, Structure, Table,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -136,7 +136,7 @@ pub fn of_shape(name: &str, schema: &str, key_words: usize, groups: &[u32]) -> &
     let (mut list, mut start) = (Vec::new(), 0);
     for words in groups {
         let end = start + *words as usize;
-        list.push(Group { name: "of a shape", span: Span { start, end } });
+        list.push(Group { name: "of a shape", span: Span { start, end }, rank: RANK });
         start = end;
     }
     let (name, schema): (&'static str, &'static str) = (name.to_owned().leak(), schema.to_owned().leak());

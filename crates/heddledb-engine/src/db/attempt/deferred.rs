@@ -4,15 +4,13 @@
 //! the worker's plan. Where there is no record, an absent one is put into the index, as for an insert, so that others
 //! queue behind this transaction at the same place.
 
-use super::{Attempt, Placeholder, WorkerState};
-use crate::access::copy_key;
+use super::{Attempt, WorkerState};
 use crate::commit::Commit;
-use crate::db::store::init_record;
 use crate::error::{Error, Misuse, Result};
-use crate::index::{Inserted, Lookup};
+use crate::index::Lookup;
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::protocol::{Env, Protocol};
-use crate::record::{RecordRef, name_words};
+use crate::record::RecordRef;
 use crate::seam::{Access, Body, Defers, Ended, Intention, Operators, Part};
 use crate::sync::{Phase, Work, attempt_ended, note, phase, point, work};
 use crate::table::Definition;
@@ -84,41 +82,16 @@ impl<P: Protocol> Attempt<P> {
     fn record_for(&mut self, relation: &'static Definition, key: &[u64]) -> Result<RecordRef> {
         work(Work::Operation);
         note(|| format!("intends something with {}{key:?}", relation.name()));
-        let worker = &mut *self.worker;
-        let store = self.db.stores.get(relation)?;
-        let (number, layout) = (store.number, relation.layout);
         phase(Phase::Index);
-        let found = store.index.get(key);
+        let found = self.db.stores.get(relation)?.index.get(key);
         phase(Phase::Body);
-        if let Lookup::Found(record) = found {
-            return Ok(record);
-        }
-        // Before the latch: see `Arena::allocate`.
-        let block = worker.arena.allocate(number, store.block_words);
-        phase(Phase::Index);
-        let inserted = store.index.insert(key, &mut |gap| init_record::<P>(block, layout, gap));
-        phase(Phase::Body);
-        match inserted {
-            Inserted::Exists(record, _) => {
-                worker.arena.release(number, block);
-                Ok(record)
-            }
-            Inserted::Added { record, change, splits } => {
-                name_words::<P>(record, layout, key);
-                P::own_gap_changed(&mut worker.local, change, false);
-                for split in splits.into_iter().flatten() {
-                    P::own_gap_changed(&mut worker.local, split, false);
+        match found {
+            Lookup::Found(record) => Ok(record),
+            Lookup::Missing(_) => {
+                let (record, found_in) = self.place_record(relation, key, true)?;
+                if found_in.is_none() {
+                    P::own_intention(&mut self.worker.local, record);
                 }
-                let key_at = worker.writes.reserve(key.len());
-                copy_key(worker.writes.scratch(key_at, key.len()), key);
-                worker.placeholders.push(Placeholder {
-                    relation: number as u32,
-                    layout,
-                    key: key_at as u32,
-                    key_words: key.len() as u8,
-                    record,
-                    intended: true,
-                });
                 Ok(record)
             }
         }

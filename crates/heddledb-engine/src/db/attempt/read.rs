@@ -328,6 +328,7 @@ impl<P: Protocol> Attempt<P> {
                 note(|| "finds no entry".to_owned());
                 P::observe_gap(&mut worker.local, seen);
                 worker.missed.set(number, key);
+                P::show_gap(&mut worker.local)?;
                 Ok(None)
             }
         }

@@ -126,6 +126,9 @@ impl<P: Protocol> Attempt<P> {
                 continue;
             }
             P::observe_gap(&mut self.worker.local, seen);
+            if let Err(conflict) = P::show_gap(&mut self.worker.local) {
+                break Err(conflict.into());
+            }
             leaf.records().iter().take(left).for_each(|record| record.prefetch(SCAN_AHEAD));
             match self.visit_leaf(&leaf, range, remembered, &mut left, visit) {
                 Ok(ControlFlow::Continue(())) if bounds.advance(&leaf, direction) => {}

@@ -5,13 +5,13 @@ use super::{Answer, Attempt, Placeholder, StagedRow};
 use crate::access::{Groups, Vacancy, copy_key};
 use crate::db::store::init_record;
 use crate::error::{Conflict, Misuse, Result};
-use crate::index;
+use crate::index::{self, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
 use crate::record::{RecordRef, name_words};
 use crate::seam::{Access, Inserted, Part, Patch, Purpose, Refused, Staged};
 use crate::sync::{Phase, Work, note, phase, work};
-use crate::table::GroupSet;
+use crate::table::{Definition, GroupSet};
 
 impl<P: Protocol> Attempt<P> {
     /// Before anything is written.
@@ -217,49 +217,13 @@ impl<P: Protocol> Attempt<P> {
         if P::PIECES && self.dry {
             return Ok(Some(self.worker.writes.reserve(layout.words)));
         }
-        let worker = &mut *self.worker;
-        let store = self.db.stores.get(relation)?;
-        let number = store.number;
-        let arena = &mut worker.arena;
         work(Work::Operation);
         work(Work::Words(layout.words));
         note(|| format!("inserts {}{key:?}", layout.name));
-        P::visit_key(&mut worker.local, number, key);
-        // Before the latch: see `Arena::allocate`.
-        let block = arena.allocate(number, store.block_words);
-        let local = &mut worker.local;
-        phase(Phase::Index);
-        let inserted = store.index.insert(key, &mut |gap| {
-            P::before_insert(local, gap);
-            init_record::<P>(block, layout, gap)
-        });
-        phase(Phase::Body);
-        // The gap of a placeholder or a deleted record that another transaction put there.
-        let (record, found_in) = match inserted {
-            index::Inserted::Exists(record, seen) => {
-                arena.release(number, block);
-                (record, Some(seen))
-            }
-            index::Inserted::Added { record, change, splits } => {
-                name_words::<P>(record, layout, key);
-                let sought = planted(Mutant::AnyInsertSought) || worker.missed.is(number, key);
-                P::own_gap_changed(&mut worker.local, change, sought);
-                for split in splits.into_iter().flatten() {
-                    P::own_gap_changed(&mut worker.local, split, false);
-                }
-                let key_at = worker.writes.reserve(key.len());
-                copy_key(worker.writes.scratch(key_at, key.len()), key);
-                worker.placeholders.push(Placeholder {
-                    relation: number as u32,
-                    layout,
-                    key: key_at as u32,
-                    key_words: key.len() as u8,
-                    record,
-                    intended: false,
-                });
-                (record, None)
-            }
-        };
+        let number = relation.number();
+        P::visit_key(&mut self.worker.local, number, key);
+        let (record, found_in) = self.place_record(relation, key, false)?;
+        let worker = &mut *self.worker;
         let all = layout.all_groups();
         let write = if found_in.is_none()
             && P::own_insert(&mut worker.local, record, layout, worker.writes.writes().len())
@@ -283,6 +247,54 @@ impl<P: Protocol> Attempt<P> {
         writes.scratch(at, layout.words).fill(0);
         writes.set_full(write, at);
         Ok(Some(at))
+    }
+
+    /// The record of a key; where there is none an absent one is put into the index. With it the gap that it was found in, if
+    /// another transaction, or this one, has put it there before: a placeholder or a deleted record.
+    #[inline(always)]
+    pub(super) fn place_record(
+        &mut self,
+        relation: &'static Definition,
+        key: &[u64],
+        intended: bool,
+    ) -> Result<(RecordRef, Option<Seen>)> {
+        let worker = &mut *self.worker;
+        let store = self.db.stores.get(relation)?;
+        let (number, layout) = (store.number, relation.layout);
+        // Before the latch: see `Arena::allocate`.
+        let block = worker.arena.allocate(number, store.block_words);
+        let local = &mut worker.local;
+        phase(Phase::Index);
+        let inserted = store.index.insert(key, &mut |gap| {
+            P::before_insert(local, gap);
+            init_record::<P>(block, layout, gap)
+        });
+        phase(Phase::Body);
+        match inserted {
+            index::Inserted::Exists(record, seen) => {
+                worker.arena.release(number, block);
+                Ok((record, Some(seen)))
+            }
+            index::Inserted::Added { record, change, splits } => {
+                name_words::<P>(record, layout, key);
+                let sought = worker.missed.is(number, key) || planted(Mutant::AnyInsertSought);
+                P::own_gap_changed(&mut worker.local, change, sought && !intended);
+                for split in splits.into_iter().flatten() {
+                    P::own_gap_changed(&mut worker.local, split, false);
+                }
+                let key_at = worker.writes.reserve(key.len());
+                copy_key(worker.writes.scratch(key_at, key.len()), key);
+                worker.placeholders.push(Placeholder {
+                    relation: number as u32,
+                    layout,
+                    key: key_at as u32,
+                    key_words: key.len() as u8,
+                    record,
+                    intended,
+                });
+                Ok((record, None))
+            }
+        }
     }
 
     /// Deletes a row; false if there was none.

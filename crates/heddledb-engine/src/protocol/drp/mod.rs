@@ -45,6 +45,12 @@
 //! **Phantoms.** As under Silo: an insert puts an absent placeholder into the index while it executes, and queues for it
 //! when it commits; a reader of absence reads the placeholder, or remembers the gap's version.
 //!
+//! **Opaque reads** ([`Options::opaque`]): each read, and each gap that is seen, certifies all those before it. At the moment
+//! after its copy at which its tail was found free, whoever had decided to write anything that was read had installed it;
+//! else the stamps that are looked at after that have changed. So a body sees the state of that moment.
+//!
+//! **Two-phase** ([`Options::pipelined`] is false): see [`queue`].
+//!
 //! **Reads** wait for a queue to empty, for some pauses, since what they would read is about to change; then they
 //! conflict. Who waits, and why that ends: [`queue`].
 
@@ -57,7 +63,7 @@ use super::gaps::GapSet;
 use super::reads::ReadSet;
 use super::stamps::seal_stamps;
 use super::{Env, Intent, Pieces, Protocol, Seal, Shared, Sighted, State};
-use crate::access::{Groups, Write, WriteSet};
+use crate::access::{Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
@@ -72,7 +78,7 @@ use crate::sync::{Ordering, Suspender, Work, decided, fence, model_fence, point,
 use crate::table::{GroupSet, Layout};
 use evaluate::evaluate;
 use queue::{Item, Queued, lock_stamp, stamp_of, tail_of};
-use rank::{CLASS_DEFAULT, Rank};
+use rank::{Rank, last_of};
 pub use slots::Slots;
 use std::sync::Arc;
 
@@ -88,6 +94,7 @@ impl Shared for Slots {
 
 /// One worker's attempt.
 pub struct Local {
+    options: Options,
     slots: Arc<Slots>,
     slot: usize,
     reads: ReadSet<Drp>,
@@ -106,13 +113,15 @@ impl Local {
         let first = writes.writes().len();
         for (number, write) in writes.writes().iter().enumerate() {
             for group in write.group_numbers() {
-                let rank = Rank::new(CLASS_DEFAULT, write.relation as usize, writes.key(write), group);
+                let class = write.layout.groups[group].rank;
+                let rank = Rank::new(class, write.relation as usize, writes.key(write), group);
                 self.queued.items.push(Item::new(rank, write.record, group, number));
             }
         }
         for (number, row) in plan.rows().iter().enumerate() {
             for group in row.group_numbers() {
-                let rank = Rank::new(CLASS_DEFAULT, row.relation as usize, plan.key(row), group);
+                let class = row.layout.groups[group].rank;
+                let rank = Rank::new(class, row.relation as usize, plan.key(row), group);
                 self.queued.items.push(Item::new(rank, row.record, group, first + number));
             }
         }
@@ -121,7 +130,7 @@ impl Local {
             Some(row) => plan.key(&plan.rows()[row]),
         });
         let suspender = self.suspender.as_ref();
-        self.queued.acquire(&self.slots, self.slot, suspender)?;
+        self.queued.acquire(&self.slots, self.slot, self.options.pipelined, suspender)?;
         point("ordered");
         self.queued.wait_decided(&self.slots, suspender)?;
         if !planted(Mutant::DrpTurnNotAwaited) {
@@ -181,6 +190,16 @@ impl Local {
         Ok(())
     }
 
+    /// Where reads are opaque: all that was read and seen is of this moment.
+    #[inline(always)]
+    fn keep_opaque(&self) -> Result<(), Conflict> {
+        if !self.options.opaque || planted(Mutant::DrpReadsNotOpaque) {
+            return Ok(());
+        }
+        self.certify_reads(|_, _| false)?;
+        self.gaps.validate()
+    }
+
     /// That no other transaction has filled what this one has added.
     fn validate_own(&self) -> Result<(), Conflict> {
         let is_free = |record: &RecordRef| {
@@ -199,7 +218,7 @@ impl Local {
 
     /// Step 5: the time, which has to be of the epoch or of one before it.
     fn time(&self, env: Env<'_>, epoch: u64) -> Result<u64, Conflict> {
-        let before = self.queued.newest(&self.slots);
+        let before = if planted(Mutant::DrpTimeFalls) { 0 } else { self.queued.newest(&self.slots) };
         let read = self.reads.newest();
         let time = read.max(before).max(self.last).max(env.after).max(stamp::floor(epoch)) + 1;
         if stamp::epoch(time) > epoch { Err(Conflict::EpochFull) } else { Ok(time) }
@@ -207,8 +226,9 @@ impl Local {
 
     /// Steps 1 to 5.
     fn decide(&mut self, env: Env<'_>, writes: &WriteSet, plan: &Plan) -> Result<u64, Conflict> {
+        let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
         self.queue(writes, plan)?;
-        let epoch = env.commit_epoch();
+        let epoch = early.unwrap_or_else(|| env.commit_epoch());
         self.certify(writes, plan)?;
         point("certified");
         let time = self.time(env, epoch)?;
@@ -222,20 +242,21 @@ impl Local {
     fn hand_over(&mut self, commit: &mut Commit<'_>, plan: &Plan, time: u64) {
         decided(time);
         let writes = commit.writes();
-        for number in 0..self.queued.items.len() {
+        // The last in the order of ranks first: the turn of what everyone wants, if it has a high rank, came last, and those
+        // behind this transaction have all else.
+        for number in (0..self.queued.items.len()).rev() {
             let Item { group, row, .. } = self.queued.items[number];
-            let is_first = |groups: &mut Groups| groups.next() == Some(usize::from(group));
-            // Of a row's groups the first comes first.
+            let is_first = |layout, groups| last_of(layout, groups) == Some(usize::from(group));
             match (row as usize).checked_sub(writes.writes().len()) {
                 None => {
                     let write = &writes.writes()[row as usize];
-                    if is_first(&mut write.group_numbers()) {
+                    if is_first(write.layout, write.group_numbers()) {
                         self.install(write, time, |write| commit.install::<Drp>(write, time));
                     }
                 }
                 Some(row) => {
                     let row = &plan.rows()[row];
-                    if row.has_effect() && is_first(&mut row.group_numbers()) {
+                    if row.has_effect() && is_first(row.layout, row.group_numbers()) {
                         let (key, words) = (plan.key(row), plan.words(row));
                         let write = row.write();
                         self.install(&write, time, |write| {
@@ -294,8 +315,9 @@ impl Pieces for Drp {}
 impl Protocol for Drp {
     const DEFERS: bool = true;
 
-    fn local(_: &Options, slots: &Arc<Slots>, worker: usize) -> Local {
+    fn local(options: &Options, slots: &Arc<Slots>, worker: usize) -> Local {
         Local {
+            options: *options,
             slots: Arc::clone(slots),
             slot: worker,
             reads: ReadSet::default(),
@@ -325,7 +347,8 @@ impl Protocol for Drp {
         _: Intent,
         copy: impl FnMut(RecordData) -> R,
     ) -> Result<Option<R>, Conflict> {
-        local.reads.read(record, layout, groups, 0, copy)
+        let value = local.reads.read(record, layout, groups, 0, copy)?;
+        local.keep_opaque().map(|()| value)
     }
 
     #[inline(always)]
@@ -337,7 +360,7 @@ impl Protocol for Drp {
         group: usize,
         _: Intent,
     ) -> Result<Sighted, Conflict> {
-        local.reads.sight(record, group, 0)
+        if local.options.opaque { Ok(Sighted::Hidden) } else { local.reads.sight(record, group, 0) }
     }
 
     fn unsight(local: &mut Local) {
@@ -345,8 +368,9 @@ impl Protocol for Drp {
     }
 
     #[inline]
-    fn exists(_: &mut Local, record: RecordRef) -> bool {
-        !stamp::is_absent(stamp_of(&record, 0).load(Ordering::Relaxed))
+    fn exists(local: &mut Local, record: RecordRef) -> bool {
+        // What a body is told under opaque reads it reads.
+        !local.options.opaque && !stamp::is_absent(stamp_of(&record, 0).load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -354,10 +378,25 @@ impl Protocol for Drp {
         local.gaps.push(seen);
     }
 
+    #[inline(always)]
+    fn show_gap(local: &mut Local) -> Result<(), Conflict> {
+        local.keep_opaque()
+    }
+
     #[inline]
     fn own_insert(local: &mut Local, record: RecordRef, _: &'static Layout, _: usize) -> bool {
-        local.own.push(record);
-        true
+        if !local.options.opaque {
+            local.own.push(record);
+        }
+        !local.options.opaque
+    }
+
+    fn own_intention(local: &mut Local, record: RecordRef) {
+        // The gaps tell no more that there is no row: another transaction may fill the record before this one commits
+        // (found by the search: drp/447).
+        if !local.gaps.is_empty() && !planted(Mutant::DrpOwnRecordFilledUnseen) {
+            local.reads.push_added(record);
+        }
     }
 
     fn own_gap_changed(local: &mut Local, change: Change, sought: bool) {
@@ -431,7 +470,8 @@ impl Protocol for Drp {
         let is_free = |group: usize| tail_of(&record, group).load(Ordering::SeqCst) == 0;
         let may_seal = || {
             model_fence();
-            (0..layout.groups.len()).all(is_free) && has_no_versions()
+            let are_free = (0..layout.groups.len()).all(is_free) || planted(Mutant::DrpSealedOverTail);
+            are_free && has_no_versions()
         };
         seal_stamps(record, layout, 2, |stamp| stamp::epoch(stamp) < from, may_seal)
     }

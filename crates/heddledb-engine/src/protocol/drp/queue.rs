@@ -25,6 +25,9 @@
 //! **Why waits end.** Each is for a predecessor: to pass a rank, to decide, to install an item or to end. Along a chain of
 //! them the last waits for none.
 //!
+//! **Two-phase** (not `pipelined`): a transaction also waits until whoever was before it in a queue has ended. So it has no
+//! predecessors, and a queue is a lock. Locks are taken in the full order of items, so no circle of waits closes.
+//!
 //! **Giving up.** Who has queued leaves no gap: an item without effect is done only when what was before it is done, and
 //! only then the tail is freed, by an exchange, since another may have queued behind it. A transaction has ended when
 //! all its items are done. So one that has ended stands for all that was before it.
@@ -112,6 +115,7 @@ impl Queued {
         &mut self,
         slots: &Slots,
         slot: usize,
+        pipelined: bool,
         suspender: Option<&Suspender>,
     ) -> Result<(), Conflict> {
         self.generation += 1;
@@ -133,7 +137,12 @@ impl Queued {
             self.acquired = number + 1;
             let previous = Holder::of(tail).filter(|holder| slots.lives(holder.id()));
             self.items[number].previous = previous;
-            if let Some(id) = previous.map(Holder::id)
+            if let Some(id) = previous.map(Holder::id).filter(|_| !pipelined)
+                && !wait_until(suspender, || !slots.lives(id))
+            {
+                return Err(Conflict::TimedOut);
+            }
+            if let Some(id) = previous.map(Holder::id).filter(|_| pipelined)
                 && !self.predecessors.contains(&id)
             {
                 self.predecessors.push(id);
@@ -143,7 +152,8 @@ impl Queued {
                 if rank.may_tie() {
                     self.wait_passed(slots, rank, suspender)?;
                 }
-                slots.pass(me, rank.bits());
+                let is_end = planted(Mutant::DrpPassedAll) && number + 1 == self.items.len();
+                slots.pass(me, if is_end { u64::MAX } else { rank.bits() });
             }
             point("queued");
         }
@@ -170,7 +180,8 @@ impl Queued {
     #[inline]
     pub fn wait_decided(&mut self, slots: &Slots, suspender: Option<&Suspender>) -> Result<(), Conflict> {
         let decided = |id: &Id| wait_until(suspender, || slots.has_decided(*id));
-        if self.predecessors.iter().all(decided) { Ok(()) } else { Err(Conflict::TimedOut) }
+        let all = planted(Mutant::DrpDecisionsNotAwaited) || self.predecessors.iter().all(decided);
+        if all { Ok(()) } else { Err(Conflict::TimedOut) }
     }
 
     /// Waits until an item's turn has come: what was before it is done.
@@ -225,7 +236,9 @@ impl Queued {
             if done {
                 continue;
             }
-            if let Some(previous) = previous {
+            if let Some(previous) = previous
+                && !planted(Mutant::DrpNullDoneEarly)
+            {
                 // For as long as it takes: others are behind it.
                 wait_out(suspender, || slots.is_done(previous));
             }
@@ -254,7 +267,7 @@ fn wait_unsealed(record: &RecordRef, group: usize) -> Result<(), Conflict> {
     // SeqCst: after the swap, in one order with the sealer's lock and its look at the tail.
     let word = stamp_of(record, group).load(Ordering::SeqCst);
     let is_held = stamp::is_locked(word) && stamp::is_absent(word);
-    if is_held { wait_verdict(record, group) } else { Ok(()) }
+    if is_held && !planted(Mutant::DrpSealNotAwaited) { wait_verdict(record, group) } else { Ok(()) }
 }
 
 #[cold]

@@ -5,9 +5,14 @@
 //!   class      relation       fold   place of the key       group
 //! ```
 //!
+//! The class is the rank of the column group, as its table says ([`Group::rank`](crate::table::Group::rank)).
+//!
 //! A rank says what a row is, and not where it is: no address, and nothing that is stored with it (PITFALLS DR11). Of a
 //! key of up to four words that are not too large the place has every bit, so no two items of a relation have one rank.
 //! Of others it is a fold, and ranks may tie; what that asks for is in [`super::queue`].
+
+use crate::access::Groups;
+use crate::table::Layout;
 
 /// A rank; 0 is below every one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,9 +23,6 @@ const PLACE_BITS: u32 = 39;
 const FOLD: u64 = 1 << (GROUP_BITS + PLACE_BITS);
 const RELATION: u32 = GROUP_BITS + PLACE_BITS + 1;
 const CLASS: u32 = RELATION + 12;
-
-/// The class of a relation that was given none.
-pub(super) const CLASS_DEFAULT: u8 = 128;
 
 /// So many bits has each word of a key of that many words, for the place to have all of them. As in keys by warehouse,
 /// district, order, line.
@@ -46,6 +48,12 @@ impl Rank {
     pub fn bits(self) -> u64 {
         self.0
     }
+}
+
+/// Of these column groups of a row the one that is the last in the order of ranks.
+#[inline]
+pub(super) fn last_of(layout: &Layout, groups: Groups) -> Option<usize> {
+    groups.max_by_key(|group| (layout.groups[*group].rank, *group))
 }
 
 /// The place of a key, and whether it is a fold.
@@ -77,6 +85,7 @@ fn fold(key: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::RANK;
 
     #[test]
     fn the_order_is_by_class_relation_key_group() {
@@ -96,7 +105,7 @@ mod tests {
 
     #[test]
     fn only_what_fits_cannot_tie() {
-        let ties = |key: &[u64]| Rank::new(CLASS_DEFAULT, 3, key, 1).may_tie();
+        let ties = |key: &[u64]| Rank::new(RANK, 3, key, 1).may_tie();
         assert!(!ties(&[]) && !ties(&[(1 << 39) - 1]) && ties(&[1 << 39]));
         assert!(!ties(&[0x7FFF, 0xFF_FFFF]) && ties(&[0x8000, 0]) && ties(&[0, 0x100_0000]));
         assert!(!ties(&[4095, 127, 1_000_000]) && !ties(&[1023, 63, 260_000, 31]) && ties(&[1; 5]));
@@ -108,7 +117,7 @@ mod tests {
         for one in 0..64 {
             for other in 0..64 {
                 for third in 0..8 {
-                    assert!(seen.insert(Rank::new(CLASS_DEFAULT, 1, &[one, other, third], 0)));
+                    assert!(seen.insert(Rank::new(RANK, 1, &[one, other, third], 0)));
                 }
             }
         }

@@ -21,6 +21,7 @@
 //!
 //! All are written by the slot's worker alone, each rises, and none is ever taken back.
 
+use crate::mutant::{Mutant, planted};
 use crate::sync::{AtomicU64, MODEL, Ordering, name};
 use crossbeam_utils::CachePadded;
 
@@ -201,7 +202,8 @@ impl Slots {
     pub(super) fn is_done(&self, item: Holder) -> bool {
         let id = item.id();
         let word = self.0[id.slot()].done.get(item.number());
-        word.is_some_and(|word| word.load(Ordering::Acquire) == id.generation()) || !self.lives(id)
+        let is_its_own = |done| done == id.generation() || done != 0 && planted(Mutant::DrpGenerationIgnored);
+        word.is_some_and(|word| is_its_own(word.load(Ordering::Acquire))) || !self.lives(id)
     }
 
     /// The time of one that has decided, and not ended.

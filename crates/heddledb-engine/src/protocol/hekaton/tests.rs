@@ -7,14 +7,14 @@ use crate::commit::LeftOver;
 use crate::heap::Heap;
 use crate::protocol::Shared as _;
 use crate::snapshot::{Boundaries, LiveView};
-use crate::table::{Group, Span};
+use crate::table::{Group, RANK, Span};
 use crate::version;
 use crate::words::Words;
 use std::time::Duration;
 
 static LAYOUT: Layout = Layout {
     name: "one",
-    groups: &[Group { name: "main", span: Span { start: 0, end: 1 } }],
+    groups: &[Group { name: "main", span: Span { start: 0, end: 1 }, rank: RANK }],
     words: 1,
     slots: &[],
 };

@@ -19,7 +19,9 @@ use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated};
 use heddledb::{Database, Durability, Error, Misuse, Result, Session, Transaction, Txn};
 use heddledb_check::history::Status;
+use heddledb_check::intended::{Intended, Trail};
 use heddledb_check::recorder::{self, ORDERED, Recorder};
+use heddledb_check::workload::Step;
 use heddledb_engine_simulated::sync::simulation::{
     Costs, Failure, Observer, Settings, Who, free, simulate, steps,
 };
@@ -333,7 +335,11 @@ impl Play {
             step.run(recorder)
         };
         for _ in 0..TRIES {
-            match self.attempt(session, number, call, waits, body, step)? {
+            let after = match steps.deferring {
+                Some(at_once) => self.deferring(session, number, waits, steps, at_once)?,
+                None => self.attempt(session, number, call, waits, body, step)?,
+            };
+            match after {
                 After::Again => yield_now(),
                 After::Done => return Ok(true),
                 After::Stop => return Ok(false),
@@ -371,6 +377,32 @@ impl Play {
             Some(which) => session.attempt_registered(which, body),
             None => session.attempt(body),
         };
+        self.enter(session, at, waits, outcome)
+    }
+
+    /// Runs steps as one attempt of a deferring transaction, and enters it.
+    fn deferring(
+        &self,
+        session: &mut Session,
+        number: usize,
+        waits: bool,
+        steps: &Steps,
+        at_once: u64,
+    ) -> Result<After> {
+        let record = &*self.record;
+        let (at, first) = (record.begin(number), record.version.get());
+        let (steps, trail): (Vec<Step>, _) =
+            (steps.steps.iter().map(|(_, step)| *step).collect(), Trail(number as u32));
+        record.version.set(first + steps.len() as u64);
+        let intended = Intended { steps: &steps, at_once, trail };
+        let outcome = session.attempt_defer(|tx| intended.run(tx, first));
+        record.entries.borrow_mut()[at].attempt.ops = trail.take();
+        self.enter(session, at, waits, outcome)
+    }
+
+    /// Enters what an attempt came to.
+    fn enter(&self, session: &Session, at: usize, waits: bool, outcome: Result<()>) -> Result<After> {
+        let record = &*self.record;
         let known = if waits { State::Acknowledged } else { State::Ended };
         match outcome {
             Ok(()) => record.end(at, Status::Committed, session.last_commit(), known),

@@ -8,6 +8,7 @@
 
 use heddledb::internals::Registered;
 use heddledb_check::history::{Attempt, Op, Status};
+use heddledb_check::intended::Trail;
 use std::cell::{Cell, RefCell};
 
 /// How an attempt stands.
@@ -93,6 +94,8 @@ impl Record {
             attempt.end = last;
             let (time, ops) = decided[attempt.session as usize];
             attempt.ops.truncate(if time == 0 { attempt.ops.len() } else { ops });
+            // What it has deferred.
+            attempt.ops.append(&mut Trail(attempt.session).take());
             if time != 0 && writes(attempt) {
                 attempt.status = Status::Survived;
                 attempt.stamp = time;

@@ -14,6 +14,7 @@
 //! | `sequencing` | calls that take turns |
 //! | `graph` | calls that wait for those before them that they conflict with |
 //! | `sequencer`, `footprint` | of these two: the order of calls, and what they announced |
+//! | `gate` | through which attempts begin, or one that has failed often alone |
 //! | `parts` | what is common to calls that commit in parts; `active_calls`: which are under way |
 //!
 //! Adding one: a file here, a line in `modes!`, and the name in [`Execution`] by which protocols ask for it.
@@ -21,6 +22,7 @@
 mod active_calls;
 mod chopping;
 mod footprint;
+mod gate;
 mod graph;
 mod parts;
 mod pieces;

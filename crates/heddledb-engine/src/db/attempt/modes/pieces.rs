@@ -4,12 +4,10 @@
 //! protocol says that this is enough. An attempt that has failed often closes the gate and runs alone, so that it
 //! gets through.
 
-use super::{Answer, Attempt, CallMode};
+use super::{Answer, Attempt, CallMode, gate};
 use crate::access::TakeBack;
-use crate::db::Inner;
 use crate::error::{Conflict, Error, Result};
 use crate::protocol::Protocol;
-use crate::sync::wait_until;
 
 /// Calls in pieces.
 #[derive(Default)]
@@ -22,8 +20,7 @@ impl CallMode for InPieces {
 
     #[inline]
     fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {
-        attempt.db.clock.pin(attempt.worker.number);
-        (retry < OFTEN && attempt.db.procedures.is_open()) || pass_gate(attempt, retry)
+        gate::pass(attempt, retry < OFTEN, |attempt| P::quiescent(&attempt.worker.local))
     }
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {
@@ -82,38 +79,6 @@ impl CallMode for InPieces {
 
 /// So many attempts have failed that the next runs alone.
 const OFTEN: u32 = 64;
-
-/// Begins once the gate is open. A transaction that has failed often closes the gate and waits until no call is under
-/// way. False, and nothing has begun, where the time for that is over.
-#[cold]
-fn pass_gate<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {
-    let Inner { clock, procedures, .. } = &*attempt.db;
-    let (worker, suspender) = (attempt.worker.number, attempt.worker.suspender.as_ref());
-    clock.unpin(worker);
-    if retry < OFTEN {
-        loop {
-            if !procedures.wait_open(suspender) {
-                return false;
-            }
-            clock.pin(worker);
-            if procedures.is_open() {
-                return true;
-            }
-            clock.unpin(worker);
-        }
-    }
-    if !procedures.take_turn(suspender) {
-        return false;
-    }
-    procedures.close();
-    (attempt.turn, attempt.gate) = (true, true);
-    if !wait_until(suspender, || P::quiescent(&attempt.worker.local)) {
-        attempt.let_others_begin();
-        return false;
-    }
-    clock.pin(worker);
-    true
-}
 
 /// Before an operation, where the body was told an answer before.
 #[cold]
