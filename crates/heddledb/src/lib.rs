@@ -102,7 +102,7 @@ pub use front::{
 pub use heddledb_core::backup::{Backup, BackupProgress, BackupReport};
 pub use heddledb_core::check::{CheckReport, IndexCheck};
 pub use heddledb_core::copies::{Reach, Restore, RestoreReport};
-pub use heddledb_core::deferred::{Deferred, Deferring, Inputs, Outcome, Refusal};
+pub use heddledb_core::deferred::{Deferred, Deferring, Inputs, Later, Operator, Outcome, Refusal};
 pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
 pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, NotUnique};
