@@ -376,7 +376,7 @@ fn is_of_any_length(ty: &Type) -> bool {
 }
 
 /// The name in `#[group(name)]`.
-fn group_name(attribute: &Attribute) -> Result<Ident> {
+pub fn group_name(attribute: &Attribute) -> Result<Ident> {
     let named = match &attribute.meta {
         Meta::List(list) => syn::parse2(list.tokens.clone()).ok(),
         _ => None,
@@ -512,7 +512,7 @@ fn without_self(tokens: TokenStream, name: &Ident) -> TokenStream {
 }
 
 /// `HttpLog` and `HTTPLog` both become `http_log`.
-fn snake_case(name: &str) -> String {
+pub fn snake_case(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let mut snake = String::new();
     for (index, letter) in letters.iter().enumerate() {

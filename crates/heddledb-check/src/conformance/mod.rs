@@ -14,6 +14,7 @@
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
 //! - `deferred`: transactions that write down what is done at the commit, beside others;
+//! - `objects`: transactional objects against a model, in the order in which transactions took effect;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
 //! - `value_keys`: the same in keys and indexes;
 //! - `histories`: long random histories, judged by both checkers.
@@ -25,6 +26,7 @@ mod anomalies;
 mod deferred;
 mod histories;
 mod load;
+mod objects;
 mod opacity;
 mod phases;
 mod procedures;
@@ -61,6 +63,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(procedures::tests());
     tests.extend(phases::tests());
     tests.extend(deferred::tests());
+    tests.extend(objects::tests());
     tests.extend(value_keys::tests());
     tests.extend(values::tests());
     tests.extend(histories::tests());
