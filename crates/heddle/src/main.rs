@@ -216,6 +216,19 @@ mod tests {
             Some(WorkloadArguments::Tpce(tpce)) => tpce.workload().and_then(|_| tpce.common.plan()),
             Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
             Some(WorkloadArguments::Micro(micro)) => micro.workload().and_then(|_| micro.common.plan()),
+            Some(WorkloadArguments::Array(array)) => array.workload().and_then(|_| array.common.plan()),
+            Some(WorkloadArguments::Vacation(vacation)) => {
+                vacation.workload().and_then(|_| vacation.common.plan())
+            }
+            Some(WorkloadArguments::Kmeans(kmeans)) => {
+                kmeans.application().and_then(|_| kmeans.common.plan())
+            }
+            Some(WorkloadArguments::Intruder(intruder)) => {
+                intruder.application().and_then(|_| intruder.common.plan())
+            }
+            Some(WorkloadArguments::Genome(genome)) => {
+                genome.application().and_then(|_| genome.common.plan())
+            }
             Some(WorkloadArguments::Snapshots(_)) | None => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)

@@ -114,9 +114,50 @@ fn consequences_and_abandoned_pieces_are_counted() {
 }
 
 #[test]
+fn deferred_workloads_and_applications_are_run_and_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("out.html");
+    for line in [
+        "array --elements 1000 --accesses 10 --shared",
+        "vacation --contention hot --relations 300",
+        "tpcc --scale tiny --deferred --mix np",
+        "kmeans --points 200 -m 5",
+        "intruder --flows 100",
+        "genome -g 100 -n 500",
+    ] {
+        let output = heddle(&format!(
+            "bench {line} --protocol drp,silo --threads 2 --seconds 0.1 --warmup 0.05 --runs 1 --pool 200 --json - --html {}",
+            page.display()
+        ));
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+        for result in report["results"].as_array().unwrap() {
+            assert!(line.starts_with(result["workload"].as_str().unwrap()));
+            assert!(result["throughput_tps"].as_f64().unwrap() > 0.0, "{line}");
+            let checks = result["checks"].as_array().unwrap();
+            assert!(checks.len() > 2 && checks.iter().all(|check| check["ok"] == true), "{line}: {checks:?}");
+        }
+        assert!(fs::read_to_string(&page).unwrap().contains("<svg"), "{line}");
+    }
+}
+
+#[test]
 fn the_list_has_workloads_and_protocols() {
     let list = text(&heddle("bench --list").stdout);
-    for word in ["tpcc", "tpce", "ycsb", "micro", "silo", "tictoc", "no-wait", "wait-die", "unprotected"] {
+    for word in [
+        "tpcc",
+        "tpce",
+        "ycsb",
+        "micro",
+        "array",
+        "kmeans",
+        "vacation",
+        "silo",
+        "tictoc",
+        "no-wait",
+        "wait-die",
+        "unprotected",
+    ] {
         assert!(list.contains(word), "{list}");
     }
 }
@@ -129,6 +170,11 @@ fn refusals_are_one_line_and_exit_with_two() {
         ("bench tpcc --protocol magic", "choose from unprotected, silo"),
         ("bench tpcc --json no/such/folder/out.json", "name a file in a folder that exists"),
         ("bench ycsb --theta 2", "from 0 to below 1"),
+        ("bench array --theta 0.5", "give --shared with --theta"),
+        ("bench vacation --contention mild", "give low, high or hot"),
+        ("bench kmeans --most 4 --least 5", "5 to 4"),
+        ("bench kmeans --durability sync", "without a log"),
+        ("bench tpcc --deferred --mode sto", "cannot be deferred"),
         ("bench tpcc --read-only dirty", "give serializable or snapshot"),
         ("speed", "unrecognized subcommand 'speed'"),
     ];

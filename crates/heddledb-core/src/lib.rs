@@ -23,6 +23,7 @@ pub mod log;
 pub mod metrics;
 pub mod migration;
 pub mod mutant;
+pub mod objects;
 pub mod parallel;
 pub mod procedure;
 pub mod random;

@@ -163,10 +163,14 @@ fn column_constants(table: &Table) -> TokenStream {
             true => format!("Column `{name}`, in group `{}`.", table.groups[*group]),
             false => format!("\nIn group `{}`.", table.groups[*group]),
         };
+        let part = match table.key.iter().any(|part| part.ordinal == ordinal) {
+            true => quote!(::heddledb::table::OfKey),
+            false => quote!(::heddledb::table::Plain),
+        };
         quote! {
             #(#docs)*
             #[doc = #summary]
-            #vis const #ident: ::heddledb::table::Column<Self, #ty> =
+            #vis const #ident: ::heddledb::table::Column<Self, #ty, #part> =
                 ::heddledb::table::Column::new(#name, __OFFSETS[#ordinal], #group, #ordinal);
         }
     });

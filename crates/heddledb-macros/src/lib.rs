@@ -2,6 +2,7 @@
 
 mod errors;
 mod expand;
+mod objects;
 mod parse;
 mod procedure;
 mod rank;
@@ -140,6 +141,47 @@ use syn::{DeriveInput, parse_macro_input};
 pub fn derive_table(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     parse::table(&input).map_or_else(syn::Error::into_compile_error, |table| expand::table(&table)).into()
+}
+
+/// Makes a struct the declaration of transactional objects: each field is one.
+///
+/// See `heddledb::objects` for what there is. The struct has named fields and no generic parameters, and is never a value. For each
+/// field there is a constant of its name, on which operations are called, and a type named like the struct and the field, `ShopHits`
+/// for `Shop::hits`, that stands for the object; both are as visible as the struct.
+///
+/// ```
+/// use heddledb::objects::{TBox, TMap};
+/// use heddledb::{Database, Objects};
+///
+/// #[derive(Objects)]
+/// #[objects(name = "store")]
+/// struct Shop {
+///     hits: TBox<u64>,
+///     #[hash]
+///     stock: TMap<u64, i64>,
+/// }
+/// let db = Database::builder().objects::<Shop>().open()?;
+/// db.session()?.run(|tx| Shop::hits.set(tx, 1))?;
+/// # Ok::<(), heddledb::Error>(())
+/// ```
+///
+/// | | |
+/// |---|---|
+/// | `#[objects(name = "store")]` | On the struct: what the names of its tables begin with, `store_hits`. Without it: the struct's name in snake_case. Two structs of one database have different names. |
+/// | `#[hash]` | On a field that is a `TMap`: the map has no order, and its entries are found by a hash table. |
+#[proc_macro_derive(Objects, attributes(objects, hash))]
+pub fn derive_objects(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    objects::objects(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a struct an element of transactional objects: its fields are columns.
+///
+/// See `heddledb::objects::Element`. The struct has named fields, no generic parameters, and is `Clone`.
+#[proc_macro_derive(Element, attributes(group))]
+pub fn derive_element(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    objects::element(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Makes a type a column type: an enum without fields, or a struct around one value.

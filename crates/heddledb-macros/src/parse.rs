@@ -396,6 +396,20 @@ fn is_of_any_length(ty: &Type) -> bool {
     }
 }
 
+<<<<<<< HEAD
+=======
+/// The name in `#[group(name)]`.
+pub fn group_name(attribute: &Attribute) -> Result<Ident> {
+    let named = match &attribute.meta {
+        Meta::List(list) => syn::parse2(list.tokens.clone()).ok(),
+        _ => None,
+    };
+    named.ok_or_else(|| {
+        Error::new_spanned(attribute, "the group has no name; write `#[group(name)]`, like `#[group(hot)]`")
+    })
+}
+
+>>>>>>> language-2
 /// One word in `#[table(..)]`.
 enum TableOption {
     Hash(Ident),
@@ -524,7 +538,7 @@ fn without_self(tokens: TokenStream, name: &Ident) -> TokenStream {
 }
 
 /// `HttpLog` and `HTTPLog` both become `http_log`.
-fn snake_case(name: &str) -> String {
+pub fn snake_case(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let mut snake = String::new();
     for (index, letter) in letters.iter().enumerate() {

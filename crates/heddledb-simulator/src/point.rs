@@ -11,7 +11,9 @@ use heddledb_engine_simulated::sync::simulation::{
     Counts, Failure, Settings, clock, costs, counts, free, simulate, steps,
 };
 use heddledb_engine_simulated::sync::thread;
+use heddledb_workloads::array::Array;
 use heddledb_workloads::micro::Micro;
+use heddledb_workloads::stamp::vacation::Vacation;
 use heddledb_workloads::tpcc::Tpcc;
 use heddledb_workloads::tpce::Tpce;
 use heddledb_workloads::ycsb::Ycsb;
@@ -97,6 +99,10 @@ pub enum Subject {
     Tpce(Arc<Tpce>),
     /// IC3's microbenchmark.
     Micro(Arc<Micro>),
+    /// DRP's array.
+    Array(Arc<Array>),
+    /// STAMP's vacation.
+    Vacation(Arc<Vacation>),
 }
 
 impl From<Tpcc> for Subject {
@@ -123,6 +129,18 @@ impl From<Micro> for Subject {
     }
 }
 
+impl From<Array> for Subject {
+    fn from(workload: Array) -> Self {
+        Self::Array(Arc::new(workload))
+    }
+}
+
+impl From<Vacation> for Subject {
+    fn from(workload: Vacation) -> Self {
+        Self::Vacation(Arc::new(workload))
+    }
+}
+
 impl Subject {
     /// Its name on the command line.
     pub fn name(&self) -> &'static str {
@@ -131,6 +149,8 @@ impl Subject {
             Self::Ycsb(workload) => workload.name(),
             Self::Tpce(workload) => workload.name(),
             Self::Micro(workload) => workload.name(),
+            Self::Array(workload) => workload.name(),
+            Self::Vacation(workload) => workload.name(),
         }
     }
 
@@ -141,6 +161,8 @@ impl Subject {
             Self::Ycsb(workload) => Workload::parameters(&**workload),
             Self::Tpce(workload) => Workload::parameters(&**workload),
             Self::Micro(workload) => Workload::parameters(&**workload),
+            Self::Array(workload) => Workload::parameters(&**workload),
+            Self::Vacation(workload) => Workload::parameters(&**workload),
         }
     }
 
@@ -151,6 +173,8 @@ impl Subject {
             Self::Ycsb(workload) => workload.kinds(),
             Self::Tpce(workload) => workload.kinds(),
             Self::Micro(workload) => workload.kinds(),
+            Self::Array(workload) => workload.kinds(),
+            Self::Vacation(workload) => workload.kinds(),
         }
     }
 
@@ -175,6 +199,14 @@ impl Subject {
             }
             Self::Micro(like) => {
                 let workload = Arc::new(Micro::new(*like.parameters())?);
+                run(kind, workload, load, settings)
+            }
+            Self::Array(like) => {
+                let workload = Arc::new(Array::new(*like.parameters())?);
+                run(kind, workload, load, settings)
+            }
+            Self::Vacation(like) => {
+                let workload = Arc::new(Vacation::new(*like.parameters())?);
                 run(kind, workload, load, settings)
             }
         }

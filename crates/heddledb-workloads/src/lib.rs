@@ -9,7 +9,9 @@
 
 #[cfg(feature = "arguments")]
 pub mod arguments;
+pub mod array;
 pub mod micro;
+pub mod stamp;
 pub mod tpcc;
 pub mod tpce;
 pub mod ycsb;

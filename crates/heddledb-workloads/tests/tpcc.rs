@@ -104,6 +104,17 @@ fn a_districts_last_order_is_always_there() {
 }
 
 #[test]
+fn deferred_transactions_pass_every_check() {
+    for kind in kinds(2) {
+        plain(kind, Parameters { deferred: true, ..tiny() }, 2, 500);
+    }
+    for kind in [Kind::Silo, Kind::Drp] {
+        plain(kind, Parameters { deferred: true, mode: Mode::Dbx1000, ..tiny() }, 2, 1000);
+    }
+    assert!(Tpcc::new(Parameters { deferred: true, mode: Mode::Sto, ..tiny() }).is_err());
+}
+
+#[test]
 fn one_warehouse_at_home() {
     for kind in kinds(2) {
         let parameters = Parameters { warehouses: 1, binding: Binding::Home, ..tiny() };

@@ -63,6 +63,7 @@
 //! | run transactions | [`Session`], [`Transaction`], [`ReadTransaction`], [`OwnedTransaction`] |
 //! | read rows by ranges, by an index, page by page | [`Scan`], [`ReadTransaction::collect`], [`ReadTransaction::page`], [`Onward`] |
 //! | defer what a transaction does, so that rows in demand are handed on | [`Session::defer`], [`Deferring`] |
+//! | keep queues, maps, arrays, counters and the like in a database | [`objects`], [`derive@Objects`] |
 //! | read without conflicts | [`Session::read`], [`Snapshot`] |
 //! | name transactions, so that they can be analysed and pipelined | [`macro@procedure`], [`Session::call`], [`mod@procedure`] |
 //! | know what went on | [`Database::metrics`], [`Stats`], [`Conflict`] |
@@ -102,8 +103,8 @@ pub use front::{
 pub use heddledb_core::backup::{Backup, BackupProgress, BackupReport};
 pub use heddledb_core::check::{CheckReport, IndexCheck};
 pub use heddledb_core::copies::{Reach, Restore, RestoreReport};
-pub use heddledb_core::deferred::{Deferred, Deferring, Inputs, Outcome, Refusal};
-pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, Result};
+pub use heddledb_core::deferred::{Deferred, Deferring, Inputs, Later, Operator, Outcome, Refusal};
+pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, ObjectMisuse, Result};
 pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, NotUnique};
 pub use heddledb_core::metrics::{
@@ -111,6 +112,7 @@ pub use heddledb_core::metrics::{
     RecoveryProgress, Stats,
 };
 pub use heddledb_core::migration::{Migration, SchemaChange, TableChange};
+pub use heddledb_core::objects::{self, Objects};
 pub use heddledb_core::seam::{ProcedureInfo, Ticket};
 pub use heddledb_core::settings::Durability;
 pub use heddledb_core::stamp::LogicalTime;

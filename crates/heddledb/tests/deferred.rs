@@ -12,6 +12,14 @@ struct Account {
     count: u64,
 }
 
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+#[table(index(ByOwner(owner)))]
+struct Owned {
+    #[key]
+    id: u64,
+    owner: u64,
+}
+
 fn each(test: impl Fn(Kind, &mut Session)) {
     for kind in Kind::ALL.iter().copied() {
         let db = Database::builder().protocol(kind).sessions(1).open().unwrap();
@@ -106,8 +114,8 @@ fn misuse_is_told() {
             tx.when(holds, |tx| tx.get::<Account>(1).map(|_| ()))
         });
         assert_eq!(told(eager), Misuse::EagerUnderCondition);
-        let key = session.defer(|tx| tx.defer(1, Account::id, (), |id, ()| *id = 5).map(|_| ()));
-        assert!(matches!(told(key), Misuse::NotDeferrable { table: "account", .. }));
+        let indexed = session.defer(|tx| tx.defer(1, Owned::owner, (), |owner, ()| *owner = 5).map(|_| ()));
+        assert!(matches!(told(indexed), Misuse::NotDeferrable { table: "owned", .. }));
         let other = session.defer(|tx| tx.put(5, (), |()| Account { id: 6, balance: 0, count: 0 }));
         assert!(matches!(told(other), Misuse::PutElsewhere { .. }));
         assert_eq!(balance(session, 1), Some(100), "{kind}");

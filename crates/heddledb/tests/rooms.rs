@@ -10,7 +10,7 @@ const FLOORS: [(&str, &str); 3] = [
     (
         "heddledb-core",
         "mutant random parallel shared stamp storage log error words values table migration transaction procedure isolation kind \
-         sight metrics check settings backup copies seam deferred reading",
+         sight metrics check settings backup copies seam deferred objects reading",
     ),
     (
         "heddledb-engine",

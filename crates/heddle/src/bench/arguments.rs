@@ -15,13 +15,15 @@ use heddledb::protocol::{Isolation, Kind};
 use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{
-    MicroArguments, TpccArguments, TpceArguments, WorkloadArguments as OfWorkload, YcsbArguments,
+    ApplicationArguments, ArrayArguments, GenomeArguments, IntruderArguments, KmeansArguments,
+    MicroArguments, TpccArguments, TpceArguments, VacationArguments, WorkloadArguments as OfWorkload,
+    YcsbArguments,
 };
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The workloads with a line each.
-pub const WORKLOADS: [(&str, &str); 4] = [
+pub const WORKLOADS: [(&str, &str); 9] = [
     ("tpcc", "TPC-C: order entry in warehouses; few of them, or random binding, make it contended"),
     ("tpce", "TPC-E: the read-write transactions of a brokerage house; few securities make it contended"),
     ("ycsb", "YCSB: reads and writes of records drawn from a zipfian distribution; theta sets the skew"),
@@ -29,6 +31,11 @@ pub const WORKLOADS: [(&str, &str); 4] = [
         "micro",
         "IC3's microbenchmark: pieces of four updates, each on a table of its own; scope sets the contention",
     ),
+    ("array", "DRP's array: fifty increments each, deferred; --shared and --theta set the contention"),
+    ("kmeans", "STAMP's k-means, run to its end: sums of points, deferred; few centres make it contended"),
+    ("intruder", "STAMP's intruder, run to its end: packets from a queue, put together to flows"),
+    ("genome", "STAMP's genome, run to its end: segments of a gene in a set, then linked"),
+    ("vacation", "STAMP's travel agency: reservations, deferred; --contention low, high or hot"),
 ];
 
 /// Arguments of `heddle bench`.
@@ -60,6 +67,21 @@ pub enum WorkloadArguments {
     /// IC3's microbenchmark: pieces of four updates, each on a table of its own
     #[command(after_help = MICRO_EXAMPLES)]
     Micro(Benchmark<MicroArguments>),
+    /// DRP's array: transactions that increment fifty elements each
+    #[command(after_help = ARRAY_EXAMPLES)]
+    Array(Benchmark<ArrayArguments>),
+    /// STAMP's k-means: run to its end, in phases between which all threads meet
+    #[command(after_help = KMEANS_EXAMPLES)]
+    Kmeans(Benchmark<KmeansArguments>),
+    /// STAMP's intruder: run to its end; packets from a queue are put together to flows
+    #[command(after_help = INTRUDER_EXAMPLES)]
+    Intruder(Benchmark<IntruderArguments>),
+    /// STAMP's genome: run to its end; segments of a gene are put into a set, and then linked
+    #[command(after_help = GENOME_EXAMPLES)]
+    Genome(Benchmark<GenomeArguments>),
+    /// STAMP's vacation: a travel agency
+    #[command(after_help = VACATION_EXAMPLES)]
+    Vacation(Benchmark<VacationArguments>),
     /// What readers on snapshots cost a writer
     #[command(after_help = super::snapshots::arguments::EXAMPLES)]
     Snapshots(SnapshotsArguments),
@@ -103,6 +125,40 @@ Examples:
   heddle bench micro --pieces 64 --rows 10000 --user-aborts 5
   heddle bench micro --reversed --reads 50 --read-place before";
 
+const ARRAY_EXAMPLES: &str = "\
+Examples:
+  heddle bench array --quick --protocol drp,silo
+  heddle bench array --shared --theta 0.9 --protocol all --threads 1,2
+  heddle bench array --elements 1000000 --eager";
+
+const KMEANS_EXAMPLES: &str = "\
+Examples:
+  heddle bench kmeans --quick --protocol drp,silo --threads 1,2
+  heddle bench kmeans --contention low --points 262144   # as in DRP
+
+A run ends when the program does: --seconds, --warmup, --pool, --crew and logs are not for it. The column of
+transactions a second counts all of the program's transactions over the time that it took.";
+
+const INTRUDER_EXAMPLES: &str = "\
+Examples:
+  heddle bench intruder --quick --protocol silo,drp --threads 1,2
+  heddle bench intruder -a 10 -l 128 -n 262144   # as in DRP
+
+A run ends when the program does, as with kmeans.";
+
+const GENOME_EXAMPLES: &str = "\
+Examples:
+  heddle bench genome --quick --protocol silo,drp --threads 1,2
+  heddle bench genome -g 16384 --segment 64 -n 16777216   # as in DRP
+
+A run ends when the program does, as with kmeans.";
+
+const VACATION_EXAMPLES: &str = "\
+Examples:
+  heddle bench vacation --quick --protocol drp,silo
+  heddle bench vacation --contention hot --protocol all --threads 1,2
+  heddle bench vacation --contention high --relations 1048576   # as in DRP";
+
 /// A workload, and how it is run.
 #[derive(Args, Clone, Debug)]
 pub struct Benchmark<W: Args> {
@@ -112,6 +168,13 @@ pub struct Benchmark<W: Args> {
     /// The workload.
     #[command(flatten)]
     pub workload: W,
+}
+
+impl<A: ApplicationArguments> Benchmark<A> {
+    /// The application.
+    pub fn application(&self) -> Result<A::Application, Failure> {
+        self.workload.application().map_err(|error| Failure::usage(chain(&error)))
+    }
 }
 
 impl<W: OfWorkload> Benchmark<W> {

@@ -1,6 +1,7 @@
 //! `heddle bench`: a workload under several protocols and numbers of threads.
 
 pub mod arguments;
+mod completion;
 pub mod runner;
 pub mod snapshots;
 #[cfg(test)]
@@ -9,13 +10,14 @@ pub mod toy;
 use crate::failure::Failure;
 use crate::machine;
 use crate::progress::Progress;
-use crate::report::model::{Measurement, Report};
+use crate::report::model::{Measurement, Report, Run};
 use crate::report::outputs::{self, Outputs};
 use crate::report::{html, rate, table};
 use crate::terminal::{aligned, columns, widest};
-use arguments::{BenchArguments, Configuration, Plan, WorkloadArguments};
+use arguments::{BenchArguments, Benchmark, Configuration, Plan, WorkloadArguments};
 use heddledb::protocol::Kind;
 use heddledb_workloads::Workload;
+use heddledb_workloads::arguments::ApplicationArguments;
 use runner::Job;
 use std::io::Write;
 
@@ -51,8 +53,29 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
             let workload = micro.workload()?;
             run(&workload, &micro.common.plan()?, command)
         }
+        Some(WorkloadArguments::Array(array)) => {
+            let workload = array.workload()?;
+            run(&workload, &array.common.plan()?, command)
+        }
+        Some(WorkloadArguments::Vacation(vacation)) => {
+            let workload = vacation.workload()?;
+            run(&workload, &vacation.common.plan()?, command)
+        }
+        Some(WorkloadArguments::Kmeans(kmeans)) => complete(kmeans, command),
+        Some(WorkloadArguments::Intruder(intruder)) => complete(intruder, command),
+        Some(WorkloadArguments::Genome(genome)) => complete(genome, command),
         Some(WorkloadArguments::Snapshots(arguments)) => snapshots::snapshots(arguments, command),
     }
+}
+
+/// Runs an application to its end, again and again.
+fn complete<A: ApplicationArguments>(arguments: &Benchmark<A>, command: String) -> Result<bool, Failure> {
+    let (application, plan) = (arguments.application()?, arguments.common.plan()?);
+    completion::check(&plan)?;
+    plan.outputs.probe()?;
+    let report = completion::measure(&application, &plan, command);
+    publish(&report, &plan.outputs)?;
+    Ok(!report.failed())
 }
 
 /// Workloads, presets and protocols with a description each, broken to a `width` if there is one.
@@ -79,23 +102,35 @@ fn run<W: Workload>(workload: &W, plan: &Plan, command: String) -> Result<bool, 
 /// Makes all runs. They go round: the first of every configuration, then the second, so that a
 /// machine that gets slower does so for all alike.
 pub fn measure<W: Workload>(workload: &W, plan: &Plan, command: String) -> Report {
+    let start = |configuration: Configuration, run: usize, title: &str, progress: &Progress| {
+        let job = Job {
+            kind: configuration.kind,
+            workload,
+            settings: &plan.settings,
+            threads: configuration.threads,
+            durability: configuration.durability,
+            run,
+            title,
+            progress,
+        };
+        job.run()
+    };
+    measure_all(plan, command, |configuration| empty(workload, plan, configuration), start)
+}
+
+/// Makes all runs by `start`, of measurements that `empty` has begun.
+fn measure_all(
+    plan: &Plan,
+    command: String,
+    empty: impl Fn(Configuration) -> Measurement,
+    start: impl Fn(Configuration, usize, &str, &Progress) -> Run,
+) -> Report {
     let progress = Progress::new(plan.runs * plan.configurations().count());
-    let mut measurements: Vec<Measurement> =
-        plan.configurations().map(|configuration| empty(workload, plan, configuration)).collect();
+    let mut measurements: Vec<Measurement> = plan.configurations().map(&empty).collect();
     for run in 1..=plan.runs {
         for (configuration, measurement) in plan.configurations().zip(&mut measurements) {
             let title = table::name(measurement);
-            let job = Job {
-                kind: configuration.kind,
-                workload,
-                settings: &plan.settings,
-                threads: configuration.threads,
-                durability: configuration.durability,
-                run,
-                title: &title,
-                progress: &progress,
-            };
-            let result = job.run();
+            let result = start(configuration, run, &title, &progress);
             let figures = match &result.error {
                 Some(error) => format!("FAILED: {error}"),
                 None => format!(

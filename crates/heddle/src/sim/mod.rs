@@ -31,7 +31,8 @@ use clap::{Args, Subcommand};
 use costs::CostsArguments;
 use heddledb_simulator::point::Subject;
 use heddledb_workloads::arguments::{
-    MicroArguments, TpccArguments, TpceArguments, WorkloadArguments, YcsbArguments,
+    ArrayArguments, MicroArguments, TpccArguments, TpceArguments, VacationArguments, WorkloadArguments,
+    YcsbArguments,
 };
 use search::{HuntArguments, ReplayArguments};
 use shapes::ShapesArguments;
@@ -59,6 +60,12 @@ pub enum SimCommand {
     /// IC3's microbenchmark: pieces of four updates, each on a table of its own
     #[command(after_help = MICRO_EXAMPLES)]
     Micro(Box<Simulated<MicroArguments>>),
+    /// DRP's array: transactions that increment fifty elements each
+    #[command(after_help = ARRAY_EXAMPLES)]
+    Array(Box<Simulated<ArrayArguments>>),
+    /// STAMP's vacation: a travel agency
+    #[command(after_help = VACATION_EXAMPLES)]
+    Vacation(Box<Simulated<VacationArguments>>),
     /// Search for bugs: small simulations from seeds, judged
     #[command(after_help = search::HUNT_EXAMPLES)]
     Hunt(HuntArguments),
@@ -112,6 +119,16 @@ Examples:
   heddle sim micro --quick --rows 1000
   heddle sim micro --rows 10000 --scope 10 --cores 1,16,64 --protocol all";
 
+const ARRAY_EXAMPLES: &str = "\
+Examples:
+  heddle sim array --quick --protocol drp,silo
+  heddle sim array --shared --theta 0.9 --cores 1,16,64 --protocol drp,silo";
+
+const VACATION_EXAMPLES: &str = "\
+Examples:
+  heddle sim vacation --quick --contention hot --protocol drp,silo
+  heddle sim vacation --contention high --cores 1,16,64 --protocol all";
+
 /// Runs the command. True if every check held.
 pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
     match &arguments.command {
@@ -119,6 +136,8 @@ pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
         SimCommand::Tpce(tpce) => run(tpce, command),
         SimCommand::Ycsb(ycsb) => run(ycsb, command),
         SimCommand::Micro(micro) => run(micro, command),
+        SimCommand::Array(array) => run(array, command),
+        SimCommand::Vacation(vacation) => run(vacation, command),
         SimCommand::Hunt(arguments) => search::hunt(arguments),
         SimCommand::Replay(arguments) => search::replay(arguments),
         SimCommand::Shapes(arguments) => {
@@ -188,6 +207,16 @@ mod tests {
                 &micro.common.plan().unwrap(),
                 unhurried(&line),
             ),
+            SimCommand::Array(array) => points::measure(
+                &array.workload().unwrap().into(),
+                &array.common.plan().unwrap(),
+                unhurried(&line),
+            ),
+            SimCommand::Vacation(vacation) => points::measure(
+                &vacation.workload().unwrap().into(),
+                &vacation.common.plan().unwrap(),
+                unhurried(&line),
+            ),
             _ => panic!("no workload"),
         };
         assert!(!report.failed(), "{}", table::render(&report, false));
@@ -211,6 +240,8 @@ mod tests {
         for line in [
             "micro --pieces 3 --rows 100 --scope 10 --user-aborts 10 --reversed --protocol tictoc --cores 3",
             "tpce --customers 20 --security-range 2 --protocol silo --cores 3",
+            "array --elements 500 --accesses 5 --shared --theta 0.9 --protocol drp --cores 3",
+            "vacation --contention hot --relations 100 --protocol drp,silo --cores 3",
         ] {
             let line = format!("{line} --window 500us");
             assert_eq!(files(&line), files(&line));

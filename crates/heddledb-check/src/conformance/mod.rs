@@ -15,6 +15,7 @@
 //! - `phases`: what is announced before it is done, and who comes after it;
 //! - `graph`: calls that wait for those before them, and what they did not foresee;
 //! - `deferred`: transactions that write down what is done at the commit, beside others;
+//! - `objects`: transactional objects against a model, in the order in which transactions took effect;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
 //! - `value_keys`: the same in keys and indexes;
 //! - `histories`: long random histories, judged by both checkers.
@@ -27,6 +28,7 @@ mod deferred;
 mod graph;
 mod histories;
 mod load;
+mod objects;
 mod opacity;
 mod phases;
 mod procedures;
@@ -64,6 +66,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(phases::tests());
     tests.extend(graph::tests());
     tests.extend(deferred::tests());
+    tests.extend(objects::tests());
     tests.extend(value_keys::tests());
     tests.extend(values::tests());
     tests.extend(histories::tests());

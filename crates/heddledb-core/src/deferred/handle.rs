@@ -40,6 +40,28 @@ impl<V> fmt::Debug for Deferred<V> {
     }
 }
 
+/// A value that can be kept until it is asked for: plain data.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be deferred, since it is not plain data",
+    label = "not `Copy + Send`, or it borrows",
+    note = "deferred values are copied: numbers, `bool`, `Text<N>`, `[u8; N]`, `Option` and tuples of these, and structs that derive `Copy`; read and change a `String` or `Vec<u8>` at once, by `get_columns` and `update_columns`"
+)]
+pub trait Later: Copy + Send + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<V: Copy + Send + 'static> Later for V {}
+
+/// A function that is run when the transaction's intentions are evaluated.
+#[diagnostic::on_unimplemented(
+    message = "a deferred operator captures something that cannot be copied or shared between threads",
+    label = "captures what is not `Copy + Send + Sync`, or borrows",
+    note = "it is kept as its bytes and run later: let it capture numbers, `Text<N>` and the like, by `move`; what it needs of a `String` or a `Vec` is worked out before"
+)]
+pub trait Operator: Copy + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<F: Copy + Send + Sync + 'static> Operator for F {}
+
 /// Who knows the values.
 #[doc(hidden)]
 pub trait Known {

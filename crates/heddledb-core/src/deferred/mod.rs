@@ -3,7 +3,7 @@
 //! | room | what is there |
 //! |---|---|
 //! | `operators` | memory for operators and results; the only unsafe code |
-//! | `handle` | `Deferred`, `Inputs`, `Outcome`: what stands for values that are not known yet |
+//! | `handle` | `Deferred`, `Inputs`, `Outcome`: what stands for values that are not known yet; `Later`, `Operator`: what can be kept |
 //! | `plan` | `Plan`: steps, what each waits for, the verdict; the seam's [`Operators`](crate::seam::Operators) |
 
 mod handle;
@@ -11,12 +11,12 @@ mod handle;
 mod operators;
 mod plan;
 
-pub use handle::{Deferred, Inputs, Known, Name, Outcome};
+pub use handle::{Deferred, Inputs, Known, Later, Name, Operator, Outcome};
 pub use operators::Store;
 pub use plan::{Ensure, Map, Plan, Refusal, Step};
 
 use crate::error::Result;
-use crate::table::{Columns, Relation, Table};
+use crate::table::{Changeable, Columns, Relation, Table};
 use crate::transaction::Transaction;
 
 /// What a deferring transaction can do beside what any can: write *intentions* down on rows whose keys it knows. Nothing
@@ -35,16 +35,16 @@ use crate::transaction::Transaction;
 /// deferred is carried out first, if it is on the same row, or on the same table in the case of a scan, and from then on
 /// intentions are carried out at once. A savepoint does that, too.
 ///
-/// **What cannot be deferred**: a change of columns that belong to the key or to an index, which is answered with
-/// [`Misuse::NotDeferrable`](crate::Misuse::NotDeferrable); and columns of any length, whose values are not `Copy`, which
-/// the compiler refuses. A put or erase in a table with indexes is carried out at once, and what was deferred before it,
+/// **What cannot be deferred**: a change of columns that belong to the key, or of any length, whose values are not `Copy`: the compiler
+/// refuses both. And of those that belong to an index, which is answered with
+/// [`Misuse::NotDeferrable`](crate::Misuse::NotDeferrable). A put or erase in a table with indexes is carried out at once, and what was deferred before it,
 /// too.
 pub trait Deferring: Transaction {
     /// Columns of the row with `key`, or `None`.
     fn look<C>(&mut self, key: <C::Table as Relation>::Key, columns: C) -> Result<Deferred<Option<C::Value>>>
     where
         C: Columns + Send + Sync + 'static,
-        C::Value: Copy + Send + 'static;
+        C::Value: Later;
 
     /// Lets `op` change columns of the row with `key`, and keeps what it returns; `None` if there is no such row.
     ///
@@ -55,31 +55,31 @@ pub trait Deferring: Transaction {
         key: <C::Table as Relation>::Key,
         columns: C,
         with: I,
-        op: impl Fn(&mut C::Value, I::Values) -> V + Copy + Send + Sync + 'static,
+        op: impl Fn(&mut C::Value, I::Values) -> V + Operator,
     ) -> Result<Deferred<Option<V>>>
     where
-        C: Columns + Send + Sync + 'static,
-        C::Value: Copy,
+        C: Changeable + Send + Sync + 'static,
+        C::Value: Later,
         I: Inputs,
-        V: Copy + Send + 'static;
+        V: Later;
 
     /// Adds the row that `make` makes, or replaces the one with its key, which is `key`: where `make` makes another, the
     /// transaction has no effect, and its caller hears [`Misuse::PutElsewhere`](crate::Misuse::PutElsewhere).
-    fn put<T: Table + Copy, I: Inputs>(
+    fn put<T: Table + Later, I: Inputs>(
         &mut self,
         key: T::Key,
         with: I,
-        make: impl Fn(I::Values) -> T + Copy + Send + Sync + 'static,
+        make: impl Fn(I::Values) -> T + Operator,
     ) -> Result<()>;
 
     /// Removes the row with `key`; false if there is none.
     fn erase<T: Table>(&mut self, key: T::Key) -> Result<Deferred<bool>>;
 
     /// A value that `function` makes of others.
-    fn map<I: Inputs, V: Copy + Send + 'static>(
+    fn map<I: Inputs, V: Later>(
         &mut self,
         with: I,
-        function: impl Fn(I::Values) -> V + Copy + Send + Sync + 'static,
+        function: impl Fn(I::Values) -> V + Operator,
     ) -> Result<Deferred<V>>;
 
     /// What `body` writes down counts only if `condition` holds. The body itself runs in any case, since that may not be
@@ -114,5 +114,5 @@ pub trait Deferring: Transaction {
     ///
     /// # Errors
     /// Conflicts; the reason of an [`ensure`](Self::ensure) whose condition does not hold.
-    fn force<V: Copy + Send + 'static>(&mut self, value: Deferred<V>) -> Result<V>;
+    fn force<V: Later>(&mut self, value: Deferred<V>) -> Result<V>;
 }

@@ -48,29 +48,37 @@ impl Span {
 /// A set of column groups of one table, one bit each.
 pub type GroupSet = u16;
 
-/// One column of table `T` with values of type `V`, made by `#[derive(Table)]`.
-pub struct Column<T, V> {
+/// What a column is to its row: a value beside the key. It can change.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+/// What a column is to its row: a part of the key, which stays as long as the row.
+#[derive(Clone, Copy, Debug)]
+pub struct OfKey;
+
+/// One column of table `T` with values of type `V`, made by `#[derive(Table)]`; of the key where `P` is [`OfKey`].
+pub struct Column<T, V, P = Plain> {
     name: &'static str,
     offset: u32,
     group: u8,
     ordinal: u8,
-    types: PhantomData<fn() -> (T, V)>,
+    types: PhantomData<fn(T, V, P)>,
 }
 
-impl<T, V> Clone for Column<T, V> {
+impl<T, V, P> Clone for Column<T, V, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T, V> Copy for Column<T, V> {}
+impl<T, V, P> Copy for Column<T, V, P> {}
 
-impl<T, V> fmt::Debug for Column<T, V> {
+impl<T, V, P> fmt::Debug for Column<T, V, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl<T, V> Column<T, V> {
+impl<T, V, P> Column<T, V, P> {
     /// A column at byte `offset` of the row, the `ordinal`-th declared. `#[derive(Table)]` makes them.
     pub const fn new(name: &'static str, offset: usize, group: usize, ordinal: usize) -> Self {
         Self { name, offset: offset as u32, group: group as u8, ordinal: ordinal as u8, types: PhantomData }
@@ -94,7 +102,7 @@ impl<T, V> Column<T, V> {
     }
 }
 
-impl<T, V: ColumnValue> Column<T, V> {
+impl<T, V: ColumnValue, P> Column<T, V, P> {
     #[inline(always)]
     const fn words(self) -> Span {
         let offset = self.offset as usize;
@@ -125,7 +133,7 @@ pub trait Columns: Copy {
     fn store(&self, value: &Self::Value, target: &mut impl WordsMut);
 }
 
-impl<T: Table, V: ColumnValue> Columns for Column<T, V> {
+impl<T: Table, V: ColumnValue, P> Columns for Column<T, V, P> {
     type Table = T;
     type Value = V;
     #[inline(always)]
@@ -225,6 +233,34 @@ impl<C: Columns, const N: usize> Columns for [C; N] {
         self.iter().zip(value).for_each(|(column, value)| column.store(value, target));
     }
 }
+
+/// Columns that a deferred operation can change: none of them is of the key.
+///
+/// Whether an index depends on one is known only when the operation is written down.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be changed by a deferred operation, since the key is among it",
+    label = "has a column of the key",
+    note = "name the columns that change, as `Account::balance` or a tuple of such; a row with another key is made by `put`"
+)]
+pub trait Changeable: Columns {}
+
+impl<T: Table, V: ColumnValue> Changeable for Column<T, V> {}
+impl<C: Changeable, const N: usize> Changeable for [C; N] {}
+
+macro_rules! changeable {
+    ($($name:ident)+) => {
+        #[diagnostic::do_not_recommend]
+        impl<T: Table, $($name: Changeable<Table = T>),+> Changeable for ($($name,)+) {}
+    };
+}
+changeable!(A);
+changeable!(A B);
+changeable!(A B C);
+changeable!(A B C D);
+changeable!(A B C D E);
+changeable!(A B C D E F);
+changeable!(A B C D E F G);
+changeable!(A B C D E F G H);
 
 /// All columns of a table, as its row type.
 #[derive(Debug)]

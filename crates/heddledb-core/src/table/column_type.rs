@@ -347,6 +347,13 @@ pub const fn schema_text<const N: usize>(parts: &[SchemaPart]) -> [u8; N] {
     text
 }
 
+/// Writes the schema text that consists of `parts` to the front of `text`, and returns how many bytes it takes.
+pub const fn schema_text_in(text: &mut [u8], parts: &[SchemaPart]) -> usize {
+    let bytes = Writer::of(text, parts);
+    assert!(bytes <= text.len(), "the text of a schema is longer than there is room for");
+    bytes
+}
+
 /// The text of bytes that [`schema_text`] gave.
 pub const fn schema_str(text: &[u8]) -> &str {
     match std::str::from_utf8(text) {

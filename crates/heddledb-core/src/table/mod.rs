@@ -25,8 +25,10 @@ mod serial;
 mod text;
 mod up_to;
 
-pub use column::{Addable, Column, Columns, GroupSet, Row, Span};
-pub use column_type::{ColumnType, EnumType, SchemaPart, schema_bytes, schema_str, schema_text};
+pub use column::{Addable, Changeable, Column, Columns, GroupSet, OfKey, Plain, Row, Span};
+pub use column_type::{
+    ColumnType, EnumType, SchemaPart, schema_bytes, schema_str, schema_text, schema_text_in,
+};
 pub use column_value::ColumnValue;
 pub use heddledb_macros::{ColumnValue, Key};
 pub use key::{Excess, Key, KeyPrefix, KeyReader, KeyWords, KeyWriter, decode_key, encode_key, key_words};

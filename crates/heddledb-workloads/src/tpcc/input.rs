@@ -108,7 +108,7 @@ impl NewOrder {
 }
 
 /// Arguments of Payment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Payment {
     /// Warehouse.
     pub w_id: u16,

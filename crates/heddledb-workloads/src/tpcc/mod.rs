@@ -13,12 +13,14 @@
 //! | `load` | the initial population |
 //! | [`input`] | drawing the arguments of transactions |
 //! | `transactions` | the five transactions |
+//! | `deferred` | those that write, as deferring transactions |
 //! | [`check`] | the conditions after a run |
 //! | [`probe`] | two of them, during a run |
 
 pub mod transactions;
 
 pub mod check;
+mod deferred;
 pub mod input;
 mod load;
 pub mod probe;
@@ -217,6 +219,8 @@ pub struct Parameters {
     /// Order-Status asks for a district's last order instead of a customer's, among those that write (IC3 §6.5).
     /// Then the only procedures are those that the mix has.
     pub last_order_status: bool,
+    /// New-Order, Payment and Delivery defer what they change, and are no procedures.
+    pub deferred: bool,
     /// The standard form or a published deviation.
     pub mode: Mode,
 }
@@ -234,6 +238,7 @@ impl Default for Parameters {
             commutative: true,
             delivery_hint: true,
             last_order_status: false,
+            deferred: false,
             mode: Mode::Spec,
         }
     }
@@ -285,6 +290,11 @@ impl Tpcc {
             [parameters.remote_item_pct, parameters.remote_payment_pct, parameters.rollback_pct];
         if percentages.iter().any(|percent| *percent > 100) {
             return option("a percentage is above 100".into());
+        }
+        if parameters.deferred && mode == Mode::Sto {
+            return option(
+                "orders that are numbered outside of transactions (mode sto) cannot be deferred".into(),
+            );
         }
         if mode != Mode::Spec {
             parameters.rollback_pct = 0;
@@ -357,6 +367,9 @@ impl Workload for Tpcc {
         ];
         if self.parameters.last_order_status {
             list.push(("order_status", "a district's last order, among those that write".to_string()));
+        }
+        if self.parameters.deferred {
+            list.push(("deferred", "New-Order, Payment and Delivery".to_string()));
         }
         if *scale != Scale::FULL {
             list.push(("customers per district", scale.customers.to_string()));
@@ -438,6 +451,9 @@ impl Workload for Tpcc {
         match input {
             // A body that draws the order's number outside of the transaction cannot be executed again.
             _ if self.parameters.mode == Mode::Sto => session.run(|tx| self.execute(tx, input)),
+            Input::NewOrder(input) if self.parameters.deferred => deferred::new_order(session, self, input),
+            Input::Payment(input) if self.parameters.deferred => deferred::payment(session, self, input),
+            Input::Delivery(input) if self.parameters.deferred => deferred::delivery(session, self, input),
             Input::NewOrder(input) => session.call(transactions::NewOrder, (self, input)),
             Input::Payment(input) if self.parameters.commutative => {
                 session.call(transactions::Payment, (self, input))

@@ -73,7 +73,7 @@ impl fmt::Display for Rollback {
 impl std::error::Error for Rollback {}
 
 /// One in ten thousand: the unit of taxes and discounts.
-const UNIT: i64 = 10_000;
+pub(super) const UNIT: i64 = 10_000;
 
 /// What a line of an order brings along.
 #[derive(Clone, Copy, Default)]
@@ -211,7 +211,7 @@ pub fn payment_by_updates(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input:
 /// W_NAME; the address is only shown.
 #[procedure]
 #[inline]
-fn warehouse_name(tx: &mut impl ReadTransaction, w_id: u16) -> Result<Text<10>> {
+pub(super) fn warehouse_name(tx: &mut impl ReadTransaction, w_id: u16) -> Result<Text<10>> {
     let address =
         (Warehouse::street_1, Warehouse::street_2, Warehouse::city, Warehouse::state, Warehouse::zip);
     let (name, address) = tx.get_columns(w_id, (Warehouse::name, address))?.or_missing("warehouse")?;
@@ -222,7 +222,7 @@ fn warehouse_name(tx: &mut impl ReadTransaction, w_id: u16) -> Result<Text<10>> 
 /// D_NAME; the address is only shown.
 #[procedure]
 #[inline]
-fn district_name(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8) -> Result<Text<10>> {
+pub(super) fn district_name(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8) -> Result<Text<10>> {
     let address = (District::street_1, District::street_2, District::city, District::state, District::zip);
     let (name, address) = tx.get_columns((w_id, d_id), (District::name, address))?.or_missing("district")?;
     black_box(&address);
@@ -387,7 +387,12 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
 /// The oldest order of a district that waits for delivery.
 #[procedure]
 #[inline]
-fn oldest_order(tx: &mut impl ReadTransaction, tpcc: &Tpcc, w_id: u16, d_id: u8) -> Result<Option<u32>> {
+pub(super) fn oldest_order(
+    tx: &mut impl ReadTransaction,
+    tpcc: &Tpcc,
+    w_id: u16,
+    d_id: u8,
+) -> Result<Option<u32>> {
     let waiting = if tpcc.parameters.delivery_hint {
         // Relaxed: a hint, and any older value is as good.
         let start = tpcc.outside(w_id, d_id).delivered.load();
@@ -468,7 +473,12 @@ impl Tpcc {
 
 /// The customer's number; by last name the middle one, rounded up, in the order of first names.
 #[procedure]
-fn find_customer(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8, by: &CustomerBy) -> Result<u16> {
+pub(super) fn find_customer(
+    tx: &mut impl ReadTransaction,
+    w_id: u16,
+    d_id: u8,
+    by: &CustomerBy,
+) -> Result<u16> {
     let last = match by {
         CustomerBy::Id(c_id) => return Ok(*c_id),
         CustomerBy::LastName(last) => *last,
@@ -493,7 +503,7 @@ pub(super) fn stock_after(quantity: i32, taken: i32) -> i32 {
 }
 
 /// C_DATA of a customer with bad credit after a payment: a note, then the old text, cut off.
-fn noted(old: &Text<500>, c_id: u16, input: &input::Payment) -> Text<500> {
+pub(super) fn noted(old: &Text<500>, c_id: u16, input: &input::Payment) -> Text<500> {
     let mut buffer = [0; 500];
     let mut rest = &mut buffer[..];
     let input::Payment { c_d_id, c_w_id, d_id, w_id, amount, .. } = input;
@@ -506,7 +516,7 @@ fn noted(old: &Text<500>, c_id: u16, input: &input::Payment) -> Text<500> {
 }
 
 /// H_DATA: both names with four spaces between.
-fn spaced(w_name: &Text<10>, d_name: &Text<10>) -> Text<24> {
+pub(super) fn spaced(w_name: &Text<10>, d_name: &Text<10>) -> Text<24> {
     let mut buffer = [0; 24];
     let mut end = 0;
     for part in [w_name.as_bytes(), b"    ", d_name.as_bytes()] {

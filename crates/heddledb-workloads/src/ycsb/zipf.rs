@@ -63,7 +63,7 @@ impl Zipf {
 
 /// A bijection of 0..n that puts neighbours far apart: mixing on the next power of two, repeated
 /// until the result is below n (less than twice on average).
-pub(super) fn scramble(value: u64, n: u64) -> u64 {
+pub(crate) fn scramble(value: u64, n: u64) -> u64 {
     let bits = (64 - (n - 1).leading_zeros()).max(2);
     let mask = u64::MAX >> (64 - bits);
     let mut x = value;

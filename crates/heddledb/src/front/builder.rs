@@ -7,6 +7,7 @@ use crate::isolation::Isolation;
 use crate::kind::{Choice, Kind, Silo};
 use crate::log::{Compression, FILES_MAX, LogError, Manifest};
 use crate::migration::{Migration, Plan, SchemaChange, declared_tables, stored_tables};
+use crate::objects::Objects;
 use crate::seam::{CallByName, Open};
 use crate::settings::{Durability, Place, Settings};
 use crate::storage::{Disk, Storage};
@@ -25,6 +26,7 @@ pub struct Builder {
     protocol: Choice,
     pub(super) settings: Settings,
     procedures: Vec<(TypeId, Declaration, Option<CallByName>)>,
+    objects: Vec<fn(&Database) -> Result<()>>,
 }
 
 impl Default for Builder {
@@ -34,6 +36,7 @@ impl Default for Builder {
             protocol: Silo::default().into(),
             settings: Settings::default(),
             procedures: Vec::new(),
+            objects: Vec::new(),
         }
     }
 }
@@ -133,6 +136,13 @@ impl Builder {
     pub fn define(self, table: &'static TableDefinition, rows: usize) -> Self {
         let indexes = table.indexes().iter().map(|index| index.relation().definition());
         self.add(std::iter::once(table.relation().definition()).chain(indexes), rows)
+    }
+
+    /// Declares the tables of transactional objects, and makes the objects when the database is opened, where they are not there;
+    /// see [`objects`](crate::objects) and [`Builder::table`].
+    pub fn objects<O: Objects>(mut self) -> Self {
+        self.objects.push(Database::make_objects::<O>);
+        self.add(O::tables(), 0)
     }
 
     pub(super) fn add(
@@ -347,10 +357,15 @@ impl Builder {
     /// [`Error::Open`](crate::Error::Open) for a directory that is in use, damaged, or of other tables, and, with both rows
     /// named, where two rows are in the way of a unique index that was added: nothing is changed then.
     pub fn open(self) -> Result<Database> {
+        let read_only = self.settings.read_only;
         let engine = (self.engine)(self.protocol, self.settings)?;
         for (id, declaration, by_name) in self.procedures {
             engine.register(Some(id), declaration, by_name)?;
         }
-        Ok(Database::of(engine))
+        let db = Database::of(engine);
+        if !read_only {
+            self.objects.iter().try_for_each(|make| make(&db))?;
+        }
+        Ok(db)
     }
 }

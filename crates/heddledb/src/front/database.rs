@@ -5,6 +5,7 @@ use crate::check::CheckReport;
 #[cfg(doc)]
 use crate::error::Misuse;
 use crate::error::Result;
+use crate::objects::Objects;
 use crate::protocol::Isolation;
 use crate::seam::{Callee, CheckpointReport, Engine, Metrics, ProcedureInfo, Recovery};
 use crate::table::{Definition, Table};
@@ -30,6 +31,15 @@ impl Database {
     /// [`Misuse::TooManyTables`].
     pub fn create<T: Table>(&self, rows: usize) -> Result<()> {
         relations::<T>().into_iter().try_for_each(|relation| self.engine.create(relation, rows))
+    }
+
+    /// Makes transactional objects where they are not there, as [`Builder::objects`](crate::Builder::objects) does: adds the rows that
+    /// they begin with. For a database in memory that was opened without naming them. Takes a session meanwhile.
+    ///
+    /// # Errors
+    /// [`Misuse::NoSessionFree`]; [`Misuse::ReadOnly`]; [`Misuse::Undeclared`] in a database with files.
+    pub fn make_objects<O: Objects>(&self) -> Result<()> {
+        self.with_session(|session| session.run(O::make))
     }
 
     /// Registers a procedure, so that it can be called ([`Session::call`](crate::Session::call)); does nothing if it is registered.

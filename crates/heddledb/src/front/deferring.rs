@@ -6,12 +6,12 @@ use super::intentions::{Change, Erase, Intended, Look, Put, PutRow, Room, has_ke
 use super::nesting;
 use super::session::{Session, not_begun};
 use super::txn::{Txn, note_met};
-use crate::deferred::{Deferred, Deferring, Ensure, Inputs, Map, Name, Outcome, Refusal};
+use crate::deferred::{Deferred, Deferring, Ensure, Inputs, Later, Map, Name, Operator, Outcome, Refusal};
 use crate::error::{Misuse, Result};
 use crate::reading::{Decode, Reading};
 use crate::seam::{Access, Ahead, Body, Ended, Intention, Range, Savepoint, Visit};
 use crate::sight::Sight;
-use crate::table::{Addable, Column, Columns, Definition, Relation, Table};
+use crate::table::{Addable, Changeable, Column, Columns, Definition, Relation, Table};
 use crate::transaction::Transaction;
 use crate::values::Values;
 use std::marker::PhantomData;
@@ -213,7 +213,7 @@ impl Deferring for DeferringTxn<'_> {
     fn look<C>(&mut self, key: <C::Table as Relation>::Key, columns: C) -> Result<Deferred<Option<C::Value>>>
     where
         C: Columns + Send + Sync + 'static,
-        C::Value: Copy + Send + 'static,
+        C::Value: Later,
     {
         self.intend(Look { key, columns })
     }
@@ -223,13 +223,13 @@ impl Deferring for DeferringTxn<'_> {
         key: <C::Table as Relation>::Key,
         columns: C,
         with: I,
-        op: impl Fn(&mut C::Value, I::Values) -> V + Copy + Send + Sync + 'static,
+        op: impl Fn(&mut C::Value, I::Values) -> V + Operator,
     ) -> Result<Deferred<Option<V>>>
     where
-        C: Columns + Send + Sync + 'static,
-        C::Value: Copy,
+        C: Changeable + Send + Sync + 'static,
+        C::Value: Later,
         I: Inputs,
-        V: Copy + Send + 'static,
+        V: Later,
     {
         let watched = columns.ordinals() & (<C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS);
         if watched != 0 {
@@ -238,11 +238,11 @@ impl Deferring for DeferringTxn<'_> {
         self.intend(Change { key, columns, with, op, output: PhantomData })
     }
 
-    fn put<T: Table + Copy, I: Inputs>(
+    fn put<T: Table + Later, I: Inputs>(
         &mut self,
         key: T::Key,
         with: I,
-        make: impl Fn(I::Values) -> T + Copy + Send + Sync + 'static,
+        make: impl Fn(I::Values) -> T + Operator,
     ) -> Result<()> {
         if size_of::<I>() > 0 {
             return self.intend(Put { key, with, make }).map(|_| ());
@@ -259,10 +259,10 @@ impl Deferring for DeferringTxn<'_> {
         self.intend(Erase::<T>(key))
     }
 
-    fn map<I: Inputs, V: Copy + Send + 'static>(
+    fn map<I: Inputs, V: Later>(
         &mut self,
         with: I,
-        function: impl Fn(I::Values) -> V + Copy + Send + Sync + 'static,
+        function: impl Fn(I::Values) -> V + Operator,
     ) -> Result<Deferred<V>> {
         let result = self.check_state().and_then(|()| self.room.plan.compute(Map { with, function }));
         self.txn.guard(result)
@@ -292,7 +292,7 @@ impl Deferring for DeferringTxn<'_> {
         body(self, values)
     }
 
-    fn force<V: Copy + Send + 'static>(&mut self, value: Deferred<V>) -> Result<V> {
+    fn force<V: Later>(&mut self, value: Deferred<V>) -> Result<V> {
         self.force_all(value)
     }
 }

@@ -276,7 +276,7 @@ where
         if !has_key(&new, &self.key) {
             return txn.guard(Err(Misuse::PutElsewhere { table: T::LAYOUT.name }.into()));
         }
-        txn.upsert(new).map(|_| ())
+        txn.put_row(new).map(|_| ())
     }
 }
 
@@ -300,7 +300,7 @@ impl<T: Table + Copy> Intended for PutRow<T> {
         whole::<T>()
     }
     fn execute(self, (): (), txn: &mut Txn) -> Result<()> {
-        txn.upsert(self.0).map(|_| ())
+        txn.put_row(self.0).map(|_| ())
     }
 }
 

@@ -29,15 +29,7 @@ impl Transaction for Txn {
 
     fn upsert<T: Table>(&mut self, row: T) -> Result<bool> {
         self.declared(|made| made.upsert::<T>());
-        let replaced =
-            self.update_if_there(&encode_key(&row.key()), Row::<T>::new(), |old| *old = row.clone());
-        match self.guard(replaced)? {
-            Some(()) => Ok(true),
-            None => {
-                let inserted = self.insert_with_entries(&row);
-                self.guard(inserted).map(|()| false)
-            }
-        }
+        self.put_row(row)
     }
 
     #[inline]
@@ -97,5 +89,21 @@ impl Transaction for Txn {
         check_key::<T>(&key)?;
         let result = self.delete_row::<T>(&encode_key(&key));
         self.guard(result)
+    }
+}
+
+impl Txn {
+    /// Adds a row or replaces the one with its key; true if it replaced. Deferred puts do so in tables, too, of whose rows procedures
+    /// hold that each has a key of its own.
+    pub(super) fn put_row<T: Table>(&mut self, row: T) -> Result<bool> {
+        let replaced =
+            self.update_if_there(&encode_key(&row.key()), Row::<T>::new(), |old| *old = row.clone());
+        match self.guard(replaced)? {
+            Some(()) => Ok(true),
+            None => {
+                let inserted = self.insert_with_entries(&row);
+                self.guard(inserted).map(|()| false)
+            }
+        }
     }
 }

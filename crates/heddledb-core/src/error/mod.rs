@@ -1,5 +1,9 @@
 //! The one error channel, and the reasons for which a transaction aborts.
 
+mod object;
+
+pub use object::ObjectMisuse;
+
 use crate::log::LogError;
 use std::error::Error as StdError;
 use std::fmt;
@@ -482,6 +486,9 @@ pub enum Misuse {
         /// The table.
         table: &'static str,
     },
+    /// An operation of a transactional object.
+    #[error("{0}")]
+    Object(ObjectMisuse),
     /// An option that cannot be met.
     #[error("{0}")]
     Option(String),
@@ -507,6 +514,7 @@ impl Misuse {
                 | Self::NoIndex { .. }
                 | Self::SavepointInProcedure
                 | Self::ReadOnly
+                | Self::Object(_)
         )
     }
 }
