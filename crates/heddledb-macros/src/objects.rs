@@ -4,7 +4,8 @@
 //! compiler (`heddledb::objects::Cell`). Here are only the names, and what cannot depend on a type parameter.
 
 use crate::errors::Errors;
-use crate::parse::{group_name, snake_case};
+use crate::parse::snake_case;
+use crate::rank::GroupOption;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -211,8 +212,11 @@ pub fn element(input: &DeriveInput) -> Result<TokenStream> {
         let (ident, ty) = (field.ident.as_ref().expect("fields are named"), &field.ty);
         let mut group = 0;
         for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("group")) {
-            match group_name(attribute) {
-                Ok(found) => {
+            match GroupOption::of(attribute) {
+                Ok(GroupOption { rank: Some(rank), .. }) => {
+                    errors.at(rank.number, "the groups of an element take no rank; only those of a table do");
+                }
+                Ok(GroupOption { ident: found, .. }) => {
                     let found = found.unraw().to_string();
                     group = groups.iter().position(|known| *known == found).unwrap_or(groups.len());
                     if group == groups.len() {

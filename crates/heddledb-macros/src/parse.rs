@@ -396,20 +396,6 @@ fn is_of_any_length(ty: &Type) -> bool {
     }
 }
 
-<<<<<<< HEAD
-=======
-/// The name in `#[group(name)]`.
-pub fn group_name(attribute: &Attribute) -> Result<Ident> {
-    let named = match &attribute.meta {
-        Meta::List(list) => syn::parse2(list.tokens.clone()).ok(),
-        _ => None,
-    };
-    named.ok_or_else(|| {
-        Error::new_spanned(attribute, "the group has no name; write `#[group(name)]`, like `#[group(hot)]`")
-    })
-}
-
->>>>>>> language-2
 /// One word in `#[table(..)]`.
 enum TableOption {
     Hash(Ident),

@@ -4,8 +4,8 @@
 
 use super::element::{COLUMNS_MAX, Element, Field};
 use crate::table::{
-    Changeable, Column, Columns, Definition, Group, GroupSet, IndexWords, Key, Layout, Limit, Relation, Role,
-    SchemaPart, Span, Structure, Table, TableRole, TypedTable, key_words, schema_str, schema_text_in,
+    Changeable, Column, Columns, Definition, Group, GroupSet, IndexWords, Key, Layout, Limit, RANK, Relation,
+    Role, SchemaPart, Span, Structure, Table, TableRole, TypedTable, key_words, schema_str, schema_text_in,
 };
 use crate::words::{Words, WordsMut};
 use std::marker::PhantomData;
@@ -112,7 +112,7 @@ const fn plan(key: &[Field], key_name: &'static str, value: &[Field], groups: &[
         columns: count,
         slots: [0; COLUMNS_MAX],
         slot_count: 0,
-        groups: [Group { name: "main", span: Span::NONE }; GROUPS_MAX],
+        groups: [Group { name: "main", span: Span::NONE, rank: RANK }; GROUPS_MAX],
         group_count: groups.len(),
         words: 0,
         value_groups: 0,
@@ -149,7 +149,7 @@ const fn plan(key: &[Field], key_name: &'static str, value: &[Field], groups: &[
             at += 1;
         }
         end = end.next_multiple_of(8);
-        plan.groups[group] = Group { name: groups[group], span: Span { start, end: end / 8 } };
+        plan.groups[group] = Group { name: groups[group], span: Span { start, end: end / 8 }, rank: RANK };
         group += 1;
     }
     plan.words = end / 8;
