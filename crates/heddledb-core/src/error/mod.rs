@@ -316,8 +316,7 @@ pub enum Misuse {
         /// How many there are.
         limit: usize,
     },
-    /// A commit that is under way, a call that commits in parts, or, for a change of the registered procedures, any
-    /// transaction that was begun before, has not ended.
+    /// A commit or call that is under way, or a transaction older than a change of procedures, has not ended.
     #[error(
         "what is waited for has not ended for {seconds} s: a commit or call that is under way, or, where procedures are registered, an open transaction; `Metrics::oldest_transaction` names its session"
     )]
