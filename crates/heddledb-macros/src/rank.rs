@@ -72,3 +72,35 @@ impl Parse for NamedFirst {
         Ok(Self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_quote;
+
+    fn told(attribute: &Attribute) -> String {
+        match GroupOption::of(attribute) {
+            Ok(GroupOption { ident, rank }) => {
+                format!("{ident} {}", rank.map_or("none".to_owned(), |rank| rank.class.to_string()))
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn bad_ranks_are_told() {
+        for (attribute, expected) in [
+            (parse_quote!(#[group(hot)]), "hot none"),
+            (parse_quote!(#[group(hot, rank = 255)]), "hot 255"),
+            (parse_quote!(#[group(hot, rank = 256)]), "a rank is a number from 0"),
+            (parse_quote!(#[group(hot, rank)]), "write `rank = n`"),
+            (parse_quote!(#[group(hot, rank = "low")]), "write `rank = n`"),
+            (parse_quote!(#[group(hot, first)]), "`first` is no option of a group"),
+            (parse_quote!(#[group]), "the group has no name"),
+            (parse_quote!(#[group("hot")]), "the group has no name"),
+        ] {
+            let told = told(&attribute);
+            assert!(told.starts_with(expected), "{told}");
+        }
+    }
+}

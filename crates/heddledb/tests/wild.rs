@@ -13,7 +13,7 @@ struct Cell {
 }
 
 /// After so many attempts one that has failed each time runs alone.
-const OFTEN: u32 = 16;
+const OFTEN: u32 = 64;
 
 fn open(kind: Kind) -> Database {
     let db = Database::builder().protocol(kind).sessions(3).open().expect("it opens");

@@ -30,21 +30,4 @@ struct Groups {
     e: u64,
 }
 
-#[derive(Table, Clone, Copy)]
-#[table(rank)]
-#[table(rank = 256)]
-#[table(rank = 1, rank = 2)]
-struct Ranks {
-    #[key]
-    id: u64,
-    #[group(hot, rank = 3)]
-    a: u64,
-    #[group(hot, rank = 4)]
-    b: u64,
-    #[group(cold, rank = "low")]
-    c: u64,
-    #[group(cool, first)]
-    d: u64,
-}
-
 fn main() {}
