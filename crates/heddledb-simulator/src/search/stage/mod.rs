@@ -396,7 +396,10 @@ impl Play {
         record.version.set(first + steps.len() as u64);
         let intended = Intended { steps: &steps, at_once, trail };
         let outcome = session.attempt_defer(|tx| intended.run(tx, first));
-        record.entries.borrow_mut()[at].attempt.ops = trail.take();
+        // Of a commit that may be durable or not, `settle` takes them, as of one whose worker died.
+        if !matches!(outcome, Err(Error::OutcomeUnknown(_))) {
+            record.entries.borrow_mut()[at].attempt.ops = trail.take();
+        }
         self.enter(session, at, waits, outcome)
     }
 
