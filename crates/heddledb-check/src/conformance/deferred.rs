@@ -78,7 +78,8 @@ impl Step {
             16 => Self::ReadNow(id),
             17 => Self::AddNow(id),
             18 => Self::Force(before),
-            _ => Self::Ensure(before, 100 + random.below(1_000) as i64),
+            // Every other one is refused.
+            _ => Self::Ensure(before, random.below(200) as i64),
         };
         *results += usize::from(matches!(step, Self::Look(_) | Self::Add(..) | Self::Erase(_)));
         step
