@@ -11,8 +11,8 @@ use super::input;
 use super::random::is_original;
 use super::schema::{self, Customer, District, History, Item, Order, OrderLine, Stock, Warehouse};
 use super::transactions::{
-    Output, Rollback, UNIT, district_name, find_customer, noted, oldest_order, spaced, stock_after,
-    warehouse_name,
+    Output, Rollback, UNIT, district_name, find_customer, line_of, noted, oldest_order, order_of, spaced,
+    stock_after, warehouse_name,
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
 use crate::missing::{Missing, OrMissing};
@@ -67,29 +67,9 @@ pub fn new_order(session: &mut Session, tpcc: &Tpcc, input: &input::NewOrder) ->
         tx.then(district, |tx, district| {
             let (_, o_id) = district.or_missing("district")?;
             tx.insert(schema::NewOrder { w_id, d_id, o_id })?;
-            tx.insert(Order {
-                w_id,
-                d_id,
-                o_id,
-                c_id,
-                ol_cnt: input.line_count,
-                all_local: input.lines().iter().all(|line| line.supply_w_id == w_id),
-                entry_d: input.date,
-                carrier_id: None,
-            })?;
+            tx.insert(order_of(input, o_id))?;
             for (number, (line, &(amount, dist_info))) in (1..).zip(input.lines().iter().zip(&entered)) {
-                tx.insert(OrderLine {
-                    w_id,
-                    d_id,
-                    o_id,
-                    number,
-                    amount,
-                    i_id: line.i_id,
-                    supply_w_id: line.supply_w_id,
-                    quantity: line.quantity,
-                    dist_info,
-                    delivery_d: None,
-                })?;
+                tx.insert(line_of(input, o_id, number, line, amount, dist_info))?;
             }
             Ok(())
         })?;

@@ -148,29 +148,9 @@ pub fn new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::NewOrder
 
     if mode != Mode::Dbx1000 {
         tx.insert(schema::NewOrder { w_id, d_id, o_id })?;
-        tx.insert(Order {
-            w_id,
-            d_id,
-            o_id,
-            c_id,
-            ol_cnt: input.line_count,
-            all_local: input.lines().iter().all(|line| line.supply_w_id == w_id),
-            entry_d: input.date,
-            carrier_id: None,
-        })?;
+        tx.insert::<Order>(order_of(input, o_id))?;
         for (number, (line, entered)) in (1..).zip(input.lines().iter().zip(&entered)) {
-            tx.insert(OrderLine {
-                w_id,
-                d_id,
-                o_id,
-                number,
-                amount: entered.amount,
-                i_id: line.i_id,
-                supply_w_id: line.supply_w_id,
-                quantity: line.quantity,
-                dist_info: entered.dist_info,
-                delivery_d: None,
-            })?;
+            tx.insert::<OrderLine>(line_of(input, o_id, number, line, entered.amount, entered.dist_info))?;
         }
     }
 
@@ -495,6 +475,28 @@ pub(super) fn find_customer(
     })?;
     let middle = count.checked_sub(1).map(|above| above / 2);
     middle.and_then(|middle| first_half.get(middle).copied()).or_missing("customer by name")
+}
+
+/// The row of the order with that number.
+pub(super) fn order_of(input: &input::NewOrder, o_id: u32) -> Order {
+    let input::NewOrder { w_id, d_id, c_id, line_count, date, .. } = *input;
+    let all_local = input.lines().iter().all(|line| line.supply_w_id == w_id);
+    Order { w_id, d_id, o_id, c_id, ol_cnt: line_count, all_local, entry_d: date, carrier_id: None }
+}
+
+/// The row of a line of the order, which costs so many cents.
+pub(super) fn line_of(
+    input: &input::NewOrder,
+    o_id: u32,
+    number: u8,
+    line: &input::Line,
+    amount: i64,
+    dist_info: Text<24>,
+) -> OrderLine {
+    let input::NewOrder { w_id, d_id, .. } = *input;
+    let input::Line { i_id, supply_w_id, quantity } = *line;
+    let delivery_d = None;
+    OrderLine { w_id, d_id, o_id, number, amount, i_id, supply_w_id, quantity, dist_info, delivery_d }
 }
 
 /// The quantity in stock after `taken` were taken.
