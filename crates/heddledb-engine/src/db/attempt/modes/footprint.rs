@@ -7,8 +7,10 @@
 //! share a bucket only wait more often than they need. A writer replaces what its bucket held: calls after
 //! the writer wait for it, and it waits for those before.
 
+use super::AccessMode;
 use crate::access::Groups;
 use crate::mutant::{Mutant, planted};
+use crate::seam::Access;
 use crate::table::GroupSet;
 use std::ops::Range;
 
@@ -17,6 +19,12 @@ use std::ops::Range;
 pub(super) struct Turn {
     pub worker: usize,
     pub number: u64,
+}
+
+/// The column groups that an access is announced with, and whether as written.
+pub(super) fn claims(access: &Access<'_>, mode: AccessMode) -> (GroupSet, bool) {
+    // An access that only asks whether a row exists reads what an insertion writes.
+    (access.wanted.groups.max(1), mode != AccessMode::Reads)
 }
 
 /// Column groups of a row.

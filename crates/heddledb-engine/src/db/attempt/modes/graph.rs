@@ -18,9 +18,9 @@
 //! needs no condition pieces (DG6). Access sets are found, not declared; and what they miss is not wrong, only slower (DG1,
 //! DG5).
 
-use super::footprint::{Footprint, Turn};
+use super::footprint::{Footprint, Turn, claims};
 use super::sequencer::Sequencer;
-use super::{AccessMode, Answer, Attempt, CallMode, Keys};
+use super::{AccessMode, Attempt, CallMode, Keys};
 use crate::error::{Conflict, Result};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
@@ -59,14 +59,9 @@ impl CallMode for Linked {
         }
     }
 
-    fn enter<P: Protocol>(_attempt: &mut Attempt<P>, _site: u16) -> Result<Answer> {
-        Ok(Answer::Live)
-    }
-
     fn row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
-        let Access { wanted: Part { relation, groups, .. }, key, .. } = *access;
-        // An access that only asks whether a row exists reads what an insertion writes.
-        let (groups, writes) = (groups.max(1), mode != AccessMode::Reads);
+        let Access { wanted: Part { relation, .. }, key, .. } = *access;
+        let (groups, writes) = claims(access, mode);
         let footprint = &mut attempt.modes.graph.footprint;
         if attempt.dry {
             footprint.add_point(relation.number(), key, groups, writes);

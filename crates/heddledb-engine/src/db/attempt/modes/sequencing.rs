@@ -28,7 +28,7 @@
 //! phase has read something (of entries in secondary indexes that an update moves or a deletion takes along)
 //! are awaited while the call holds its turn. Tests: `phases_*` of the conformance suite.
 
-use super::footprint::{Footprint, Turn};
+use super::footprint::{Footprint, Turn, claims};
 use super::sequencer::Sequencer;
 use super::{AccessMode, Answer, Attempt, CallMode, Keys, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
@@ -142,10 +142,9 @@ impl CallMode for Sequenced {
 
     /// Announces the access, waits for the calls before that it conflicts with, or checks that it was announced.
     fn row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
-        let Access { wanted: Part { relation, groups, .. }, key, .. } = *access;
+        let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let number = relation.number();
-        // An access that only asks whether a row exists reads what an insertion writes.
-        let (groups, writes) = (groups.max(1), mode != AccessMode::Reads);
+        let (groups, writes) = claims(access, mode);
         let Sequenced { phase, footprint, before, .. } = &mut attempt.modes.sequencing;
         if *phase == Phase::Announcing {
             footprint.add_point(number, key, groups, writes);
