@@ -5,6 +5,7 @@
 
 use super::Sighted;
 use crate::access::Groups;
+use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
@@ -246,10 +247,12 @@ impl<C: ConcurrencyWords> ReadSet<C> {
         self.reads.iter().fold(0, |newest, read| newest.max(stamp::time(read.stamp)))
     }
 
-    /// True where a place was read of which no row was ever committed. Nothing there tells how young the absence is: a
-    /// row may have been deleted and reclaimed before.
-    pub fn has_placeholders(&self) -> bool {
-        self.reads.iter().any(|read| stamp::is_placeholder(read.stamp))
+    /// A time of no earlier epoch than anything that was read, or seen without a stamp (`more`): what has none may be as young
+    /// as the present epoch. So may the absence at a place of which no row was ever committed, since a row may have been
+    /// deleted and reclaimed before.
+    pub fn not_before(&self, more: bool, clock: &EpochClock) -> u64 {
+        let is_placeholder = |read: &Read| stamp::is_placeholder(read.stamp);
+        if more || self.reads.iter().any(is_placeholder) { stamp::floor(clock.now()) } else { self.newest() }
     }
 }
 

@@ -212,8 +212,7 @@ impl Local {
 
     /// A time of no earlier epoch than anything read. Absence may be as young as the present epoch.
     fn newest_read(&self, clock: &EpochClock) -> u64 {
-        let stamped = self.gaps.is_empty() && !self.reads.has_placeholders();
-        if stamped { self.reads.newest() } else { stamp::floor(clock.now()) }
+        self.reads.not_before(!self.gaps.is_empty(), clock)
     }
 
     /// Step 5: the time, which has to be of the epoch or of one before it.

@@ -137,15 +137,14 @@ impl Queued {
             self.acquired = number + 1;
             let previous = Holder::of(tail).filter(|holder| slots.lives(holder.id()));
             self.items[number].previous = previous;
-            if let Some(id) = previous.map(Holder::id).filter(|_| !pipelined)
-                && !wait_until(suspender, || !slots.lives(id))
-            {
-                return Err(Conflict::TimedOut);
-            }
-            if let Some(id) = previous.map(Holder::id).filter(|_| pipelined)
-                && !self.predecessors.contains(&id)
-            {
-                self.predecessors.push(id);
+            if let Some(id) = previous.map(Holder::id) {
+                if !pipelined {
+                    if !wait_until(suspender, || !slots.lives(id)) {
+                        return Err(Conflict::TimedOut);
+                    }
+                } else if !self.predecessors.contains(&id) {
+                    self.predecessors.push(id);
+                }
             }
             wait_unsealed(&record, group.into())?;
             if is_last && !planted(Mutant::DrpPassedBeforeSwap) {

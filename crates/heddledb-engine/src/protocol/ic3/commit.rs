@@ -306,8 +306,7 @@ impl Local {
     /// A time of no earlier epoch than anything read.
     fn newest_read(&self, clock: &EpochClock) -> u64 {
         // What others show, and absence, may be as young as the present epoch.
-        let stamped = self.gaps.is_empty() && !self.has_shown && !self.reads.has_placeholders();
-        if stamped { self.reads.newest() } else { stamp::floor(clock.now()) }
+        self.reads.not_before(!self.gaps.is_empty() || self.has_shown, clock)
     }
 }
 
