@@ -229,6 +229,10 @@ mod tests {
             Some(WorkloadArguments::Genome(genome)) => {
                 genome.application().and_then(|_| genome.common.plan())
             }
+            Some(WorkloadArguments::Labyrinth(labyrinth)) => {
+                labyrinth.application().and_then(|_| labyrinth.common.plan())
+            }
+            Some(WorkloadArguments::Bayes(bayes)) => bayes.application().and_then(|_| bayes.common.plan()),
             Some(WorkloadArguments::Snapshots(_)) | None => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)

@@ -61,6 +61,31 @@ fn a_figure_is_run_judged_and_written() {
     assert_eq!(text(&again.stdout), fs::read_to_string(json).unwrap(), "it depends on the jobs");
 }
 
+/// One that has latencies by kind, bytes of rows, and programs that end.
+#[test]
+fn figures_have_other_measures_than_rates() {
+    let output = heddle("reproduce drp --figure 1-memory,8-eager,6-why --quick --json -");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figures = document["figures"].as_array().unwrap();
+    let ids: Vec<&str> = figures.iter().map(|figure| figure["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["1-memory", "6-why", "8-eager"]);
+    for figure in figures {
+        for line in figure["lines"].as_array().unwrap() {
+            for point in line["points"].as_array().unwrap() {
+                assert!(point["value"].as_f64().unwrap() > 0.0, "{point}");
+            }
+        }
+        for claim in figure["claims"].as_array().unwrap() {
+            let verdict = claim["verdict"].as_str().unwrap();
+            assert!(verdict.ends_with("reproduced"), "{claim}");
+        }
+    }
+    // A row of one number takes 24 bytes and more, whatever the protocol.
+    let bytes = |at: usize| figures[0]["lines"][at]["points"][0]["value"].as_f64().unwrap();
+    assert!((24.0..200.0).contains(&bytes(0)) && (24.0..200.0).contains(&bytes(1)), "{}", figures[0]);
+}
+
 #[test]
 fn what_there_is_not_is_refused_with_what_there_is() {
     for (line, expected) in [
@@ -69,7 +94,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
             "there is no figure `12z` (did you mean `12a`?); choose from 12a, 12b",
         ),
         ("reproduce ic3 --figure 1", "there is no figure `1`"),
-        ("reproduce ic4", "no paper is called `ic4`; choose from ic3"),
+        ("reproduce ic4", "no paper is called `ic4`; choose from drp, ic3"),
         ("reproduce", "required arguments were not provided: <PAPER>"),
         ("reproduce ic3 --jobs 0", "0 is not in 1..=64"),
         ("reproduce ic3 --figure 14 --html -", "--html needs a file's name"),

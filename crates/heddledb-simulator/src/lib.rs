@@ -1,6 +1,7 @@
 //! HeddleDB on virtual cores.
 //!
 //! - [`point`]: one point of a curve: a workload under a protocol on so many virtual cores.
+//! - [`completion`]: an application that they run to its end.
 //! - [`search`]: many small simulations, each from a seed, whose histories and invariants are judged; with
 //!   delays, deaths and disks that lose power.
 //! - [`shapes`]: counters and locks whose curves are known; [`budget`]: exact costs, kept in a file;
@@ -15,6 +16,7 @@
 
 pub mod budget;
 pub mod calibration;
+pub mod completion;
 pub mod dependencies;
 pub mod point;
 pub mod search;

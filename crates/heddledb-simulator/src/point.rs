@@ -5,6 +5,7 @@
 //! A transaction counts when it ends in the window. What it cost is taken from a worker's first transaction
 //! that begins in the window to the end of its last, so that it covers whole transactions.
 
+use crate::completion;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb::{Conflict, Database, Error, LogicalTime};
 use heddledb_engine_simulated::sync::simulation::{
@@ -13,6 +14,12 @@ use heddledb_engine_simulated::sync::simulation::{
 use heddledb_engine_simulated::sync::thread;
 use heddledb_workloads::array::Array;
 use heddledb_workloads::micro::Micro;
+use heddledb_workloads::stamp::Application;
+use heddledb_workloads::stamp::bayes::Bayes;
+use heddledb_workloads::stamp::genome::Genome;
+use heddledb_workloads::stamp::intruder::Intruder;
+use heddledb_workloads::stamp::kmeans::Kmeans;
+use heddledb_workloads::stamp::labyrinth::Labyrinth;
 use heddledb_workloads::stamp::vacation::Vacation;
 use heddledb_workloads::tpcc::Tpcc;
 use heddledb_workloads::tpce::Tpce;
@@ -66,6 +73,8 @@ pub struct Point {
     pub counts: Counts,
     /// Nanoseconds from the first start of each committed transaction to its end, rising.
     pub latencies_ns: Vec<u64>,
+    /// The same by kind of transaction.
+    pub kind_latencies_ns: Vec<Vec<u64>>,
     /// Accesses of all cores, warm-up included.
     pub steps: u64,
     /// Bytes of records at the end.
@@ -87,129 +96,97 @@ pub enum Broken {
     Simulation(#[from] Failure),
 }
 
-/// A workload that is chosen at run time. It is compiled here, once, rather than in each program that
-/// simulates.
-#[derive(Clone)]
-pub enum Subject {
-    /// TPC-C.
-    Tpcc(Arc<Tpcc>),
-    /// YCSB.
-    Ycsb(Arc<Ycsb>),
-    /// TPC-E.
-    Tpce(Arc<Tpce>),
-    /// IC3's microbenchmark.
-    Micro(Arc<Micro>),
-    /// DRP's array.
-    Array(Arc<Array>),
-    /// STAMP's vacation.
-    Vacation(Arc<Vacation>),
-}
-
-impl From<Tpcc> for Subject {
-    fn from(workload: Tpcc) -> Self {
-        Self::Tpcc(Arc::new(workload))
-    }
-}
-
-impl From<Ycsb> for Subject {
-    fn from(workload: Ycsb) -> Self {
-        Self::Ycsb(Arc::new(workload))
-    }
-}
-
-impl From<Tpce> for Subject {
-    fn from(workload: Tpce) -> Self {
-        Self::Tpce(Arc::new(workload))
-    }
-}
-
-impl From<Micro> for Subject {
-    fn from(workload: Micro) -> Self {
-        Self::Micro(Arc::new(workload))
-    }
-}
-
-impl From<Array> for Subject {
-    fn from(workload: Array) -> Self {
-        Self::Array(Arc::new(workload))
-    }
-}
-
-impl From<Vacation> for Subject {
-    fn from(workload: Vacation) -> Self {
-        Self::Vacation(Arc::new(workload))
-    }
-}
-
-impl Subject {
-    /// Its name on the command line.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Tpcc(workload) => workload.name(),
-            Self::Ycsb(workload) => workload.name(),
-            Self::Tpce(workload) => workload.name(),
-            Self::Micro(workload) => workload.name(),
-            Self::Array(workload) => workload.name(),
-            Self::Vacation(workload) => workload.name(),
+macro_rules! subjects {
+    (
+        workloads { $($workload:ident $about:literal,)* }
+        applications { $($application:ident $told:literal,)* }
+    ) => {
+        /// What is simulated, chosen at run time. It is compiled here, once, rather than in each program that
+        /// simulates.
+        #[derive(Clone)]
+        pub enum Subject {
+            $(#[doc = $about] $workload(Arc<$workload>),)*
+            $(#[doc = $told] $application(Arc<$application>),)*
         }
-    }
 
-    /// Every parameter and its value.
-    pub fn parameters(&self) -> Vec<(String, String)> {
-        match self {
-            Self::Tpcc(workload) => Workload::parameters(&**workload),
-            Self::Ycsb(workload) => Workload::parameters(&**workload),
-            Self::Tpce(workload) => Workload::parameters(&**workload),
-            Self::Micro(workload) => Workload::parameters(&**workload),
-            Self::Array(workload) => Workload::parameters(&**workload),
-            Self::Vacation(workload) => Workload::parameters(&**workload),
-        }
-    }
+        $(impl From<$workload> for Subject {
+            fn from(workload: $workload) -> Self {
+                Self::$workload(Arc::new(workload))
+            }
+        })*
+        $(impl From<$application> for Subject {
+            fn from(application: $application) -> Self {
+                Self::$application(Arc::new(application))
+            }
+        })*
 
-    /// The kinds of transactions.
-    pub fn kinds(&self) -> &'static [&'static str] {
-        match self {
-            Self::Tpcc(workload) => workload.kinds(),
-            Self::Ycsb(workload) => workload.kinds(),
-            Self::Tpce(workload) => workload.kinds(),
-            Self::Micro(workload) => workload.kinds(),
-            Self::Array(workload) => workload.kinds(),
-            Self::Vacation(workload) => workload.kinds(),
-        }
-    }
+        impl Subject {
+            /// Its name on the command line.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$workload(workload) => Workload::name(&**workload),)*
+                    $(Self::$application(application) => Application::name(&**application),)*
+                }
+            }
 
-    /// Simulates a point under a protocol. Each point has a workload of its own: they remember things, such as
-    /// where Delivery went on, which are no other database's.
-    ///
-    /// # Errors
-    /// [`Broken`].
-    pub fn simulate(&self, kind: Kind, load: Load, settings: Settings) -> Result<Point, Broken> {
-        match self {
-            Self::Tpcc(like) => {
-                let workload = Arc::new(Tpcc::new(*like.parameters())?);
-                run(kind, workload, load, settings)
+            /// Every parameter and its value.
+            pub fn parameters(&self) -> Vec<(String, String)> {
+                match self {
+                    $(Self::$workload(workload) => Workload::parameters(&**workload),)*
+                    $(Self::$application(application) => Application::parameters(&**application),)*
+                }
             }
-            Self::Ycsb(like) => {
-                let workload = Arc::new(Ycsb::new(*like.parameters())?);
-                run(kind, workload, load, settings)
+
+            /// The kinds of transactions.
+            pub fn kinds(&self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$workload(workload) => workload.kinds(),)*
+                    $(Self::$application(_) => &["all"],)*
+                }
             }
-            Self::Tpce(like) => {
-                let workload = Arc::new(Tpce::new(*like.parameters())?);
-                run(kind, workload, load, settings)
+
+            /// Whether it is run to its end, and not for a window.
+            pub fn ends(&self) -> bool {
+                match self {
+                    $(Self::$workload(_) => false,)*
+                    $(Self::$application(_) => true,)*
+                }
             }
-            Self::Micro(like) => {
-                let workload = Arc::new(Micro::new(*like.parameters())?);
-                run(kind, workload, load, settings)
-            }
-            Self::Array(like) => {
-                let workload = Arc::new(Array::new(*like.parameters())?);
-                run(kind, workload, load, settings)
-            }
-            Self::Vacation(like) => {
-                let workload = Arc::new(Vacation::new(*like.parameters())?);
-                run(kind, workload, load, settings)
+
+            /// Simulates a point under a protocol. Each point has a workload of its own: they remember things, such
+            /// as where Delivery went on, which are no other database's.
+            ///
+            /// # Errors
+            /// [`Broken`].
+            pub fn simulate(&self, kind: Kind, load: Load, settings: Settings) -> Result<Point, Broken> {
+                match self {
+                    $(Self::$workload(like) => {
+                        run(kind, Arc::new($workload::new(*like.parameters())?), load, settings)
+                    })*
+                    $(Self::$application(application) => {
+                        completion::complete(kind, Arc::clone(application), load, settings)
+                    })*
+                }
             }
         }
+    };
+}
+
+subjects! {
+    workloads {
+        Tpcc "TPC-C.",
+        Ycsb "YCSB.",
+        Tpce "TPC-E.",
+        Micro "IC3's microbenchmark.",
+        Array "DRP's array.",
+        Vacation "STAMP's vacation.",
+    }
+    applications {
+        Kmeans "STAMP's k-means.",
+        Intruder "STAMP's intruder.",
+        Genome "STAMP's genome.",
+        Labyrinth "STAMP's labyrinth.",
+        Bayes "STAMP's bayes.",
     }
 }
 
@@ -228,7 +205,7 @@ struct Tally<L> {
     cycles: u64,
     counts: Counts,
     conflicts: [u64; Conflict::ALL.len()],
-    latencies: Vec<u64>,
+    latencies: Vec<(usize, u64)>,
     time: LogicalTime,
 }
 
@@ -251,6 +228,7 @@ fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point
     let mut point = Point {
         seconds: load.window.as_secs_f64(),
         kinds: vec![[0; 2]; workload.kinds().len()],
+        kind_latencies_ns: vec![Vec::new(); workload.kinds().len()],
         steps: steps(),
         ..Point::default()
     };
@@ -269,11 +247,15 @@ fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point
             sum[0] += more[0];
             sum[1] += more[1];
         }
-        point.latencies_ns.extend(tally.latencies.into_iter().map(|cycles| costs.nanoseconds(cycles)));
+        for (kind, cycles) in tally.latencies {
+            point.kind_latencies_ns[kind].push(costs.nanoseconds(cycles));
+        }
         ledgers.push(tally.ledger);
     }
     point.ticks = time.ticks();
+    point.latencies_ns = point.kind_latencies_ns.concat();
     point.latencies_ns.sort_unstable();
+    point.kind_latencies_ns.iter_mut().for_each(|of_kind| of_kind.sort_unstable());
     let metrics = db.metrics();
     point.record_bytes = metrics.record_bytes as u64;
     point.version_bytes = metrics.version_bytes as u64;
@@ -337,7 +319,7 @@ fn worker<W: Workload>(
                 if counted {
                     tally.committed += 1;
                     tally.kinds[kind][0] += 1;
-                    tally.latencies.push(to - from);
+                    tally.latencies.push((kind, to - from));
                     tally.time.note(session.last_commit());
                 }
             }

@@ -10,9 +10,11 @@ use crate::Workload;
 use crate::array::{self, Array};
 use crate::micro::{self, Micro, Reads};
 use crate::stamp::Application;
+use crate::stamp::bayes::{self, Bayes};
 use crate::stamp::genome::{self, Genome};
 use crate::stamp::intruder::{self, Intruder};
 use crate::stamp::kmeans::{self, Kmeans};
+use crate::stamp::labyrinth::{self, Labyrinth};
 use crate::stamp::vacation::{self, QUERIES_MAX, Vacation};
 use crate::tpcc::{self, Binding, Mix, Mode, Scale, Tpcc};
 use crate::tpce::{self, Tpce};
@@ -85,6 +87,9 @@ pub struct TpccArguments {
     /// New-Order, Payment and Delivery write down what they change, which is done at the commit
     #[arg(long, help_heading = TPCC)]
     pub deferred: bool,
+    /// Percentage of New-Orders that read and write at once all the same, with --deferred [default: 0]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = TPCC)]
+    pub wild: Option<u32>,
 }
 
 const TPCC: &str = "TPC-C";
@@ -107,6 +112,7 @@ impl WorkloadArguments for TpccArguments {
             delivery_hint: default.delivery_hint && !self.full_delivery_scan,
             last_order_status: self.last_order_status || default.last_order_status,
             deferred: self.deferred || default.deferred,
+            wild_pct: self.wild.unwrap_or(default.wild_pct),
         })
     }
 }
@@ -271,6 +277,9 @@ pub struct ArrayArguments {
     /// Increment at once, without deferring
     #[arg(long, help_heading = ARRAY)]
     pub eager: bool,
+    /// One worker increments plain numbers, without a database
+    #[arg(long, help_heading = ARRAY)]
+    pub plain: bool,
 }
 
 const ARRAY: &str = "Array";
@@ -286,6 +295,7 @@ impl WorkloadArguments for ArrayArguments {
             shared: self.shared || default.shared,
             theta: self.theta.unwrap_or(default.theta),
             eager: self.eager || default.eager,
+            plain: self.plain || default.plain,
         })
     }
 }
@@ -351,6 +361,9 @@ pub struct KmeansArguments {
     /// Read and write at once, without deferring
     #[arg(long, help_heading = KMEANS)]
     pub eager: bool,
+    /// One worker adds to plain numbers, without a database
+    #[arg(long, help_heading = KMEANS)]
+    pub plain: bool,
 }
 
 const KMEANS: &str = "K-means";
@@ -368,6 +381,7 @@ impl ApplicationArguments for KmeansArguments {
             least: self.least.map_or(least, |least| least as usize),
             threshold: self.threshold.unwrap_or(preset.threshold),
             eager: self.eager || preset.eager,
+            plain: self.plain || preset.plain,
         })
     }
 }
@@ -427,6 +441,79 @@ impl ApplicationArguments for GenomeArguments {
             segment: self.segment.map_or(default.segment, |segment| segment as usize),
             segments: self.segments.map_or(default.segments, |segments| segments as usize),
         })
+    }
+}
+
+/// Arguments of STAMP's labyrinth.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LabyrinthArguments {
+    /// Cells of the grid in each direction; STAMP's large one is 512x512x7 [default: 32x32x3]
+    #[arg(long, value_name = "XxYxZ", value_parser = size, help_heading = LABYRINTH)]
+    pub size: Option<[u64; 3]>,
+    /// Pairs of points to be connected; with the large grid 512 [default: 96]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = LABYRINTH)]
+    pub pairs: Option<u32>,
+}
+
+const LABYRINTH: &str = "Labyrinth";
+
+impl ApplicationArguments for LabyrinthArguments {
+    type Application = Labyrinth;
+
+    fn application(&self) -> Result<Labyrinth> {
+        let default = labyrinth::Parameters::default();
+        Labyrinth::new(labyrinth::Parameters {
+            size: self.size.unwrap_or(default.size),
+            pairs: self.pairs.unwrap_or(default.pairs),
+        })
+    }
+}
+
+/// Arguments of STAMP's bayes.
+#[derive(Args, Clone, Debug, Default)]
+pub struct BayesArguments {
+    /// Variables of the network [default: 32]
+    #[arg(long, short = 'v', value_name = "N", value_parser = clap::value_parser!(u32).range(2..=bayes::VARIABLES_MAX as i64), help_heading = BAYES)]
+    pub variables: Option<u32>,
+    /// Records that it is learned from; DRP has 4096 [default: 1024]
+    #[arg(long, short = 'r', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000), help_heading = BAYES)]
+    pub records: Option<u32>,
+    /// Parents of a variable at most in the network that they are drawn from; DRP has 10 [default: 2]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(0..=bayes::PARENTS_MAX as i64), help_heading = BAYES)]
+    pub parents: Option<u32>,
+    /// How likely each of these is one; DRP has 40 [default: 20]
+    #[arg(long, value_name = "PCT", value_parser = percentage(), help_heading = BAYES)]
+    pub parent_share: Option<u32>,
+    /// Parents of a variable at most in what is learned; DRP has 8 [default: 2]
+    #[arg(long, short = 'e', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=bayes::PARENTS_MAX as i64), help_heading = BAYES)]
+    pub learned: Option<u32>,
+}
+
+const BAYES: &str = "Bayes";
+
+impl ApplicationArguments for BayesArguments {
+    type Application = Bayes;
+
+    fn application(&self) -> Result<Bayes> {
+        let default = bayes::Parameters::default();
+        Bayes::new(bayes::Parameters {
+            variables: self.variables.unwrap_or(default.variables),
+            records: self.records.unwrap_or(default.records),
+            parents: self.parents.unwrap_or(default.parents),
+            parent_pct: self.parent_share.unwrap_or(default.parent_pct),
+            learned: self.learned.unwrap_or(default.learned),
+        })
+    }
+}
+
+/// Parses the size of a grid.
+fn size(text: &str) -> Result<[u64; 3], String> {
+    let lengths: Vec<u64> = text.split('x').map_while(|length| length.parse().ok()).collect();
+    let refusal = || "give three lengths, such as 32x32x3".to_owned();
+    if text.split('x').count() != lengths.len() {
+        Err(refusal())
+    } else {
+        lengths.try_into().map_err(|_| refusal())
     }
 }
 

@@ -8,6 +8,7 @@ use crate::random::stream;
 use crate::verdict::{Verdict, equal};
 use crate::ycsb::zipf::{Zipf, scramble};
 use crate::{Check, Workload};
+use heddledb::internals::shared::SharedU64;
 use heddledb::objects::TArray;
 use heddledb::{Builder, Database, Misuse, Objects, Result, Session, Transaction};
 use rand::RngExt;
@@ -33,12 +34,14 @@ pub struct Parameters {
     pub theta: f64,
     /// Elements are incremented at once, and not deferred.
     pub eager: bool,
+    /// One worker increments plain numbers, without a database: what speed-ups are over.
+    pub plain: bool,
 }
 
 impl Default for Parameters {
     /// A tenth of the paper's million elements, fifty increments, no contention.
     fn default() -> Self {
-        Self { elements: 100_000, accesses: 50, shared: false, theta: 0.0, eager: false }
+        Self { elements: 100_000, accesses: 50, shared: false, theta: 0.0, eager: false, plain: false }
     }
 }
 
@@ -76,6 +79,8 @@ pub struct Ledger {
 pub struct Array {
     parameters: Parameters,
     zipf: Option<Zipf>,
+    /// The numbers of a plain run.
+    numbers: Box<[SharedU64]>,
 }
 
 impl Array {
@@ -84,7 +89,7 @@ impl Array {
     /// # Errors
     /// [`Misuse::Option`] for parameters that make no sense.
     pub fn new(parameters: Parameters) -> Result<Self> {
-        let Parameters { elements, accesses, shared, theta, .. } = parameters;
+        let Parameters { elements, accesses, shared, theta, plain, .. } = parameters;
         let reason = if accesses == 0 || elements < 2 * accesses as u64 {
             format!(
                 "a transaction increments at least one element, and at most half of the array; {accesses} of {elements} are not"
@@ -93,7 +98,8 @@ impl Array {
             "only a shared array is skewed: give --shared with --theta".into()
         } else {
             let zipf = (theta != 0.0).then(|| Zipf::new(elements, theta));
-            return Ok(Self { parameters, zipf });
+            let numbers = (0..if plain { elements } else { 0 }).map(|_| SharedU64::new(0)).collect();
+            return Ok(Self { parameters, zipf, numbers });
         };
         Err(Misuse::Option(reason).into())
     }
@@ -122,6 +128,7 @@ impl Workload for Array {
             ("shared", p.shared.to_string()),
             ("theta", p.theta.to_string()),
             ("eager", p.eager.to_string()),
+            ("plain", p.plain.to_string()),
         ]
         .map(|(name, value)| (name.to_string(), value))
         .into()
@@ -137,6 +144,10 @@ impl Workload for Array {
 
     fn load(&self, db: &Database, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
         const CHUNK: u64 = 256;
+        if self.parameters.plain {
+            self.numbers.iter().for_each(|number| number.store(0));
+            return Ok(());
+        }
         let mut session = db.session()?;
         let elements = self.parameters.elements;
         for first in (0..elements).step_by(CHUNK as usize) {
@@ -183,6 +194,13 @@ impl Workload for Array {
 
     #[inline]
     fn call(&self, session: &mut Session, input: &Input) -> Result<()> {
+        if self.parameters.plain {
+            for index in &input.indexes {
+                let number = &self.numbers[*index as usize];
+                number.store(number.load() + 1);
+            }
+            return Ok(());
+        }
         if self.parameters.eager {
             return session.run(|tx| self.execute(tx, input));
         }
@@ -194,6 +212,10 @@ impl Workload for Array {
         })
     }
 
+    fn is_beside(&self) -> bool {
+        self.parameters.plain
+    }
+
     fn record(&self, ledger: &mut Ledger, _input: &Input, (): ()) {
         ledger.commits += 1;
     }
@@ -202,21 +224,32 @@ impl Workload for Array {
         let Parameters { elements, accesses, .. } = self.parameters;
         const CHUNK: u64 = 256;
         let mut session = db.session()?;
+        let mut once = Verdict::new("plain numbers have one worker");
+        once.require(!self.parameters.plain || ledgers.len() <= 1, || {
+            format!("there were {}", ledgers.len())
+        });
         let mut lawful = Verdict::new("no element is counted up more often than transactions committed");
         let commits: u64 = ledgers.iter().map(|ledger| ledger.commits).sum();
         let mut sum = 0u64;
         for first in (0..elements).step_by(CHUNK as usize) {
             let indexes = first..elements.min(first + CHUNK);
-            let numbers: Vec<u64> =
-                session.run(|tx| indexes.clone().map(|index| Numbers::array.get(tx, index)).collect())?;
+            let numbers: Vec<u64> = if self.parameters.plain {
+                indexes.clone().map(|index| self.numbers[index as usize].load()).collect()
+            } else {
+                session.run(|tx| indexes.clone().map(|index| Numbers::array.get(tx, index)).collect())?
+            };
             for (index, number) in indexes.zip(numbers) {
                 lawful
                     .require(number <= commits, || format!("element {index} is {number}, commits {commits}"));
                 sum = sum.wrapping_add(number);
             }
         }
-        let len = session.run(|tx| Numbers::array.len(tx))?;
+        let len = match self.parameters.plain {
+            true => self.numbers.len() as u64,
+            false => session.run(|tx| Numbers::array.len(tx))?,
+        };
         Ok(vec![
+            once.finish(),
             equal("the array is as long as it was", ("elements", len.into()), ("loaded", elements.into())),
             lawful.finish(),
             equal(

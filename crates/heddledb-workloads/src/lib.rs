@@ -84,6 +84,10 @@ pub trait Workload: Send + Sync + 'static {
     fn look<T: ReadTransaction>(&self, _tx: &mut T, _input: &Self::Input) -> Result<Self::Output> {
         Err(Error::user("this transaction writes"))
     }
+    /// Whether what runs are no transactions of the database, whose counts then say nothing.
+    fn is_beside(&self) -> bool {
+        false
+    }
     /// Reads a large part of the database, row by row, and returns how many rows: a long reader.
     fn sweep<T: ReadTransaction>(&self, _tx: &mut T) -> Result<u64> {
         Ok(0)

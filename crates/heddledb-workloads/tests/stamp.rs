@@ -6,9 +6,11 @@ use heddledb::Database;
 use heddledb::protocol::Kind;
 use heddledb_workloads::Workload;
 use heddledb_workloads::array::{self, Array};
+use heddledb_workloads::stamp::bayes::{self, Bayes};
 use heddledb_workloads::stamp::genome::{self, Genome};
 use heddledb_workloads::stamp::intruder::{self, Intruder};
 use heddledb_workloads::stamp::kmeans::{self, Kmeans};
+use heddledb_workloads::stamp::labyrinth::{self, Labyrinth};
 use heddledb_workloads::stamp::vacation::{self, Vacation};
 use heddledb_workloads::stamp::{Application, Place};
 use run::{assert_ok, kinds, loaded};
@@ -88,7 +90,7 @@ fn complete<A: Application>(kind: Kind, application: &A, threads: usize) {
                 let meet = || {
                     barrier.wait();
                 };
-                let place = Place { worker, workers: threads, meet: &meet };
+                let place = Place { worker, workers: threads, meet: &meet, compute: &|_| {} };
                 application.work(&place, &mut db.session().unwrap(), state).unwrap();
             });
         }
@@ -120,4 +122,69 @@ fn intruder_and_genome_under_every_protocol() {
     complete(Kind::Unprotected, &genome, 1);
     let wrong = genome::Parameters { gene: 16_384, segment: 8, segments: 16_384 };
     assert!(Genome::new(wrong).is_err() && Genome::new(genome::Parameters { segments: 9, ..wrong }).is_err());
+}
+
+/// Pairs close enough together that some have no way, and workers that are in each other's.
+#[test]
+fn labyrinth_under_every_protocol() {
+    let labyrinth = Labyrinth::new(labyrinth::Parameters { size: [9, 8, 2], pairs: 20 }).unwrap();
+    kinds(2).for_each(|kind| complete(kind, &labyrinth, 2));
+    complete(Kind::Unprotected, &labyrinth, 1);
+}
+
+#[test]
+fn bayes_under_every_protocol() {
+    let small = bayes::Parameters { variables: 8, records: 200, parents: 3, parent_pct: 60, learned: 3 };
+    let bayes = Bayes::new(small).unwrap();
+    kinds(2).for_each(|kind| complete(kind, &bayes, 2));
+    complete(Kind::Unprotected, &bayes, 1);
+}
+
+/// What speed-ups are over: without a database, and only by one worker.
+#[test]
+fn plain_programs_do_what_transactions_do() {
+    let array = Array::new(array::Parameters { elements: 400, plain: true, ..array::Parameters::default() });
+    run_and_check(Kind::Unprotected, &array.unwrap(), 1, 300);
+    let small =
+        kmeans::Parameters { points: 150, most: 6, least: 5, plain: true, ..kmeans::Parameters::HIGH };
+    complete(Kind::Unprotected, &Kmeans::new(small).unwrap(), 1);
+}
+
+/// Changes behind the applications' backs are told of.
+#[test]
+fn corrupted_results_are_told() {
+    let labyrinth = Labyrinth::new(labyrinth::Parameters { size: [6, 6, 1], pairs: 4 }).unwrap();
+    let (db, state) = finished(&labyrinth);
+    let free = |tx: &mut heddledb::Txn| {
+        let taken = labyrinth::Maze::cells.collect(tx)?.iter().position(|cell| *cell != 0);
+        labyrinth::Maze::cells.set(tx, taken.unwrap() as u64, 0)
+    };
+    db.session().unwrap().run(free).unwrap();
+    assert!(labyrinth.check(&db, &state).unwrap().iter().filter(|check| !check.ok).count() >= 2);
+    let bayes = Bayes::new(bayes::Parameters { variables: 6, records: 100, ..bayes::Parameters::default() });
+    let bayes = bayes.unwrap();
+    for variable in 0..6 {
+        let (db, state) = finished(&bayes);
+        let itself = |tx: &mut heddledb::Txn| {
+            bayes::Learner::network.update(tx, variable, |known| known.parents |= 1 << variable)
+        };
+        db.session().unwrap().run(itself).unwrap();
+        let told: Vec<String> = bayes
+            .check(&db, &state)
+            .unwrap()
+            .into_iter()
+            .filter(|check| !check.ok)
+            .map(|check| check.name)
+            .collect();
+        assert!(told.iter().any(|name| name.contains("circle")) && told.len() >= 3, "{told:?}");
+    }
+}
+
+fn finished<A: Application>(application: &A) -> (Database, A::State) {
+    let db = application.tables(Database::builder().sessions(2)).open().unwrap();
+    let state = application.load(&db, 5).unwrap();
+    let place = Place { worker: 0, workers: 1, meet: &|| {}, compute: &|_| {} };
+    application.work(&place, &mut db.session().unwrap(), &state).unwrap();
+    assert_ok(application.name(), &application.check(&db, &state).unwrap());
+    (db, state)
 }

@@ -15,15 +15,15 @@ use heddledb::protocol::{Isolation, Kind};
 use heddledb::{Compression, Durability};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{
-    ApplicationArguments, ArrayArguments, GenomeArguments, IntruderArguments, KmeansArguments,
-    MicroArguments, TpccArguments, TpceArguments, VacationArguments, WorkloadArguments as OfWorkload,
-    YcsbArguments,
+    ApplicationArguments, ArrayArguments, BayesArguments, GenomeArguments, IntruderArguments,
+    KmeansArguments, LabyrinthArguments, MicroArguments, TpccArguments, TpceArguments, VacationArguments,
+    WorkloadArguments as OfWorkload, YcsbArguments,
 };
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The workloads with a line each.
-pub const WORKLOADS: [(&str, &str); 9] = [
+pub const WORKLOADS: [(&str, &str); 11] = [
     ("tpcc", "TPC-C: order entry in warehouses; few of them, or random binding, make it contended"),
     ("tpce", "TPC-E: the read-write transactions of a brokerage house; few securities make it contended"),
     ("ycsb", "YCSB: reads and writes of records drawn from a zipfian distribution; theta sets the skew"),
@@ -35,6 +35,11 @@ pub const WORKLOADS: [(&str, &str); 9] = [
     ("kmeans", "STAMP's k-means, run to its end: sums of points, deferred; few centres make it contended"),
     ("intruder", "STAMP's intruder, run to its end: packets from a queue, put together to flows"),
     ("genome", "STAMP's genome, run to its end: segments of a gene in a set, then linked"),
+    (
+        "labyrinth",
+        "STAMP's labyrinth, run to its end: ways through a grid, found in copies and laid if they are free",
+    ),
+    ("bayes", "STAMP's bayes, run to its end: the structure of a network, learned by few long transactions"),
     ("vacation", "STAMP's travel agency: reservations, deferred; --contention low, high or hot"),
 ];
 
@@ -79,6 +84,12 @@ pub enum WorkloadArguments {
     /// STAMP's genome: run to its end; segments of a gene are put into a set, and then linked
     #[command(after_help = GENOME_EXAMPLES)]
     Genome(Benchmark<GenomeArguments>),
+    /// STAMP's labyrinth: run to its end; pairs of points in a grid are connected
+    #[command(after_help = LABYRINTH_EXAMPLES)]
+    Labyrinth(Benchmark<LabyrinthArguments>),
+    /// STAMP's bayes: run to its end; the structure of a network is learned
+    #[command(after_help = BAYES_EXAMPLES)]
+    Bayes(Benchmark<BayesArguments>),
     /// STAMP's vacation: a travel agency
     #[command(after_help = VACATION_EXAMPLES)]
     Vacation(Benchmark<VacationArguments>),
@@ -152,6 +163,16 @@ Examples:
   heddle bench genome -g 16384 --segment 64 -n 16777216   # as in DRP
 
 A run ends when the program does, as with kmeans.";
+
+const LABYRINTH_EXAMPLES: &str = "\
+Examples:
+  heddle bench labyrinth --quick
+  heddle bench labyrinth --size 64x64x3 --pairs 256 --threads 1,2 --protocol drp,tl2,silo";
+
+const BAYES_EXAMPLES: &str = "\
+Examples:
+  heddle bench bayes --quick
+  heddle bench bayes --records 4096 --parents 10 --parent-share 40 --learned 8 --threads 1,2 --protocol drp,tl2";
 
 const VACATION_EXAMPLES: &str = "\
 Examples:

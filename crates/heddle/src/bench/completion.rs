@@ -87,7 +87,7 @@ fn complete<A: Application>(
         let meet = || {
             barrier.wait();
         };
-        let place = Place { worker, workers: threads, meet: &meet };
+        let place = Place { worker, workers: threads, meet: &meet, compute: &|_| {} };
         meet();
         let (begin, on_core, in_system) =
             (Instant::now(), machine::thread_time(), machine::thread_time_in_system());
@@ -118,7 +118,7 @@ fn complete<A: Application>(
         run: number,
         load_seconds,
         seconds,
-        committed: tallies.iter().map(|tally| tally.stats.commits).sum(),
+        committed: tallies.iter().map(|tally| tally.stats.commits).sum::<u64>() + application.beside(&state),
         record_bytes: metrics.record_bytes as u64,
         version_bytes: metrics.version_bytes as u64,
         ..Run::default()

@@ -1,7 +1,7 @@
 //! `heddle bench`: a workload under several protocols and numbers of threads.
 
 pub mod arguments;
-mod completion;
+pub mod completion;
 pub mod runner;
 pub mod snapshots;
 #[cfg(test)]
@@ -64,6 +64,8 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
         Some(WorkloadArguments::Kmeans(kmeans)) => complete(kmeans, command),
         Some(WorkloadArguments::Intruder(intruder)) => complete(intruder, command),
         Some(WorkloadArguments::Genome(genome)) => complete(genome, command),
+        Some(WorkloadArguments::Labyrinth(labyrinth)) => complete(labyrinth, command),
+        Some(WorkloadArguments::Bayes(bayes)) => complete(bayes, command),
         Some(WorkloadArguments::Snapshots(arguments)) => snapshots::snapshots(arguments, command),
     }
 }

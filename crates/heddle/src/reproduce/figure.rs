@@ -23,7 +23,8 @@ use heddledb::Durability;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::timeline;
-use heddledb_workloads::{ReadOnly, tpcc, ycsb};
+use heddledb_workloads::stamp::{kmeans, vacation};
+use heddledb_workloads::{ReadOnly, array, tpcc, ycsb};
 use std::time::Duration;
 
 /// A paper.
@@ -152,6 +153,12 @@ pub enum ThreadWorkload {
     Tpcc(tpcc::Parameters),
     /// YCSB.
     Ycsb(ycsb::Parameters),
+    /// DRP's array.
+    Array(array::Parameters),
+    /// STAMP's vacation.
+    Vacation(vacation::Parameters),
+    /// STAMP's k-means, run to its end.
+    Kmeans(kmeans::Parameters),
 }
 
 /// A point on this machine's threads.

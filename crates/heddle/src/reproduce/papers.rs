@@ -1,7 +1,7 @@
 //! The register of the papers.
 
 use super::figure::Paper;
-use super::{ic3, tictoc};
+use super::{drp, ic3, tictoc};
 
 /// The papers.
-pub const PAPERS: &[Paper] = &[ic3::PAPER, tictoc::PAPER];
+pub const PAPERS: &[Paper] = &[drp::PAPER, ic3::PAPER, tictoc::PAPER];

@@ -8,6 +8,7 @@ use super::figure::{
     ThreadSetting, ThreadWorkload, VirtualSetting, caption,
 };
 use crate::bench::arguments::{Configuration as BenchConfiguration, Plan as BenchPlan};
+use crate::bench::completion;
 use crate::bench::runner::{LogSettings, Settings as RunnerSettings};
 use crate::clock::Clock;
 use crate::failure::{Failure, chain};
@@ -21,6 +22,9 @@ use heddledb_simulator::point::Load;
 use heddledb_simulator::simulation::{Costs, Settings, Topology};
 use heddledb_simulator::timeline::{self, Scheme};
 use heddledb_workloads::Workload;
+use heddledb_workloads::array::Array;
+use heddledb_workloads::stamp::kmeans::Kmeans;
+use heddledb_workloads::stamp::vacation::Vacation;
 use heddledb_workloads::tpcc::Tpcc;
 use heddledb_workloads::ycsb::Ycsb;
 use serde::Serialize;
@@ -352,6 +356,16 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
             ThreadWorkload::Ycsb(parameters) => {
                 measure(&Ycsb::new(parameters).map_err(refused)?, &group, plan)
             }
+            ThreadWorkload::Array(parameters) => {
+                measure(&Array::new(parameters).map_err(refused)?, &group, plan)
+            }
+            ThreadWorkload::Vacation(parameters) => {
+                measure(&Vacation::new(parameters).map_err(refused)?, &group, plan)
+            }
+            ThreadWorkload::Kmeans(parameters) => {
+                let kmeans = Kmeans::new(parameters).map_err(refused)?;
+                completion::measure(&kmeans, &bench_plan(&group, plan), String::new())
+            }
         };
         for note in report.notes {
             if !real.notes.contains(&note) {
@@ -368,13 +382,18 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
 
 /// Runs settings of one workload.
 fn measure<W: Workload>(workload: &W, settings: &[ThreadSetting], plan: &Plan) -> Report {
+    bench::measure(workload, &bench_plan(settings, plan), String::new())
+}
+
+/// The benchmark that settings of one workload amount to.
+fn bench_plan(settings: &[ThreadSetting], plan: &Plan) -> BenchPlan {
     let (warmup, seconds, runs) = if plan.quick { (0.1, 0.3, 1) } else { (0.5, 1.5, 3) };
     let asked = settings.iter().map(|setting| BenchConfiguration {
         kind: setting.kind,
         threads: setting.threads,
         durability: setting.durability,
     });
-    let plan = BenchPlan {
+    BenchPlan {
         baseline: None,
         asked: asked.collect(),
         runs,
@@ -397,6 +416,5 @@ fn measure<W: Workload>(workload: &W, settings: &[ThreadSetting], plan: &Plan) -
         },
         outputs: Outputs::default(),
         notes: Vec::new(),
-    };
-    bench::measure(workload, &plan, String::new())
+    }
 }

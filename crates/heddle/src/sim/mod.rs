@@ -24,15 +24,16 @@ mod search;
 mod shapes;
 
 use crate::bench::publish;
-use crate::failure::Failure;
-use arguments::Simulated;
+use crate::failure::{Failure, chain};
+use arguments::{Plan, Simulated};
 use calibrate::CalibrateArguments;
 use clap::{Args, Subcommand};
 use costs::CostsArguments;
 use heddledb_simulator::point::Subject;
 use heddledb_workloads::arguments::{
-    ArrayArguments, MicroArguments, TpccArguments, TpceArguments, VacationArguments, WorkloadArguments,
-    YcsbArguments,
+    ApplicationArguments, ArrayArguments, BayesArguments, GenomeArguments, IntruderArguments,
+    KmeansArguments, LabyrinthArguments, MicroArguments, TpccArguments, TpceArguments, VacationArguments,
+    WorkloadArguments, YcsbArguments,
 };
 use search::{HuntArguments, ReplayArguments};
 use shapes::ShapesArguments;
@@ -66,6 +67,21 @@ pub enum SimCommand {
     /// STAMP's vacation: a travel agency
     #[command(after_help = VACATION_EXAMPLES)]
     Vacation(Box<Simulated<VacationArguments>>),
+    /// STAMP's k-means, run to its end
+    #[command(after_help = APPLICATION_EXAMPLES)]
+    Kmeans(Box<Simulated<KmeansArguments>>),
+    /// STAMP's intruder, run to its end
+    #[command(after_help = APPLICATION_EXAMPLES)]
+    Intruder(Box<Simulated<IntruderArguments>>),
+    /// STAMP's genome, run to its end
+    #[command(after_help = APPLICATION_EXAMPLES)]
+    Genome(Box<Simulated<GenomeArguments>>),
+    /// STAMP's labyrinth, run to its end
+    #[command(after_help = APPLICATION_EXAMPLES)]
+    Labyrinth(Box<Simulated<LabyrinthArguments>>),
+    /// STAMP's bayes, run to its end
+    #[command(after_help = APPLICATION_EXAMPLES)]
+    Bayes(Box<Simulated<BayesArguments>>),
     /// Search for bugs: small simulations from seeds, judged
     #[command(after_help = search::HUNT_EXAMPLES)]
     Hunt(HuntArguments),
@@ -129,6 +145,17 @@ Examples:
   heddle sim vacation --quick --contention hot --protocol drp,silo
   heddle sim vacation --contention high --cores 1,16,64 --protocol all";
 
+const APPLICATION_EXAMPLES: &str = "\
+Examples:
+  heddle sim kmeans --points 2048 --cores 1,16,32 --protocol drp,tl2
+  heddle sim kmeans --points 2048 --plain --cores 1 --protocol unprotected   # what speed-ups are over
+  heddle sim intruder --flows 500 --cores 1,4 --protocol drp,tl2
+  heddle sim genome --segments 4096 --cores 1,4 --protocol silo
+  heddle sim labyrinth --size 16x16x3 --pairs 24 --cores 1,4 --protocol drp,tl2
+  heddle sim bayes --variables 12 --cores 1,4 --protocol drp,tl2
+
+All cores run the program to its end: there are no windows, and a rate is of the whole run.";
+
 /// Runs the command. True if every check held.
 pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
     match &arguments.command {
@@ -138,6 +165,11 @@ pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
         SimCommand::Micro(micro) => run(micro, command),
         SimCommand::Array(array) => run(array, command),
         SimCommand::Vacation(vacation) => run(vacation, command),
+        SimCommand::Kmeans(kmeans) => complete(kmeans, command),
+        SimCommand::Intruder(intruder) => complete(intruder, command),
+        SimCommand::Genome(genome) => complete(genome, command),
+        SimCommand::Labyrinth(labyrinth) => complete(labyrinth, command),
+        SimCommand::Bayes(bayes) => complete(bayes, command),
         SimCommand::Hunt(arguments) => search::hunt(arguments),
         SimCommand::Replay(arguments) => search::replay(arguments),
         SimCommand::Shapes(arguments) => {
@@ -153,9 +185,24 @@ fn run<W: WorkloadArguments>(simulated: &Simulated<W>, command: String) -> Resul
 where
     Subject: From<W::Workload>,
 {
-    let (workload, plan) = (simulated.workload()?, simulated.common.plan()?);
+    measure(&simulated.workload()?.into(), &simulated.common.plan()?, &command)
+}
+
+fn complete<A: ApplicationArguments>(simulated: &Simulated<A>, command: String) -> Result<bool, Failure>
+where
+    Subject: From<A::Application>,
+{
+    let application = simulated.workload.application().map_err(|error| Failure::usage(chain(&error)))?;
+    let common = &simulated.common;
+    if common.window.is_some() || common.warmup.is_some() {
+        return Err(Failure::usage("an application is run to its end: leave out --window and --warmup"));
+    }
+    measure(&application.into(), &common.plan()?, &command)
+}
+
+fn measure(subject: &Subject, plan: &Plan, command: &str) -> Result<bool, Failure> {
     plan.outputs.probe()?;
-    let report = points::measure(&workload.into(), &plan, unhurried(&command));
+    let report = points::measure(subject, plan, unhurried(command));
     publish(&report, &plan.outputs)?;
     Ok(!report.failed())
 }
@@ -186,39 +233,25 @@ mod tests {
         let line = format!("heddle sim {arguments}");
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         let Command::Sim(sim) = cli.command else { panic!("not a simulation") };
-        let report = match &sim.command {
-            SimCommand::Tpcc(tpcc) => points::measure(
-                &tpcc.workload().unwrap().into(),
-                &tpcc.common.plan().unwrap(),
-                unhurried(&line),
-            ),
-            SimCommand::Tpce(tpce) => points::measure(
-                &tpce.workload().unwrap().into(),
-                &tpce.common.plan().unwrap(),
-                unhurried(&line),
-            ),
-            SimCommand::Ycsb(ycsb) => points::measure(
-                &ycsb.workload().unwrap().into(),
-                &ycsb.common.plan().unwrap(),
-                unhurried(&line),
-            ),
-            SimCommand::Micro(micro) => points::measure(
-                &micro.workload().unwrap().into(),
-                &micro.common.plan().unwrap(),
-                unhurried(&line),
-            ),
-            SimCommand::Array(array) => points::measure(
-                &array.workload().unwrap().into(),
-                &array.common.plan().unwrap(),
-                unhurried(&line),
-            ),
-            SimCommand::Vacation(vacation) => points::measure(
-                &vacation.workload().unwrap().into(),
-                &vacation.common.plan().unwrap(),
-                unhurried(&line),
-            ),
+        let (subject, common): (Subject, _) = match &sim.command {
+            SimCommand::Tpcc(tpcc) => (tpcc.workload().unwrap().into(), &tpcc.common),
+            SimCommand::Tpce(tpce) => (tpce.workload().unwrap().into(), &tpce.common),
+            SimCommand::Ycsb(ycsb) => (ycsb.workload().unwrap().into(), &ycsb.common),
+            SimCommand::Micro(micro) => (micro.workload().unwrap().into(), &micro.common),
+            SimCommand::Array(array) => (array.workload().unwrap().into(), &array.common),
+            SimCommand::Vacation(vacation) => (vacation.workload().unwrap().into(), &vacation.common),
+            SimCommand::Kmeans(kmeans) => (kmeans.workload.application().unwrap().into(), &kmeans.common),
+            SimCommand::Intruder(intruder) => {
+                (intruder.workload.application().unwrap().into(), &intruder.common)
+            }
+            SimCommand::Genome(genome) => (genome.workload.application().unwrap().into(), &genome.common),
+            SimCommand::Labyrinth(labyrinth) => {
+                (labyrinth.workload.application().unwrap().into(), &labyrinth.common)
+            }
+            SimCommand::Bayes(bayes) => (bayes.workload.application().unwrap().into(), &bayes.common),
             _ => panic!("no workload"),
         };
+        let report = points::measure(&subject, &common.plan().unwrap(), unhurried(&line));
         assert!(!report.failed(), "{}", table::render(&report, false));
         let json = serde_json::to_string_pretty(&report).unwrap();
         [json, html::page(&report), table::render(&report, false)]
@@ -246,6 +279,27 @@ mod tests {
             let line = format!("{line} --window 500us");
             assert_eq!(files(&line), files(&line));
         }
+    }
+
+    /// Run to their end, with checks, by cores that meet.
+    #[test]
+    fn every_application_repeats() {
+        for line in [
+            "kmeans --points 60 --most 5 --protocol drp,tl2 --cores 3",
+            "kmeans --points 60 --most 5 --plain --protocol unprotected --cores 1",
+            "genome --gene 120 --segments 300 --protocol silo --cores 3",
+            "labyrinth --size 7x6x2 --pairs 10 --protocol tl2 --cores 3",
+            "bayes --variables 6 --records 60 --protocol drp --cores 3",
+        ] {
+            assert_eq!(files(line), files(line));
+        }
+        // Its costs depend on where memory lies, by a line here and there; not what it does.
+        files("intruder --flows 30 --packets 4 --protocol drp --cores 3");
+        let [json, ..] = files("kmeans --points 60 --most 5 --protocol drp --cores 3");
+        let report: crate::report::model::Report = serde_json::from_str(&json).unwrap();
+        let run = &report.results[0].runs[0];
+        // Two phases at least, each with a transaction for each point and for each three.
+        assert!(run.committed >= 2 * (60 + 20 + 3) && run.seconds > 0.0, "{run:?}");
     }
 
     #[test]

@@ -281,6 +281,12 @@ fn run(workload: &Subject, point: &Point) -> Run {
         record_bytes: point.record_bytes,
         version_bytes: point.version_bytes,
         latency_us: latency(&point.latencies_ns),
+        kinds_latency_us: workload
+            .kinds()
+            .iter()
+            .zip(&point.kind_latencies_ns)
+            .map(|(kind, rising)| ((*kind).to_owned(), latency(rising)))
+            .collect(),
         checks: point
             .checks
             .iter()

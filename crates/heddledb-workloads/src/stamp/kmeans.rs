@@ -31,6 +31,10 @@ const MIDDLES: usize = 16;
 const CHUNK: u64 = 3;
 /// Phases at most.
 const PHASES_MAX: u32 = 500;
+/// Words of an accumulator.
+const WORDS: usize = 1 + DIMENSIONS;
+/// Cycles of a point's distance from a centre: a multiplication takes one, and what is around them is hidden.
+const NEAREST_CYCLES: u64 = 40;
 /// Units of a standard deviation.
 const UNIT: f64 = 1e6;
 
@@ -86,11 +90,14 @@ pub struct Parameters {
     pub threshold: f64,
     /// Transactions read and write at once, and do not defer.
     pub eager: bool,
+    /// One worker adds to plain numbers, without a database: what speed-ups are over.
+    pub plain: bool,
 }
 
 impl Parameters {
     /// DRP's low contention: 160 centres; but for the points, of which the paper has 262,144.
-    pub const LOW: Self = Self { points: 16_384, most: 160, least: 160, threshold: 0.001, eager: false };
+    pub const LOW: Self =
+        Self { points: 16_384, most: 160, least: 160, threshold: 0.001, eager: false, plain: false };
     /// DRP's high contention: 40 centres, and until nothing changes any more.
     pub const HIGH: Self = Self { most: 40, least: 40, threshold: 0.00001, ..Self::LOW };
     /// The points of the paper.
@@ -132,6 +139,12 @@ pub struct State {
     taken: Vec<SharedU32>,
     /// Points that were taken twice in a phase.
     twice: SharedU64,
+    /// What a plain run adds to: a centre's count and sums, one after the other.
+    plain: Vec<SharedU64>,
+    /// The next point of a plain run.
+    plain_next: SharedU64,
+    /// How many points have changed in a plain run's phase.
+    plain_changed: SharedU64,
     /// Workers that have failed: then all end after the phase.
     failed: SharedU32,
     /// What the first worker has set for the next phase.
@@ -201,6 +214,22 @@ fn nearest(point: &Point, centres: &[Point]) -> u32 {
 }
 
 impl State {
+    /// The plain accumulators of the centres that there are, and the changes; both are cleared.
+    fn collect(&self, centres: usize) -> (Vec<Accumulator>, i64) {
+        let cleared = |number: &SharedU64| {
+            let value = number.load();
+            number.store(0);
+            value
+        };
+        cleared(&self.plain_next);
+        let accumulator = |words: &[SharedU64]| Accumulator {
+            len: cleared(&words[0]),
+            sums: Sums(std::array::from_fn(|at| cleared(&words[1 + at]) as i64)),
+        };
+        let all = self.plain.chunks(WORDS).take(centres).map(accumulator).collect();
+        (all, cleared(&self.plain_changed) as i64)
+    }
+
     fn now(&self) -> std::sync::MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,11 +237,16 @@ impl State {
 
 impl Kmeans {
     /// Transaction B: takes some points.
-    fn take(&self, session: &mut Session) -> Result<u64> {
+    fn take(&self, session: &mut Session, state: &State) -> Result<u64> {
         let take = |next: &mut u64| {
             *next += CHUNK;
             *next - CHUNK
         };
+        if self.parameters.plain {
+            let next = state.plain_next.load();
+            state.plain_next.store(next + CHUNK);
+            return Ok(next);
+        }
         if self.parameters.eager {
             return session.run(|tx| Means::next.update(tx, take));
         }
@@ -221,7 +255,15 @@ impl Kmeans {
     }
 
     /// Transaction A: adds a point to its centre.
-    fn add(&self, session: &mut Session, centre: u32, point: Point) -> Result<()> {
+    fn add(&self, session: &mut Session, state: &State, centre: u32, point: Point) -> Result<()> {
+        if self.parameters.plain {
+            let [len, sums @ ..] = &state.plain[centre as usize * WORDS..][..WORDS] else { return Ok(()) };
+            len.store(len.load() + 1);
+            let add =
+                |(sum, coordinate): (&SharedU64, i64)| sum.store(sum.load().wrapping_add_signed(coordinate));
+            sums.iter().zip(point).for_each(add);
+            return Ok(());
+        }
         let centre = u64::from(centre);
         let add = move |to: &mut Accumulator| {
             to.len += 1;
@@ -236,7 +278,11 @@ impl Kmeans {
     }
 
     /// Transaction C: counts changes.
-    fn count(&self, session: &mut Session, changed: i64) -> Result<()> {
+    fn count(&self, session: &mut Session, state: &State, changed: i64) -> Result<()> {
+        if self.parameters.plain {
+            state.plain_changed.store(changed as u64);
+            return Ok(());
+        }
         if self.parameters.eager {
             return session.run(|tx| Means::changed.add(tx, changed));
         }
@@ -244,16 +290,24 @@ impl Kmeans {
     }
 
     /// One worker's part of a phase.
-    fn phase(&self, session: &mut Session, state: &State, phase: u32, centres: &[Point]) -> Result<()> {
+    fn phase(
+        &self,
+        place: &Place<'_>,
+        session: &mut Session,
+        state: &State,
+        phase: u32,
+        centres: &[Point],
+    ) -> Result<()> {
         let mut changed = 0;
         loop {
-            let first = self.take(session)? as usize;
+            let first = self.take(session, state)? as usize;
             if first >= state.points.len() {
                 break;
             }
             for at in first..state.points.len().min(first + CHUNK as usize) {
                 let point = state.points[at];
                 let centre = nearest(&point, centres);
+                (place.compute)(centres.len() as u64 * NEAREST_CYCLES);
                 if state.taken[at].fetch_max(phase) >= phase {
                     state.twice.fetch_add(1);
                 }
@@ -261,25 +315,29 @@ impl Kmeans {
                     changed += 1;
                     state.membership[at].store(centre);
                 }
-                self.add(session, centre, point)?;
+                self.add(session, state, centre, point)?;
             }
         }
-        self.count(session, changed)
+        self.count(session, state, changed)
     }
 
     /// The first worker, between phases: checks the last one, moves the centres, and says how to go on.
     fn between(&self, session: &mut Session, state: &State) -> Result<()> {
         let now = &mut *state.now();
-        let (accumulators, changed) = session.run(|tx| {
-            let all = Means::accumulators.collect(tx)?;
-            for at in 0..all.len() as u64 {
-                Means::accumulators.set(tx, at, EMPTY)?;
-            }
-            Means::next.set(tx, 0)?;
-            let changed = Means::changed.get(tx)?;
-            Means::changed.add(tx, -changed)?;
-            Ok((all, changed))
-        })?;
+        let (accumulators, changed) = if self.parameters.plain {
+            state.collect(now.centres.len())
+        } else {
+            session.run(|tx| {
+                let all = Means::accumulators.collect(tx)?;
+                for at in 0..all.len() as u64 {
+                    Means::accumulators.set(tx, at, EMPTY)?;
+                }
+                Means::next.set(tx, 0)?;
+                let changed = Means::changed.get(tx)?;
+                Means::changed.add(tx, -changed)?;
+                Ok((all, changed))
+            })?
+        };
         self.judge(now, state, &accumulators, changed);
         now.last = now.centres.clone();
         for (centre, Accumulator { len, sums }) in now.centres.iter_mut().zip(&accumulators) {
@@ -379,6 +437,7 @@ impl Application for Kmeans {
             ("least_centres", p.least.to_string()),
             ("threshold", p.threshold.to_string()),
             ("eager", p.eager.to_string()),
+            ("plain", p.plain.to_string()),
         ]
         .map(|(name, value)| (name.to_string(), value))
         .into()
@@ -396,6 +455,9 @@ impl Application for Kmeans {
             membership: shared(u32::MAX),
             taken: shared(0),
             twice: SharedU64::new(0),
+            plain: (0..self.parameters.most * WORDS).map(|_| SharedU64::new(0)).collect(),
+            plain_next: SharedU64::new(0),
+            plain_changed: SharedU64::new(0),
             failed: SharedU32::new(0),
             now: Mutex::default(),
         };
@@ -418,7 +480,10 @@ impl Application for Kmeans {
         };
         loop {
             let Now { phase, centres, .. } = state.now().clone();
-            note(self.phase(session, state, phase, &centres));
+            note(match self.parameters.plain && place.workers > 1 {
+                true => Err(Error::user("plain numbers have one worker")),
+                false => self.phase(place, session, state, phase, &centres),
+            });
             (place.meet)();
             if place.worker == 0 && state.failed.load() == 0 {
                 note(self.between(session, state));
@@ -428,6 +493,13 @@ impl Application for Kmeans {
                 return outcome;
             }
         }
+    }
+
+    fn beside(&self, state: &State) -> u64 {
+        let points = state.points.len() as u64;
+        // In each phase a transaction for each point, for each time that points are taken or there are none, and for the changes.
+        let of_phase = points + points.div_ceil(CHUNK) + 2;
+        if self.parameters.plain { u64::from(state.now().phase - 1) * of_phase } else { 0 }
     }
 
     fn check(&self, db: &Database, state: &State) -> Result<Vec<Check>> {

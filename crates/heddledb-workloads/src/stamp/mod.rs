@@ -1,11 +1,14 @@
-//! Applications of STAMP (Cao Minh et al., IISWC 2008) that DRP is measured with: [`kmeans`], [`vacation`], [`intruder`], [`genome`].
+//! Applications of STAMP (Cao Minh et al., IISWC 2008) that DRP is measured with: [`kmeans`], [`vacation`],
+//! [`intruder`], [`genome`], [`labyrinth`], [`bayes`].
 //!
 //! Vacation's tasks come one after the other, so it is a [`Workload`](crate::Workload) like others. The others are run to their end,
 //! some in phases between which all threads meet: each is an [`Application`].
 
+pub mod bayes;
 pub mod genome;
 pub mod intruder;
 pub mod kmeans;
+pub mod labyrinth;
 pub mod vacation;
 
 use crate::Check;
@@ -19,6 +22,9 @@ pub struct Place<'a> {
     pub workers: usize,
     /// Waits until all workers have come here.
     pub meet: &'a dyn Fn(),
+    /// Told of computation beside transactions, in cycles of a usual core: on virtual cores that is charged; on
+    /// threads it takes the time that it takes.
+    pub compute: &'a dyn Fn(u64),
 }
 
 /// A program that several workers run to its end.
@@ -43,6 +49,10 @@ pub trait Application: Send + Sync + 'static {
     /// # Errors
     /// As of [`Session::run`].
     fn work(&self, place: &Place<'_>, session: &mut Session, state: &Self::State) -> Result<()>;
+    /// How many steps were no transactions of the database, and stood for one.
+    fn beside(&self, _state: &Self::State) -> u64 {
+        0
+    }
     /// Checks the quiet database, and what the workers found meanwhile.
     ///
     /// # Errors

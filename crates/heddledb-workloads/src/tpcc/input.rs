@@ -98,6 +98,8 @@ pub struct NewOrder {
     pub line_count: u8,
     /// The lines.
     pub all_lines: [Line; LINES_MAX],
+    /// It reads and writes at once where others defer.
+    pub wild: bool,
 }
 
 impl NewOrder {
@@ -277,7 +279,9 @@ impl Generator {
         if chance(&mut self.rng, parameters.rollback_pct) {
             all_lines[line_count - 1].i_id = parameters.scale.items + 1;
         }
-        NewOrder { w_id, d_id, c_id, date: self.next_date(), line_count: line_count as u8, all_lines }
+        // Where all are alike, nothing is drawn: inputs stay what they were.
+        let wild = parameters.wild_pct > 0 && chance(&mut self.rng, parameters.wild_pct);
+        NewOrder { w_id, d_id, c_id, date: self.next_date(), line_count: line_count as u8, all_lines, wild }
     }
 
     fn payment(&mut self, parameters: &Parameters, w_id: u16) -> Payment {

@@ -221,6 +221,8 @@ pub struct Parameters {
     pub last_order_status: bool,
     /// New-Order, Payment and Delivery defer what they change, and are no procedures.
     pub deferred: bool,
+    /// Percentage of New-Orders that read and write at once all the same (DRP's wild transactions).
+    pub wild_pct: u32,
     /// The standard form or a published deviation.
     pub mode: Mode,
 }
@@ -239,6 +241,7 @@ impl Default for Parameters {
             delivery_hint: true,
             last_order_status: false,
             deferred: false,
+            wild_pct: 0,
             mode: Mode::Spec,
         }
     }
@@ -286,10 +289,17 @@ impl Tpcc {
         if mix.0.iter().map(|percent| u32::from(*percent)).sum::<u32>() != 100 {
             return option(format!("the mix {mix} does not add up to 100"));
         }
-        let percentages =
-            [parameters.remote_item_pct, parameters.remote_payment_pct, parameters.rollback_pct];
+        let percentages = [
+            parameters.remote_item_pct,
+            parameters.remote_payment_pct,
+            parameters.rollback_pct,
+            parameters.wild_pct,
+        ];
         if percentages.iter().any(|percent| *percent > 100) {
             return option("a percentage is above 100".into());
+        }
+        if parameters.wild_pct > 0 && !parameters.deferred {
+            return option("a share that does not defer needs others that do: give --deferred, too".into());
         }
         if parameters.deferred && mode == Mode::Sto {
             return option(
@@ -371,6 +381,9 @@ impl Workload for Tpcc {
         if self.parameters.deferred {
             list.push(("deferred", "New-Order, Payment and Delivery".to_string()));
         }
+        if self.parameters.wild_pct > 0 {
+            list.push(("wild_pct", self.parameters.wild_pct.to_string()));
+        }
         if *scale != Scale::FULL {
             list.push(("customers per district", scale.customers.to_string()));
             list.push(("items", scale.items.to_string()));
@@ -451,7 +464,9 @@ impl Workload for Tpcc {
         match input {
             // A body that draws the order's number outside of the transaction cannot be executed again.
             _ if self.parameters.mode == Mode::Sto => session.run(|tx| self.execute(tx, input)),
-            Input::NewOrder(input) if self.parameters.deferred => deferred::new_order(session, self, input),
+            Input::NewOrder(input) if self.parameters.deferred && !input.wild => {
+                deferred::new_order(session, self, input)
+            }
             Input::Payment(input) if self.parameters.deferred => deferred::payment(session, self, input),
             Input::Delivery(input) if self.parameters.deferred => deferred::delivery(session, self, input),
             Input::NewOrder(input) => session.call(transactions::NewOrder, (self, input)),

@@ -44,6 +44,9 @@ pub struct Run {
     pub version_bytes: u64,
     /// From the first start of a transaction to its commit, retries included.
     pub latency_us: Latency,
+    /// The same by kind of transaction, on virtual cores.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds_latency_us: BTreeMap<String, Latency>,
     /// What the log did, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogFigures>,

@@ -1,0 +1,132 @@
+//! What DRP's figures have in common: numbers of cores, workloads, windows.
+
+use crate::failure::Failure;
+use crate::reproduce::figure::{
+    Finding, Measure, Missing, Results, Scope, Series, Setting, VirtualSetting, above, near,
+};
+use crate::reproduce::settings::{scale, times, tpcc, window};
+use heddledb::protocol::{Isolation, Kind};
+use heddledb_simulator::point::Subject;
+use heddledb_workloads::ReadOnly;
+use heddledb_workloads::tpcc::{self, Binding, Mix, Mode};
+use std::time::Duration;
+
+/// The most cores.
+pub const MOST: f64 = 32.0;
+
+/// The numbers of cores of a curve.
+pub fn cores(scope: &Scope) -> &'static [usize] {
+    if scope.quick { &[1, 2, 4, 16, 32] } else { &[1, 2, 4, 8, 16, 32] }
+}
+
+/// A point on virtual cores.
+pub fn point(workload: &Subject, kind: Kind, cores: usize, read_only: ReadOnly, window: Duration) -> Setting {
+    Setting::Virtual(VirtualSetting {
+        workload: workload.clone(),
+        kind,
+        cores,
+        read_only,
+        isolation: Isolation::Serializable,
+        window,
+        census: false,
+    })
+}
+
+/// A protocol with its form of TPC-C.
+#[derive(Clone, Copy)]
+pub struct Rival {
+    /// What its curve is called.
+    pub name: &'static str,
+    /// The protocol.
+    pub kind: Kind,
+    /// Whether what writes is deferred.
+    pub deferred: bool,
+    /// How transactions that only read are run.
+    pub read_only: ReadOnly,
+}
+
+/// DRP as in the paper.
+pub const DRP: Rival =
+    Rival { name: "drp", kind: Kind::Drp, deferred: true, read_only: ReadOnly::Serializable };
+/// OCC.
+pub const OCC: Rival = Rival { name: "silo", kind: Kind::Silo, deferred: false, ..DRP };
+/// IC3, whose transactions that only read are on snapshots.
+pub const IC3: Rival = Rival { name: "ic3", kind: Kind::Ic3, deferred: false, read_only: ReadOnly::Snapshot };
+/// DRP with reads on snapshots.
+pub const DRP_ON_SNAPSHOTS: Rival =
+    Rival { name: "drp, reads on snapshots", read_only: ReadOnly::Snapshot, ..DRP };
+/// Intentions whose locks are held to the end.
+pub const DEFERRED_2PL: Rival = Rival { name: "deferred-2pl", kind: Kind::Deferred2pl, ..DRP };
+
+/// TPC-C as DRP has it: each transaction draws its warehouse.
+pub fn orders(scope: &Scope, warehouses: u16, mix: Mix) -> tpcc::Parameters {
+    tpcc::Parameters { warehouses, mix, binding: Binding::Random, scale: scale(scope), ..Default::default() }
+}
+
+/// The same without inserts: whatever a New-Order does is known before it reads anything.
+pub fn without_inserts(scope: &Scope) -> tpcc::Parameters {
+    tpcc::Parameters { mode: Mode::Dbx1000, ..orders(scope, 1, Mix::NEW_ORDER) }
+}
+
+/// Why New-Orders are not tame.
+pub const NOT_TAME: &str = "a New-Order enters rows whose keys have the order's number, behind `then`, which carries out at once what was \
+                            deferred before: so here all New-Orders are wild. Without these rows they are tame: see the figure that ends \
+                            in -why";
+
+impl Rival {
+    /// This rival at a number of the axis.
+    pub fn point(
+        self,
+        parameters: tpcc::Parameters,
+        cores: usize,
+        window: Duration,
+    ) -> Result<Setting, Failure> {
+        let workload = tpcc(tpcc::Parameters { deferred: self.deferred, ..parameters })?;
+        Ok(point(&workload, self.kind, cores, self.read_only, window))
+    }
+
+    /// A curve of this rival over numbers of cores.
+    pub fn by_cores(
+        self,
+        scope: &Scope,
+        measure: Measure,
+        parameters: impl Fn(usize) -> tpcc::Parameters,
+    ) -> Result<Series, Failure> {
+        let at = |&cores: &usize| {
+            Ok((cores as f64, self.point(parameters(cores), cores, tpcc_window(scope, cores))?))
+        };
+        let points = cores(scope).iter().map(at).collect::<Result<_, Failure>>()?;
+        Ok(Series { name: self.name.to_owned(), measure, points })
+    }
+}
+
+/// How long TPC-C is measured on so many cores.
+pub fn tpcc_window(scope: &Scope, cores: usize) -> Duration {
+    window(scope, cores, 96, 3_000, 12_000)
+}
+
+// Judges
+
+/// One curve over another at a number.
+pub fn to(results: &Results, one: &str, other: &str, x: f64) -> Result<f64, Missing> {
+    Ok(results.at(one, x)? / results.at(other, x)?)
+}
+
+/// The greatest ratio of two curves, and where it is.
+pub fn most(results: &Results, one: &str, other: &str, from: f64) -> Result<(f64, f64), Missing> {
+    let line = results.lines.iter().find(|line| line.name == one);
+    let numbers = line.into_iter().flat_map(|line| &line.points).map(|dot| dot.x).filter(|x| *x >= from);
+    let ratios: Vec<(f64, f64)> =
+        numbers.map(|x| Ok((to(results, one, other, x)?, x))).collect::<Result<_, Missing>>()?;
+    ratios
+        .into_iter()
+        .reduce(|best, other| if other.0 > best.0 { other } else { best })
+        .ok_or_else(|| Missing(one.into()))
+}
+
+/// Whether one is ahead of another by about this ratio at the most, or by more.
+pub fn up_to(results: &Results, one: &str, other: &str, paper: f64) -> Result<Finding, Missing> {
+    let (ratio, at) = most(results, one, other, 0.0)?;
+    let holds = above(ratio, 1.0) && (near(ratio, paper) || ratio > paper);
+    Ok(Finding::new(holds, format!("{} at {at}", times(ratio))))
+}
