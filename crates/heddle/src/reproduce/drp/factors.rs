@@ -66,10 +66,7 @@ pub fn figure_6_why(scope: &Scope) -> Result<Figure, Failure> {
         content: by_share(scope, without_inserts(scope))?,
         notes: scale_note(scope),
         claims: vec![
-            cut_in_half().otherwise(
-                "who is wild and fails takes 2 µs again, and pauses; meanwhile the queues move on. Only where half are wild there are \
-                 more attempts than commits",
-            ),
+            cut_in_half().otherwise("with 10 % wild hardly an attempt fails here; from half on many do"),
             falls(),
             Claim::new("Wild transactions often abort and retry.", |results| {
                 let (tame, wild) = (results.aborts("drp", 0.0)?, results.aborts("drp", 100.0)?);
@@ -132,8 +129,8 @@ pub fn figure_7_why(scope: &Scope) -> Result<Figure, Failure> {
         claims: vec![
             similar(),
             thrice().otherwise(
-                "a transaction evaluates all its intentions and installs them in 3 µs, once it has been decided, under both; what is pipelined is the \
-                 queueing for eleven rows before it",
+                "under both a transaction evaluates and installs in 3 µs once it has been decided; only the queueing before it is pipelined, \
+                 and we suppose that this is too little of the whole to gain three times",
             ),
         ],
     })
