@@ -38,7 +38,7 @@ pub struct Pair {
 pub struct Maze {
     /// Pairs that nobody has taken.
     pairs: TQueue<Pair>,
-    /// Of each cell the pair whose way goes through it, or [`FREE`].
+    /// Of each cell the pair whose way goes through it, or 0.
     pub cells: TArray<u32>,
     /// How many cells a way has, by pair.
     lengths: TMap<u32, u64>,
