@@ -21,6 +21,13 @@ pub(crate) fn chance(rng: &mut SmallRng, percent: u32) -> bool {
     percent != 0 && rng.random_range(0..100) < percent
 }
 
+/// Puts values into a random order (Fisher and Yates).
+pub(crate) fn shuffle<V>(rng: &mut SmallRng, values: &mut [V]) {
+    for at in (1..values.len()).rev() {
+        values.swap(at, rng.random_range(0..=at));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,10 +13,10 @@
 
 use super::{Application, Place};
 use crate::Check;
-use crate::random::{chance, stream};
+use crate::random::{chance, shuffle, stream};
 use crate::verdict::{Verdict, equal};
 use heddledb::objects::{Element, TArray, TCounter, TMap};
-use heddledb::{Builder, Database, Misuse, Objects, ReadTransaction, Result, Session, Transaction};
+use heddledb::{Builder, Database, Misuse, Objects, Result, Session, Transaction};
 use rand::RngExt;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -113,14 +113,18 @@ fn members(mut set: u64) -> impl Iterator<Item = u32> {
     })
 }
 
+/// The bits of parents in a record, as a number.
+fn case(record: u64, parents: &[u32]) -> usize {
+    parents.iter().fold(0, |case, parent| case << 1 | (record >> parent & 1) as usize)
+}
+
 /// A variable's score with these parents.
 fn score(records: &[u64], variable: u32, parents: u64) -> i64 {
     let members: Vec<u32> = members(parents).collect();
     // How often it is not set and set, by the parents' bits.
     let mut counts = vec![[0u32; 2]; 1 << members.len()];
     for record in records {
-        let case = members.iter().fold(0, |case, parent| case << 1 | (record >> parent & 1) as usize);
-        counts[case][(record >> variable & 1) as usize] += 1;
+        counts[case(*record, &members)][(record >> variable & 1) as usize] += 1;
     }
     let mut likelihood = 0.0;
     for both in &counts {
@@ -177,9 +181,7 @@ impl Bayes {
         let Parameters { variables, records, parents, parent_pct, .. } = self.parameters;
         // Parents come before their children in this order, so there is no circle.
         let mut order: Vec<u32> = (0..variables).collect();
-        for at in (1..order.len()).rev() {
-            order.swap(at, rng.random_range(0..=at));
-        }
+        shuffle(rng, &mut order);
         // Of each variable: its parents, and how likely it is set, in percent, by their bits.
         let mut network: Vec<(u32, Vec<u32>, Vec<u32>)> = Vec::new();
         for (at, variable) in order.iter().enumerate() {
@@ -198,20 +200,24 @@ impl Bayes {
         (0..records)
             .map(|_| {
                 network.iter().fold(0, |record, (variable, parents, likely)| {
-                    let case =
-                        parents.iter().fold(0, |case, parent| case << 1 | (record >> parent & 1) as usize);
-                    record | u64::from(chance(rng, likely[case])) << variable
+                    record | u64::from(chance(rng, likely[case(record, parents)])) << variable
                 })
             })
             .collect()
     }
 
-    /// A variable's score with these parents; each is computed once, but charged to everyone who asks.
+    /// A variable's score with these parents; each is kept when it was computed, but charged to everyone who asks.
     fn score(&self, place: &Place<'_>, state: &State, variable: u32, parents: u64) -> i64 {
         let records = u64::from(self.parameters.records);
         (place.compute)(records * u64::from(1 + parents.count_ones()) * BIT_CYCLES);
-        let mut known = state.known.lock().unwrap_or_else(PoisonError::into_inner);
-        *known.entry((variable, parents)).or_insert_with(|| score(&state.records, variable, parents))
+        let known = || state.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(score) = known().get(&(variable, parents)) {
+            return *score;
+        }
+        // Others compute theirs meanwhile; two that compute the same come to the same.
+        let score = score(&state.records, variable, parents);
+        known().insert((variable, parents), score);
+        score
     }
 
     /// The best change for a variable in a network, and what it would gain.
@@ -285,8 +291,7 @@ impl Bayes {
         let mut gain = new.score - own.score;
         let mut turned = None;
         let mut parents_of = |variable: u32| -> Result<u64> {
-            let of = if variable == to { new.parents } else { parents_in(tx, variable)? };
-            Ok(of)
+            Ok(if variable == to { new.parents } else { Learner::network.get(tx, variable.into())?.parents })
         };
         match change {
             INSERT if reaches(&mut parents_of, to, from)? => return Ok(()),
@@ -319,10 +324,6 @@ impl Bayes {
             _ => Ok(()),
         }
     }
-}
-
-fn parents_in(tx: &mut impl ReadTransaction, variable: u32) -> Result<u64> {
-    Ok(Learner::network.get(tx, variable.into())?.parents)
 }
 
 impl Application for Bayes {

@@ -10,7 +10,7 @@
 
 use super::{Application, Place};
 use crate::Check;
-use crate::random::stream;
+use crate::random::{shuffle, stream};
 use crate::verdict::{Verdict, equal};
 use heddledb::internals::shared::SharedU32;
 use heddledb::objects::{Element, TArray, TMap};
@@ -260,9 +260,7 @@ impl Application for Genome {
         while begins.len() < segments {
             begins.push(rng.random_range(0..=last));
         }
-        for at in (1..begins.len()).rev() {
-            begins.swap(at, rng.random_range(0..=at));
-        }
+        shuffle(rng, &mut begins);
         let drawn = begins.iter().map(|begin| packed(&gene[*begin..*begin + segment])).collect();
         Ok(State { gene, drawn, failed: SharedU32::new(0), now: Mutex::default() })
     }

@@ -6,7 +6,7 @@
 
 use super::{Application, Place};
 use crate::Check;
-use crate::random::{chance, stream};
+use crate::random::{chance, shuffle, stream};
 use crate::verdict::{Verdict, equal};
 use heddledb::objects::{Element, TMap, TQueue};
 use heddledb::{Builder, Database, Misuse, Objects, Result, Session, Transaction};
@@ -136,12 +136,6 @@ impl Intruder {
                 data: data[start..*end].to_vec(),
             })
             .collect()
-    }
-}
-
-fn shuffle<V>(rng: &mut SmallRng, values: &mut [V]) {
-    for at in (1..values.len()).rev() {
-        values.swap(at, rng.random_range(0..=at));
     }
 }
 

@@ -66,11 +66,13 @@ pub struct Labyrinth {
     parameters: Parameters,
 }
 
+/// Ways by pair, as often as one was found; none where there is no way.
+type Ways = BTreeMap<u32, Vec<Option<Vec<u64>>>>;
+
 /// What a run knows.
 pub struct State {
     pairs: Vec<Pair>,
-    /// Ways by pair; none where there is no way.
-    found: Mutex<BTreeMap<u32, Vec<Option<Vec<u64>>>>>,
+    found: Mutex<Ways>,
     /// Ways that were in somebody's way.
     again: SharedU64,
 }
@@ -188,7 +190,7 @@ impl Labyrinth {
 }
 
 impl State {
-    fn found(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, Vec<Option<Vec<u64>>>>> {
+    fn found(&self) -> std::sync::MutexGuard<'_, Ways> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
