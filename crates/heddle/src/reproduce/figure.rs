@@ -179,6 +179,19 @@ pub struct ThreadSetting {
 }
 
 impl VirtualSetting {
+    /// A serializable point, with transactions that only read among the writers, whose dependencies are not counted.
+    pub fn new(workload: &Subject, kind: Kind, cores: usize, window: Duration) -> Self {
+        Self {
+            workload: workload.clone(),
+            kind,
+            cores,
+            read_only: ReadOnly::Serializable,
+            isolation: Isolation::Serializable,
+            window,
+            census: false,
+        }
+    }
+
     /// A key that is equal for settings with equal results.
     pub fn key(&self) -> String {
         let Self { workload, kind, cores, read_only, isolation, window, census } = self;
@@ -191,4 +204,31 @@ impl VirtualSetting {
 #[cfg(test)]
 pub mod tests {
     pub use super::results::tests::made;
+    use super::{Dot, Figure, Line, Results, Scope, Verdict};
+
+    /// What papers' tests make their figures for.
+    pub const SCOPE: Scope = Scope { quick: true, threads: 2 };
+
+    /// The verdicts of a figure's claims, but for those that cannot be reached.
+    pub fn verdicts(figure: &Figure, results: &Results) -> Vec<(Verdict, String)> {
+        let judged = figure.claims.iter().map(|claim| claim.judged(results));
+        let judged = judged.filter(|judgement| judgement.verdict != Verdict::Unreachable);
+        judged.map(|judgement| (judgement.verdict, judgement.claim + ": " + &judgement.measured)).collect()
+    }
+
+    /// Sets the aborts of a point.
+    pub fn aborting(results: &mut Results, name: &str, x: f64, share: f64) {
+        let lines = results.lines.iter_mut().filter(|line: &&mut Line| line.name == name);
+        let dots = lines.flat_map(|line| &mut line.points);
+        dots.filter(|dot: &&mut Dot| dot.x == x).for_each(|dot| dot.abort_rate = share);
+    }
+
+    /// Requires that each claim that can be reached is reproduced.
+    pub fn all_reproduced(figure: Figure, results: &Results) {
+        let verdicts = verdicts(&figure, results);
+        assert!(!verdicts.is_empty());
+        for (given, told) in verdicts {
+            assert_eq!(given, Verdict::Reproduced, "{}: {told}", figure.id);
+        }
+    }
 }

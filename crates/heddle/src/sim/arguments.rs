@@ -8,7 +8,7 @@ use clap::Args;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::simulation::{Costs, Topology};
 use heddledb_workloads::ReadOnly;
-use heddledb_workloads::arguments::WorkloadArguments;
+use heddledb_workloads::arguments::{ApplicationArguments, WorkloadArguments};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +26,13 @@ pub struct Simulated<W: Args> {
     /// The workload.
     #[command(flatten)]
     pub workload: W,
+}
+
+impl<A: ApplicationArguments> Simulated<A> {
+    /// The application.
+    pub fn application(&self) -> Result<A::Application, Failure> {
+        self.workload.application().map_err(|error| Failure::usage(chain(&error)))
+    }
 }
 
 impl<W: WorkloadArguments> Simulated<W> {

@@ -24,7 +24,7 @@ mod search;
 mod shapes;
 
 use crate::bench::publish;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use arguments::{Plan, Simulated};
 use calibrate::CalibrateArguments;
 use clap::{Args, Subcommand};
@@ -192,7 +192,7 @@ fn complete<A: ApplicationArguments>(simulated: &Simulated<A>, command: String) 
 where
     Subject: From<A::Application>,
 {
-    let application = simulated.workload.application().map_err(|error| Failure::usage(chain(&error)))?;
+    let application = simulated.application()?;
     let common = &simulated.common;
     if common.window.is_some() || common.warmup.is_some() {
         return Err(Failure::usage("an application is run to its end: leave out --window and --warmup"));
@@ -240,15 +240,11 @@ mod tests {
             SimCommand::Micro(micro) => (micro.workload().unwrap().into(), &micro.common),
             SimCommand::Array(array) => (array.workload().unwrap().into(), &array.common),
             SimCommand::Vacation(vacation) => (vacation.workload().unwrap().into(), &vacation.common),
-            SimCommand::Kmeans(kmeans) => (kmeans.workload.application().unwrap().into(), &kmeans.common),
-            SimCommand::Intruder(intruder) => {
-                (intruder.workload.application().unwrap().into(), &intruder.common)
-            }
-            SimCommand::Genome(genome) => (genome.workload.application().unwrap().into(), &genome.common),
-            SimCommand::Labyrinth(labyrinth) => {
-                (labyrinth.workload.application().unwrap().into(), &labyrinth.common)
-            }
-            SimCommand::Bayes(bayes) => (bayes.workload.application().unwrap().into(), &bayes.common),
+            SimCommand::Kmeans(kmeans) => (kmeans.application().unwrap().into(), &kmeans.common),
+            SimCommand::Intruder(intruder) => (intruder.application().unwrap().into(), &intruder.common),
+            SimCommand::Genome(genome) => (genome.application().unwrap().into(), &genome.common),
+            SimCommand::Labyrinth(labyrinth) => (labyrinth.application().unwrap().into(), &labyrinth.common),
+            SimCommand::Bayes(bayes) => (bayes.application().unwrap().into(), &bayes.common),
             _ => panic!("no workload"),
         };
         let report = points::measure(&subject, &common.plan().unwrap(), unhurried(&line));

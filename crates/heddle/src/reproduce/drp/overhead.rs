@@ -1,6 +1,6 @@
 //! Section 7.1: what intentions, locks and dependencies cost where there is no contention.
 
-use super::settings::{cores, point, to};
+use super::settings::{cores, point, ratios, to};
 use crate::failure::Failure;
 use crate::reproduce::figure::{
     Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, Series, Setting, above, near,
@@ -56,9 +56,7 @@ fn curves(scope: &Scope, measure: Measure, counts: &[usize]) -> Result<Vec<Serie
 
 /// The share of OCC's throughput that DRP has, lowest and highest.
 pub fn shares(results: &Results) -> Result<(f64, f64), Missing> {
-    let line = results.lines.iter().find(|line| line.name == "drp");
-    let numbers = line.into_iter().flat_map(|line| &line.points).map(|dot| dot.x);
-    let shares: Vec<f64> = numbers.map(|x| to(results, "drp", "silo", x)).collect::<Result<_, Missing>>()?;
+    let shares: Vec<f64> = ratios(results, "drp", "silo", 0.0)?.into_iter().map(|(share, _)| share).collect();
     let lowest = shares.iter().copied().reduce(f64::min).ok_or_else(|| Missing("drp".into()))?;
     Ok((lowest, shares.into_iter().fold(lowest, f64::max)))
 }

@@ -5,7 +5,7 @@ use crate::reproduce::figure::{
     Finding, Measure, Missing, Results, Scope, Series, Setting, VirtualSetting, above, near,
 };
 use crate::reproduce::settings::{scale, times, tpcc, window};
-use heddledb::protocol::{Isolation, Kind};
+use heddledb::protocol::Kind;
 use heddledb_simulator::point::Subject;
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{self, Binding, Mix, Mode};
@@ -21,15 +21,7 @@ pub fn cores(scope: &Scope) -> &'static [usize] {
 
 /// A point on virtual cores.
 pub fn point(workload: &Subject, kind: Kind, cores: usize, read_only: ReadOnly, window: Duration) -> Setting {
-    Setting::Virtual(VirtualSetting {
-        workload: workload.clone(),
-        kind,
-        cores,
-        read_only,
-        isolation: Isolation::Serializable,
-        window,
-        census: false,
-    })
+    Setting::Virtual(VirtualSetting { read_only, ..VirtualSetting::new(workload, kind, cores, window) })
 }
 
 /// A protocol with its form of TPC-C.
@@ -112,13 +104,16 @@ pub fn to(results: &Results, one: &str, other: &str, x: f64) -> Result<f64, Miss
     Ok(results.at(one, x)? / results.at(other, x)?)
 }
 
-/// The greatest ratio of two curves, and where it is.
-pub fn most(results: &Results, one: &str, other: &str, from: f64) -> Result<(f64, f64), Missing> {
+/// One curve over another at each number of the first from `from` on: ratios, and where they are.
+pub fn ratios(results: &Results, one: &str, other: &str, from: f64) -> Result<Vec<(f64, f64)>, Missing> {
     let line = results.lines.iter().find(|line| line.name == one);
     let numbers = line.into_iter().flat_map(|line| &line.points).map(|dot| dot.x).filter(|x| *x >= from);
-    let ratios: Vec<(f64, f64)> =
-        numbers.map(|x| Ok((to(results, one, other, x)?, x))).collect::<Result<_, Missing>>()?;
-    ratios
+    numbers.map(|x| Ok((to(results, one, other, x)?, x))).collect()
+}
+
+/// The greatest ratio of two curves, and where it is.
+pub fn most(results: &Results, one: &str, other: &str, from: f64) -> Result<(f64, f64), Missing> {
+    ratios(results, one, other, from)?
         .into_iter()
         .reduce(|best, other| if other.0 > best.0 { other } else { best })
         .ok_or_else(|| Missing(one.into()))

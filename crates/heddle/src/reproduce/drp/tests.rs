@@ -6,32 +6,8 @@ use super::stamp::{eager, figure_8, memory_of_applications};
 use super::tpcc::{
     figure_2a, figure_2b, figure_3_why, figure_3a, figure_3b, figure_4, figure_4_why, figure_5,
 };
-use crate::reproduce::figure::tests::made;
-use crate::reproduce::figure::{Dot, Figure, Line, Results, Scope, Verdict};
-
-const SCOPE: Scope = Scope { quick: true, threads: 2 };
-
-/// The verdicts of a figure's claims, but for those that cannot be reached.
-fn verdicts(figure: &Figure, results: &Results) -> Vec<(Verdict, String)> {
-    let judged = figure.claims.iter().map(|claim| claim.judged(results));
-    let judged = judged.filter(|judgement| judgement.verdict != Verdict::Unreachable);
-    judged.map(|judgement| (judgement.verdict, judgement.claim + ": " + &judgement.measured)).collect()
-}
-
-/// Sets the aborts of a point.
-fn aborting(results: &mut Results, name: &str, x: f64, share: f64) {
-    let lines = results.lines.iter_mut().filter(|line: &&mut Line| line.name == name);
-    let dots = lines.flat_map(|line| &mut line.points);
-    dots.filter(|dot: &&mut Dot| dot.x == x).for_each(|dot| dot.abort_rate = share);
-}
-
-fn all(figure: Figure, results: &Results) {
-    let verdicts = verdicts(&figure, results);
-    assert!(!verdicts.is_empty());
-    for (given, told) in verdicts {
-        assert_eq!(given, Verdict::Reproduced, "{}: {told}", figure.id);
-    }
-}
+use crate::reproduce::figure::Verdict;
+use crate::reproduce::figure::tests::{SCOPE, aborting, all_reproduced, made, verdicts};
 
 /// Curves as the paper has them in print or in its plots, in thousands a second.
 #[test]
@@ -41,20 +17,20 @@ fn the_paper_reproduces_itself() {
         ("silo", &[(1.0, 100.0), (32.0, 3000.0)]),
         (SEQUENTIAL, &[(1.0, 400.0)]),
     ]);
-    all(figure_1(&SCOPE).unwrap(), &results);
-    all(memory(&SCOPE).unwrap(), &made(&[("drp", &[(1.0, 40.0)]), ("silo", &[(1.0, 19.2)])]));
+    all_reproduced(figure_1(&SCOPE).unwrap(), &results);
+    all_reproduced(memory(&SCOPE).unwrap(), &made(&[("drp", &[(1.0, 40.0)]), ("silo", &[(1.0, 19.2)])]));
     let results = made(&[
         ("drp", &[(1.0, 50.0), (32.0, 600.0)]),
         ("silo", &[(1.0, 100.0), (32.0, 100.0)]),
         ("deferred-2pl", &[(32.0, 200.0)]),
     ]);
-    all(hot(&SCOPE).unwrap(), &results);
+    all_reproduced(hot(&SCOPE).unwrap(), &results);
 
     let mut results =
         made(&[("drp", &[(32.0, 990.0)]), ("silo", &[(32.0, 990.0)]), ("ic3", &[(32.0, 300.0)])]);
     aborting(&mut results, "silo", 32.0, 0.2);
-    all(figure_2a(&SCOPE).unwrap(), &results);
-    all(figure_2b(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_2a(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_2b(&SCOPE).unwrap(), &results);
 
     let results = made(&[
         ("drp", &[(1.0, 40.0), (2.0, 80.0), (4.0, 150.0), (16.0, 300.0), (32.0, 310.0)]),
@@ -64,14 +40,14 @@ fn the_paper_reproduces_itself() {
         ("silo", &[(4.0, 80.0), (32.0, 70.0)]),
         ("ic3", &[(1.0, 20.0), (2.0, 40.0), (4.0, 80.0), (16.0, 250.0), (32.0, 420.0)]),
     ]);
-    all(figure_3a(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_3a(&SCOPE).unwrap(), &results);
     let mut results = made(&[
         ("drp", &[(1.0, 45.0), (4.0, 160.0), (32.0, 534.0)]),
         ("silo", &[(1.0, 50.0), (4.0, 85.0), (32.0, 81.0)]),
         ("ic3", &[(1.0, 22.0), (4.0, 90.0), (32.0, 400.0)]),
     ]);
-    all(figure_3b(&SCOPE).unwrap(), &results);
-    all(figure_3_why(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_3b(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_3_why(&SCOPE).unwrap(), &results);
     // Whoever aborts is not tame.
     aborting(&mut results, "drp", 32.0, 0.01);
     let (verdict, _) = verdicts(&figure_3_why(&SCOPE).unwrap(), &results).remove(0);
@@ -85,38 +61,38 @@ fn the_paper_reproduces_itself() {
         ("drp 50 %", &[(1.0, 16.0), (32.0, 26.0)]),
         ("drp 99 %", &[(1.0, 29.0), (32.0, 52.0)]),
     ]);
-    all(figure_4(&SCOPE).unwrap(), &results);
-    all(figure_4_why(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_4(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_4_why(&SCOPE).unwrap(), &results);
 
     let results = made(&[
         ("drp", &[(32.0, 990.0), (1.0, 310.0)]),
         ("silo", &[(32.0, 990.0), (1.0, 70.0)]),
         ("ic3", &[(32.0, 300.0), (1.0, 400.0)]),
     ]);
-    all(figure_5(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_5(&SCOPE).unwrap(), &results);
 
     let mut results = made(&[("drp", &[(0.0, 534.0), (10.0, 258.0), (50.0, 120.0), (100.0, 80.0)])]);
     aborting(&mut results, "drp", 100.0, 0.6);
-    all(figure_6(&SCOPE).unwrap(), &results);
-    all(figure_6_why(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_6(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_6_why(&SCOPE).unwrap(), &results);
     let results = made(&[
         ("drp", &[(1.0, 45.0), (2.0, 90.0), (4.0, 160.0), (32.0, 534.0)]),
         ("deferred-2pl", &[(1.0, 45.0), (2.0, 85.0), (4.0, 130.0), (32.0, 170.0)]),
     ]);
-    all(figure_7(&SCOPE).unwrap(), &results);
-    all(figure_7_why(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_7(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_7_why(&SCOPE).unwrap(), &results);
 
     let results = made(&[
         ("drp", &[(1.0, 6.0), (2.0, 5.4), (3.0, 9.0), (4.0, 6.0)]),
         ("tl2", &[(1.0, 5.0), (2.0, 1.5), (3.0, 9.0), (4.0, 2.4)]),
         (SEQUENTIAL, &[(1.0, 1.0), (2.0, 1.0), (3.0, 1.0), (4.0, 1.0)]),
     ]);
-    all(figure_8("8a", &SCOPE).unwrap(), &results);
-    all(figure_8("8b", &SCOPE).unwrap(), &results);
+    all_reproduced(figure_8("8a", &SCOPE).unwrap(), &results);
+    all_reproduced(figure_8("8b", &SCOPE).unwrap(), &results);
     let alike: &[(f64, f64)] = &[(1.0, 9.0), (2.0, 9.0), (3.0, 9.0), (4.0, 9.0)];
     let results = made(&[("drp", alike), ("tl2", alike)]);
-    all(memory_of_applications(&SCOPE).unwrap(), &results);
-    all(eager(&SCOPE).unwrap(), &results);
+    all_reproduced(memory_of_applications(&SCOPE).unwrap(), &results);
+    all_reproduced(eager(&SCOPE).unwrap(), &results);
 }
 
 /// Where nothing depends on anything, nothing that the paper found of contention is found.

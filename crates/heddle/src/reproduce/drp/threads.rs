@@ -11,7 +11,7 @@ use crate::reproduce::figure::{
 use crate::reproduce::settings::{REAL_SMALL, THREADS, threads, times};
 use heddledb::Durability;
 use heddledb::protocol::{Isolation, Kind};
-use heddledb_workloads::stamp::{kmeans, vacation};
+use heddledb_workloads::stamp::vacation;
 use heddledb_workloads::tpcc::{self, Mix};
 use heddledb_workloads::{ReadOnly, array};
 
@@ -119,7 +119,7 @@ fn one_warehouse(scope: &Scope) -> Figure {
 fn applications(scope: &Scope) -> Figure {
     let most = threads(scope).into_iter().max().unwrap_or(1);
     let curve = |name: &str, kind: Kind, threads: usize, plain: bool| {
-        let means = kmeans::Parameters { ..kmeans_of(scope, true, plain) };
+        let means = kmeans_of(scope, true, plain);
         let agency = vacation::Parameters { eager: kind != Kind::Drp, ..vacation_of(scope, true) };
         let points = vec![
             (KMEANS_HI, point(ThreadWorkload::Kmeans(means), kind, threads)),
@@ -140,8 +140,8 @@ fn applications(scope: &Scope) -> Figure {
         notes: sizes(scope),
         claims: vec![
             Claim::new("DRP is comparable to STO-TL2 or outperforms it.", |results| {
-                let ratios = (to(results, "drp", "tl2", KMEANS_HI)?, to(results, "drp", "tl2", VACATION_HI)?);
-                let (means, agency) = ratios;
+                let [means, agency] = [KMEANS_HI, VACATION_HI].map(|x| to(results, "drp", "tl2", x));
+                let (means, agency) = (means?, agency?);
                 let holds = [means, agency].into_iter().all(|ratio| ratio >= 1.0 / 1.5);
                 let measured = format!("kmeans-hi {}, vacation-hi {}", times(means), times(agency));
                 Ok(Finding::new(holds, measured))

@@ -1,6 +1,6 @@
 //! What is drawn of a point.
 
-use crate::report::model::{Measurement, Run};
+use crate::report::model::{Measurement, Run, median};
 use crate::report::{microseconds, percent, rate};
 use serde::Serialize;
 
@@ -64,9 +64,7 @@ impl Measure {
             Self::Throughput => Some(measurement.throughput_tps),
             Self::Speed => Some(match measurement.runs.first() {
                 Some(run) if run.kinds.contains_key(WHOLE) => {
-                    let mut seconds: Vec<f64> = measurement.runs.iter().map(|run| run.seconds).collect();
-                    seconds.sort_by(f64::total_cmp);
-                    1.0 / seconds[seconds.len() / 2]
+                    1.0 / median(measurement.runs.iter().map(|run| run.seconds).collect())
                 }
                 _ => measurement.throughput_tps,
             }),
@@ -92,13 +90,11 @@ impl Measure {
     /// A value in words.
     pub fn shown(self) -> fn(f64) -> String {
         match self {
-            Self::Throughput | Self::Speed => rate,
+            Self::Throughput | Self::Speed | Self::Memory | Self::Cycles(_) => rate,
             Self::Latency | Self::KindMedian(_) | Self::KindTail(_) => microseconds,
-            Self::Memory => rate,
             Self::Direct | Self::Transitive => |value| format!("{value:.2}"),
             Self::AbortRate => percent,
             Self::CommitsPerTick | Self::MemoryEach(_) => |value| format!("{value:.1}"),
-            Self::Cycles(_) => rate,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::reproduce::figure::{
     Claim, Content, Figure, Finding, Measure, Scope, Series, Setting, VirtualSetting, above, near,
 };
 use crate::reproduce::settings::{CORES, scale, scale_note, tpcc};
-use heddledb::protocol::{Isolation, Kind};
+use heddledb::protocol::Kind;
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{self, Mix};
 
@@ -16,15 +16,9 @@ pub fn table_1(scope: &Scope) -> Result<Figure, Failure> {
     let workload = tpcc(parameters)?;
     let series = [("direct", Measure::Direct), ("transitive", Measure::Transitive)].map(|(name, measure)| {
         let at = |&cores: &usize| {
-            let setting = VirtualSetting {
-                workload: workload.clone(),
-                kind: Kind::Ic3NoRendezvous,
-                cores,
-                read_only: ReadOnly::Snapshot,
-                isolation: Isolation::Serializable,
-                window: tpcc_window(scope, cores) / 2,
-                census: true,
-            };
+            let window = tpcc_window(scope, cores) / 2;
+            let among_writers = VirtualSetting::new(&workload, Kind::Ic3NoRendezvous, cores, window);
+            let setting = VirtualSetting { read_only: ReadOnly::Snapshot, census: true, ..among_writers };
             (cores as f64, Setting::Virtual(setting))
         };
         Series { name: name.to_owned(), measure, points: cores(scope).iter().map(at).collect() }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::report::percent;
 use crate::reproduce::figure::{Content, Measure, Missing, Results, Scope, Setting, VirtualSetting};
 use crate::reproduce::settings::{by_kind, scale, tpcc, unusable, window};
-use heddledb::protocol::{Isolation, Kind};
+use heddledb::protocol::Kind;
 use heddledb_simulator::point::Subject;
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::micro::{self, Micro};
@@ -29,16 +29,8 @@ pub fn cores(scope: &Scope) -> &'static [usize] {
 
 /// A point on virtual cores, with read-only transactions on snapshots.
 pub fn point(workload: &Subject, kind: Kind, cores: usize, window: Duration) -> Setting {
-    let read_only = ReadOnly::Snapshot;
-    Setting::Virtual(VirtualSetting {
-        workload: workload.clone(),
-        kind,
-        cores,
-        read_only,
-        isolation: Isolation::Serializable,
-        window,
-        census: false,
-    })
+    let among_writers = VirtualSetting::new(workload, kind, cores, window);
+    Setting::Virtual(VirtualSetting { read_only: ReadOnly::Snapshot, ..among_writers })
 }
 
 /// A curve for each protocol over numbers of cores.

@@ -10,32 +10,8 @@ use super::settings::LAZY;
 use super::tpcc::{figure_13a, figure_13b};
 use super::tpce::{figure_21a, figure_21b};
 use super::user_aborts::{figure_20a, figure_20b};
-use crate::reproduce::figure::tests::made;
-use crate::reproduce::figure::{Content, Dot, Figure, Line, Results, Scope, Verdict};
-
-const SCOPE: Scope = Scope { quick: true, threads: 2 };
-
-/// The verdicts of a figure's claims, but for those that cannot be reached.
-fn verdicts(figure: &Figure, results: &Results) -> Vec<(Verdict, String)> {
-    let judged = figure.claims.iter().map(|claim| claim.judged(results));
-    let judged = judged.filter(|judgement| judgement.verdict != Verdict::Unreachable);
-    judged.map(|judgement| (judgement.verdict, judgement.claim + ": " + &judgement.measured)).collect()
-}
-
-/// Sets the aborts of a point.
-fn aborting(results: &mut Results, name: &str, x: f64, share: f64) {
-    let lines = results.lines.iter_mut().filter(|line: &&mut Line| line.name == name);
-    let dots = lines.flat_map(|line| &mut line.points);
-    dots.filter(|dot: &&mut Dot| dot.x == x).for_each(|dot| dot.abort_rate = share);
-}
-
-fn all(verdict: Verdict, figure: Figure, results: &Results) {
-    let verdicts = verdicts(&figure, results);
-    assert!(!verdicts.is_empty());
-    for (given, told) in verdicts {
-        assert_eq!(given, verdict, "{}: {told}", figure.id);
-    }
-}
+use crate::reproduce::figure::tests::{SCOPE, aborting, all_reproduced, made, verdicts};
+use crate::reproduce::figure::{Content, Figure, Results, Verdict};
 
 /// The paper's own figures, in thousands a second: all that it says of them is found in them.
 #[test]
@@ -47,7 +23,7 @@ fn the_paper_reproduces_itself() {
         ("silo", &[(1e6, 189.0), (100.0, 93.0), (10.0, 18.0)]),
     ]);
     aborting(&mut results, "silo", 100.0, 0.65);
-    all(Verdict::Reproduced, figure_12a(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_12a(&SCOPE).unwrap(), &results);
 
     let two: &[(f64, f64)] = &[(1.0, 10.0), (16.0, 30.0), (32.0, 29.5), (64.0, 29.0)];
     let results = made(&[
@@ -56,14 +32,14 @@ fn the_paper_reproduces_itself() {
         ("no-wait", two),
         ("silo", &[(1.0, 10.0), (16.0, 22.0), (32.0, 20.0), (64.0, 16.0)]),
     ]);
-    all(Verdict::Reproduced, figure_12b(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_12b(&SCOPE).unwrap(), &results);
 
     let results = made(&[
         ("64 cores, no contention", &[(2.0, 1350.0), (64.0, 23.0)]),
         ("64 cores, scope 10", &[(2.0, 410.0), (64.0, 15.0)]),
         ("1 core, scope 10", &[(2.0, 43.0), (64.0, 1.0)]),
     ]);
-    all(Verdict::Reproduced, lengths(&SCOPE).unwrap(), &results);
+    all_reproduced(lengths(&SCOPE).unwrap(), &results);
 
     let mut results = made(&[
         ("ic3", &[(64.0, 643.0), (8.0, 620.0), (1.0, 435.0)]),
@@ -73,7 +49,7 @@ fn the_paper_reproduces_itself() {
     ]);
     aborting(&mut results, "silo", 8.0, 0.63);
     aborting(&mut results, "silo", 4.0, 0.99);
-    all(Verdict::Reproduced, figure_13a(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_13a(&SCOPE).unwrap(), &results);
 
     let two: &[(f64, f64)] = &[(1.0, 14.0), (4.0, 43.0), (32.0, 43.0), (64.0, 42.0)];
     let results = made(&[
@@ -82,7 +58,7 @@ fn the_paper_reproduces_itself() {
         ("no-wait", two),
         ("silo", &[(1.0, 16.0), (4.0, 49.0), (32.0, 1.0), (64.0, 0.3)]),
     ]);
-    all(Verdict::Reproduced, figure_13b(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_13b(&SCOPE).unwrap(), &results);
 
     let two: &[(f64, f64)] = &[(4.0, 43.0), (8.0, 43.0), (64.0, 42.0)];
     let results = made(&[
@@ -92,13 +68,13 @@ fn the_paper_reproduces_itself() {
         ("chopping-2pl", &[(4.0, 70.0), (8.0, 99.0), (64.0, 100.0)]),
         ("chopping-occ", &[(4.0, 70.0), (8.0, 75.0), (64.0, 20.0)]),
     ]);
-    all(Verdict::Reproduced, figure_15a(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_15a(&SCOPE).unwrap(), &results);
 
     let results = made(&[
         ("ic3", &[(1.0, 19.0), (16.0, 235.0), (32.0, 342.0), (64.0, 435.0)]),
         (LAZY, &[(1.0, 38.0), (16.0, 318.0), (32.0, 300.0), (64.0, 250.0)]),
     ]);
-    all(Verdict::Reproduced, figure_15b(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_15b(&SCOPE).unwrap(), &results);
 
     let mut results = made(&[
         ("ic3", &[(4.0, 60.0), (64.0, 435.0)]),
@@ -108,7 +84,7 @@ fn the_paper_reproduces_itself() {
     aborting(&mut results, "nested-occ", 4.0, 0.15);
     aborting(&mut results, "silo", 4.0, 0.42);
     aborting(&mut results, "nested-occ", 64.0, 0.98);
-    all(Verdict::Reproduced, figure_15c(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_15c(&SCOPE).unwrap(), &results);
 
     let mut results = made(&[
         ("datm", &[(8.0, 125.0), (16.0, 40.0)]),
@@ -118,7 +94,7 @@ fn the_paper_reproduces_itself() {
         ("silo", &[(8.0, 1.0)]),
     ]);
     aborting(&mut results, "datm", 16.0, 0.81);
-    all(Verdict::Reproduced, figure_15d(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_15d(&SCOPE).unwrap(), &results);
 
     let results = made(&[
         ("basic", &[(64.0, 224.0)]),
@@ -126,9 +102,9 @@ fn the_paper_reproduces_itself() {
         ("+ commutative", &[(64.0, 435.0)]),
         ("+ rendezvous", &[(64.0, 435.0)]),
     ]);
-    all(Verdict::Reproduced, figure_16a(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_16a(&SCOPE).unwrap(), &results);
     let results = made(&[("without rendezvous", &[(64.0, 235.0)]), ("+ rendezvous", &[(64.0, 289.0)])]);
-    all(Verdict::Reproduced, figure_16b(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_16b(&SCOPE).unwrap(), &results);
 
     let mut results = made(&[
         ("no conflicts", &[(0.0, 102.0), (10.0, 89.0)]),
@@ -137,30 +113,30 @@ fn the_paper_reproduces_itself() {
     ]);
     aborting(&mut results, "5 % conflicts", 10.0, 0.37);
     aborting(&mut results, "10 % conflicts", 10.0, 0.55);
-    all(Verdict::Reproduced, figure_20a(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_20a(&SCOPE).unwrap(), &results);
     let mut results = made(&[
         ("0 % user aborts", &[(4.0, 30.0), (64.0, 105.0)]),
         ("5 % user aborts", &[(4.0, 30.0), (64.0, 89.0)]),
         ("10 % user aborts", &[(4.0, 29.0), (64.0, 75.0)]),
     ]);
     aborting(&mut results, "10 % user aborts", 4.0, 0.02);
-    all(Verdict::Reproduced, figure_20b(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_20b(&SCOPE).unwrap(), &results);
 
     let mut results =
         made(&[("ic3", &[(685.0, 140.0), (1.0, 120.0)]), ("silo", &[(685.0, 14.0), (1.0, 2.0)])]);
     aborting(&mut results, "silo", 1.0, 0.95);
-    all(Verdict::Reproduced, figure_21a(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_21a(&SCOPE).unwrap(), &results);
     let results = made(&[
         ("ic3", &[(1.0, 8.0), (8.0, 50.0), (32.0, 123.0), (64.0, 120.0)]),
         ("silo", &[(1.0, 8.0), (8.0, 20.0), (32.0, 10.0), (64.0, 2.0)]),
     ]);
-    all(Verdict::Reproduced, figure_21b(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_21b(&SCOPE).unwrap(), &results);
 
     let results = made(&[
         ("direct", &[(1.0, 0.0), (8.0, 0.6), (16.0, 0.8), (32.0, 2.8), (64.0, 6.3)]),
         ("transitive", &[(1.0, 0.0), (8.0, 0.018), (16.0, 0.13), (32.0, 0.97), (64.0, 9.5)]),
     ]);
-    all(Verdict::Reproduced, table_1(&SCOPE).unwrap(), &results);
+    all_reproduced(table_1(&SCOPE).unwrap(), &results);
 
     let results = made(&[
         ("ic3", &[(2.0, 100.0)]),
@@ -171,9 +147,9 @@ fn the_paper_reproduces_itself() {
         ("no-wait+log", &[(2.0, 80.0)]),
     ]);
     for id in ["18a", "18b"] {
-        all(Verdict::Reproduced, figure_18(id, &SCOPE), &results);
+        all_reproduced(figure_18(id, &SCOPE), &results);
     }
-    all(Verdict::Reproduced, figure_19("19b", &SCOPE), &results);
+    all_reproduced(figure_19("19b", &SCOPE), &results);
 }
 
 /// Where nothing depends on anything, nothing that the paper found is found.
@@ -202,6 +178,6 @@ fn flat_curves_reproduce_nothing() {
         let facts = compute().unwrap();
         let values = facts.values.iter().map(|(name, value)| ((*name).to_owned(), *value));
         let results = Results { facts: values.collect(), ..Results::default() };
-        all(Verdict::Reproduced, Figure { content: Content::Points(Vec::new()), ..figure }, &results);
+        all_reproduced(Figure { content: Content::Points(Vec::new()), ..figure }, &results);
     }
 }

@@ -9,7 +9,6 @@ use crate::reproduce::figure::{
 use crate::reproduce::settings::{SMALL, by_kind, times, tpcc, unusable, window};
 use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Subject;
-use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{Binding, Mix, Mode, Parameters};
 use heddledb_workloads::ycsb::{self, Ycsb};
 use std::time::Duration;
@@ -42,15 +41,7 @@ pub fn point(
     isolation: Isolation,
     window: Duration,
 ) -> Setting {
-    Setting::Virtual(VirtualSetting {
-        workload: workload.clone(),
-        kind,
-        cores,
-        read_only: ReadOnly::Serializable,
-        isolation,
-        window,
-        census: false,
-    })
+    Setting::Virtual(VirtualSetting { isolation, ..VirtualSetting::new(workload, kind, cores, window) })
 }
 
 /// A curve for each protocol over numbers of cores.
