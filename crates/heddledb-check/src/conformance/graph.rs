@@ -6,12 +6,13 @@ use super::procedures::await_from;
 use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::Declaration;
 use heddledb::protocol::{Execution, Kind};
-use heddledb::{Database, ReadTransaction, Result, Scan, Table, Transaction, Txn};
+use heddledb::{Conflict, Database, ReadTransaction, Result, Scan, Table, Transaction, Txn};
 use std::sync::mpsc::channel;
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
         Test { name: "graph_calls_conflict_with_nobody", run: calls_conflict_with_nobody },
+        Test { name: "graph_tells_all_after_a_conflict", run: tells_all_after_a_conflict },
         Test { name: "graph_waits_for_those_before", run: waits_for_those_before },
         Test { name: "graph_keeps_what_was_not_foreseen_right", run: keeps_what_was_not_foreseen_right },
     ]
@@ -79,6 +80,24 @@ fn calls_conflict_with_nobody(kind: Kind) {
     });
     assert_eq!(sum(&db), (THREADS * CALLS * 4) as i64);
     assert!(stats.iter().all(|stats| (stats.conflicts_total(), stats.unforeseen) == (0, 0)), "{stats:?}");
+}
+
+/// A conflict in the execution that is to tell what a call will access: it is executed again, and tells all.
+fn tells_all_after_a_conflict(kind: Kind) {
+    let Some((db, call)) = world(kind) else { return };
+    let mut executions = 0;
+    let mut session = db.session().expect("there are sessions");
+    let body = |tx: &mut Txn| {
+        tx.at(0);
+        executions += 1;
+        tx.update_columns(1, Node::value, |value| *value += 1)?;
+        if executions == 1 {
+            return Err(Conflict::Locked.into());
+        }
+        tx.update_columns(2, Node::value, |value| *value += 1)
+    };
+    session.call_registered(call, body).expect("it commits");
+    assert_eq!((executions, session.stats().unforeseen, sum(&db)), (3, 0, 2));
 }
 
 /// A call that comes while another is under way waits for it where they meet, and not where they do not.

@@ -237,6 +237,13 @@ pub enum Body {
     Panicked,
 }
 
+impl Body {
+    /// It came to its end.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Body::Done { .. })
+    }
+}
+
 /// What becomes of an attempt that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {

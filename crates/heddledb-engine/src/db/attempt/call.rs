@@ -55,8 +55,7 @@ impl<P: Protocol> Attempt<P> {
     pub(super) fn end_call(&mut self, body: Body) -> Result<Ended> {
         /// Failures of one attempt's pieces after which no other transaction may begin.
         const OFTEN: u32 = 32;
-        let done = matches!(body, Body::Done { .. });
-        let conflict = match modes::end_body(self, done) {
+        let conflict = match modes::end_body(self, &body) {
             Ok(true) => return Ok(Ended::Again),
             Err(Error::Conflict(conflict)) => conflict,
             Err(error) => return Err(self.give_up(error)),

@@ -11,6 +11,7 @@
 use super::{Answer, Attempt, CallMode, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::protocol::Protocol;
+use crate::seam::Body;
 
 /// A call whose pieces commit one by one.
 #[derive(Default)]
@@ -59,8 +60,8 @@ impl CallMode for Chopped {
         Ok(parts::record(attempt, site))
     }
 
-    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, done: bool) -> Result<bool> {
-        if done {
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
+        if body.is_done() {
             if attempt.failed {
                 return Err(Misuse::Failed.into());
             }

@@ -21,12 +21,16 @@
 use super::footprint::{Footprint, Turn, claims};
 use super::sequencer::Sequencer;
 use super::{AccessMode, Attempt, CallMode, Keys};
-use crate::error::{Conflict, Result};
+use crate::error::{Conflict, Error, Result};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
-use crate::seam::{Access, Part};
+use crate::seam::{Access, Body, Part};
 use crate::sync::{lock, note, wait_until};
 use crate::table::Definition;
+
+/// How often an execution without effect is begun again that failed. It fails when another commits for longer than a read
+/// waits, as one does whose thread is not running.
+const DRY_RETRIES: u32 = 10_000;
 
 /// A call in the graph.
 #[derive(Default)]
@@ -34,6 +38,8 @@ pub(super) struct Linked {
     /// Its place, once it has one.
     turn: Option<Turn>,
     footprint: Footprint,
+    /// How often its execution without effect was begun again.
+    retries: u32,
     /// The calls that it waits for.
     before: Vec<Turn>,
 }
@@ -47,7 +53,9 @@ impl CallMode for Linked {
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, _number: usize) -> bool {
         attempt.forget_answers();
-        attempt.modes.graph.footprint.clear();
+        let Linked { footprint, retries, .. } = &mut attempt.modes.graph;
+        footprint.clear();
+        *retries = 0;
         attempt.dry = true;
         true
     }
@@ -85,15 +93,26 @@ impl CallMode for Linked {
         Ok(())
     }
 
-    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, _done: bool) -> Result<bool> {
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
         if !attempt.dry {
             return Ok(false);
         }
-        // However the body ended: what it has told so far is linked, and what it will do is decided when it runs.
         attempt.abort_writes();
-        (attempt.failed, attempt.dry) = (false, false);
+        attempt.failed = false;
+        let overdue = attempt.is_overdue();
         let Attempt { db, worker, modes, .. } = attempt;
-        let Linked { turn, footprint, before } = &mut modes.graph;
+        let Linked { turn, footprint, before, retries } = &mut modes.graph;
+        // It met a commit that keeps its locks for long, and has not told all.
+        if matches!(body, Body::Gave(Error::Conflict(_))) && *retries < DRY_RETRIES && !overdue {
+            footprint.clear();
+            *retries += 1;
+            let retries = *retries;
+            attempt.pause_before(retries);
+            attempt.begin_writes(0);
+            return Ok(true);
+        }
+        // However else the body ended: what it has told so far is linked, and what it will do is decided when it runs.
+        attempt.dry = false;
         *turn = Some(link(&db.modes.graph, worker.number, footprint, before));
         if planted(Mutant::GraphCallsNotAwaited) {
             before.clear();

@@ -33,7 +33,7 @@ mod whole;
 use super::Attempt;
 use crate::error::{Conflict, Error, Result};
 use crate::protocol::{Execution, Protocol};
-use crate::seam::Access;
+use crate::seam::{Access, Body};
 use crate::table::Definition;
 use active_calls::ActiveCalls;
 use chopping::Chopped;
@@ -139,10 +139,10 @@ trait CallMode: Default {
         false
     }
 
-    /// An execution of the body has ended; `done` if it came to its end. Ends its last piece. True if the body is
-    /// to be executed again, although nothing has failed.
+    /// An execution of the body has ended. Ends its last piece. True if the body is to be executed again, although
+    /// nothing has failed.
     #[inline(always)]
-    fn end_body<P: Protocol>(_attempt: &mut Attempt<P>, _done: bool) -> Result<bool> {
+    fn end_body<P: Protocol>(_attempt: &mut Attempt<P>, _body: &Body) -> Result<bool> {
         Ok(false)
     }
 
@@ -280,8 +280,8 @@ macro_rules! modes {
 
         /// See [`CallMode::end_body`].
         #[inline(always)]
-        pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, done: bool) -> Result<bool> {
-            match attempt.execution() { $(Execution::$execution => $mode::end_body(attempt, done),)+ }
+        pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
+            match attempt.execution() { $(Execution::$execution => $mode::end_body(attempt, body),)+ }
         }
 
         /// See [`CallMode::retry`].

@@ -8,6 +8,7 @@ use super::{Answer, Attempt, CallMode, gate};
 use crate::access::TakeBack;
 use crate::error::{Conflict, Error, Result};
 use crate::protocol::Protocol;
+use crate::seam::Body;
 
 /// Calls in pieces.
 #[derive(Default)]
@@ -51,8 +52,8 @@ impl CallMode for InPieces {
     }
 
     #[inline]
-    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, done: bool) -> Result<bool> {
-        if done {
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
+        if body.is_done() {
             let worker = &mut *attempt.worker;
             P::finish(&mut worker.local, &mut worker.writes)?;
         }

@@ -34,7 +34,7 @@ use super::{AccessMode, Answer, Attempt, CallMode, Keys, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
-use crate::seam::{Access, Part};
+use crate::seam::{Access, Body, Part};
 use crate::stamp;
 use crate::sync::{Ordering, decided, lock};
 use crate::table::Definition;
@@ -200,13 +200,13 @@ impl CallMode for Sequenced {
         awaits
     }
 
-    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, done: bool) -> Result<bool> {
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
         if attempt.dry {
             // After a refusal the body has gone a way that it may not go when what is missing, or in the way, is not.
-            announce(attempt, done && !attempt.failed);
+            announce(attempt, body.is_done() && !attempt.failed);
             return Ok(true);
         }
-        if done {
+        if body.is_done() {
             if attempt.failed {
                 return Err(Misuse::Failed.into());
             }
