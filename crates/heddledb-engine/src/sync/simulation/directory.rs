@@ -120,7 +120,7 @@ impl Line {
 }
 
 /// A core's own cache: pairs of line number and version, in sets of two, the newer first.
-pub(super) struct Cache {
+pub struct Cache {
     tags: Vec<u64>,
     shift: u32,
     /// The line of the access before, and its version then.
@@ -128,6 +128,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
+    /// An empty cache of about so many lines.
     pub fn new(lines: u64) -> Self {
         let lines = lines.next_power_of_two().clamp(16, 1 << 24) as usize;
         Self { tags: vec![0; lines], shift: 64 - (lines / 2).trailing_zeros(), last: 0 }
@@ -168,7 +169,7 @@ impl Cache {
 }
 
 /// The result of an access.
-pub(super) struct Outcome {
+pub struct Outcome {
     /// When it is done.
     pub done: u64,
     /// Whether cores sleep until this line is written, and it was.
@@ -180,7 +181,7 @@ pub(super) struct Outcome {
 }
 
 /// All lines.
-pub(super) struct Directory {
+pub struct Directory {
     regions: Vec<Region>,
     /// The region that was found last.
     nearest: usize,
@@ -192,6 +193,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
+    /// Of a machine on which no core has a line.
     pub fn new(costs: &Costs, topology: &Topology) -> Self {
         let lines = costs.shared_cache_lines.next_power_of_two().clamp(16, 1 << 28) as usize;
         let shared = (0..topology.sockets.clamp(1, 8)).map(|_| vec![0; lines]).collect();
@@ -244,7 +246,6 @@ impl Directory {
     }
 
     /// The number of an address's line.
-    #[cfg(test)]
     pub fn number(&mut self, address: usize) -> u32 {
         self.line(address).0
     }
@@ -412,126 +413,5 @@ impl Directory {
         caches[me].last = Cache::tag(number, version);
         self.shared[socket][Self::shared_slot(shared_lines, number)] = number;
         Outcome { done, wakes, speculative, number }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Bench {
-        directory: Directory,
-        caches: Vec<Cache>,
-        clocks: Vec<u64>,
-        counts: Vec<Counts>,
-        sockets: Vec<u8>,
-    }
-
-    const COSTS: fn() -> Costs = Costs::default;
-
-    impl Bench {
-        fn new(cores: usize, topology: Topology) -> Self {
-            let costs = COSTS();
-            Self {
-                directory: Directory::new(&costs, &topology),
-                caches: (0..cores).map(|_| Cache::new(64)).collect(),
-                clocks: vec![0; cores],
-                counts: vec![Counts::default(); cores],
-                sockets: (0..cores).map(|core| topology.socket(core) as u8).collect(),
-            }
-        }
-
-        /// What an access costs core `me`.
-        fn cost(&mut self, me: usize, address: usize, kind: Kind) -> u64 {
-            let before = self.clocks[me];
-            let outcome = self.directory.access(
-                &COSTS(),
-                &self.sockets,
-                &mut self.caches,
-                me,
-                before,
-                address,
-                kind,
-                &mut self.counts[me],
-            );
-            self.clocks[me] = outcome.done;
-            outcome.done - before
-        }
-    }
-
-    #[test]
-    fn every_state_has_its_price() {
-        let costs = COSTS();
-        let mut bench = Bench::new(4, Topology { sockets: 2, cores_per_socket: 2 });
-        bench.directory.register(0x1000, 4096);
-        assert_eq!(bench.cost(0, 0x1000, Kind::Load), costs.memory, "nobody has it");
-        assert_eq!(bench.cost(0, 0x1008, Kind::Load), costs.same, "the same line");
-        assert_eq!(bench.cost(0, 0x1000, Kind::Store), costs.same, "exclusive: a silent write");
-        assert_eq!(bench.cost(0, 0x1040, Kind::Load), costs.memory, "another line");
-        assert_eq!(bench.cost(0, 0x1000, Kind::Load), costs.hit);
-        bench.clocks = vec![1_000; 4];
-        assert_eq!(bench.cost(1, 0x1000, Kind::Load), costs.transfer, "dirty at a neighbour");
-        bench.clocks = vec![2_000; 4];
-        assert_eq!(bench.cost(2, 0x1000, Kind::Load), costs.fetch_far, "clean in the other socket");
-        bench.clocks = vec![3_000; 4];
-        assert_eq!(
-            bench.cost(3, 0x1000, Kind::Load),
-            costs.refetch,
-            "clean in this socket, written by another"
-        );
-        assert_eq!(bench.cost(1, 0x1040, Kind::Load), costs.fetch, "clean in this socket, written by nobody");
-        bench.clocks = vec![4_000; 4];
-        assert_eq!(bench.cost(0, 0x1000, Kind::Update), costs.upgrade_far + costs.rmw, "copies everywhere");
-        bench.clocks = vec![5_000; 4];
-        assert_eq!(bench.cost(3, 0x1000, Kind::Store), costs.transfer_far, "dirty in the other socket");
-        bench.clocks = vec![6_000; 4];
-        assert_eq!(bench.cost(3, 0x1000, Kind::Store), costs.same, "all its own");
-        assert_eq!(bench.cost(0, 0x1040, Kind::Store), costs.upgrade, "another one has a copy of that");
-    }
-
-    #[test]
-    fn a_busy_line_makes_wait() {
-        let costs = COSTS();
-        let mut bench = Bench::new(3, Topology::default());
-        bench.directory.register(0x1000, 64);
-        bench.cost(0, 0x1000, Kind::Update);
-        bench.clocks = vec![1_000; 3];
-        assert_eq!(bench.cost(1, 0x1000, Kind::Update), costs.transfer + costs.rmw);
-        assert_eq!(bench.cost(2, 0x1000, Kind::Update), 2 * (costs.transfer + costs.rmw), "after core 1");
-        assert_eq!(bench.counts[2].queueing_cycles, costs.transfer + costs.rmw);
-    }
-
-    #[test]
-    fn a_small_cache_forgets() {
-        let mut bench = Bench::new(1, Topology::default());
-        bench.directory.register(0x10000, 1 << 20);
-        for line in 0..1024 {
-            bench.cost(0, 0x10000 + line * 64, Kind::Load);
-        }
-        assert_eq!(bench.counts[0].memory, 1024);
-        for line in 0..1024 {
-            bench.cost(0, 0x10000 + line * 64, Kind::Load);
-        }
-        assert!(bench.counts[0].fetches > 900, "{:?}", bench.counts[0]);
-    }
-
-    #[test]
-    fn numbers_do_not_depend_on_addresses() {
-        let numbers = |base: usize| {
-            let mut bench = Bench::new(1, Topology::default());
-            bench.directory.register(base, 4096);
-            let alone = [base + (1 << 30), base + (1 << 29)];
-            [base, base + 64, alone[0], alone[1], base + 4095].map(|a| bench.directory.number(a))
-        };
-        assert_eq!(numbers(0x7f00_0000_1000), numbers(0x5500_0040_0000));
-    }
-
-    #[test]
-    fn a_region_that_comes_anew_has_new_lines() {
-        let mut bench = Bench::new(1, Topology::default());
-        bench.directory.register(0x1000, 4096);
-        let before = bench.directory.number(0x1040);
-        bench.directory.register(0x1000, 4096);
-        assert_ne!(bench.directory.number(0x1040), before);
     }
 }

@@ -25,7 +25,7 @@ mod trace;
 pub use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 pub use blocking::{Condvar, Mutex, MutexGuard, WaitTimeoutResult, thread};
 pub use costs::{Costs, Counts, Topology};
-pub use directory::Kind;
+pub use directory::{Cache, Directory, Kind, Outcome};
 pub use machine::{
     Decided, Failure, Follower, Settings, clock, costs, counts, free, simulate, simulated, steps,
 };
