@@ -5,7 +5,7 @@
 //! that the caller holds keeps the old versions.
 
 use super::store::AnyStore;
-use super::walkers::Walkers;
+use super::walkers::{Buffers, Walkers};
 use crate::epoch::EpochClock;
 use crate::index::Walk;
 use crate::log::{
@@ -108,8 +108,7 @@ struct PartFile<'a> {
     file: Box<dyn File>,
     place: Place,
     encoder: Encoder,
-    payload: Vec<u64>,
-    bytes: Vec<u8>,
+    buffers: Buffers,
     frames: u64,
     part: Part,
 }
@@ -122,10 +121,13 @@ impl<'a> PartFile<'a> {
         let Place { directory, generation, file: number } = place;
         let files = of.walkers.count() as u8;
         let header = SegmentHeader { kind: Kind::Checkpoint, directory, generation, file: number, files };
-        let bytes = header.encode().to_vec();
+        let mut buffers = of.walkers.take_buffers(number.into());
+        buffers.payload.clear();
+        buffers.bytes.clear();
+        buffers.bytes.extend_from_slice(&header.encode());
         let part = Part { bytes: SEGMENT_HEADER_BYTES as u64, rows: 0 };
         let encoder = Encoder::new(Compression::None);
-        let new = Self { of, name, file, place, encoder, payload: Vec::new(), bytes, frames: 0, part };
+        let new = Self { of, name, file, place, encoder, buffers, frames: 0, part };
         new.write(0)?;
         if number == 0 {
             // A directory that was cut off is known by it: files without a manifest are refused.
@@ -154,13 +156,13 @@ impl<'a> PartFile<'a> {
                 FRAME_WORDS,
             )
         };
-        let mut rows = begin(&mut self.payload);
+        let mut rows = begin(&mut self.buffers.payload);
         // Of one leaf or bucket, where values make its rows long.
         let mut whole: Vec<(WritingRows, Vec<u64>)> = Vec::new();
         // The words of a row that was converted, and what is wrong with the first that could not be.
         let (mut new_key, mut new_data, mut wrong) = (Vec::new(), Vec::new(), None);
         while walk != Walk::End {
-            let payload = &mut self.payload;
+            let payload = &mut self.buffers.payload;
             let mut split = |payload: &mut Vec<u64>, rows: &mut WritingRows| {
                 if !slots.is_empty() && payload.len() > FRAME_WORDS {
                     let full = std::mem::take(payload);
@@ -199,14 +201,14 @@ impl<'a> PartFile<'a> {
                 return Err(LogError::Migration { place: self.of.storage.place(), what });
             }
             for (full, words) in whole.drain(..) {
-                let next = std::mem::replace(&mut self.payload, words);
+                let next = std::mem::replace(&mut self.buffers.payload, words);
                 self.frame(&full)?;
-                self.payload = next;
+                self.buffers.payload = next;
             }
             // A leaf or bucket more than a frame's worth does no harm.
-            if rows.is_full(&self.payload) {
+            if rows.is_full(&self.buffers.payload) {
                 self.frame(&rows)?;
-                rows = begin(&mut self.payload);
+                rows = begin(&mut self.buffers.payload);
             }
         }
         if rows.rows() > 0 { self.frame(&rows) } else { Ok(()) }
@@ -215,10 +217,16 @@ impl<'a> PartFile<'a> {
     fn frame(&mut self, rows: &WritingRows) -> Result<(), LogError> {
         self.frames += 1;
         let label = Label::checkpoint(self.place.file, self.frames, self.of.epoch);
-        self.bytes.clear();
-        self.encoder.encode(&mut self.bytes, self.place, self.part.bytes, &label, &self.payload);
+        self.buffers.bytes.clear();
+        self.encoder.encode(
+            &mut self.buffers.bytes,
+            self.place,
+            self.part.bytes,
+            &label,
+            &self.buffers.payload,
+        );
         let at = self.part.bytes;
-        let (rows, bytes) = (rows.rows(), self.bytes.len() as u64);
+        let (rows, bytes) = (rows.rows(), self.buffers.bytes.len() as u64);
         self.part.rows += rows;
         self.part.bytes += bytes;
         self.write(at)?;
@@ -227,10 +235,18 @@ impl<'a> PartFile<'a> {
     }
 
     fn write(&self, at: u64) -> Result<(), LogError> {
-        write_all(&*self.file, &self.bytes, at).map_err(LogError::io(self.of.storage, "writing", &self.name))
+        write_all(&*self.file, &self.buffers.bytes, at).map_err(LogError::io(
+            self.of.storage,
+            "writing",
+            &self.name,
+        ))
     }
 
-    fn finish(self) -> Result<Part, LogError> {
+    fn finish(mut self) -> Result<Part, LogError> {
+        // Long values have made them longer than the next may need.
+        self.buffers.payload.shrink_to(2 * FRAME_WORDS);
+        self.buffers.bytes.shrink_to(2 * 8 * FRAME_WORDS);
+        self.of.walkers.leave_buffers(self.place.file.into(), self.buffers);
         if planted(Mutant::CheckpointPartNotSynced) {
             return Ok(self.part);
         }
