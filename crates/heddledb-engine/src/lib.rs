@@ -7,6 +7,7 @@
 //!
 //! **No promises**: anything in here may change in any version.
 
+pub mod executors;
 pub mod sync;
 
 mod access;

@@ -1,0 +1,193 @@
+//! Threads that execute what is given to them, in the order in which it was given, some of it first.
+
+use crate::sync::{Condvar, Mutex, lock, thread};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// After so many jobs that came first in a row, one that waits behind them is executed.
+const FIRST_IN_A_ROW: u32 = 8;
+
+/// What one of the threads does.
+pub trait Work<J>: Send + 'static {
+    /// Executes a job. A panic would end the thread, so there must be none.
+    fn execute(&mut self, job: J);
+    /// There is nothing to execute: completes what was put off, before the thread waits or ends.
+    fn rest(&mut self);
+}
+
+/// The threads, and the jobs that wait for one of them. Dropping it executes what waits, and ends the threads.
+pub struct Executors<J> {
+    shared: Arc<Shared<J>>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+struct Shared<J> {
+    queue: Mutex<Queue<J>>,
+    /// There is a job, or there will be none.
+    changed: Condvar,
+}
+
+/// Jobs that wait. Its memory is kept.
+struct Queue<J> {
+    first: VecDeque<J>,
+    others: VecDeque<J>,
+    /// How many of the first were taken while others waited, since one of these was.
+    in_a_row: u32,
+    /// Threads that wait for a job.
+    idle: usize,
+    closed: bool,
+}
+
+impl<J> Queue<J> {
+    fn take(&mut self) -> Option<J> {
+        if self.others.is_empty() {
+            self.in_a_row = 0;
+            return self.first.pop_front();
+        }
+        if self.in_a_row < FIRST_IN_A_ROW
+            && let Some(job) = self.first.pop_front()
+        {
+            self.in_a_row += 1;
+            return Some(job);
+        }
+        self.in_a_row = 0;
+        self.others.pop_front()
+    }
+}
+
+impl<J: Send + 'static> Executors<J> {
+    /// Starts a thread for each of these.
+    pub fn start<W: Work<J>>(works: Vec<W>) -> Self {
+        let queue =
+            Queue { first: VecDeque::new(), others: VecDeque::new(), in_a_row: 0, idle: 0, closed: false };
+        let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new() });
+        let start = |mut work: W| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.run(&mut work))
+        };
+        let threads = works.into_iter().map(start).collect();
+        Self { shared, threads }
+    }
+
+    /// How many threads there are.
+    pub fn count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Has a job executed: behind all that was pushed, or, if it is to be among the first, behind these only.
+    pub fn push(&self, job: J, first: bool) {
+        let mut queue = lock(&self.shared.queue);
+        if first {
+            queue.first.push_back(job)
+        } else {
+            queue.others.push_back(job)
+        }
+        let wake = queue.idle > 0;
+        drop(queue);
+        if wake {
+            self.shared.changed.notify_one();
+        }
+    }
+
+    /// How many jobs wait for a thread.
+    pub fn waiting(&self) -> usize {
+        let queue = lock(&self.shared.queue);
+        queue.first.len() + queue.others.len()
+    }
+}
+
+impl<J> Shared<J> {
+    fn run(&self, work: &mut impl Work<J>) {
+        loop {
+            let job = lock(&self.queue).take();
+            let job = job.or_else(|| {
+                work.rest();
+                self.wait()
+            });
+            match job {
+                Some(job) => work.execute(job),
+                None => return,
+            }
+        }
+    }
+
+    /// Waits for a job; `None` if there will be none.
+    fn wait(&self) -> Option<J> {
+        let mut queue = lock(&self.queue);
+        loop {
+            let job = queue.take();
+            if job.is_some() || queue.closed {
+                return job;
+            }
+            queue.idle += 1;
+            queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+            queue.idle -= 1;
+        }
+    }
+}
+
+impl<J> Drop for Executors<J> {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).closed = true;
+        self.shared.changed.notify_all();
+        let own = thread::current().id();
+        for thread in self.threads.drain(..) {
+            // One of them may drop this, with what a job held: it ends when it has come to its end.
+            if thread.thread().id() != own {
+                // The panic hook has reported a panic; there is no more to do here.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle", feature = "simulation"))))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// Tells the jobs that it executes; number 0 waits until it is told to go on.
+    struct Telling(Sender<u32>, Receiver<()>);
+
+    impl Work<u32> for Telling {
+        fn execute(&mut self, job: u32) {
+            if job == 0 {
+                self.1.recv().expect("the test is there");
+            }
+            self.0.send(job).expect("the test is there");
+        }
+        fn rest(&mut self) {}
+    }
+
+    #[test]
+    fn nothing_waits_for_ever_behind_the_first() {
+        let ((tell, told), (go, going)) = (channel(), channel());
+        let executors = Executors::start(vec![Telling(tell, going)]);
+        executors.push(0, false);
+        while executors.waiting() > 0 {
+            thread::yield_now();
+        }
+        (1..=3).for_each(|job| executors.push(job, false));
+        (10..30).for_each(|job| executors.push(job, true));
+        go.send(()).expect("the thread is there");
+        drop(executors);
+        let executed: Vec<u32> = told.iter().collect();
+        let expected = (0..1).chain(10..18).chain([1]).chain(18..26).chain([2]).chain(26..30).chain([3]);
+        assert_eq!(executed, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn dropping_executes_what_waits() {
+        let (tell, told) = channel();
+        let executors = Executors::start(vec![
+            Telling(tell.clone(), channel().1),
+            Telling(tell.clone(), channel().1),
+            Telling(tell, channel().1),
+        ]);
+        (1..=1000).for_each(|job| executors.push(job, job % 3 == 0));
+        drop(executors);
+        let mut executed: Vec<u32> = told.iter().collect();
+        executed.sort_unstable();
+        assert_eq!(executed, (1..=1000).collect::<Vec<_>>());
+    }
+}
