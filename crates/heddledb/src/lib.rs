@@ -66,6 +66,7 @@
 //! | keep queues, maps, arrays, counters and the like in a database | [`objects`], [`derive@Objects`] |
 //! | read without conflicts | [`Session::read`], [`Snapshot`] |
 //! | name transactions, so that they can be analysed and pipelined | [`macro@procedure`], [`Session::call`], [`mod@procedure`] |
+//! | have calls executed by other threads, and wait for them later, or in async code | [`Session::submit`], [`Pending`] |
 //! | know what went on | [`Database::metrics`], [`Stats`], [`Conflict`] |
 //! | know that indexes and files are right | [`Database::check`], [`CheckReport`] |
 //! | change the schema of a directory | [`Migration`], [`Builder::migrate`], [`Builder::schema_change`] |
@@ -98,7 +99,8 @@ use heddledb_core::{
 };
 
 pub use front::{
-    Builder, Database, DeferringTxn, OwnedTransaction, RowScan, RowTable, Rows, Session, Snapshot, Txn,
+    Builder, Database, DeferringTxn, OwnedTransaction, Pending, Priority, RowScan, RowTable, Rows, Session,
+    Snapshot, Txn,
 };
 pub use heddledb_core::backup::{Backup, BackupProgress, BackupReport};
 pub use heddledb_core::check::{CheckReport, IndexCheck};

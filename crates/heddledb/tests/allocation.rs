@@ -1,8 +1,12 @@
-//! In steady state a committed transaction allocates nothing.
+//! In steady state a committed transaction allocates nothing, nor does a submitted call.
 
 use heddledb::protocol::Kind;
-use heddledb::{Database, Deferred, Deferring, DeferringTxn, Result, Scan, Session, Table, Transaction};
+use heddledb::{
+    Database, Deferred, Deferring, DeferringTxn, Pending, Result, Scan, Session, Table, Transaction,
+    procedure,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -90,6 +94,25 @@ fn deferring(tx: &mut DeferringTxn<'_>, round: u64) -> Result<Deferred<Option<i6
     Ok(made)
 }
 
+#[procedure]
+fn deposit(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<i64> {
+    tx.update_columns(id, Account::balance, |balance| {
+        *balance += amount;
+        *balance
+    })
+}
+
+/// Submits so many calls, of which as many are under way at once as there is room for, and waits for each.
+fn submit(session: &mut Session, calls: u64, pending: &mut VecDeque<Pending<i64>>) {
+    for at in 0..calls {
+        if pending.len() == 16 {
+            pending.pop_front().expect("there are some").wait().expect("it commits");
+        }
+        pending.push_back(session.submit(Deposit, (at % 10, 1)).expect("it is submitted"));
+    }
+    pending.drain(..).for_each(|call| _ = call.wait().expect("it commits"));
+}
+
 /// One test for all: the counter is the process's.
 #[test]
 fn steady_state_allocates_nothing() {
@@ -125,5 +148,36 @@ fn steady_state_allocates_nothing() {
         defer(&mut session, 15_000..20_000);
         let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
         assert_eq!(allocations, 0, "{kind}: 5000 deferring transactions allocated");
+        drop(session);
+        submitted_calls_allocate_nothing(kind);
     }
+}
+
+fn submitted_calls_allocate_nothing(kind: Kind) {
+    const CALLS: u64 = 4_000;
+    if kind.sessions_max() == 1 {
+        return;
+    }
+    let builder = Database::builder().protocol(kind).sessions(2).executors(1).window(16).manual_epochs();
+    let db = builder.procedure::<Deposit>().open().expect("the settings are lawful");
+    let mut session = db.session().expect("a session is free");
+    let insert = |id| Account { id, owner: 0, balance: 0, count: 0 };
+    session.run(|tx| (0..10).try_for_each(|id| tx.insert(insert(id)))).expect("the rows are new");
+    // With debug assertions a call is held to what it declares, which allocates.
+    let call = |session: &mut Session| {
+        for at in 0..CALLS {
+            session.call(Deposit, (at % 10, 1)).expect("nobody else is there");
+        }
+    };
+    let mut pending = VecDeque::with_capacity(16);
+    call(&mut session);
+    submit(&mut session, CALLS, &mut pending);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    call(&mut session);
+    let called = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    submit(&mut session, CALLS, &mut pending);
+    let submitted = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    assert_eq!(submitted, called, "{kind}: submitted calls allocated");
+    assert!(cfg!(debug_assertions) || called == 0, "{kind}: calls allocated");
 }

@@ -249,6 +249,31 @@ fn a_result_that_cannot_be_encoded_aborts() {
     }
 }
 
+/// As direct calls are, errors among them.
+#[test]
+fn calls_by_name_are_submitted() {
+    for kind in kinds(2) {
+        let db = Database::builder().protocol(kind).executors(1);
+        let db = db.named_procedure::<Transfer>().named_procedure::<Conspire>().open().unwrap();
+        let mut session = filled(&db);
+        let transfer = |amount: i64| Transfer::encode_arguments(&(1, 2, amount)).unwrap();
+        let calls: Vec<_> =
+            (1..=3).map(|_| session.submit_named("transfer", transfer(10)).unwrap()).collect();
+        let left: Vec<i64> =
+            calls.into_iter().map(|call| Transfer::decode_output(&call.wait().unwrap()).unwrap()).collect();
+        assert_eq!(left, [90, 80, 70]);
+        let error = session.submit_named("transfer", transfer(71)).unwrap().wait().unwrap_err();
+        assert_eq!(error.user_reason(), Some(&Insufficient { missing: 1 }));
+        let error = misuse(session.submit_named("transfer", vec![]).unwrap().wait());
+        assert!(matches!(error, Misuse::Undecodable { procedure: "transfer", .. }), "{error}");
+        let error = misuse(session.submit_named("conspire", vec![1]).unwrap().wait());
+        assert!(matches!(error, Misuse::Unencodable { part: "result", .. }), "{error}");
+        let error = misuse(session.submit_named("transfers", vec![]));
+        assert!(matches!(&error, Misuse::NotRegistered { alike, .. } if alike[0] == "transfer"), "{error}");
+        assert_eq!(balances(&mut session)[..2], [70, 130]);
+    }
+}
+
 /// Registered by type, then by name; removed; registered again.
 #[test]
 fn procedures_come_and_go() {

@@ -7,7 +7,9 @@
 #![cfg(feature = "shuttle")]
 
 use heddledb::protocol::Kind;
-use heddledb::{Database, Error, ReadTransaction, Scan, Session, Table, Transaction};
+use heddledb::{
+    Database, Error, Pending, ReadTransaction, Result, Scan, Session, Table, Transaction, procedure,
+};
 use std::ops::ControlFlow;
 
 #[derive(Table, Clone, Copy)]
@@ -157,6 +159,54 @@ fn all_races(kind: Kind) {
     race(kind, fill, cross, sum_is_kept);
     race(kind, fill, insert_unless_there, one_row);
     race(kind, fill, toggle_pair, pair_is_whole);
+}
+
+#[procedure]
+fn raise(tx: &mut impl Transaction, key: u64) -> Result<i64> {
+    tx.update_columns(key, Cell::value, |value| {
+        *value += 1;
+        *value
+    })
+}
+
+/// Two sessions submit to two executors through a window of one, wait for one call each, and close the database: each call is
+/// executed once, nobody waits for ever, and closing waits for all.
+fn submit_and_close() {
+    let builder = Database::builder().sessions(5).executors(2).window(1).manual_epochs();
+    let db = builder.table::<Cell>(4).procedure::<Raise>().open().expect("the settings are lawful");
+    let insert = |session: &mut Session| session.run(|tx| tx.insert(Cell { key: 0, value: 0 }));
+    db.session().and_then(|mut session| insert(&mut session)).expect("the table is empty");
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let db = db.clone();
+            shuttle::thread::spawn(move || {
+                let mut session = db.session().expect("a session is free");
+                let first = session.submit(Raise, 0).expect("it is submitted");
+                let second = session.submit(Raise, 0).expect("it is submitted");
+                [Ok(first.wait().expect("it commits")), Err(second)]
+            })
+        })
+        .collect();
+    drop(db);
+    let results: Vec<Result<i64, Pending<i64>>> =
+        threads.into_iter().flat_map(|thread| thread.join().expect("no thread panics")).collect();
+    let mut values: Vec<i64> = results
+        .into_iter()
+        .map(|result| {
+            result.unwrap_or_else(|pending| {
+                assert!(pending.is_done(), "it was closed before");
+                pending.wait().expect("it commits")
+            })
+        })
+        .collect();
+    values.sort_unstable();
+    assert_eq!(values, [1, 2, 3, 4]);
+}
+
+#[test]
+fn submitted_calls() {
+    shuttle::check_random(submit_and_close, schedules());
+    shuttle::check_pct(submit_and_close, schedules(), 3);
 }
 
 #[test]

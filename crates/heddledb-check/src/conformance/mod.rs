@@ -14,6 +14,7 @@
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
 //! - `graph`: calls that wait for those before them, and what they did not foresee;
+//! - `submit`: calls that threads of the database execute, and who hears of them;
 //! - `deferred`: transactions that write down what is done at the commit, beside others;
 //! - `objects`: transactional objects against a model, in the order in which transactions took effect;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
@@ -36,6 +37,7 @@ mod random;
 mod reclamation;
 pub mod script;
 mod snapshots;
+mod submit;
 mod value_keys;
 mod values;
 mod waits;
@@ -65,6 +67,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(procedures::tests());
     tests.extend(phases::tests());
     tests.extend(graph::tests());
+    tests.extend(submit::tests());
     tests.extend(deferred::tests());
     tests.extend(objects::tests());
     tests.extend(value_keys::tests());

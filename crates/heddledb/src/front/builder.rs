@@ -1,6 +1,7 @@
 //! Settings for a database that is about to be opened.
 
 use super::database::{Database, relations};
+use super::submit;
 use crate::RecoveryProgress;
 use crate::error::Result;
 use crate::isolation::Isolation;
@@ -27,7 +28,14 @@ pub struct Builder {
     pub(super) settings: Settings,
     procedures: Vec<(TypeId, Declaration, Option<CallByName>)>,
     objects: Vec<fn(&Database) -> Result<()>>,
+    executors: usize,
+    window: usize,
+    /// Whether the engine runs on the system's threads.
+    pub(super) native: bool,
 }
+
+/// Calls of a session that may be under way unless it is told otherwise.
+const WINDOW: usize = 256;
 
 impl Default for Builder {
     fn default() -> Self {
@@ -37,6 +45,9 @@ impl Default for Builder {
             settings: Settings::default(),
             procedures: Vec::new(),
             objects: Vec::new(),
+            executors: 0,
+            window: WINDOW,
+            native: true,
         }
     }
 }
@@ -87,6 +98,21 @@ impl Builder {
     /// How many sessions may exist at once, 1 to 1024; 128 unless told (1 under `unprotected`).
     pub fn sessions(mut self, sessions: usize) -> Self {
         self.settings.sessions = Some(sessions);
+        self
+    }
+
+    /// Starts so many threads that execute what is submitted ([`Session::submit`](crate::Session::submit)); none unless told. Each
+    /// has one of the database's sessions. When the last handle and session of the database are dropped, the threads execute what
+    /// was submitted, and end.
+    pub fn executors(mut self, threads: usize) -> Self {
+        self.executors = threads;
+        self
+    }
+
+    /// How many submitted calls of one session may be under way, 1 at the least; 256 unless told. See
+    /// [`Session::set_window`](crate::Session::set_window).
+    pub fn window(mut self, calls: usize) -> Self {
+        self.window = calls;
         self
     }
 
@@ -342,6 +368,30 @@ impl Builder {
         self
     }
 
+    /// Refuses executors that cannot be, or that would leave nobody a session.
+    fn check_executors(&self) -> Result<()> {
+        let option = |what: String| Err(crate::Misuse::Option(what).into());
+        if self.window == 0 {
+            return option("a window of 0 lets nothing be submitted; it is at least 1".to_owned());
+        }
+        if self.executors == 0 {
+            return Ok(());
+        }
+        if !self.native {
+            return option("executors are threads, and this engine runs on virtual cores".to_owned());
+        }
+        let most = self.protocol.promises().sessions_max();
+        let sessions = self.settings.sessions.unwrap_or(Settings::SESSIONS.min(most));
+        if self.executors >= sessions {
+            let executors = self.executors;
+            return option(format!(
+                "{executors} executors leave none of {sessions} sessions to submit from; open with fewer, or with more by \
+                 `sessions(..)` where the protocol allows it"
+            ));
+        }
+        Ok(())
+    }
+
     /// Registers a procedure at once, with how it is called by its name.
     #[cfg(feature = "postcard")]
     pub(super) fn procedure_by_name<Q: Procedure>(mut self, call: CallByName) -> Self {
@@ -358,11 +408,16 @@ impl Builder {
     /// named, where two rows are in the way of a unique index that was added: nothing is changed then.
     pub fn open(self) -> Result<Database> {
         let read_only = self.settings.read_only;
+        self.check_executors()?;
         let engine = (self.engine)(self.protocol, self.settings)?;
         for (id, declaration, by_name) in self.procedures {
             engine.register(Some(id), declaration, by_name)?;
         }
-        let db = Database::of(engine);
+        let submission = match self.executors {
+            0 => None,
+            executors => Some(submit::start(&engine, executors, self.window)?),
+        };
+        let db = Database::of(engine, submission);
         if !read_only {
             self.objects.iter().try_for_each(|make| make(&db))?;
         }

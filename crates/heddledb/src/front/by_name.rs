@@ -1,9 +1,10 @@
 //! Procedures that are called by name, with their arguments and results as bytes.
 
-use super::{Builder, Database, Session};
+use super::{Builder, Database, Pending, Session};
 #[cfg(doc)]
 use crate::error::Misuse;
 use crate::error::Result;
+use crate::seam::CallByName;
 use heddledb_core::procedure::{Declaration, NamedProcedure};
 use std::any::{Any, TypeId};
 
@@ -47,6 +48,23 @@ impl Session {
         let call = self.txn_mut().worker.by_name(name)?;
         call(self, arguments)
     }
+
+    /// Has an executor of the database call a procedure by its name: as [`Session::call_named`](crate::Session::call_named), submitted as
+    /// [`Session::submit`](crate::Session::submit) does. With the feature `postcard`.
+    ///
+    /// # Errors
+    /// As for [`Session::submit`](crate::Session::submit); what the name is not of is told here, and all else where the [`Pending`] is
+    /// waited for.
+    pub fn submit_named(&mut self, name: &str, arguments: Vec<u8>) -> Result<Pending<Vec<u8>>> {
+        let call = self.txn_mut().worker.by_name(name)?;
+        let pending = self.push((call, arguments), submitted, true)?;
+        Ok(pending.expect("the window was waited for"))
+    }
+}
+
+/// A call by name on an executor's session.
+fn submitted(session: &mut Session, (call, arguments): &(CallByName, Vec<u8>)) -> Result<Vec<u8>> {
+    call(session, arguments)
 }
 
 impl Database {

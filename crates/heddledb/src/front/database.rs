@@ -1,5 +1,6 @@
 //! An open database.
 
+use super::pending::Submission;
 use crate::backup::{Backup, BackupReport};
 use crate::check::CheckReport;
 #[cfg(doc)]
@@ -16,13 +17,15 @@ use std::sync::Arc;
 /// An open database. A cheap handle: clone it into threads.
 #[derive(Clone)]
 pub struct Database {
+    /// Dropped first: its threads use the engine.
+    pub(super) submission: Option<Arc<Submission>>,
     pub(super) engine: Arc<dyn Engine>,
 }
 
 impl Database {
-    /// A handle to an open engine.
-    pub(crate) fn of(engine: Arc<dyn Engine>) -> Self {
-        Self { engine }
+    /// A handle to an open engine, and to its executors if it has some.
+    pub(super) fn of(engine: Arc<dyn Engine>, submission: Option<Arc<Submission>>) -> Self {
+        Self { submission, engine }
     }
 
     /// Makes a table and its indexes now instead of at their first use, sized for `rows` rows.

@@ -3,6 +3,7 @@
 use super::database::Database;
 use super::intentions::Room;
 use super::nesting;
+use super::pending::{Priority, Submission, Submitting};
 use super::txn::Txn;
 use crate::error::{Conflict, Error, GaveUp, Misuse, Result};
 use crate::protocol::Isolation;
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
 pub struct Session {
     pub(super) txn: Option<Txn>,
-    durability: Durability,
+    pub(super) durability: Durability,
     pub(super) limits: Limits,
     /// Whether [`Session::run_within`] has set a limit.
     limited: bool,
@@ -26,6 +27,12 @@ pub struct Session {
     before: Stats,
     /// What its deferring transactions use, from the first on.
     pub(super) room: Option<Box<Room>>,
+    /// The executors of its database.
+    pub(super) submission: Option<Arc<Submission>>,
+    /// What it submits by, from the first call on.
+    pub(super) submitting: Option<Box<Submitting>>,
+    pub(super) window: Option<usize>,
+    pub(super) priority: Priority,
 }
 
 impl Database {
@@ -34,7 +41,7 @@ impl Database {
     /// # Errors
     /// [`Misuse::TooManySessions`].
     pub fn session(&self) -> Result<Session> {
-        Ok(Session::new(Arc::clone(&self.engine).worker(Duration::ZERO)?))
+        Ok(Session::new(Arc::clone(&self.engine).worker(Duration::ZERO)?, self.submission.clone()))
     }
 
     /// Runs `work` with a session that is taken for it and given back after it. Where all are in use it waits until one
@@ -65,15 +72,26 @@ impl Database {
     /// ```
     pub fn with_session<R>(&self, work: impl FnOnce(&mut Session) -> Result<R>) -> Result<R> {
         let patience = self.engine.limits().session;
-        work(&mut Session::new(Arc::clone(&self.engine).worker(patience)?))
+        work(&mut Session::new(Arc::clone(&self.engine).worker(patience)?, self.submission.clone()))
     }
 }
 
 impl Session {
-    pub(super) fn new(worker: Box<dyn Worker>) -> Self {
+    pub(super) fn new(worker: Box<dyn Worker>, submission: Option<Arc<Submission>>) -> Self {
         let (before, engine) = (worker.stats(), worker.engine());
         let (durability, limits) = (engine.durability(), engine.limits());
-        Self { txn: Some(Txn::new(worker)), durability, limits, limited: false, before, room: None }
+        Self {
+            txn: Some(Txn::new(worker)),
+            durability,
+            limits,
+            limited: false,
+            before,
+            room: None,
+            submission,
+            submitting: None,
+            window: None,
+            priority: Priority::Normal,
+        }
     }
 
     pub(super) fn txn(&self) -> &Txn {
@@ -436,7 +454,7 @@ impl Session {
 
     /// The database.
     pub fn database(&self) -> Database {
-        Database::of(self.txn().worker.engine())
+        Database::of(self.txn().worker.engine(), self.submission.clone())
     }
 }
 

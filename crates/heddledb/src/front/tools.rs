@@ -26,6 +26,7 @@ pub trait BuilderInternals {
 impl BuilderInternals for Builder {
     fn engine(mut self, open: Open) -> Self {
         self.engine = open;
+        self.native = false;
         self
     }
 

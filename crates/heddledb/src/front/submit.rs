@@ -1,0 +1,182 @@
+//! Calls that are submitted by one thread and executed by another.
+
+use super::pending::{Call, Job, Pending, Priority, Submission, Submitting, Terms};
+use super::session::Session;
+use crate::error::{Misuse, Result};
+use crate::seam::{Engine, Ticket};
+use crate::settings::Durability;
+use heddledb_core::procedure::Procedure;
+use heddledb_engine::executors::{Executors, Work};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Session {
+    /// Has an executor of the database call a registered procedure, and returns at once: as
+    /// [`Session::call`](crate::Session::call), on a session of the executor's, at this session's isolation level and
+    /// durability. What the call returns, an error or a panic of the procedure among it, arrives where the
+    /// [`Pending`] is waited for.
+    ///
+    /// It waits where as many of this session's calls are under way as its window allows
+    /// ([`Session::set_window`](crate::Session::set_window)). Calls begin in the order in which they were submitted, those of
+    /// [high priority](Session::set_priority) first; with several executors they run beside each other and may commit in another order.
+    /// So a call that must come after another one is submitted when that one is done.
+    ///
+    /// The arguments are kept until the call has ended, so they own what they are made of, or borrow it for ever. A call takes no
+    /// memory from the system, once as many were under way, unless results are kept while others are waited for.
+    ///
+    /// # Errors
+    /// [`Misuse::Option`] where the database has no executors: [`Builder::executors`](crate::Builder::executors).
+    ///
+    /// ```
+    /// use heddledb::{Database, Error, Result, Table, Transaction, procedure};
+    ///
+    /// #[derive(Table, Clone, Copy)]
+    /// struct Account { #[key] id: u64, balance: i64 }
+    ///
+    /// #[procedure]
+    /// fn withdraw(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<i64> {
+    ///     let left = tx.update_columns(id, Account::balance, |balance| { *balance -= amount; *balance })?;
+    ///     if left < 0 { Err(Error::user("insufficient funds")) } else { Ok(left) }
+    /// }
+    ///
+    /// let db = Database::builder().executors(2).procedure::<Withdraw>().open()?;
+    /// let mut session = db.session()?;
+    /// session.run(|tx| (0..4).try_for_each(|id| tx.insert(Account { id, balance: 100 })))?;
+    /// let pending = (0..4).map(|id| session.submit(Withdraw, (id, 30 * id as i64))).collect::<Result<Vec<_>>>()?;
+    /// let left: Vec<i64> = pending.into_iter().map(|call| call.wait()).collect::<Result<_>>()?;
+    /// assert_eq!(left, [100, 70, 40, 10]);
+    /// let error = session.submit(Withdraw, (3, 60))?.wait().unwrap_err();
+    /// assert_eq!(error.to_string(), "insufficient funds");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn submit<Q: Procedure>(
+        &mut self,
+        procedure: Q,
+        arguments: Q::Arguments<'static>,
+    ) -> Result<Pending<Q::Output>>
+    where
+        Q::Arguments<'static>: Send + 'static,
+        Q::Output: Send + 'static,
+    {
+        let _ = procedure;
+        let pending = self.push(arguments, call::<Q>, true)?;
+        Ok(pending.expect("the window was waited for"))
+    }
+
+    /// As [`Session::submit`](crate::Session::submit), but where that would wait it submits nothing and returns `None`. The arguments are gone
+    /// then; [`Session::under_way`](crate::Session::under_way) tells beforehand whether there is room, for only this session takes it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_submit<Q: Procedure>(
+        &mut self,
+        procedure: Q,
+        arguments: Q::Arguments<'static>,
+    ) -> Result<Option<Pending<Q::Output>>>
+    where
+        Q::Arguments<'static>: Send + 'static,
+        Q::Output: Send + 'static,
+    {
+        let _ = procedure;
+        self.push(arguments, call::<Q>, false)
+    }
+
+    /// How many of this session's submitted calls have not ended.
+    pub fn under_way(&self) -> usize {
+        self.submitting.as_ref().map_or(0, |submitting| submitting.under_way())
+    }
+
+    /// How many of this session's submitted calls may be under way, at least one; [`Builder::window`](crate::Builder::window) unless it
+    /// is told otherwise.
+    pub fn set_window(&mut self, calls: usize) {
+        self.window = Some(calls.max(1));
+    }
+
+    /// The priority of what this session submits from now on.
+    pub fn set_priority(&mut self, priority: Priority) {
+        self.priority = priority;
+    }
+
+    /// Submits a call; `None` if the window is full and is not to be waited for.
+    pub(super) fn push<A: Send + 'static, T: Send + 'static>(
+        &mut self,
+        arguments: A,
+        call: fn(&mut Session, &A) -> Result<T>,
+        wait: bool,
+    ) -> Result<Option<Pending<T>>> {
+        let isolation = self.isolation();
+        let terms = Terms { isolation, durable: self.durability == Durability::Sync };
+        let Some(to) = &self.submission else { return Err(no_executors()) };
+        let how = (self.window.unwrap_or(to.window), wait, self.priority == Priority::High);
+        let submitting = self.submitting.get_or_insert_with(|| Box::new(Submitting::new()));
+        Ok(submitting.submit(to, Call { arguments: (arguments, call), execute: execute::<A, T>, terms }, how))
+    }
+}
+
+#[cold]
+fn no_executors() -> crate::Error {
+    let what = "this database has no executors, so nothing can be submitted; open it with `Builder::executors`, or use \
+                `Session::call`";
+    Misuse::Option(what.to_owned()).into()
+}
+
+/// A call of `Q` on an executor's session.
+fn call<Q: Procedure>(session: &mut Session, arguments: &Q::Arguments<'static>) -> Result<Q::Output> {
+    session.call_and::<Q, _>(arguments, Ok)
+}
+
+/// Arguments, and how an executor's session makes something of them.
+type Called<A, T> = (A, fn(&mut Session, &A) -> Result<T>);
+
+/// Executes a call on an executor's session, on the terms of the session that submitted it.
+fn execute<A, T>(
+    session: &mut dyn Any,
+    (arguments, call): &Called<A, T>,
+    terms: Terms,
+) -> Result<(T, Ticket)> {
+    let session: &mut Session = session.downcast_mut().expect("executors have sessions");
+    if session.isolation() != terms.isolation {
+        session.set_isolation(terms.isolation)?;
+    }
+    let output = call(session, arguments)?;
+    Ok((output, session.ticket()))
+}
+
+/// What one thread of the database executes calls on.
+struct Executor {
+    session: Session,
+    /// Calls that have committed and are done when they are durable.
+    committed: Vec<Arc<dyn Job>>,
+}
+
+/// So many calls are made durable at once, at the most.
+const COMMITTED_MAX: usize = 256;
+
+impl Work<Arc<dyn Job>> for Executor {
+    fn execute(&mut self, job: Arc<dyn Job>) {
+        if job.execute(&mut self.session) {
+            self.committed.push(job);
+            if self.committed.len() == COMMITTED_MAX {
+                self.rest();
+            }
+        }
+    }
+
+    fn rest(&mut self) {
+        // The first waits for a round of the log, in which the others are.
+        self.committed.drain(..).for_each(|job| job.acknowledge());
+    }
+}
+
+/// Starts executors, as many as were asked for.
+pub(super) fn start(engine: &Arc<dyn Engine>, executors: usize, window: usize) -> Result<Arc<Submission>> {
+    let executor = |_| {
+        let mut session = Session::new(Arc::clone(engine).worker(Duration::ZERO)?, None);
+        // What has to be durable is waited for when there is nothing else to do.
+        session.set_durability(Durability::Epoch)?;
+        Ok(Executor { session, committed: Vec::with_capacity(COMMITTED_MAX) })
+    };
+    let executors = (0..executors).map(executor).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(Submission { executors: Executors::start(executors), window }))
+}
