@@ -6,6 +6,9 @@
 //! are all needed, and the checks see what they are for. `HEDDLE_SEED=17` runs that seed alone,
 //! `HEDDLE_RUNS` so many of them under the rules.
 
+mod judge;
+mod late;
+
 use std::collections::BTreeSet;
 
 /// A rule that is broken.
@@ -40,6 +43,17 @@ enum Fault {
     NullEndsEarly,
     /// A value is installed before the verdict is known.
     InstalledBeforeVerdict,
+    /// Late items are taken when the transaction has decided, so that who certifies between does not see them.
+    LateAfterDecision,
+    /// A late item is taken from whoever queues for it, and his place is forgotten.
+    LateFromOthers,
+    /// Late items are taken before the predecessors have decided.
+    LateBeforeDecisions,
+    /// One who is found at a late item is a predecessor, and is waited for.
+    LateWaits,
+    /// What was only looked at is done when it is evaluated, and not when the transaction has decided. So one behind it that is
+    /// abandoned ends too early, and a writer behind that one waits for nobody.
+    LookDoneAtEvaluation,
 }
 
 /// What a transaction does with an item.
@@ -53,6 +67,8 @@ enum Access {
     Defer,
     /// Looks at it when its turn comes.
     Look,
+    /// Makes it, knowing which it is only when all other turns have come.
+    Late,
 }
 
 /// Where a transaction is.
@@ -68,6 +84,10 @@ enum Stage {
     Order,
     /// Waits for what its own reads must be compared with.
     Reached,
+    /// About to evaluate what it queued for, where it has late items.
+    Evaluate,
+    /// About to take its next late item.
+    Take(usize),
     /// About to read the epoch.
     Epoch,
     /// The first, or the second, look at its next read.
@@ -98,8 +118,11 @@ struct Transaction {
     accesses: Vec<(usize, Access)>,
     /// What it has read: item, the version's writer.
     reads: Vec<(usize, usize)>,
-    /// What it queues for, in the order of ranks.
+    /// What it queues for, in the order of ranks; then what it has taken.
     items: Vec<Item>,
+    late: Vec<usize>,
+    /// It does not wait for ever to queue, to decide, or for its turns.
+    gives_up: bool,
     predecessors: BTreeSet<usize>,
     /// Decides about itself at its first item, and so.
     verdict: Option<bool>,
@@ -110,6 +133,7 @@ struct Transaction {
     begun: Option<u64>,
     over: Option<u64>,
     decided: bool,
+    decided_at: u64,
     null: bool,
 }
 
@@ -161,6 +185,7 @@ impl World {
                         (true, 0 | 1) => Access::Read,
                         (true, 2) => Access::Update,
                         (false, 0) => Access::Look,
+                        (_, 1) if random.below(3) == 0 => Access::Late,
                         _ => Access::Defer,
                     };
                     if accesses.iter().all(|(known, _)| *known != at) {
@@ -168,7 +193,8 @@ impl World {
                     }
                 }
                 let verdict = (!wild && random.below(3) == 0).then(|| random.below(2) == 0);
-                Transaction::new(number.min(2), accesses, verdict, &ranks)
+                let gives_up = random.below(6) == 0;
+                Transaction::new(number.min(2), accesses, verdict, gives_up, &ranks)
             })
             .collect();
         let versions = vec![vec![Version { writer: NOBODY, time: 0 }]; items];
@@ -233,8 +259,13 @@ impl World {
                 }
             }
             Stage::Order => own.predecessors.iter().all(|before| self.has_decided(*before)),
-            Stage::Reached => (0..own.items.len())
-                .all(|item| own.items[item].access != Access::Update || self.is_reached(me, item)),
+            Stage::Reached => (0..own.items.len()).all(|item| {
+                let waits = own.items[item].access == Access::Update || !own.late.is_empty();
+                !waits || self.is_reached(me, item)
+            }),
+            Stage::Take(_) if self.has(Fault::LateWaits) => {
+                own.predecessors.iter().all(|before| self.has_decided(*before))
+            }
             Stage::Install => self.installable(me).next().is_some(),
             Stage::Over => false,
             _ => true,
@@ -304,13 +335,15 @@ impl World {
                 true => Stage::Decide,
                 false => Stage::Reached,
             },
-            Stage::Reached => match has(Fault::EpochEarly) {
-                true => Stage::Certify(0, false),
-                false => Stage::Epoch,
+            Stage::Reached => match self.transactions[me].late.is_empty() {
+                true => self.after_evaluation(me),
+                false => Stage::Evaluate,
             },
+            Stage::Evaluate => self.evaluate(me),
+            Stage::Take(number) => self.take(me, number),
             Stage::Epoch => {
                 self.transactions[me].epoch = self.epoch;
-                match has(Fault::EpochEarly) {
+                match has(Fault::EpochEarly) && self.transactions[me].late.is_empty() {
                     true => Stage::Order,
                     false => Stage::Certify(0, false),
                 }
@@ -359,7 +392,23 @@ impl World {
         Stage::Body(number + 1)
     }
 
+    fn after_evaluation(&self, me: usize) -> Stage {
+        if self.has(Fault::EpochEarly) && self.transactions[me].late.is_empty() {
+            Stage::Certify(0, false)
+        } else {
+            Stage::Epoch
+        }
+    }
+
     fn after_acquisition(&self, me: usize) -> Stage {
+        let own = &self.transactions[me];
+        if !own.late.is_empty() {
+            return match (self.has(Fault::LateBeforeDecisions), own.items.is_empty()) {
+                (true, _) => Stage::Take(0),
+                (false, true) => Stage::Evaluate,
+                (false, false) => Stage::Order,
+            };
+        }
         match self.fault {
             Some(Fault::CertifiedEarly) => Stage::Epoch,
             Some(Fault::EpochEarly) => Stage::Epoch,
@@ -391,10 +440,16 @@ impl World {
     /// What is to come has no effect.
     fn nullify(&mut self, me: usize) -> Stage {
         self.transactions[me].null = true;
-        if self.transactions[me].items.is_empty() { Stage::Over } else { Stage::Install }
+        let is_done = self.transactions[me].items.iter().all(|item| item.done || !item.acquired);
+        match (self.transactions[me].items.is_empty(), is_done) {
+            (true, _) => Stage::Over,
+            (false, true) => Stage::Clear(0),
+            (false, false) => Stage::Install,
+        }
     }
 
     fn decide(&mut self, me: usize) -> Stage {
+        let (fault, clock) = (self.fault, self.clock);
         let before = self.transactions[me].predecessors.iter().map(|before| self.transactions[*before].time);
         let before = if self.has(Fault::TimeBelowPredecessor) { 0 } else { before.max().unwrap_or(0) };
         let own = &self.transactions[me];
@@ -404,14 +459,18 @@ impl World {
             own.items.iter().map(|item| known(item.at)).chain(own.reads.iter().map(|read| known(read.0)));
         let time = 1 + before.max(stamps.max().unwrap_or(0)).max(own.epoch * 1_000);
         let own = &mut self.transactions[me];
-        (own.time, own.decided) = (time, true);
+        (own.time, own.decided, own.decided_at) = (time, true, clock);
+        if !own.late.is_empty() && fault == Some(Fault::LateAfterDecision) {
+            return Stage::Take(0);
+        }
         if own.items.is_empty() { Stage::Over } else { Stage::Install }
     }
 
     fn install(&mut self, me: usize, item: usize) -> Stage {
         let Item { at, access, .. } = self.transactions[me].items[item];
         let (time, null) = (self.transactions[me].time, self.transactions[me].null);
-        if !null && access != Access::Update {
+        // One with late items has evaluated what it queued for.
+        if !null && access != Access::Update && self.transactions[me].late.is_empty() {
             let writer = self.newest(at).writer;
             self.transactions[me].reads.push((at, writer));
         }
@@ -425,69 +484,28 @@ impl World {
         }
         let own = &mut self.transactions[me];
         own.items[item].done = true;
-        if own.items.iter().all(|item| item.done) { Stage::Clear(0) } else { Stage::Install }
-    }
-
-    /// What is wrong at the end.
-    fn violation(&self) -> Option<String> {
-        let committed = |number: usize| {
-            let own = &self.transactions[number];
-            own.decided && !own.null
-        };
-        let count = self.transactions.len();
-        let mut edges = vec![BTreeSet::new(); count];
-        for (at, versions) in self.versions.iter().enumerate() {
-            for pair in versions.windows(2) {
-                if pair[1].time <= pair[0].time {
-                    return Some(format!("times fall on item {at}"));
-                }
-                if !committed(pair[1].writer) {
-                    return Some(format!("item {at} has a version of one that did not commit"));
-                }
-                if pair[0].writer != NOBODY {
-                    edges[pair[0].writer].insert(pair[1].writer);
-                }
-            }
-            for reader in (0..count).filter(|reader| committed(*reader)) {
-                for (_, writer) in self.transactions[reader].reads.iter().filter(|read| read.0 == at) {
-                    let read = versions.iter().position(|version| version.writer == *writer);
-                    let Some(read) = read else { return Some("a read of nothing".to_owned()) };
-                    if *writer != NOBODY && *writer != reader {
-                        edges[*writer].insert(reader);
-                    }
-                    if let Some(next) = versions.get(read + 1).filter(|next| next.writer != reader) {
-                        edges[reader].insert(next.writer);
-                    }
-                }
-            }
+        if own.items.iter().all(|item| item.done || !item.acquired) {
+            Stage::Clear(0)
+        } else {
+            Stage::Install
         }
-        for (one, others) in edges.iter().enumerate() {
-            for other in others {
-                let (one, other) = (&self.transactions[one], &self.transactions[*other]);
-                if one.epoch > other.epoch {
-                    return Some("epochs fall along a dependency".to_owned());
-                }
-            }
-        }
-        for (one, other) in (0..count).flat_map(|one| (0..count).map(move |other| (one, other))) {
-            let (first, second) = (&self.transactions[one], &self.transactions[other]);
-            if committed(one) && committed(other) && first.over < second.begun {
-                edges[one].insert(other);
-            }
-        }
-        let mut left: Vec<usize> = (0..count).collect();
-        while let Some(first) =
-            left.iter().position(|one| !left.iter().any(|other| edges[*other].contains(one)))
-        {
-            left.remove(first);
-        }
-        (!left.is_empty()).then(|| format!("no serial order of {left:?}"))
     }
 
     /// Runs to the end; what is wrong with it.
     fn run(mut self, random: &mut Random) -> Option<String> {
         loop {
-            let ready: Vec<usize> = (0..self.transactions.len()).filter(|me| self.is_ready(*me)).collect();
+            let all = 0..self.transactions.len();
+            let waiting = |me: &usize| !self.is_ready(*me) && self.may_give_up(*me);
+            let waits: Vec<usize> = all.clone().filter(waiting).collect();
+            if !waits.is_empty() && random.below(8) == 0 {
+                let me = waits[random.below(waits.len())];
+                self.clock += 1;
+                let next = self.nullify(me);
+                self.transactions[me].stage = next;
+                self.transactions[me].over = (next == Stage::Over).then_some(self.clock);
+                continue;
+            }
+            let ready: Vec<usize> = all.filter(|me| self.is_ready(*me)).collect();
             if ready.is_empty() {
                 let over = self.transactions.iter().all(|own| own.stage == Stage::Over);
                 let stand_still = || format!("all stand still: {:?}", self.stages());
@@ -507,10 +525,18 @@ impl World {
 }
 
 impl Transaction {
-    fn new(slot: usize, accesses: Vec<(usize, Access)>, verdict: Option<bool>, ranks: &[u64]) -> Self {
+    fn new(
+        slot: usize,
+        accesses: Vec<(usize, Access)>,
+        verdict: Option<bool>,
+        gives_up: bool,
+        ranks: &[u64],
+    ) -> Self {
+        let is_late = |access: &&(usize, Access)| access.1 == Access::Late;
+        let late = accesses.iter().filter(is_late).map(|access| access.0).collect();
         let mut items: Vec<Item> = accesses
             .iter()
-            .filter(|(_, access)| *access != Access::Read)
+            .filter(|(_, access)| !matches!(access, Access::Read | Access::Late))
             .map(|(at, access)| Item {
                 at: *at,
                 access: *access,
@@ -526,6 +552,8 @@ impl Transaction {
             accesses,
             reads: Vec::new(),
             items,
+            late,
+            gives_up,
             predecessors: BTreeSet::new(),
             verdict,
             stage: Stage::Body(0),
@@ -535,6 +563,7 @@ impl Transaction {
             begun: None,
             over: None,
             decided: false,
+            decided_at: 0,
             null: false,
         }
     }
@@ -588,4 +617,9 @@ faults! {
     an_install_out_of_order_is_found InstalledOutOfOrder;
     a_null_that_ends_early_is_found NullEndsEarly;
     an_install_before_the_verdict_is_found InstalledBeforeVerdict;
+    a_late_item_taken_after_the_decision_is_found LateAfterDecision;
+    a_late_item_taken_from_others_is_found LateFromOthers;
+    a_late_item_taken_before_the_decisions_is_found LateBeforeDecisions;
+    a_late_item_that_is_waited_for_is_found LateWaits;
+    a_look_that_is_done_at_its_evaluation_is_found LookDoneAtEvaluation;
 }
