@@ -84,6 +84,11 @@ impl Intended<'_> {
                 tx.ensure(is_there, "there is no such row")
             }
             Step::TryUpdate(table, key) => self.change(tx, table, key, version).map(|_| ()),
+            // Under a key that rests on another row.
+            Step::Insert(table, key) if key % 2 == 0 => {
+                let other = self.look(tx, table ^ 1, key ^ 1)?;
+                self.insert_with(tx, table, key, version, other)
+            }
             Step::Insert(table, key) => {
                 let seen = self.look(tx, table, key)?;
                 let is_absent = tx.map(seen, |seen| seen == ABSENT)?;
@@ -168,6 +173,22 @@ impl Intended<'_> {
         let trail = self.trail;
         with_table!(table, Row => tx.put(key, seen, move |_| {
             trail.tell(&[Op::Write(table, key, version)]);
+            Row { key, version }
+        }))
+    }
+
+    /// Inserts a row that is made when it is known what was seen elsewhere.
+    fn insert_with(
+        self,
+        tx: &mut DeferringTxn<'_>,
+        table: u8,
+        key: u64,
+        version: Version,
+        other: Deferred<Version>,
+    ) -> Result<()> {
+        let trail = self.trail;
+        with_table!(table, Row => tx.insert_with(other, move |_| {
+            trail.tell(&[Op::Read(table, key, ABSENT), Op::Write(table, key, version)]);
             Row { key, version }
         }))
     }

@@ -214,7 +214,10 @@ impl<'a> Worker<'a> {
         let begin = self.now();
         let intended = Intended { steps: &steps, at_once, trail };
         let outcome = self.session.attempt_defer(|tx| intended.run(tx, first));
-        self.enter(begin, outcome, trail.take())
+        // A row was made, and told of, before it was found that there is one.
+        let is_refused = matches!(outcome, Err(Error::Misuse(_)));
+        let ops = Some(trail.take()).filter(|_| !is_refused).unwrap_or_default();
+        self.enter(begin, outcome, ops)
     }
 
     /// What an attempt came to; true if it should be tried again.
@@ -226,7 +229,10 @@ impl<'a> Worker<'a> {
             Err(Error::User(_)) => (Status::Aborted, false),
             // An insert or update that looked for itself and found the row there, or not there.
             Err(Error::Misuse(misuse))
-                if matches!(*misuse, Misuse::DuplicateKey { .. } | Misuse::NotFound { .. }) =>
+                if matches!(
+                    *misuse,
+                    Misuse::DuplicateKey { .. } | Misuse::NotFound { .. } | Misuse::Failed
+                ) =>
             {
                 (Status::Aborted, false)
             }

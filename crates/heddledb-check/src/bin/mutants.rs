@@ -78,8 +78,10 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Silo, "histories")
     } else if of(&["Sight", "SiloStamp"]) {
         (Kind::Silo, "rows")
-    } else if mutant == Mutant::DrpVerdictIgnored {
+    } else if of(&["DrpVerdict"]) {
         (Kind::Drp, "deferred")
+    } else if of(&["DrpDecidedBeforeMade", "DrpTaken", "DrpPresent", "DrpApplied"]) {
+        (Kind::Drp, "late")
     } else if mutant == Mutant::SiloReadsNotOpaque {
         (Kind::Tl2, "opaque")
     } else if mutant == Mutant::DrpReadsNotOpaque {

@@ -5,7 +5,7 @@ use super::load::{lawful, on_threads};
 use super::random::seeds;
 use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
-use heddledb::{Database, Deferred, Deferring, Error, ReadTransaction, Result, Table, Transaction};
+use heddledb::{Database, Deferred, Deferring, Error, Misuse, ReadTransaction, Result, Table, Transaction};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -56,6 +56,8 @@ enum Step {
     /// Only if a result before is greater than so much.
     AddIf(u64, Option<usize>, i64),
     Put(u64, Option<usize>),
+    /// Inserts a row whose number is that of a result before.
+    InsertWith(Option<usize>),
     Erase(u64),
     /// An ordinary operation.
     ReadNow(u64),
@@ -73,7 +75,8 @@ impl Step {
             0..3 => Self::Look(id),
             3..8 => Self::Add(id, before),
             8..11 => Self::AddIf(id, before, random.below(300) as i64),
-            11..14 => Self::Put(id, before),
+            11..13 => Self::Put(id, before),
+            13 => Self::InsertWith(before),
             14..16 => Self::Erase(id),
             16 => Self::ReadNow(id),
             17 => Self::AddNow(id),
@@ -84,6 +87,11 @@ impl Step {
         *results += usize::from(matches!(step, Self::Look(_) | Self::Add(..) | Self::Erase(_)));
         step
     }
+}
+
+/// A row whose number is made of a value.
+fn numbered(value: i64) -> Purse {
+    Purse { id: value.rem_euclid(PURSES as i64 * 2) as u64, value, uses: 1 }
 }
 
 /// What the steps give, one result each for those that have one; None where the transaction is refused.
@@ -112,6 +120,13 @@ fn model(rows: &mut BTreeMap<u64, Purse>, steps: &[Step]) -> Option<Vec<i64>> {
             }
             Step::Put(id, at) => {
                 rows.insert(id, Purse { id, value: of(at), uses: 1 });
+            }
+            Step::InsertWith(at) => {
+                let row = numbered(of(at));
+                if rows.insert(row.id, row).is_some() {
+                    *rows = before;
+                    return None;
+                }
             }
             Step::Erase(id) => results.push(i64::from(rows.remove(&id).is_some())),
             Step::ReadNow(_) | Step::Force(_) => {}
@@ -160,6 +175,7 @@ fn execute(tx: &mut (impl Deferring + ReadTransaction), steps: &[Step]) -> Resul
                 })?;
             }
             Step::Put(id, at) => tx.put(id, of(at), move |value| Purse { id, value, uses: 1 })?,
+            Step::InsertWith(at) => tx.insert_with(of(at), numbered)?,
             Step::Erase(id) => {
                 let gone = tx.erase::<Purse>(id)?;
                 results.push(tx.map(gone, i64::from)?);
@@ -197,6 +213,7 @@ fn as_a_model_says(kind: Kind) {
         let found = match session.defer(|tx| execute(tx, &steps)) {
             Ok(values) => Some(values),
             Err(Error::User(why)) if why.to_string() == "too much" => None,
+            Err(Error::Misuse(misuse)) if matches!(*misuse, Misuse::DuplicateKey { .. }) => None,
             Err(error) => panic!("{kind}, seed {seed}: {error}; {steps:?}"),
         };
         assert_eq!(found, expected, "{kind}, seed {seed}: {steps:?}");

@@ -15,7 +15,8 @@
 //! - `phases`: what is announced before it is done, and who comes after it;
 //! - `graph`: calls that wait for those before them, and what they did not foresee;
 //! - `submit`: calls that threads of the database execute, and who hears of them;
-//! - `deferred`: transactions that write down what is done at the commit, beside others;
+//! - `deferred`: transactions that write down what is done at the commit, beside others; `late`: whose rows have keys that
+//!   are known only then;
 //! - `objects`: transactional objects against a model, in the order in which transactions took effect;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
 //! - `value_keys`: the same in keys and indexes;
@@ -28,6 +29,7 @@ mod anomalies;
 mod deferred;
 mod graph;
 mod histories;
+mod late;
 mod load;
 mod objects;
 mod opacity;
@@ -69,6 +71,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(graph::tests());
     tests.extend(submit::tests());
     tests.extend(deferred::tests());
+    tests.extend(late::tests());
     tests.extend(objects::tests());
     tests.extend(value_keys::tests());
     tests.extend(values::tests());

@@ -72,6 +72,18 @@ pub trait Deferring: Transaction {
         make: impl Fn(I::Values) -> T + Operator,
     ) -> Result<()>;
 
+    /// Inserts the row that `make` makes, whose key may depend on what is not known yet. Where the protocol defers, nobody waits
+    /// for the row before it is made; if its key is in use, the transaction is tried again, with its intentions carried out at
+    /// once. So are they if it intends something with a row of the table afterwards, which may be this one.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`], to the caller of the transaction if not here.
+    fn insert_with<T: Table + Later, I: Inputs>(
+        &mut self,
+        with: I,
+        make: impl Fn(I::Values) -> T + Operator,
+    ) -> Result<()>;
+
     /// Removes the row with `key`; false if there is none.
     fn erase<T: Table>(&mut self, key: T::Key) -> Result<Deferred<bool>>;
 

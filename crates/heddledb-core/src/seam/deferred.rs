@@ -51,7 +51,7 @@ pub trait Operators {
     /// read, or as the steps before have made them; if the row is absent, all words are zero. Runs code of the
     /// user's, which may panic.
     fn apply(&mut self, step: u32, present: bool, row: &mut [u64]) -> Applied;
-    /// One of the steps with a row that have become ready since they were told of, each once.
+    /// One of the steps with a row, or that make some, that have become ready since they were told of, each once.
     fn take_ready(&mut self) -> Option<u32>;
     /// Whether the transaction is to take effect, as soon as that is decided; always where it does not decide.
     fn verdict(&self) -> Option<bool>;
@@ -70,7 +70,16 @@ pub trait Defers {
     /// # Errors
     /// As all operations of a worker.
     fn defer(&mut self, access: &Access<'_>, intention: Intention, step: u32) -> Result<()>;
-    /// Whether an intention was deferred on the row with this key, or, without a key, on any row of the relation.
+    /// The step of that number will make a row of this relation, to be inserted, or one of several: they are told one after
+    /// another. The step has no row of its own: [`Operators::apply`] gets an absent one with room for all that it makes, in
+    /// the order in which it was told, each row with its key in front, and makes it or leaves it. Where one is there
+    /// already, the attempt conflicts, and the worker does not defer in the next one.
+    ///
+    /// # Errors
+    /// As all operations of a worker.
+    fn defer_insert(&mut self, relation: &'static Definition, step: u32) -> Result<()>;
+    /// Whether an intention was deferred on the row with this key, or may be, or, without
+    /// a key, on any row of the relation.
     fn has_intentions_on(&self, relation: &'static Definition, key: Option<&[u64]>) -> bool;
     /// The intentions that were deferred will be executed as ordinary operations: they are forgotten. So they are by
     /// [`Worker::end`](super::Worker::end) and [`Worker::abort`](super::Worker::abort), which end an attempt that gave up.

@@ -9,7 +9,7 @@
 use crate::access::{Groups, RecordMap, Write, copy_key};
 use crate::record::RecordRef;
 use crate::seam::{Applied, Intention, Operators};
-use crate::table::{GroupSet, Layout};
+use crate::table::{Definition, GroupSet, Layout};
 
 /// A row of which something is intended.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,18 @@ struct Step {
     row: u32,
 }
 
+/// A row that a step makes, and with it its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Insert {
+    pub relation: &'static Definition,
+    step: u32,
+    /// Where its key is, with its words behind.
+    key: u32,
+    /// Whether its step was applied, and whether that has made it.
+    applied: bool,
+    pub made: bool,
+}
+
 const NONE: u32 = u32::MAX;
 
 /// All intentions of one transaction.
@@ -69,6 +81,8 @@ pub(crate) struct Plan {
     rows: Vec<Row>,
     steps: Vec<Step>,
     records: RecordMap,
+    /// Rows that steps make, in the order in which they were told.
+    inserts: Vec<Insert>,
     /// Keys, and copies of rows.
     scratch: Vec<u64>,
     /// Steps that were not applied.
@@ -79,10 +93,11 @@ impl Plan {
     /// Forgets everything.
     #[inline]
     pub fn clear(&mut self) {
-        if !self.rows.is_empty() {
+        if !self.is_empty() {
             self.records.clear();
             self.rows.clear();
             self.steps.clear();
+            self.inserts.clear();
             self.scratch.clear();
             self.left = 0;
         }
@@ -91,10 +106,10 @@ impl Plan {
     /// True without intentions.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.is_empty() && self.inserts.is_empty()
     }
 
-    /// The rows, in the order of their first steps.
+    /// The rows, in the order of their first steps; behind them those that were made.
     #[inline]
     pub fn rows(&self) -> &[Row] {
         &self.rows
@@ -120,7 +135,80 @@ impl Plan {
 
     /// Words that a log needs for all of it, at most.
     pub fn logged_words(&self) -> usize {
-        self.rows.iter().map(|row| 1 + usize::from(row.key_words) + row.layout.words).sum()
+        let of_rows = self.rows.iter().map(|row| 1 + usize::from(row.key_words) + row.layout.words);
+        let made =
+            self.inserts.iter().map(|insert| 1 + insert.relation.key_words + insert.relation.layout.words);
+        of_rows.chain(made).sum()
+    }
+
+    /// A step will make a row of this relation, to be inserted.
+    pub fn add_insert(&mut self, relation: &'static Definition, step: u32) {
+        let last = self.inserts.last().map(|insert| insert.step);
+        debug_assert!(last.is_none_or(|last| last <= step), "numbers of steps rise");
+        self.left += usize::from(last != Some(step));
+        let key = self.scratch.len();
+        self.scratch.resize(key + relation.key_words + relation.layout.words, 0);
+        self.inserts.push(Insert { relation, step, key: key as u32, applied: false, made: false });
+    }
+
+    /// The rows that steps make.
+    #[inline]
+    pub fn inserts(&self) -> &[Insert] {
+        &self.inserts
+    }
+
+    /// The key words of a row that was made.
+    pub fn key_of(&self, insert: &Insert) -> &[u64] {
+        &self.scratch[insert.key as usize..][..insert.relation.key_words]
+    }
+
+    /// The first of the rows that a step makes, if it makes any.
+    pub fn insert_of(&self, step: u32) -> Option<usize> {
+        let at = self.inserts.partition_point(|insert| insert.step < step);
+        self.inserts.get(at).is_some_and(|insert| insert.step == step).then_some(at)
+    }
+
+    /// Applies a step that makes rows, if it is ready: the one of this row and of those behind it. Returns how many rows it
+    /// makes.
+    pub fn make(&mut self, first: usize, operators: &mut dyn Operators) -> usize {
+        let Insert { step, key, .. } = self.inserts[first];
+        let inserts = &mut self.inserts[first..];
+        let many = inserts.iter().take_while(|insert| insert.step == step).count();
+        let inserts = &mut inserts[..many];
+        if inserts[0].applied || !operators.is_ready(step) {
+            return many;
+        }
+        let words: usize =
+            inserts.iter().map(|insert| insert.relation.key_words + insert.relation.layout.words).sum();
+        let outcome = operators.apply(step, false, &mut self.scratch[key as usize..][..words]);
+        for insert in inserts {
+            (insert.applied, insert.made) = (true, outcome == Applied::Made);
+        }
+        self.left -= 1;
+        many
+    }
+
+    /// A row that was made has this record, which is absent and that nobody else queues for.
+    pub fn place(&mut self, at: usize, record: RecordRef) {
+        let Insert { relation, key, made, .. } = self.inserts[at];
+        debug_assert!(made, "what was not made has no place");
+        let layout = relation.layout;
+        self.records.put(record, self.rows.len());
+        self.rows.push(Row {
+            record,
+            layout,
+            relation: relation.number() as u32,
+            groups: layout.all_groups(),
+            was_present: false,
+            present: true,
+            changed: layout.all_groups(),
+            loaded: true,
+            key,
+            key_words: relation.key_words as u8,
+            words: key + relation.key_words as u32,
+            next: NONE,
+            last: NONE,
+        });
     }
 
     /// Adds a step on the row of a record.
@@ -180,7 +268,9 @@ impl Plan {
     /// Whether something is intended with the row of this key, or with any row of the relation.
     pub fn has(&self, relation: usize, key: Option<&[u64]>) -> bool {
         let is_meant = |row: &Row| key.is_none_or(|key| self.key(row) == key);
+        // Any row may be one that will be made.
         self.rows.iter().any(|row| row.relation as usize == relation && is_meant(row))
+            || self.inserts.iter().any(|insert| insert.relation.number() == relation)
     }
 
     /// A row's turn has come: if it is there, `word` knows its words.

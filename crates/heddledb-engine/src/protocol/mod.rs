@@ -48,7 +48,7 @@ use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
-use crate::intentions::Plan;
+use crate::intentions::{Insert, Plan};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::seam::Operators;
 use crate::sync::{Ordering, Suspender, fence};
@@ -265,9 +265,38 @@ pub(crate) trait Protocol: Pieces {
     /// Whether intentions can be deferred to the commit ([`Protocol::commit_deferred`]).
     const DEFERS: bool = false;
 
-    /// As [`Protocol::commit`], of an attempt that has deferred intentions, too: applies their steps, and installs what
-    /// these have made of the rows. None, and nothing is installed, if the verdict is against it; `abort` follows then,
-    /// and after a panic of a step.
+    /// Of an attempt whose plan makes rows: applies the steps, before anything is decided. False, if the verdict is against
+    /// it. A panic of a step comes through. What the steps found out holds if [`Protocol::validate_applied`] says so.
+    fn apply_deferred(
+        _local: &mut Self::Local,
+        _env: Env<'_>,
+        _writes: &WriteSet,
+        _plan: &mut Plan,
+        _operators: &mut dyn Operators,
+    ) -> Result<bool, Conflict> {
+        unreachable!("a protocol that defers says how")
+    }
+
+    /// After [`Protocol::apply_deferred`]: whether a decision to give up, or a panic, rests on what still stands.
+    fn validate_applied(_local: &mut Self::Local, _writes: &WriteSet, _plan: &Plan) -> Result<(), Conflict> {
+        unreachable!("a protocol that defers says how")
+    }
+
+    /// After [`Protocol::apply_deferred`]: takes the record in which a row that was made is to be installed, the plan's next.
+    /// An error, if somebody else has it, or there is a row.
+    fn take_made(
+        _local: &mut Self::Local,
+        _writes: &WriteSet,
+        _plan: &Plan,
+        _insert: &Insert,
+        _record: RecordRef,
+    ) -> Result<(), Conflict> {
+        unreachable!("a protocol that defers says how")
+    }
+
+    /// As [`Protocol::commit`], of an attempt that has deferred intentions, too: applies their steps, unless they were applied
+    /// by [`Protocol::apply_deferred`], and installs what these have made of the rows. None, and nothing is installed, if the
+    /// verdict is against it; `abort` follows then, and after a panic of a step.
     fn commit_deferred(
         _local: &mut Self::Local,
         _env: Env<'_>,

@@ -3,6 +3,7 @@
 //! It is a type of its own around [`Txn`], so that an ordinary transaction has nothing to ask.
 
 use super::intentions::{Change, Erase, Intended, Look, Put, PutRow, Room, has_key};
+use super::late::{InsertWith, insert_now, tell};
 use super::nesting;
 use super::session::{Session, not_begun};
 use super::txn::{Txn, note_met};
@@ -152,7 +153,8 @@ impl DeferringTxn<'_> {
         room.plan.check(|visit| inputs.each(visit))?;
         let moves_entries =
             matches!(S::WHAT, Intention::Put | Intention::Erase) && <S::Table as Table>::INDEXED != 0;
-        if moves_entries {
+        // The row may be one that was inserted before.
+        if moves_entries || room.inserts_into(<S::Table as Relation>::definition()) {
             room.materialise(txn)?;
         }
         if room.plan.is_skipped() {
@@ -169,6 +171,24 @@ impl DeferringTxn<'_> {
         let values = inputs.values(&room.plan);
         let output = step.execute(values, txn)?;
         Ok(room.plan.known(output))
+    }
+
+    /// As [`Self::intend`], of a row that is made at the commit.
+    fn intend_insert<T: Table + Later, I: Inputs, F: Fn(I::Values) -> T + Operator>(
+        &mut self,
+        step: InsertWith<T, I, F>,
+    ) -> Result<()> {
+        self.check_state()?;
+        let Self { txn, room } = self;
+        room.plan.check(|visit| step.with.each(visit))?;
+        if room.plan.is_skipped() {
+            return Ok(());
+        }
+        if room.defers {
+            let (number, _) = room.plan_insert(step, T::definition(), insert_now::<T, I, F>)?;
+            return tell::<T>(&mut *txn.worker, number);
+        }
+        txn.insert((step.make)(step.with.values(&room.plan)))
     }
 
     /// An operation reads or writes at once: a row, or any of a relation.
@@ -253,6 +273,15 @@ impl Deferring for DeferringTxn<'_> {
             return self.txn.guard(Err(Misuse::PutElsewhere { table: T::LAYOUT.name }.into()));
         }
         self.intend(PutRow(row)).map(|_| ())
+    }
+
+    fn insert_with<T: Table + Later, I: Inputs>(
+        &mut self,
+        with: I,
+        make: impl Fn(I::Values) -> T + Operator,
+    ) -> Result<()> {
+        let result = self.intend_insert(InsertWith { with, make, table: PhantomData });
+        self.txn.guard(result)
     }
 
     fn erase<T: Table>(&mut self, key: T::Key) -> Result<Deferred<bool>> {

@@ -6,7 +6,7 @@ use crate::deferred::{Deferred, Inputs, Plan, Refusal, Step};
 use crate::error::{Misuse, Result};
 use crate::reading::Wanted;
 use crate::seam::{Applied, Intention};
-use crate::table::{Columns, Key, Relation, Row, Table, encode_key};
+use crate::table::{Columns, Definition, Key, Relation, Row, Table, encode_key};
 use crate::transaction::{ReadTransaction, Transaction};
 use crate::words::WordsCopy;
 use std::marker::PhantomData;
@@ -26,7 +26,7 @@ pub(super) trait Intended: Step {
 }
 
 /// Executes a step of a plan that was deferred.
-type Execute = fn(&mut Txn, &mut Plan, u32) -> Result<()>;
+pub(super) type Execute = fn(&mut Txn, &mut Plan, u32) -> Result<()>;
 
 /// What a session keeps for its deferring transactions, from one to the next.
 #[derive(Default)]
@@ -34,6 +34,8 @@ pub(super) struct Room {
     pub plan: Plan,
     /// The steps that the worker was told of.
     pending: Vec<(u32, Execute)>,
+    /// The numbers of the tables into which some of them insert.
+    inserted: Vec<usize>,
     /// Whether intentions are deferred: the worker does, and the attempt has not turned to doing all at once.
     pub defers: bool,
 }
@@ -43,6 +45,7 @@ impl Room {
     pub fn begin(&mut self, defers: bool) {
         self.plan.begin();
         self.pending.clear();
+        self.inserted.clear();
         self.defers = defers;
     }
 
@@ -53,12 +56,36 @@ impl Room {
 
     /// Plans a step of which the worker is to be told.
     pub fn plan<S: Intended>(&mut self, step: S) -> Result<(u32, Deferred<S::Output>)> {
+        self.plan_as(step, execute::<S>)
+    }
+
+    /// As [`Self::plan`], of a step that makes a row of this table and is executed so.
+    pub fn plan_insert<S: Step>(
+        &mut self,
+        step: S,
+        table: &'static Definition,
+        execute: Execute,
+    ) -> Result<(u32, Deferred<S::Output>)> {
+        if !self.inserts_into(table) {
+            self.inserted.push(table.number());
+        }
+        self.plan_as(step, execute)
+    }
+
+    /// Whether a row of this table will be inserted at the commit.
+    pub fn inserts_into(&self, table: &'static Definition) -> bool {
+        self.defers && self.inserted.contains(&table.number())
+    }
+
+    fn plan_as<S: Step>(&mut self, step: S, execute: Execute) -> Result<(u32, Deferred<S::Output>)> {
         let (number, result) = self.plan.row(step)?;
-        self.pending.push((number, execute::<S>));
+        self.pending.push((number, execute));
         Ok((number, result))
     }
 
-    /// Carries out at once what was deferred, in the order in which it was written down, and defers nothing more.
+    /// Carries out at once what was deferred, in the order in which it was written down, and defers nothing more. The operation
+    /// that asks for it is another than those: where one of these is refused, the attempt has failed, since nobody would
+    /// notice what is missing.
     #[cold]
     pub fn materialise(&mut self, txn: &mut Txn) -> Result<()> {
         let pending = std::mem::take(&mut self.defers) && !self.pending.is_empty();
@@ -66,6 +93,10 @@ impl Room {
             return Ok(());
         }
         txn.worker.forget_intentions();
+        self.carry_out(txn).inspect_err(|_| txn.failed = true)
+    }
+
+    fn carry_out(&mut self, txn: &mut Txn) -> Result<()> {
         for &(step, execute) in &self.pending {
             if !self.plan.is_done(step) {
                 execute(txn, &mut self.plan, step)?;

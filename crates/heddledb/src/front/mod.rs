@@ -12,6 +12,7 @@ mod database;
 mod deferring;
 mod entries;
 mod intentions;
+mod late;
 mod nesting;
 mod operations;
 mod overdue;

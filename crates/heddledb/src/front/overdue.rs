@@ -43,6 +43,10 @@ impl Defers for Overdue {
         self.told()
     }
 
+    fn defer_insert(&mut self, _: &'static Definition, _: u32) -> Result<()> {
+        self.told()
+    }
+
     fn has_intentions_on(&self, _: &'static Definition, _: Option<&[u64]>) -> bool {
         false
     }

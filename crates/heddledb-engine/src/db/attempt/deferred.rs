@@ -20,7 +20,11 @@ impl<P: Protocol> Defers for Attempt<P> {
     fn defers(&self) -> bool {
         // What is written at once is not queued behind what is intended with the same row.
         // What will be refused is refused at once.
-        P::DEFERS && self.worker.writes.is_empty() && !self.failed && !self.reads_only
+        P::DEFERS
+            && self.worker.writes.is_empty()
+            && !self.failed
+            && !self.reads_only
+            && !self.worker.taken_by_others
     }
 
     fn defer(&mut self, access: &Access<'_>, intention: Intention, step: u32) -> Result<()> {
@@ -32,6 +36,13 @@ impl<P: Protocol> Defers for Attempt<P> {
             return Err(Misuse::Option(row).into());
         }
         self.worker.plan.add(record, relation.layout, relation.number(), key, groups, intention, step);
+        Ok(())
+    }
+
+    fn defer_insert(&mut self, relation: &'static Definition, step: u32) -> Result<()> {
+        assert!(P::DEFERS, "step {step} was deferred under a protocol that does not defer");
+        self.db.stores.get(relation)?;
+        self.worker.plan.add_insert(relation, step);
         Ok(())
     }
 
@@ -97,9 +108,59 @@ impl<P: Protocol> Attempt<P> {
         }
     }
 
+    /// Applies a plan that makes rows, and puts these into the index. False, if the verdict is against it.
+    fn make_rows(&mut self, operators: &mut dyn Operators) -> Result<bool> {
+        let env =
+            Env { epoch: self.epoch, after: self.after, ..self.db.env(self.worker.number, self.isolation) };
+        let WorkerState { local, writes, plan, .. } = &mut *self.worker;
+        point("commit");
+        phase(Phase::Commit);
+        let applied =
+            catch_unwind(AssertUnwindSafe(|| P::apply_deferred(local, env, writes, plan, operators)));
+        // What was read may be of several moments, and what rests on it is not told before it is known not to be (PITFALLS X8).
+        let applied = match applied {
+            Ok(Ok(true)) => true,
+            Ok(Ok(false)) => false,
+            Ok(Err(conflict)) => return Err(conflict.into()),
+            Err(panic) => {
+                P::validate_applied(local, writes, plan)?;
+                resume_unwind(panic);
+            }
+        };
+        if !applied {
+            P::validate_applied(local, writes, plan)?;
+            return Ok(false);
+        }
+        for at in 0..self.worker.plan.inserts().len() {
+            let insert = self.worker.plan.inserts()[at];
+            if !insert.made {
+                continue;
+            }
+            let mut key = [0; Definition::KEY_WORDS_MAX];
+            let key = &mut key[..insert.relation.key_words];
+            key.copy_from_slice(self.worker.plan.key_of(&insert));
+            note(|| format!("makes {}{key:?}", insert.relation.name()));
+            let (record, _) = self.place_record(insert.relation, key, true)?;
+            point("placed");
+            let WorkerState { local, writes, plan, .. } = &mut *self.worker;
+            if let Err(conflict) = P::take_made(local, writes, plan, &insert, record) {
+                // Somebody is there. The next attempt does all at once, and so finds out whom it has to wait for, or that
+                // there is such a row.
+                self.worker.taken_by_others = true;
+                return Err(conflict.into());
+            }
+            plan.place(at, record);
+        }
+        phase(Phase::Body);
+        Ok(true)
+    }
+
     /// Lets the protocol commit what was read, written and intended. Whether the log has become long; None if the
     /// verdict is against it.
     fn commit_plan(&mut self, operators: &mut dyn Operators) -> Result<Option<bool>> {
+        if !self.worker.plan.inserts().is_empty() && !self.make_rows(operators)? {
+            return Ok(None);
+        }
         let worker = &mut *self.worker;
         let env = Env { epoch: self.epoch, after: self.after, ..self.db.env(worker.number, self.isolation) };
         let WorkerState { local, writes, plan, arena, left, garbage, .. } = worker;

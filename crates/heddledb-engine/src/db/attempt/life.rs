@@ -159,6 +159,9 @@ impl<P: Protocol> Attempt<P> {
             // The decision may rest on a state that never was: then it is a conflict after all (X8).
             decided => self.validate_reads().map_or_else(Error::from, |()| modes::given_up(self, decided)),
         };
+        if !matches!(error, Error::Conflict(_)) {
+            self.worker.taken_by_others = false;
+        }
         self.abort_attempt();
         match &error {
             Error::Conflict(conflict) => self.db.counters.conflict(worker, *conflict),
@@ -321,6 +324,7 @@ impl<P: Protocol> WorkerState<P> {
     /// Queues what intentions have removed, and the records that were made for rows which are not there all the same.
     fn leave_plan(&mut self, committed: bool, now: u64) {
         if committed {
+            self.taken_by_others = false;
             for row in self.plan.rows().iter().filter(|row| row.was_present && !row.present) {
                 let head = row.record.word(heads_base::<P>(row.layout));
                 self.garbage.absent(now, row.relation, self.plan.key(row), row.record, head);

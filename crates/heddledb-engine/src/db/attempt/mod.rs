@@ -57,6 +57,8 @@ pub(crate) struct WorkerState<P: Protocol> {
     pub writes: WriteSet,
     /// What the attempt intends with rows at its commit.
     plan: Plan,
+    /// Somebody had the key of a row that the last attempt made: nothing is deferred until one has ended otherwise.
+    taken_by_others: bool,
     pub arena: Arena,
     pub garbage: Garbage,
     /// Placeholders that this attempt put into indexes.
@@ -130,6 +132,7 @@ impl<P: Protocol> WorkerState<P> {
             local: P::local(options, shared, number),
             writes: WriteSet::default(),
             plan: Plan::default(),
+            taken_by_others: false,
             arena: Arena::new(exchange),
             garbage: Garbage::default(),
             placeholders: Vec::new(),

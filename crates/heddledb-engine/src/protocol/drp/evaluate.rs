@@ -5,6 +5,8 @@
 //! as far as their inputs are known; a step that becomes ready is named by the plan, and its row goes on. So all steps have been applied
 //! when the last row's turn has come, in whatever order the rows come.
 //!
+//! A step that makes a row to be inserted has no turn to wait for: it is applied when its inputs are known.
+//!
 //! Nothing is installed before that. So a step may panic, and a verdict may come late, and the transaction ends without
 //! effect ([`Queued::end`](super::queue::Queued::end)); no one behind it has seen anything.
 
@@ -31,6 +33,10 @@ pub(super) fn evaluate(
     plan: &mut Plan,
     operators: &mut dyn Operators,
 ) -> Result<bool, Conflict> {
+    let mut insert = 0;
+    while insert < plan.inserts().len() {
+        insert += plan.make(insert, operators);
+    }
     for number in 0..queued.items.len() {
         let item = queued.items[number];
         let Some(at) = (item.row as usize).checked_sub(first) else { continue };
@@ -43,6 +49,10 @@ pub(super) fn evaluate(
         load(plan, at);
         plan.apply(at, operators);
         while let Some(step) = operators.take_ready() {
+            if let Some(insert) = plan.insert_of(step) {
+                plan.make(insert, operators);
+                continue;
+            }
             let row = plan.row_of(step);
             if plan.rows()[row].loaded {
                 plan.apply(row, operators);
@@ -51,6 +61,10 @@ pub(super) fn evaluate(
         if operators.verdict() == Some(false) && !planted(Mutant::DrpVerdictIgnored) {
             return Ok(false);
         }
+    }
+    // Where the last that became ready made rows, or nothing was queued for.
+    if operators.verdict() == Some(false) && !planted(Mutant::DrpVerdictIgnored) {
+        return Ok(false);
     }
     assert!(plan.is_done(), "a step waits for what does not come");
     assert!(operators.verdict().is_some(), "all is applied, and no verdict");

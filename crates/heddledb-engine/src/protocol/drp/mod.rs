@@ -42,6 +42,17 @@
 //! **Deferred.** What a transaction only intends with a row ([`crate::intentions`]) it queues for like a write, and reads
 //! when its turn has come. So it is not certified, and does not abort, but where the row's record is being reclaimed.
 //!
+//! **Made at the commit** ([`crate::intentions::Insert`]). Of a row to be inserted the key may be known only when what it rests on
+//! has been read, as the number of an order is. Such a transaction runs what it has deferred *before* it decides, after step 2:
+//! then all its predecessors have decided, and its turn comes in each queue without any other decision. Now the keys are known. Each
+//! record is put into the index, and its queue *taken*: only if nobody is in it and there is no row, and nobody is waited
+//! for. Steps 3 to 7 follow. So what it makes is in the index, and queued for, before its epoch and its decision: who looks
+//! for such a row, or through such a gap, and certifies later, conflicts, and who has certified has decided earlier or
+//! conflicts with nothing else of it. Whoever queues behind it there has it as a predecessor, as with any item. Were the rows made
+//! after the decision, one that queues behind this transaction elsewhere could certify their absence, and come after it all the
+//! same. If somebody is there, the attempt conflicts, and the next one does all at once. What steps find out before
+//! the decision is not certified: a verdict or a panic is told only if what was read still stands.
+//!
 //! **Phantoms.** As under Silo: an insert puts an absent placeholder into the index while it executes, and queues for it
 //! when it commits; a reader of absence reads the placeholder, or remembers the gap's version.
 //!
@@ -63,12 +74,12 @@ use super::gaps::GapSet;
 use super::reads::ReadSet;
 use super::stamps::seal_stamps;
 use super::{Env, Intent, Pieces, Protocol, Seal, Shared, Sighted, State};
-use crate::access::{Write, WriteSet};
+use crate::access::{Groups, Write, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Gap, Seen};
-use crate::intentions::Plan;
+use crate::intentions::{Insert, Plan};
 use crate::kind::Drp as Options;
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
@@ -105,6 +116,8 @@ pub struct Local {
     /// The time of this worker's last commit.
     last: u64,
     suspender: Option<Suspender>,
+    /// The time, where a planted bug has decided before rows were made.
+    early: Option<u64>,
 }
 
 impl Local {
@@ -227,6 +240,17 @@ impl Local {
     fn decide(&mut self, env: Env<'_>, writes: &WriteSet, plan: &Plan) -> Result<u64, Conflict> {
         let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
         self.queue(writes, plan)?;
+        self.decide_now(env, writes, plan, early)
+    }
+
+    /// Steps 3 to 5.
+    fn decide_now(
+        &mut self,
+        env: Env<'_>,
+        writes: &WriteSet,
+        plan: &Plan,
+        early: Option<u64>,
+    ) -> Result<u64, Conflict> {
         let epoch = early.unwrap_or_else(|| env.commit_epoch());
         self.certify(writes, plan)?;
         point("certified");
@@ -243,7 +267,10 @@ impl Local {
         let writes = commit.writes();
         // The last in the order of ranks first: the turn of what everyone wants, if it has a high rank, came last, and those
         // behind this transaction have all else.
-        for number in (0..self.queued.items.len()).rev() {
+        // What was made at last is not waited for.
+        let queued = 0..self.queued.queued_for();
+        let made = queued.end..self.queued.items.len();
+        for number in queued.rev().chain(made.rev()) {
             let Item { group, row, .. } = self.queued.items[number];
             let is_first = |layout, groups| last_of(layout, groups) == Some(usize::from(group));
             match (row as usize).checked_sub(writes.writes().len()) {
@@ -325,6 +352,7 @@ impl Protocol for Drp {
             queued: Queued::default(),
             last: 0,
             suspender: None,
+            early: None,
         }
     }
 
@@ -426,6 +454,55 @@ impl Protocol for Drp {
         Ok(time)
     }
 
+    fn apply_deferred(
+        local: &mut Local,
+        env: Env<'_>,
+        writes: &WriteSet,
+        plan: &mut Plan,
+        operators: &mut dyn Operators,
+    ) -> Result<bool, Conflict> {
+        local.early = match planted(Mutant::DrpDecidedBeforeMade) {
+            true => Some(local.decide(env, writes, plan)?),
+            false => local.queue(writes, plan).map(|()| None)?,
+        };
+        if local.options.opaque {
+            // Operators see one state, too: what was read, and what is found now that all turns have come.
+            for number in 0..local.queued.items.len() {
+                local.queued.wait_turn(&local.slots, number, local.suspender.as_ref())?;
+            }
+            fence(Ordering::SeqCst);
+            local.certify(writes, plan)?;
+        }
+        let (suspender, first) = (local.suspender.as_ref(), writes.writes().len());
+        evaluate(&local.queued, &local.slots, suspender, first, plan, operators)
+    }
+
+    fn validate_applied(local: &mut Local, writes: &WriteSet, plan: &Plan) -> Result<(), Conflict> {
+        if planted(Mutant::DrpAppliedNotValidated) {
+            return Ok(());
+        }
+        fence(Ordering::SeqCst);
+        local.certify(writes, plan)
+    }
+
+    fn take_made(
+        local: &mut Local,
+        writes: &WriteSet,
+        plan: &Plan,
+        insert: &Insert,
+        record: RecordRef,
+    ) -> Result<(), Conflict> {
+        let (layout, row) = (insert.relation.layout, writes.writes().len() + plan.rows().len());
+        let last = last_of(layout, Groups(layout.all_groups()));
+        // The one by which the row is installed is the last, as in the order of ranks.
+        for group in (0..layout.groups.len()).filter(|group| Some(*group) != last).chain(last) {
+            let (class, relation) = (layout.groups[group].rank, insert.relation.number());
+            let rank = Rank::new(class, relation, plan.key_of(insert), group);
+            local.queued.take(&local.slots, Item::new(rank, record, group, row))?;
+        }
+        Ok(())
+    }
+
     fn commit_deferred(
         local: &mut Local,
         env: Env<'_>,
@@ -435,6 +512,15 @@ impl Protocol for Drp {
     ) -> Result<Option<u64>, Conflict> {
         let writes = commit.writes();
         work(Work::Checks(local.reads.len() + writes.writes().len() + plan.rows().len()));
+        if !plan.inserts().is_empty() {
+            // Queued and applied.
+            let time = match local.early.take() {
+                Some(time) => time,
+                None => local.decide_now(env, writes, plan, None)?,
+            };
+            local.hand_over(commit, plan, time);
+            return Ok(Some(time));
+        }
         let time = local.decide(env, writes, plan)?;
         let (suspender, first) = (local.suspender.as_ref(), writes.writes().len());
         if !evaluate(&local.queued, &local.slots, suspender, first, plan, operators)? {

@@ -20,7 +20,11 @@
 //! did. Contradiction. One that has decided passes every rank: all its predecessors have decided before.
 //!
 //! That last case is where it is not enough to have queued for all *own* items of the rank
-//! (`heddledb-check/tests/drp_model.rs`, `TieAlone`).
+//! (`heddledb-check/tests/drp_model`, `TieAlone`).
+//!
+//! **Taken** ([`Queued::take`]) is an item only when all predecessors have decided, and if nobody is in its queue. So it adds no
+//! predecessor, and whoever finds it there is behind one that waits for nobody undecided any more: it is in no circle. The pass
+//! does not tell of it. The model has the variants that fail: taken before the predecessors have decided, or waited for.
 //!
 //! **Why waits end.** Each is for a predecessor: to pass a rank, to decide, to install an item or to end. Along a chain of
 //! them the last waits for none.
@@ -30,7 +34,9 @@
 //!
 //! **Giving up.** Who has queued leaves no gap: an item without effect is done only when what was before it is done, and
 //! only then the tail is freed, by an exchange, since another may have queued behind it. A transaction has ended when
-//! all its items are done. So one that has ended stands for all that was before it.
+//! all its items are done. So one that has ended stands for all that was before it. Nothing is done before its transaction has
+//! decided, not even what was only looked at: else one behind it that gives up would end, and free the tail, while the looker
+//! is undecided, and a writer would queue behind nobody (`drp_model`, `LookDoneAtEvaluation`).
 //!
 //! **Sealing.** A record that is absent may be sealed while its tails are free: the sealer locks the stamps and then
 //! looks at the tails; one that queues swaps the tail and then looks at the stamp (Dekker; all SeqCst). So a locked,
@@ -82,6 +88,8 @@ pub(super) struct Queued {
     pub items: Vec<Item>,
     /// The first so many have been queued for.
     acquired: usize,
+    /// Of the first so many in the order of ranks; those behind them were taken.
+    known: usize,
     /// Those that had not decided when they were looked at last.
     predecessors: Vec<Id>,
     /// This transaction, from its first swap on.
@@ -122,6 +130,7 @@ impl Queued {
         let me = Id::new(slot, self.generation);
         slots.begin(me);
         self.me = Some(me);
+        self.known = self.items.len();
         for number in 0..self.items.len() {
             let rank = self.items[number].rank;
             self.wait_passed(slots, rank, suspender)?;
@@ -157,6 +166,36 @@ impl Queued {
             point("queued");
         }
         Ok(())
+    }
+
+    /// The items that were queued for; those behind them were taken.
+    pub fn queued_for(&self) -> usize {
+        self.known
+    }
+
+    /// Takes an item that nobody queues for and whose row is absent, when all predecessors have decided. After an error
+    /// [`Self::give_up`] follows.
+    pub fn take(&mut self, slots: &Slots, item: Item) -> Result<(), Conflict> {
+        let me = self.me.expect("it has queued");
+        debug_assert!(
+            self.predecessors.iter().all(|id| slots.has_decided(*id)),
+            "what is behind this one is in no circle"
+        );
+        let (number, group) = (self.items.len(), usize::from(item.group));
+        let (tail, own) = (tail_of(&item.record, group), me.item(number).tail());
+        // SeqCst, Acquire: as the swap of one that queues.
+        if planted(Mutant::DrpTakenFromOthers) {
+            tail.swap(own, Ordering::SeqCst);
+        } else if tail.compare_exchange(0, own, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return Err(Conflict::Locked);
+        }
+        self.items.push(item);
+        self.acquired = number + 1;
+        point("taken");
+        wait_unsealed(&item.record, group)?;
+        // Relaxed: whoever installed it was acquired with the free tail.
+        let is_absent = stamp::is_absent(stamp_of(&item.record, group).load(Ordering::Relaxed));
+        if is_absent || planted(Mutant::DrpPresentTaken) { Ok(()) } else { Err(Conflict::ReadChanged) }
     }
 
     /// Waits until all predecessors have passed a rank.
