@@ -4,8 +4,8 @@
 //! All changes of rows that others change, too (districts, stock, customers, sums of a year), are written down and made at the
 //! commit.
 //!
-//! **The rows of an order** have its number in their keys, which is known when the district is evaluated. They are entered behind
-//! [`Deferring::then`]; without inserts ([`Mode::Dbx1000`]) a New-Order writes everything down.
+//! **The rows of an order** have its number in their keys, which is known when the district is evaluated
+//! ([`Deferring::insert_with`]).
 
 use super::input;
 use super::random::is_original;
@@ -16,7 +16,7 @@ use super::transactions::{
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
 use crate::missing::{Missing, OrMissing};
-use heddledb::{Deferring, Error, ReadTransaction, Result, Scan, Session, Text, Transaction};
+use heddledb::{Deferring, Error, ReadTransaction, Refusal, Result, Scan, Session, Text};
 use std::hint::black_box;
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -64,15 +64,17 @@ pub fn new_order(session: &mut Session, tpcc: &Tpcc, input: &input::NewOrder) ->
         if mode == Mode::Dbx1000 {
             return Ok(district);
         }
-        tx.then(district, |tx, district| {
-            let (_, o_id) = district.or_missing("district")?;
-            tx.insert(schema::NewOrder { w_id, d_id, o_id })?;
-            tx.insert(order_of(input, o_id))?;
-            for (number, (line, &(amount, dist_info))) in (1..).zip(input.lines().iter().zip(&entered)) {
-                tx.insert(line_of(input, o_id, number, line, amount, dist_info))?;
-            }
-            Ok(())
-        })?;
+        // Where there is no district, the transaction has no effect.
+        let is_there = tx.map(district, |district| district.is_some())?;
+        tx.ensure(is_there, Refusal::new(|| Box::new(Missing("district"))))?;
+        let o_id = tx.map(district, |district| district.map_or(0, |(_, o_id)| o_id))?;
+        tx.insert_with(o_id, move |o_id| schema::NewOrder { w_id, d_id, o_id })?;
+        let order = order_of(input, 0);
+        tx.insert_with(o_id, move |o_id| Order { o_id, ..order })?;
+        for (number, (line, &(amount, dist_info))) in (1..).zip(input.lines().iter().zip(&entered)) {
+            let line = line_of(input, 0, number, line, amount, dist_info);
+            tx.insert_with(o_id, move |o_id| OrderLine { o_id, ..line })?;
+        }
         Ok(district)
     })?;
     let (d_tax, o_id) = district.or_missing("district")?;
