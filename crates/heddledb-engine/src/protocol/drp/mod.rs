@@ -4,7 +4,9 @@
 //! **Mechanism.** A transaction's body reads as under Silo, and remembers stamps. Its commit:
 //!
 //! 1. *queue*: for each column group that is written, in the order of ranks, swap the tail of its queue ([`queue`]). Nobody
-//!    is kept out by that: those behind queue for their next items at once.
+//!    is kept out by that: those behind queue for their next items at once. One that has read conflicts before it
+//!    queues, if what it has read is outdated or somebody queues for it (we leave the paper here): it would fail in step 4,
+//!    and give up item by item, each when its turn came, with others behind it.
 //! 2. *order*: wait until all predecessors have decided, or have ended; and, for what was read, for its turn in each
 //!    queue.
 //! 3. read the epoch; this is the serialisation point;
@@ -238,6 +240,11 @@ impl Local {
 
     /// Steps 1 to 5.
     fn decide(&mut self, env: Env<'_>, writes: &WriteSet, plan: &Plan) -> Result<u64, Conflict> {
+        // One that is going to fail would hold up those behind it until its turn had come everywhere.
+        if !self.reads.is_empty() {
+            self.certify_reads(|_, _| false)?;
+            self.gaps.validate()?;
+        }
         let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
         self.queue(writes, plan)?;
         self.decide_now(env, writes, plan, early)
