@@ -1,6 +1,6 @@
 //! Threads that execute what is given to them, in the order in which it was given, some of it first.
 
-use crate::sync::{Condvar, Mutex, lock, thread};
+use crate::sync::{Condvar, Mutex, lock, thread, wait_notified};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ impl<J> Shared<J> {
                 return job;
             }
             queue.idle += 1;
-            queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+            queue = wait_notified(&self.changed, queue);
             queue.idle -= 1;
         }
     }

@@ -47,7 +47,7 @@ use crate::stamp;
 use crate::storage::Storage;
 use crate::sync::{
     ASSERTS_LOAD, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Suspender, Wait, lock, now_ns,
-    point,
+    point, wait_notified,
 };
 use crate::table::GroupSet;
 use crate::values::{Outside, Slot};
@@ -240,7 +240,7 @@ impl RedoLog {
             Err(_) => {
                 let mut ended = lock(&self.ended);
                 while *ended == before && self.durable() < epoch && self.failure().is_none() {
-                    ended = self.one_ended.wait(ended).unwrap_or_else(|poisoned| poisoned.into_inner());
+                    ended = wait_notified(&self.one_ended, ended);
                 }
             }
         }

@@ -103,6 +103,11 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Lets go of a mutex until the condition is notified, or for no reason, and locks it again as [`lock`] does.
+pub fn wait_notified<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 /// Bytes of a cache line, for [`prefetch`].
 pub const LINE: usize = 64;
 

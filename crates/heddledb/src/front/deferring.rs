@@ -3,7 +3,7 @@
 //! It is a type of its own around [`Txn`], so that an ordinary transaction has nothing to ask.
 
 use super::intentions::{Change, Erase, Intended, Look, Put, PutRow, Room, has_key};
-use super::late::{InsertWith, insert_now, tell};
+use super::late::{InsertWith, tell};
 use super::nesting;
 use super::session::{Session, not_begun};
 use super::txn::{Txn, note_met};
@@ -185,10 +185,10 @@ impl DeferringTxn<'_> {
             return Ok(());
         }
         if room.defers {
-            let (number, _) = room.plan_insert(step, T::definition(), insert_now::<T, I, F>)?;
+            let (number, _) = room.plan_insert(step, T::definition(), InsertWith::<T, I, F>::execute)?;
             return tell::<T>(&mut *txn.worker, number);
         }
-        txn.insert((step.make)(step.with.values(&room.plan)))
+        step.insert(step.with.values(&room.plan), txn)
     }
 
     /// An operation reads or writes at once: a row, or any of a relation.

@@ -110,8 +110,17 @@ impl Room {
 }
 
 fn execute<S: Intended>(txn: &mut Txn, plan: &mut Plan, step: u32) -> Result<()> {
+    execute_by(S::execute, txn, plan, step)
+}
+
+/// Executes a step by the ordinary operation that does the same.
+pub(super) fn execute_by<S, O>(operation: O, txn: &mut Txn, plan: &mut Plan, step: u32) -> Result<()>
+where
+    S: Step,
+    O: FnOnce(S, <S::Inputs as Inputs>::Values, &mut Txn) -> Result<S::Output>,
+{
     let (operator, values) = plan.operator::<S>(step).expect("a step is executed as what it was planned as");
-    let output = operator.execute(values, txn)?;
+    let output = operation(operator, values, txn)?;
     plan.finish(step, output);
     Ok(())
 }

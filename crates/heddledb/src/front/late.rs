@@ -4,6 +4,7 @@
 //! index, each behind its key.
 
 use super::entries::fill_primary_key;
+use super::intentions::execute_by;
 use super::txn::Txn;
 use crate::deferred::{Inputs, Later, Operator, Plan, Refusal, Step};
 use crate::error::Result;
@@ -46,6 +47,18 @@ impl<T: Table + Later, I: Inputs, F: Fn(I::Values) -> T + Operator> Step for Ins
     }
 }
 
+impl<T: Table + Later, I: Inputs, F: Fn(I::Values) -> T + Operator> InsertWith<T, I, F> {
+    /// Does the same as an ordinary operation.
+    pub fn insert(self, values: I::Values, txn: &mut Txn) -> Result<()> {
+        txn.insert((self.make)(values))
+    }
+
+    /// Executes such a step of a plan that was deferred.
+    pub fn execute(txn: &mut Txn, plan: &mut Plan, step: u32) -> Result<()> {
+        execute_by(Self::insert, txn, plan, step)
+    }
+}
+
 /// Takes a key and its row from the front of what there is room for.
 fn fill<R: Relation>(rest: &mut &mut [u64], key: &R::Words, store: impl FnOnce(&mut WordsCopy<'_>)) {
     let (to, row) = std::mem::take(rest).split_at_mut(key.words().len());
@@ -84,18 +97,4 @@ impl<T: Table> IndexVisitor<T> for TellIndex<'_> {
     fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
         self.worker.defer_insert(I::definition(), self.step)
     }
-}
-
-/// Does the same as an ordinary operation.
-pub(super) fn insert_now<T, I, F>(txn: &mut Txn, plan: &mut Plan, step: u32) -> Result<()>
-where
-    T: Table + Later,
-    I: Inputs,
-    F: Fn(I::Values) -> T + Operator,
-{
-    let planned = plan.operator::<InsertWith<T, I, F>>(step);
-    let (operator, values) = planned.expect("a step is executed as what it was planned as");
-    txn.insert((operator.make)(values))?;
-    plan.finish(step, ());
-    Ok(())
 }

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::protocol::Isolation;
 use crate::seam::Ticket;
 use heddledb_engine::executors::Executors;
-use heddledb_engine::sync::{Condvar, Mutex, MutexGuard, lock};
+use heddledb_engine::sync::{Condvar, Mutex, MutexGuard, lock, wait_notified};
 use std::any::{Any, TypeId};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -190,7 +190,7 @@ impl<A: Send, T: Send> Answers<T> for Slot<A, T> {
     }
 
     fn wait<'s>(&'s self, state: MutexGuard<'s, State<T>>) -> MutexGuard<'s, State<T>> {
-        self.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner())
+        wait_notified(&self.done, state)
     }
 }
 
@@ -310,7 +310,7 @@ impl Window {
             if !wait {
                 return false;
             }
-            under_way = self.left.wait(under_way).unwrap_or_else(|poisoned| poisoned.into_inner());
+            under_way = wait_notified(&self.left, under_way);
         }
         *under_way += 1;
         true

@@ -58,17 +58,22 @@ pub(super) fn evaluate(
                 plan.apply(row, operators);
             }
         }
-        if operators.verdict() == Some(false) && !planted(Mutant::DrpVerdictIgnored) {
+        if is_refused(operators) {
             return Ok(false);
         }
     }
     // Where the last that became ready made rows, or nothing was queued for.
-    if operators.verdict() == Some(false) && !planted(Mutant::DrpVerdictIgnored) {
+    if is_refused(operators) {
         return Ok(false);
     }
     assert!(plan.is_done(), "a step waits for what does not come");
     assert!(operators.verdict().is_some(), "all is applied, and no verdict");
     Ok(true)
+}
+
+/// Whether the verdict is known to be against the transaction.
+fn is_refused(operators: &dyn Operators) -> bool {
+    operators.verdict() == Some(false) && !planted(Mutant::DrpVerdictIgnored)
 }
 
 /// Copies a row whose turn has come.

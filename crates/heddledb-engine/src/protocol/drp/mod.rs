@@ -205,14 +205,20 @@ impl Local {
         Ok(())
     }
 
+    /// What the body has read and seen still holds, of one that queues for nothing, or has not queued yet.
+    #[inline]
+    fn certify_unqueued(&self) -> Result<(), Conflict> {
+        self.certify_reads(|_, _| false)?;
+        self.gaps.validate()
+    }
+
     /// Where reads are opaque: all that was read and seen is of this moment.
     #[inline(always)]
     fn keep_opaque(&self) -> Result<(), Conflict> {
         if !self.options.opaque || planted(Mutant::DrpReadsNotOpaque) {
             return Ok(());
         }
-        self.certify_reads(|_, _| false)?;
-        self.gaps.validate()
+        self.certify_unqueued()
     }
 
     /// That no other transaction has filled what this one has added.
@@ -242,8 +248,7 @@ impl Local {
     fn decide(&mut self, env: Env<'_>, writes: &WriteSet, plan: &Plan) -> Result<u64, Conflict> {
         // One that is going to fail would hold up those behind it until its turn had come everywhere.
         if !self.reads.is_empty() {
-            self.certify_reads(|_, _| false)?;
-            self.gaps.validate()?;
+            self.certify_unqueued()?;
         }
         let early = planted(Mutant::DrpEpochEarly).then(|| env.commit_epoch());
         self.queue(writes, plan)?;
@@ -451,8 +456,7 @@ impl Protocol for Drp {
         if writes.is_empty() {
             // There is nothing of ours to order before the checks; only the reads come first.
             fence(Ordering::Acquire);
-            local.certify_reads(|_, _| false)?;
-            local.gaps.validate()?;
+            local.certify_unqueued()?;
             return Ok(local.newest_read(env.clock));
         }
         let plan = Plan::default();
@@ -541,8 +545,7 @@ impl Protocol for Drp {
         fence(Ordering::SeqCst);
         // Before the reads, as under Silo.
         local.validate_own()?;
-        local.certify_reads(|_, _| false)?;
-        local.gaps.validate()
+        local.certify_unqueued()
     }
 
     fn abort(local: &mut Local, _: Env<'_>, _: &WriteSet) {
