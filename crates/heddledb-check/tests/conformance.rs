@@ -63,5 +63,7 @@ conformance! {
     deferred_2pl Deferred2pl;
     tl2 Tl2;
     dataflow Dataflow;
+    dgcc Dgcc;
+    dgcc_levels DgccLevels;
     one_writer OneWriter;
 }

@@ -135,6 +135,8 @@ pub struct Metrics {
     pub oldest_snapshot: Option<Duration>,
     /// What the log has done; `None` where nothing is logged.
     pub log: Option<LogMetrics>,
+    /// Batches of calls; `None` under a protocol that makes none.
+    pub graph: Option<GraphMetrics>,
     /// Nodes or buckets of each index.
     pub index_nodes: Vec<(&'static str, usize)>,
 }
@@ -183,6 +185,10 @@ impl fmt::Display for Metrics {
             write!(f, "\nlog: {} rounds, {} written", log.rounds, Bytes(log.bytes))?;
             write!(f, " in {:?}, durable up to epoch {}", log.io_time, log.durable_epoch)?;
         }
+        if let Some(GraphMetrics { batches, calls, edges, queued, batch_size }) = self.graph {
+            write!(f, "\ngraphs: {batches} batches with {calls} calls and {edges} edges; ")?;
+            write!(f, "the next takes up to {batch_size} calls, {queued} wait")?;
+        }
         if let Some(age) = self.oldest_snapshot {
             write!(f, "\nthe oldest snapshot has been open for {age:?}")?;
         }
@@ -208,6 +214,22 @@ pub struct LogMetrics {
     pub replay_bytes: u64,
     /// About how long that would take one thread. An estimate from the numbers of bytes, rounds and writes.
     pub replay_time: Duration,
+}
+
+/// What came of gathering calls into batches, since the database was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphMetrics {
+    /// Batches whose graphs were made.
+    pub batches: u64,
+    /// Their calls.
+    pub calls: u64,
+    /// Edges of these graphs: which call waits for which. Through many that read the same goes one for each of them.
+    pub edges: u64,
+    /// Calls that wait to be taken into a batch.
+    pub queued: usize,
+    /// The most calls of the next batch.
+    pub batch_size: usize,
 }
 
 /// What opening a directory found.

@@ -18,7 +18,35 @@ pub trait Work<J>: Send + 'static {
 /// The threads, and the jobs that wait for one of them. Dropping it executes what waits, and ends the threads.
 pub struct Executors<J> {
     shared: Arc<Shared<J>>,
-    threads: Vec<thread::JoinHandle<()>>,
+    threads: Threads,
+}
+
+/// Threads that are waited for when this is dropped.
+pub struct Threads(Vec<thread::JoinHandle<()>>);
+
+impl Threads {
+    /// Starts a thread for each of these.
+    pub fn start<R: FnOnce() + Send + 'static>(runs: impl IntoIterator<Item = R>) -> Self {
+        Self(runs.into_iter().map(thread::spawn).collect())
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let own = thread::current().id();
+        for thread in self.0.drain(..) {
+            // One of them may drop this, with what a job held: it ends when it has come to its end.
+            if thread.thread().id() != own {
+                // The panic hook has reported a panic; there is no more to do here.
+                let _ = thread.join();
+            }
+        }
+    }
 }
 
 struct Shared<J> {
@@ -27,19 +55,40 @@ struct Shared<J> {
     changed: Condvar,
 }
 
-/// Jobs that wait. Its memory is kept.
 struct Queue<J> {
-    first: VecDeque<J>,
-    others: VecDeque<J>,
-    /// How many of the first were taken while others waited, since one of these was.
-    in_a_row: u32,
+    jobs: Waiting<J>,
     /// Threads that wait for a job.
     idle: usize,
     closed: bool,
 }
 
-impl<J> Queue<J> {
-    fn take(&mut self) -> Option<J> {
+/// What waits, in two classes of which one comes first. Its memory is kept.
+#[derive(Debug)]
+pub(crate) struct Waiting<J> {
+    first: VecDeque<J>,
+    others: VecDeque<J>,
+    /// How many of the first were taken while others waited, since one of these was.
+    in_a_row: u32,
+}
+
+impl<J> Default for Waiting<J> {
+    fn default() -> Self {
+        Self { first: VecDeque::new(), others: VecDeque::new(), in_a_row: 0 }
+    }
+}
+
+impl<J> Waiting<J> {
+    pub fn len(&self) -> usize {
+        self.first.len() + self.others.len()
+    }
+
+    /// Adds one behind all, or, if it is to be among the first, behind these only.
+    pub fn push(&mut self, job: J, first: bool) {
+        if first { self.first.push_back(job) } else { self.others.push_back(job) }
+    }
+
+    /// Takes the next.
+    pub fn take(&mut self) -> Option<J> {
         if self.others.is_empty() {
             self.in_a_row = 0;
             return self.first.pop_front();
@@ -58,30 +107,25 @@ impl<J> Queue<J> {
 impl<J: Send + 'static> Executors<J> {
     /// Starts a thread for each of these.
     pub fn start<W: Work<J>>(works: Vec<W>) -> Self {
-        let queue =
-            Queue { first: VecDeque::new(), others: VecDeque::new(), in_a_row: 0, idle: 0, closed: false };
+        let queue = Queue { jobs: Waiting::default(), idle: 0, closed: false };
         let shared = Arc::new(Shared { queue: Mutex::new(queue), changed: Condvar::new() });
-        let start = |mut work: W| {
+        let run = |mut work: W| {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || shared.run(&mut work))
+            move || shared.run(&mut work)
         };
-        let threads = works.into_iter().map(start).collect();
+        let threads = Threads::start(works.into_iter().map(run));
         Self { shared, threads }
     }
 
     /// How many threads there are.
     pub fn count(&self) -> usize {
-        self.threads.len()
+        self.threads.count()
     }
 
     /// Has a job executed: behind all that was pushed, or, if it is to be among the first, behind these only.
     pub fn push(&self, job: J, first: bool) {
         let mut queue = lock(&self.shared.queue);
-        if first {
-            queue.first.push_back(job)
-        } else {
-            queue.others.push_back(job)
-        }
+        queue.jobs.push(job, first);
         let wake = queue.idle > 0;
         drop(queue);
         if wake {
@@ -91,15 +135,14 @@ impl<J: Send + 'static> Executors<J> {
 
     /// How many jobs wait for a thread.
     pub fn waiting(&self) -> usize {
-        let queue = lock(&self.shared.queue);
-        queue.first.len() + queue.others.len()
+        lock(&self.shared.queue).jobs.len()
     }
 }
 
 impl<J> Shared<J> {
     fn run(&self, work: &mut impl Work<J>) {
         loop {
-            let job = lock(&self.queue).take();
+            let job = lock(&self.queue).jobs.take();
             let job = job.or_else(|| {
                 work.rest();
                 self.wait()
@@ -115,7 +158,7 @@ impl<J> Shared<J> {
     fn wait(&self) -> Option<J> {
         let mut queue = lock(&self.queue);
         loop {
-            let job = queue.take();
+            let job = queue.jobs.take();
             if job.is_some() || queue.closed {
                 return job;
             }
@@ -130,14 +173,7 @@ impl<J> Drop for Executors<J> {
     fn drop(&mut self) {
         lock(&self.shared.queue).closed = true;
         self.shared.changed.notify_all();
-        let own = thread::current().id();
-        for thread in self.threads.drain(..) {
-            // One of them may drop this, with what a job held: it ends when it has come to its end.
-            if thread.thread().id() != own {
-                // The panic hook has reported a panic; there is no more to do here.
-                let _ = thread.join();
-            }
-        }
+        // Now the threads are waited for.
     }
 }
 

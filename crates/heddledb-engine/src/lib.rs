@@ -12,10 +12,12 @@ pub mod sync;
 
 mod access;
 mod arena;
+mod batches;
 mod commit;
 mod db;
 mod durability;
 mod epoch;
+mod footprint;
 mod heap;
 mod index;
 mod intentions;

@@ -294,6 +294,43 @@ pub fn derive_key(input: TokenStream) -> TokenStream {
 /// | `#[causal]` | On a statement: the application orders its accesses after whatever they could conflict with. |
 /// | `#[no_abort]` | On a statement of the body itself: from here on it does not give up. Only transaction chopping asks for it. |
 /// | `#[later]` | On a statement of the body itself: from here on it does not give up, and which rows it comes to does not depend on what it reads from here on. Only deterministic execution asks for it. |
+///
+/// # Telling what a call will access
+/// `#[procedure(announce = transfer_accesses)]` names a function with the same parameters, behind a
+/// `&mut heddledb::procedure::Announcement`, which tells what a call with such arguments will access. Protocols that order calls by that
+/// (`dgcc`, `dataflow`) need not execute the body to find out. It may tell too much or too little: see there.
+///
+/// ```
+/// use heddledb::procedure::Announcement;
+/// use heddledb::protocol::Kind;
+/// use heddledb::{Database, Error, Result, Table, Transaction, procedure};
+///
+/// #[derive(Table, Clone, Copy)]
+/// struct Account {
+///     #[key]
+///     id: u64,
+///     balance: i64,
+/// }
+///
+/// fn transfer_accesses(to: &mut Announcement<'_>, from: u64, other: u64, _amount: i64) {
+///     to.writes(from, Account::balance);
+///     to.writes(other, Account::balance);
+/// }
+///
+/// #[procedure(announce = transfer_accesses)]
+/// fn transfer(tx: &mut impl Transaction, from: u64, other: u64, amount: i64) -> Result<()> {
+///     tx.add(Account::balance, from, -amount)?;
+///     tx.add(Account::balance, other, amount)?;
+///     Ok(())
+/// }
+///
+/// let db = Database::builder().protocol(Kind::Dgcc).procedure::<Transfer>().open()?;
+/// let mut session = db.session()?;
+/// session.run(|tx| (0..2).try_for_each(|id| tx.insert(Account { id, balance: 100 })))?;
+/// session.call(Transfer, (0, 1, 30))?;
+/// assert_eq!(db.metrics().stats.unforeseen, 0);
+/// # Ok::<(), Error>(())
+/// ```
 #[proc_macro_attribute]
 pub fn procedure(attribute: TokenStream, item: TokenStream) -> TokenStream {
     procedure::procedure(attribute.into(), item.into()).into()

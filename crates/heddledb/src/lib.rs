@@ -132,7 +132,8 @@ pub mod procedure {
     #[cfg(feature = "postcard")]
     pub use heddledb_core::procedure::NamedProcedure;
     pub use heddledb_core::procedure::{
-        Checked, Declaration, PlanChange, Procedure, ReadProcedure, Site, Tracking, text, workload,
+        Announcement, Checked, Declaration, PlanChange, Procedure, ReadProcedure, Site, Tracking, text,
+        workload,
     };
 }
 
@@ -159,7 +160,7 @@ pub mod protocol {
 /// and procedures that are made at run time.
 /// **No promises**: anything in here may change in any version.
 pub mod internals {
-    pub use crate::front::{BuilderInternals, DatabaseInternals, SessionInternals};
+    pub use crate::front::{BuilderInternals, DatabaseInternals, Executor, SessionInternals};
     pub use heddledb_core::seam::{Registered, Savepoint};
     pub use heddledb_core::{copies, log, random, seam, shared};
     pub use heddledb_engine::sync;

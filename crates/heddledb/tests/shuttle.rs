@@ -171,8 +171,8 @@ fn raise(tx: &mut impl Transaction, key: u64) -> Result<i64> {
 
 /// Two sessions submit to two executors through a window of one, wait for one call each, and close the database: each call is
 /// executed once, nobody waits for ever, and closing waits for all.
-fn submit_and_close() {
-    let builder = Database::builder().sessions(5).executors(2).window(1).manual_epochs();
+fn submit_and_close(kind: Kind) {
+    let builder = Database::builder().protocol(kind).sessions(5).executors(2).window(1).manual_epochs();
     let db = builder.table::<Cell>(4).procedure::<Raise>().open().expect("the settings are lawful");
     let insert = |session: &mut Session| session.run(|tx| tx.insert(Cell { key: 0, value: 0 }));
     db.session().and_then(|mut session| insert(&mut session)).expect("the table is empty");
@@ -205,8 +205,14 @@ fn submit_and_close() {
 
 #[test]
 fn submitted_calls() {
-    shuttle::check_random(submit_and_close, schedules());
-    shuttle::check_pct(submit_and_close, schedules(), 3);
+    shuttle::check_random(|| submit_and_close(Kind::Silo), schedules());
+    shuttle::check_pct(|| submit_and_close(Kind::Silo), schedules(), 3);
+}
+
+#[test]
+fn submitted_calls_in_batches() {
+    shuttle::check_random(|| submit_and_close(Kind::Dgcc), schedules());
+    shuttle::check_pct(|| submit_and_close(Kind::DgccLevels), schedules(), 3);
 }
 
 #[test]

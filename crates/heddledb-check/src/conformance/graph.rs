@@ -1,13 +1,19 @@
-//! What only a protocol does that links calls by what they will access ([`Execution::Graph`]): calls that conflict wait
+//! What only a protocol does that links calls by what they will access ([`Execution::is_announced`]): calls that conflict wait
 //! instead of failing, and what was not foreseen is right all the same. Under other protocols there is nothing to test.
 
 use super::Test;
 use super::procedures::await_from;
 use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
-use heddledb::procedure::Declaration;
+use heddledb::procedure::{Announcement, Declaration};
 use heddledb::protocol::{Execution, Kind};
-use heddledb::{Conflict, Database, ReadTransaction, Result, Scan, Table, Transaction, Txn};
+use heddledb::{
+    Conflict, Database, Error, ReadTransaction, Result, Scan, Table, Transaction, Txn, procedure,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -15,6 +21,10 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "graph_tells_all_after_a_conflict", run: tells_all_after_a_conflict },
         Test { name: "graph_waits_for_those_before", run: waits_for_those_before },
         Test { name: "graph_keeps_what_was_not_foreseen_right", run: keeps_what_was_not_foreseen_right },
+        Test { name: "graph_executes_submitted_calls_in_order", run: executes_submitted_calls_in_order },
+        Test { name: "graph_scans_meet_what_is_inserted", run: scans_meet_what_is_inserted },
+        Test { name: "graph_believes_what_procedures_tell", run: believes_what_procedures_tell },
+        Test { name: "graph_call_gives_up_waiting", run: gives_up_waiting },
     ]
 }
 
@@ -33,7 +43,7 @@ const NODES: u64 = 8;
 
 /// Nodes 0 to 7, each followed by the next; `None` under a protocol that links no calls.
 fn world(kind: Kind) -> Option<(Database, Registered)> {
-    if kind.execution() != Execution::Graph {
+    if !kind.execution().is_announced() {
         return None;
     }
     let db = Database::builder().protocol(kind).open().expect("it opens");
@@ -120,13 +130,15 @@ fn waits_for_those_before(kind: Kind) {
             })
         });
         await_from(&telling);
-        // Another row: does not wait.
-        let mut session = db.session().expect("there are sessions");
-        let apart = |tx: &mut Txn| {
-            tx.at(0);
-            tx.update_columns(2, Node::value, |value| *value += 1)
-        };
-        session.call_registered(call, apart).expect("it commits beside the other");
+        // Another row: does not wait, but for the end of a batch.
+        if kind.execution() == Execution::Graph {
+            let mut session = db.session().expect("there are sessions");
+            let apart = |tx: &mut Txn| {
+                tx.at(0);
+                tx.update_columns(2, Node::value, |value| *value += 1)
+            };
+            session.call_registered(call, apart).expect("it commits beside the other");
+        }
         // The row; a row that the first will insert; a range of which it is a part.
         let readers = [0, 1, 2].map(|which| {
             scope.spawn(move || {
@@ -141,7 +153,7 @@ fn waits_for_those_before(kind: Kind) {
             })
         });
         // Time to go wrong in.
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         leave.send(()).expect("the first call waits");
         first.join().expect("no panic").expect("it commits");
         let seen = readers.map(|reader| reader.join().expect("no panic").expect("it commits"));
@@ -183,4 +195,211 @@ fn keeps_what_was_not_foreseen_right(kind: Kind) {
         }
     });
     assert_eq!(sum(&db), 1 + 3 * CALLS as i64);
+}
+
+#[procedure]
+fn graph_raise(tx: &mut impl Transaction, first: u64, second: u64) -> Result<i64> {
+    tx.update_columns(second, Node::value, |value| *value += 1)?;
+    tx.update_columns(first, Node::value, |value| {
+        *value += 1;
+        *value
+    })
+}
+
+/// Calls that several sessions submit, and of their own: none conflicts, and where calls of batches meet they keep the order in
+/// which their session has submitted them.
+fn executes_submitted_calls_in_order(kind: Kind) {
+    const THREADS: u64 = 3;
+    const CALLS: u64 = 300;
+    if !kind.execution().is_announced() {
+        return;
+    }
+    let builder = Database::builder().protocol(kind).executors(3).procedure::<GraphRaise>();
+    let db = builder.open().expect("it opens");
+    let fill =
+        |tx: &mut Txn| (0..NODES).try_for_each(|key| tx.insert(Node { key, value: 0, tag: 0, next: 0 }));
+    db.session().and_then(|mut session| session.run(fill)).expect("the table is empty");
+    let submit = |thread: u64| -> Result<()> {
+        let mut session = db.session()?;
+        let mut pending = Vec::new();
+        for at in 0..CALLS {
+            let first = (thread + at % 3) % NODES;
+            pending.push((first, session.submit(GraphRaise, (first, (first + 1 + at % 2) % NODES))?));
+            if at % 50 == 0 {
+                session.call(GraphRaise, (at % NODES, (at + 1) % NODES))?;
+            }
+        }
+        let mut last = [0; NODES as usize];
+        for (first, call) in pending {
+            let value = call.wait()?;
+            let before = std::mem::replace(&mut last[first as usize], value);
+            assert!(kind.execution() != Execution::Batched || before < value, "{before} before {value}");
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let submit = &submit;
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || submit(thread))).collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic").expect("it commits"));
+    });
+    assert_eq!(sum(&db), (2 * THREADS * (CALLS + CALLS.div_ceil(50))) as i64);
+    let metrics = db.metrics();
+    assert_eq!((metrics.stats.conflicts_total(), metrics.stats.unforeseen), (0, 0), "{metrics}");
+    if let Some(graph) = metrics.graph {
+        assert_eq!((graph.calls, graph.queued), (THREADS * (CALLS + CALLS.div_ceil(50)), 0), "{metrics}");
+    }
+}
+
+/// Calls that scan a range, and calls that insert into it: no phantom makes one of them fail. Nothing is removed: that a removed row
+/// leaves the index later is a change of the index that no call has told.
+fn scans_meet_what_is_inserted(kind: Kind) {
+    const THREADS: u64 = 3;
+    const CALLS: u64 = 200;
+    let Some((db, call)) = world(kind) else { return };
+    let run = |thread: u64| {
+        let mut session = db.session().expect("there are sessions");
+        for at in 0..CALLS {
+            let body = |tx: &mut Txn| {
+                tx.at(0);
+                if (thread + at).is_multiple_of(3) {
+                    let nodes = tx.collect(Scan::<Node>::range(1000..2000))?;
+                    let count = i64::try_from(nodes.len()).expect("they are few");
+                    let sum: i64 = nodes.iter().map(|node| node.value).sum();
+                    assert_eq!(sum, count, "each has one");
+                    return Ok(());
+                }
+                let key = 1000 + thread * CALLS + at;
+                tx.insert(Node { key, value: 1, tag: 9, next: 0 })
+            };
+            session.call_registered(call, body).expect("it commits");
+        }
+        session.stats()
+    };
+    let stats = std::thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    assert!(stats.iter().all(|stats| (stats.conflicts_total(), stats.unforeseen) == (0, 0)), "{stats:?}");
+}
+
+/// How often bodies were executed.
+#[derive(Clone, Default)]
+struct Executions(Arc<AtomicU64>);
+
+/// Tells all that the procedure accesses, but for the last row, which it tells if it is honest.
+fn tell_accesses(to: &mut Announcement<'_>, key: u64, row: Node, honest: bool, _: Executions) {
+    to.writes(key, Node::value);
+    to.reads((key + 1) % NODES, Node::next);
+    to.inserts(&row);
+    to.scans(Scan::<NodesByTag>::prefix((row.tag,)));
+    if honest {
+        to.writes_row::<Node>((key + 2) % NODES);
+    }
+}
+
+#[procedure(announce = tell_accesses)]
+fn graph_told(
+    tx: &mut impl Transaction,
+    key: u64,
+    row: Node,
+    honest: bool,
+    executions: Executions,
+) -> Result<usize> {
+    // Relaxed: a count, looked at when all have ended.
+    executions.0.fetch_add(1, Ordering::Relaxed);
+    let _ = honest;
+    tx.update_columns(key, Node::value, |value| *value += 1)?;
+    tx.get_columns((key + 1) % NODES, Node::next)?;
+    tx.insert::<Node>(row)?;
+    tx.update_columns((key + 2) % NODES, Node::value, |value| *value += 1)?;
+    let mut alike = 0;
+    tx.scan_index(Scan::<NodesByTag>::prefix((row.tag,)), |_, _| {
+        alike += 1;
+        ControlFlow::Continue(())
+    })?;
+    Ok(alike)
+}
+
+/// Where a procedure tells what it will access, its body is executed once; and what it does not tell is right all the same.
+fn believes_what_procedures_tell(kind: Kind) {
+    const THREADS: u64 = 3;
+    const CALLS: u64 = 150;
+    if !kind.execution().is_announced() {
+        return;
+    }
+    for honest in [true, false] {
+        let db = Database::builder().protocol(kind).procedure::<GraphTold>().open().expect("it opens");
+        let fill =
+            |tx: &mut Txn| (0..NODES).try_for_each(|key| tx.insert(Node { key, value: 0, tag: 99, next: 0 }));
+        db.session().and_then(|mut session| session.run(fill)).expect("the table is empty");
+        let executions = Executions::default();
+        let call = |thread: u64| {
+            let mut session = db.session().expect("there are sessions");
+            for at in 0..CALLS {
+                let row = Node { key: 1000 + thread * CALLS + at, value: 0, tag: at % 5, next: 0 };
+                let arguments = ((thread + at) % NODES, row, honest, executions.clone());
+                assert!(
+                    session.call(GraphTold, arguments).expect("it commits") > 0,
+                    "its own row is among them"
+                );
+            }
+        };
+        std::thread::scope(|scope| (0..THREADS).for_each(|thread| _ = scope.spawn(move || call(thread))));
+        assert_eq!(sum(&db), (2 * THREADS * CALLS) as i64);
+        let stats = db.metrics().stats;
+        let executed = executions.0.load(Ordering::Relaxed);
+        assert_eq!(executed, THREADS * CALLS + stats.conflicts_total(), "{stats}");
+        if honest {
+            // A scan looks at the gap behind its last key, too, into which the first entry of the next tag may come.
+            let gaps = stats.conflicts_by(Conflict::Phantom);
+            assert_eq!((stats.conflicts_total(), stats.unforeseen), (gaps, 0), "{stats}");
+        } else {
+            assert!(stats.unforeseen >= THREADS * CALLS, "{stats}");
+        }
+    }
+}
+
+/// A session's own call that waits for too long gives up, and its place goes to another session, whose call has a turn of its own.
+/// In batches those behind it wait for those before it all the same.
+fn gives_up_waiting(kind: Kind) {
+    if kind.execution() != Execution::Batched {
+        return;
+    }
+    let builder = Database::builder().protocol(kind).sessions(2).retries(1).procedure::<GraphRaise>();
+    let db = builder.lock_timeout(Duration::from_millis(5)).open().expect("it opens");
+    let fill =
+        |tx: &mut Txn| (0..NODES).try_for_each(|key| tx.insert(Node { key, value: 0, tag: 0, next: 0 }));
+    db.session().and_then(|mut session| session.run(fill)).expect("the table is empty");
+    let mut declaration = Declaration::new("graph");
+    declaration.upsert::<Node>();
+    let call = db.register_declared(declaration).expect("it is registered");
+    let ((told, telling), (leave, leaving)) = (channel(), channel());
+    std::thread::scope(|scope| {
+        let db = &db;
+        let first = scope.spawn(move || {
+            let mut executions = 0;
+            db.session()?.call_registered(call, |tx| {
+                tx.at(0);
+                executions += 1;
+                if executions == 2 {
+                    told.send(()).expect("the test is there");
+                    leaving.recv().expect("the test is there");
+                }
+                tx.update_columns(1, Node::value, |value| *value += 1)
+            })
+        });
+        await_from(&telling);
+        let outcomes =
+            [(); 2].map(|()| db.session().and_then(|mut session| session.call(GraphRaise, (1, 2))));
+        leave.send(()).expect("the first call waits");
+        first.join().expect("no panic").expect("it commits");
+        for outcome in outcomes {
+            let error = outcome.expect_err("the row is another's");
+            assert!(matches!(&error, Error::GaveUp(why) if why.conflict == Conflict::TimedOut), "{error}");
+        }
+    });
+    let mut session = db.session().expect("its place is free");
+    assert_eq!(session.call(GraphRaise, (1, 2)).expect("nobody is in the way"), 2);
+    assert_eq!(sum(&db), 3);
 }

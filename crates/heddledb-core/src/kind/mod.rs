@@ -8,8 +8,8 @@ mod options;
 #[cfg(feature = "example")]
 pub use options::OneWriter;
 pub use options::{
-    Allocation, Calls, Drp, Dta, Execution, Hekaton, Ic3, Interleaving, Locking, Policy, Promises, Silo,
-    TicToc, Times, Unprotected,
+    Allocation, Batching, Calls, Drp, Dta, Execution, Hekaton, Ic3, Interleaving, Locking, Policy, Promises,
+    Silo, TicToc, Times, Unprotected,
 };
 
 use crate::isolation::Isolation;
@@ -161,6 +161,10 @@ registry! {
         "Silo whose bodies see the moment of their begin, by times from one counter (TL2)";
     Dataflow "dataflow" Silo::with_calls(Calls::Graph),
         "procedures tell what they will access, and run after those before them that access the same (DGCC)";
+    Dgcc "dgcc" Silo::with_calls(Calls::Batched(Batching::GRAPH)),
+        "procedures are gathered into batches, each executed as a graph of who must wait for whom (DGCC)";
+    DgccLevels "dgcc-levels" Silo::with_calls(Calls::Batched(Batching::LEVELS)),
+        "DGCC whose graphs are executed level by level, as in its Algorithm 2";
     #[cfg(feature = "example")]
     OneWriter "one-writer" OneWriter,
         "an example: one transaction at a time";
@@ -228,6 +232,7 @@ impl Kind {
         Self::Ic3NoRendezvous,
         Self::DrpOpaque,
         Self::Deferred2pl,
+        Self::DgccLevels,
         #[cfg(feature = "example")]
         Self::OneWriter,
     ];

@@ -4,6 +4,7 @@
 
 use crate::isolation::Isolation;
 use crate::procedure::Tracking;
+use std::num::NonZeroU32;
 
 /// How calls of registered procedures are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,9 +32,16 @@ pub enum Execution {
     /// Whole, each after those before it that will access the same: a graph of dependencies (DGCC). What a call will
     /// access is found by executing its body once without effect; what that does not foresee is validated.
     Graph,
+    /// As [`Self::Graph`], but calls are gathered into batches, whose graphs are executed one after another (DGCC).
+    Batched,
 }
 
 impl Execution {
+    /// Whether calls are ordered by what they will access, which they tell beforehand.
+    pub fn is_announced(self) -> bool {
+        matches!(self, Self::Graph | Self::Batched)
+    }
+
     /// Whether a call commits in parts, so that what it has done may be there although it gives up.
     pub fn commits_pieces(self) -> bool {
         matches!(self, Self::Chopped | Self::Sequenced)
@@ -73,6 +81,11 @@ pub trait Promises {
     /// How calls of procedures are executed.
     fn execution(&self) -> Execution {
         Execution::Whole
+    }
+
+    /// How calls are gathered, with [`Execution::Batched`].
+    fn batching(&self) -> Batching {
+        Batching::GRAPH
     }
 
     /// Whether additions whose result nobody uses are analysed as commuting.
@@ -130,6 +143,28 @@ pub enum Calls {
     Sequenced,
     /// After those before them that will access the same. See [`Execution::Graph`].
     Graph,
+    /// The same, batch by batch. See [`Execution::Batched`].
+    Batched(Batching),
+}
+
+/// How calls are gathered into batches ([`Execution::Batched`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batching {
+    /// Whether the calls of a batch begin level by level, as in DGCC's Algorithm 2: all that wait for none, and when these have
+    /// ended, all that waited for them only. Else each begins when those have ended that it waits for.
+    pub levels: bool,
+    /// The most calls of a batch. If it is not given, it adapts itself between 32 and 20,000: it grows while calls queue up and
+    /// that is faster, and shrinks while calls wait for longer than `target_us`.
+    pub size: Option<NonZeroU32>,
+    /// For how long a call may wait, from its submission to the end of its batch, before batches get smaller: microseconds.
+    pub target_us: u32,
+}
+
+impl Batching {
+    /// Call by call, in batches of a size that adapts itself.
+    pub const GRAPH: Self = Self { levels: false, size: None, target_us: 5_000 };
+    /// Level by level.
+    pub const LEVELS: Self = Self { levels: true, ..Self::GRAPH };
 }
 
 /// Where the times of commits come from under [`Silo`].
@@ -170,7 +205,7 @@ impl Promises for Silo {
         match self.calls {
             Calls::Whole if self.opaque => &[Isolation::Serializable],
             Calls::Whole => &[Isolation::Serializable, Isolation::RepeatableRead],
-            Calls::Nested | Calls::Chopped | Calls::Sequenced | Calls::Graph => &[Isolation::Serializable],
+            _ => &[Isolation::Serializable],
         }
     }
 
@@ -181,6 +216,14 @@ impl Promises for Silo {
             Calls::Chopped => Execution::Chopped,
             Calls::Sequenced => Execution::Sequenced,
             Calls::Graph => Execution::Graph,
+            Calls::Batched(_) => Execution::Batched,
+        }
+    }
+
+    fn batching(&self) -> Batching {
+        match self.calls {
+            Calls::Batched(batching) => batching,
+            _ => Batching::GRAPH,
         }
     }
 }

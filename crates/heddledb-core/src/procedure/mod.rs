@@ -9,12 +9,14 @@
 //! [`Checked`] holds a running procedure to its declaration. With the feature `postcard`, `NamedProcedure` writes
 //! arguments and results as bytes, for calls by name.
 
+mod announce;
 mod check;
 mod declare;
 #[cfg(feature = "postcard")]
 mod named;
 mod plan;
 
+pub use announce::{Announcement, Told};
 pub use check::Checked;
 pub use check::Held;
 pub use declare::{Declaration, Site, text, workload};
@@ -39,6 +41,12 @@ pub trait Procedure: 'static {
     type Output;
     /// Appends its steps.
     fn declare(declaration: &mut Declaration);
+    /// Whether [`Procedure::announce`] tells what a call will access.
+    const ANNOUNCES: bool = false;
+    /// Tells what a call with these arguments will access.
+    fn announce(arguments: &Self::Arguments<'_>, announcement: &mut Announcement<'_>) {
+        let _ = (arguments, announcement);
+    }
     /// Runs it. The arguments are only borrowed, because a body may be run again.
     ///
     /// # Errors

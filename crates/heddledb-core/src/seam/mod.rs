@@ -15,13 +15,14 @@
 //! What a worker does with intentions, and what runs them, is in a part of its own: [`Defers`], [`Operators`].
 
 mod deferred;
+mod gathered;
 
 use crate::backup::{Backup, BackupReport};
 use crate::check::CheckReport;
 use crate::error::{Conflict, Error, Result};
 use crate::isolation::Isolation;
 use crate::kind::Choice;
-use crate::procedure::{Declaration, Plan};
+use crate::procedure::{Declaration, Plan, Told};
 use crate::settings::{Limits, Settings};
 use crate::sight::Sight;
 use crate::table::{Definition, Direction, GroupSet, Span};
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::deferred::{Applied, Defers, Intention, Operators};
+pub use self::gathered::{Job, Task};
 pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
 pub use crate::transaction::Savepoint;
 
@@ -253,6 +255,8 @@ pub enum Ended {
     Again,
     /// It was aborted, and the panic is real.
     Panics,
+    /// It was aborted, and has told what it accesses: the call is a task to be announced.
+    Announced,
 }
 
 /// A procedure that was registered, by whom it is called.
@@ -416,6 +420,13 @@ pub trait Engine: Send + Sync {
     fn resume(&self) -> Result<()>;
     /// What was found when the directory was opened.
     fn recovery(&self) -> Option<&Recovery>;
+    /// Whether calls are gathered into batches: then [`Engine::gather`] and [`Worker::next_task`] are how submitted calls
+    /// are executed.
+    fn gathers(&self) -> bool;
+    /// Takes a call, to be executed behind all that were taken, or, if it is to be among the first, behind these only.
+    fn gather(&self, job: Arc<dyn Job>, first: bool);
+    /// No more calls will come: who waits for tasks is told so when all are done.
+    fn end_gathering(&self);
     /// The protocol's name.
     fn protocol(&self) -> &'static str;
     /// The isolation levels that the protocol offers with its options, the strongest first.
@@ -457,6 +468,15 @@ pub trait Worker: Defers + Send {
     fn validate(&mut self) -> Result<(), Conflict>;
     /// Waits a little, for longer the more often the transaction was tried.
     fn back_off(&mut self, retry: u32);
+    /// Whether the call that has begun is to tell what it will access, rather than to run.
+    fn wants_told(&self) -> bool;
+    /// The call will access this.
+    fn tell(&mut self, told: Told<'_>);
+    /// What is to be done with which call that was gathered. `None` if there is nothing, or, for one that waits, if there will be
+    /// nothing.
+    fn next_task(&mut self, waits: bool) -> Option<Task>;
+    /// The task was done.
+    fn end_task(&mut self);
 
     /// Reads a row.
     ///

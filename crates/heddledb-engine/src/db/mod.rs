@@ -32,8 +32,8 @@ use crate::kind::Promises;
 use crate::log::lock_storage;
 use crate::metrics::{CheckpointReport, Metrics, OldestTransaction, Recovery};
 use crate::procedure::{Declaration, Plan};
-use crate::protocol::{Env, Isolation, Protocol, Shared};
-use crate::seam::{CallByName, Callee, Engine, ProcedureInfo, Registered, Worker};
+use crate::protocol::{Env, Execution, Isolation, Protocol, Shared};
+use crate::seam::{CallByName, Callee, Engine, Job, ProcedureInfo, Registered, Worker};
 use crate::settings::{Durability, Limits, Settings};
 use crate::snapshot::Boundaries;
 use crate::storage::Guard;
@@ -284,8 +284,21 @@ impl<P: Protocol> Engine for Handle<P> {
             .map(|oldest| OldestTransaction::new(oldest.worker, oldest.age, oldest.epochs, memory.garbage));
         metrics.oldest_snapshot = oldest_snapshot.map(|(_, _, age)| age);
         metrics.log = self.logging().filter(|log| !log.is_read_only()).map(|log| log.metrics());
+        metrics.graph = self.gathers().then(|| self.modes.batches().metrics());
         metrics.index_nodes = self.stores.all().map(nodes).collect();
         metrics
+    }
+
+    fn gathers(&self) -> bool {
+        self.options.execution() == Execution::Batched
+    }
+
+    fn gather(&self, job: Arc<dyn Job>, first: bool) {
+        self.modes.batches().submit(job, first);
+    }
+
+    fn end_gathering(&self) {
+        self.modes.batches().close();
     }
 
     fn advance_epoch(&self) -> bool {
@@ -502,7 +515,7 @@ fn start<P: Protocol>(
         stores,
         counters: Counters::new(sessions),
         procedures: Procedures::new::<P>(&options, settings.plan_change),
-        modes: SharedStates::new(options.execution(), sessions),
+        modes: SharedStates::new(&options, sessions),
         name,
         options,
         isolation: settings.isolation,

@@ -4,11 +4,16 @@ use super::body::{Analysed, Step};
 use super::signature::Signature;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
-use syn::{Attribute, Ident, Item, ItemFn, Stmt};
+use syn::{Attribute, Ident, Item, ItemFn, Path, Stmt};
 
 /// The function, each of whose accesses says its site, and the type that stands for it.
-pub fn procedure(function: &ItemFn, signature: &Signature, analysed: &Analysed) -> TokenStream {
-    let implementation = implementation(function, signature, Some(analysed));
+pub fn procedure(
+    function: &ItemFn,
+    signature: &Signature,
+    analysed: &Analysed,
+    announce: Option<&Path>,
+) -> TokenStream {
+    let implementation = implementation(function, signature, Some(analysed), announce);
     quote!(#function #implementation)
 }
 
@@ -26,7 +31,12 @@ pub fn placeholder(function: &ItemFn) -> TokenStream {
 }
 
 /// The type that stands for a procedure.
-pub fn implementation(function: &ItemFn, signature: &Signature, analysed: Option<&Analysed>) -> TokenStream {
+pub fn implementation(
+    function: &ItemFn,
+    signature: &Signature,
+    analysed: Option<&Analysed>,
+    announce: Option<&Path>,
+) -> TokenStream {
     let Signature { name, ident, reads_only, parameters, output, .. } = signature;
     let (vis, own) = (&function.vis, &function.sig.ident);
     let is = |attribute: &&Attribute, name: &str| attribute.path().is_ident(name);
@@ -73,6 +83,19 @@ pub fn implementation(function: &ItemFn, signature: &Signature, analysed: Option
             }
         }
     });
+    let announcement = Ident::new("announcement", Span::mixed_site());
+    let announced = announce.map(|announce| {
+        quote! {
+            const ANNOUNCES: bool = true;
+            fn announce(
+                #arguments: &Self::Arguments<'_>,
+                #announcement: &mut ::heddledb::procedure::Announcement<'_>,
+            ) {
+                let #taken = #arguments;
+                #announce(#announcement, #(::core::clone::Clone::clone(#names)),*);
+            }
+        }
+    });
     quote! {
         #(#cfgs)*
         #(#docs)*
@@ -94,6 +117,7 @@ pub fn implementation(function: &ItemFn, signature: &Signature, analysed: Option
                 let _ = &#declaration;
                 #declared
             }
+            #announced
             #[inline]
             fn run<__T: ::heddledb::Transaction>(
                 #tx: &mut __T,

@@ -14,14 +14,19 @@ mod signature;
 use crate::errors::Errors;
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Error, ItemFn};
+use syn::parse::{ParseStream, Parser};
+use syn::{Error, Ident, ItemFn, Path, Token};
 
 /// What a function becomes.
 pub fn procedure(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    if !attribute.is_empty() {
-        errors.at(attribute, "`#[procedure]` takes no arguments; everything is read from the body");
-    }
+    let announce = match (!attribute.is_empty()).then(|| announce.parse2(attribute)).transpose() {
+        Ok(announce) => announce,
+        Err(error) => {
+            errors.push(error);
+            None
+        }
+    };
     let Ok(mut function) = syn::parse2::<ItemFn>(item.clone()) else {
         let message = "`#[procedure]` belongs on a free function with a body: \
                        `fn transfer(tx: &mut impl Transaction, ..) -> Result<..> { .. }`";
@@ -39,13 +44,26 @@ pub fn procedure(attribute: TokenStream, item: TokenStream) -> TokenStream {
     };
     let analysed = body::analyse(&mut function, &signature, &mut errors);
     match errors.finish(()) {
-        Ok(()) => expand::procedure(&function, &signature, &analysed),
+        Ok(()) => expand::procedure(&function, &signature, &analysed, announce.as_ref()),
         // What calls it finds it, so that its errors are the only ones.
         Err(error) => {
             let error = error.into_compile_error();
             let placeholder = expand::placeholder(&function);
-            let procedure = expand::implementation(&function, &signature, None);
+            let procedure = expand::implementation(&function, &signature, None, None);
             quote!(#error #placeholder #procedure)
         }
     }
+}
+
+/// The function that tells what a call will access: `announce = transfer_accesses`.
+fn announce(input: ParseStream<'_>) -> syn::Result<Path> {
+    let message = "`#[procedure]` takes one argument at the most, `announce = ..`: the function that tells what a call will access; \
+                   everything else is read from the body";
+    let refuse = |error: Error| Error::new(error.span(), message);
+    let name: Ident = input.parse().map_err(refuse)?;
+    if name != "announce" {
+        return Err(Error::new_spanned(&name, message));
+    }
+    input.parse::<Token![=]>().map_err(refuse)?;
+    input.parse().map_err(refuse)
 }

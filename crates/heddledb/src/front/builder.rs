@@ -24,11 +24,13 @@ use std::time::Duration;
 #[must_use = "`open` opens the database"]
 pub struct Builder {
     pub(super) engine: Open,
-    protocol: Choice,
+    pub(super) protocol: Choice,
     pub(super) settings: Settings,
     procedures: Vec<(TypeId, Declaration, Option<CallByName>)>,
     objects: Vec<fn(&Database) -> Result<()>>,
     executors: usize,
+    /// Whether submitted calls are executed by the program.
+    pub(super) by_hand: bool,
     window: usize,
     /// Whether the engine runs on the system's threads.
     pub(super) native: bool,
@@ -46,6 +48,7 @@ impl Default for Builder {
             procedures: Vec::new(),
             objects: Vec::new(),
             executors: 0,
+            by_hand: false,
             window: WINDOW,
             native: true,
         }
@@ -414,6 +417,7 @@ impl Builder {
             engine.register(Some(id), declaration, by_name)?;
         }
         let submission = match self.executors {
+            0 if self.by_hand && engine.gathers() => Some(submit::by_hand(&engine, self.window)),
             0 => None,
             executors => Some(submit::start(&engine, executors, self.window)?),
         };

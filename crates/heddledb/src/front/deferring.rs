@@ -106,7 +106,8 @@ fn attempt<O: Outcome>(
                 };
                 match ended? {
                     Ended::Committed => return Ok(outcome.into_values(&room.plan)),
-                    Ended::Again | Ended::Panics => txn.restart(),
+                    // Only a call is announced, and this is none.
+                    Ended::Again | Ended::Panics | Ended::Announced => txn.restart(),
                 }
             }
             Ok(Err(error)) => {
@@ -115,7 +116,7 @@ fn attempt<O: Outcome>(
             }
             Err(panic) => match txn.worker.end(Body::Panicked)? {
                 Ended::Panics => resume_unwind(panic),
-                Ended::Committed | Ended::Again => txn.restart(),
+                Ended::Committed | Ended::Again | Ended::Announced => txn.restart(),
             },
         }
     }

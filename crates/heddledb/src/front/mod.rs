@@ -33,5 +33,6 @@ pub use pending::{Pending, Priority};
 pub use rows::{RowScan, RowTable, Rows};
 pub use session::Session;
 pub use snapshot::Snapshot;
+pub use submit::Executor;
 pub use tools::{BuilderInternals, DatabaseInternals, SessionInternals};
 pub use txn::Txn;

@@ -7,10 +7,11 @@ use crate::error::{Conflict, Misuse, Result};
 use crate::isolation::Isolation;
 use crate::seam::{
     Access, Ahead, Body, CallByName, Callee, Defers, Ended, Engine, Inserted, Intention, Moment, Operators,
-    Patch, Purpose, Range, Refused, Savepoint, Staged, Stats, Suspend, Ticket, Visit, Worker,
+    Patch, Purpose, Range, Refused, Savepoint, Staged, Stats, Suspend, Task, Ticket, Visit, Worker,
 };
 use crate::sight::Sight;
 use crate::table::{Definition, GroupSet};
+use heddledb_core::procedure::Told;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +91,18 @@ impl Worker for Overdue {
     }
 
     fn back_off(&mut self, _: u32) {}
+
+    fn wants_told(&self) -> bool {
+        false
+    }
+
+    fn tell(&mut self, _: Told<'_>) {}
+
+    fn next_task(&mut self, _: bool) -> Option<Task> {
+        None
+    }
+
+    fn end_task(&mut self) {}
 
     fn begin_operation(&mut self) {}
 

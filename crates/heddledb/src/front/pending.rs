@@ -3,8 +3,8 @@
 
 use crate::error::Result;
 use crate::protocol::Isolation;
-use crate::seam::Ticket;
-use heddledb_engine::executors::Executors;
+use crate::seam::{Engine, Job, Ticket};
+use heddledb_engine::executors::{Executors, Threads};
 use heddledb_engine::sync::{Condvar, Mutex, MutexGuard, lock, wait_notified};
 use std::any::{Any, TypeId};
 use std::future::Future;
@@ -15,8 +15,52 @@ use std::task::{Context, Poll, Waker};
 
 /// The executors of a database, and how many calls of one session may be under way unless it is told otherwise.
 pub(super) struct Submission {
-    pub executors: Executors<Arc<dyn Job>>,
+    pub executors: Executing,
     pub window: usize,
+}
+
+/// Who executes submitted calls.
+pub(super) enum Executing {
+    /// Threads, in the order in which the calls came.
+    InOrder(Executors<Arc<dyn Job>>),
+    /// Threads, in an order that the engine makes.
+    Gathered(Gathered),
+}
+
+/// Threads that execute what the engine has gathered.
+pub(super) struct Gathered {
+    engine: Arc<dyn Engine>,
+    threads: Threads,
+}
+
+impl Gathered {
+    /// Starts a thread for each of these.
+    pub fn start<R: FnOnce() + Send + 'static>(engine: Arc<dyn Engine>, runs: Vec<R>) -> Self {
+        Self { engine, threads: Threads::start(runs) }
+    }
+}
+
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        self.engine.end_gathering();
+        // Now the threads are waited for.
+    }
+}
+
+impl Executing {
+    fn count(&self) -> usize {
+        match self {
+            Self::InOrder(executors) => executors.count(),
+            Self::Gathered(gathered) => gathered.threads.count(),
+        }
+    }
+
+    fn push(&self, job: Arc<dyn Job>, first: bool) {
+        match self {
+            Self::InOrder(executors) => executors.push(job, first),
+            Self::Gathered(gathered) => gathered.engine.gather(job, first),
+        }
+    }
 }
 
 /// Which of the submitted calls that wait for an executor come first.
@@ -40,14 +84,6 @@ pub(super) struct Terms {
 
 /// Executes a call on a session.
 pub(super) type Execute<A, T> = fn(session: &mut dyn Any, arguments: &A, terms: Terms) -> Result<(T, Ticket)>;
-
-/// A call that was submitted, whatever its types.
-pub(super) trait Job: Send + Sync {
-    /// Executes it. True if it has committed, and is done when [`Job::acknowledge`] has said so.
-    fn execute(&self, session: &mut dyn Any) -> bool;
-    /// Waits until it is durable; then it is done.
-    fn acknowledge(&self);
-}
 
 /// A submitted call, whoever asks for its result.
 trait Answers<T>: Send + Sync {
@@ -148,6 +184,13 @@ impl<A, T> Slot<A, T> {
 }
 
 impl<A: Send, T: Send> Job for Slot<A, T> {
+    fn announce(&self, session: &mut dyn Any) {
+        if let Some(Call { arguments, execute, terms }) = &*lock(&self.call) {
+            // Whatever it returns, or panics of, is nothing that it has seen at its place.
+            let _ = catch_unwind(AssertUnwindSafe(|| execute(session, arguments, *terms)));
+        }
+    }
+
     fn execute(&self, session: &mut dyn Any) -> bool {
         let Some(Call { arguments, execute, terms }) = lock(&self.call).take() else {
             unreachable!("a call is executed once");

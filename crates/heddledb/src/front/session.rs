@@ -10,7 +10,7 @@ use crate::protocol::Isolation;
 use crate::seam::{Body, Callee, Ended, Stats, Ticket, Worker};
 use crate::settings::{Durability, Limits};
 use crate::stamp;
-use heddledb_core::procedure::Procedure;
+use heddledb_core::procedure::{Announcement, Procedure};
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -321,6 +321,10 @@ impl Session {
         let callee = Callee::Type(TypeId::of::<Q>());
         let mut body = |tx: &mut Txn| {
             tx.held.hold_to::<Q>();
+            if Q::ANNOUNCES && tx.worker.wants_told() {
+                Q::announce(arguments, &mut Announcement::new(&mut |told| tx.worker.tell(told)));
+                return Err(announced());
+            }
             result(Q::run(tx, arguments)?)
         };
         self.until_committed(|session, retry| {
@@ -361,14 +365,16 @@ impl Session {
             match outcome {
                 Ok(Ok(result)) => match txn.worker.end(Body::Done { failed: txn.failed })? {
                     Ended::Committed => return Ok(result),
+                    Ended::Announced => return Err(announced()),
                     Ended::Again | Ended::Panics => txn.restart(),
                 },
-                Ok(Err(error)) => {
-                    txn.worker.end(Body::Gave(error))?;
-                    txn.restart();
-                }
+                Ok(Err(error)) => match txn.worker.end(Body::Gave(error))? {
+                    Ended::Announced => return Err(announced()),
+                    _ => txn.restart(),
+                },
                 Err(panic) => match txn.worker.end(Body::Panicked)? {
                     Ended::Panics => resume_unwind(panic),
+                    Ended::Announced => return Err(announced()),
                     Ended::Committed | Ended::Again => txn.restart(),
                 },
             }
@@ -496,6 +502,23 @@ impl std::fmt::Display for OwnError {
 }
 
 impl std::error::Error for OwnError {}
+
+/// Stands for the outcome of a call that was executed to find out what it accesses.
+#[derive(Debug)]
+struct Announced;
+
+impl std::fmt::Display for Announced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the call was only announced")
+    }
+}
+
+impl std::error::Error for Announced {}
+
+#[cold]
+fn announced() -> Error {
+    Error::user(Announced)
+}
 
 impl Drop for Session {
     fn drop(&mut self) {

@@ -1,9 +1,9 @@
 //! Calls that are submitted by one thread and executed by another.
 
-use super::pending::{Call, Job, Pending, Priority, Submission, Submitting, Terms};
+use super::pending::{Call, Executing, Gathered, Pending, Priority, Submission, Submitting, Terms};
 use super::session::Session;
 use crate::error::{Misuse, Result};
-use crate::seam::{Engine, Ticket};
+use crate::seam::{Engine, Job, Stats, Task, Ticket};
 use crate::settings::Durability;
 use heddledb_core::procedure::Procedure;
 use heddledb_engine::executors::{Executors, Work};
@@ -20,7 +20,8 @@ impl Session {
     /// It waits where as many of this session's calls are under way as its window allows
     /// ([`Session::set_window`](crate::Session::set_window)). Calls begin in the order in which they were submitted, those of
     /// [high priority](Session::set_priority) first; with several executors they run beside each other and may commit in another order.
-    /// So a call that must come after another one is submitted when that one is done.
+    /// So a call that must come after another one is submitted when that one is done. Under `dgcc` and `dgcc-levels` calls of one
+    /// priority that access the same row, where one writes it, commit in the order in which they were submitted.
     ///
     /// The arguments are kept until the call has ended, so they own what they are made of, or borrow it for ever. A call takes no
     /// memory from the system, once as many were under way, unless results are kept while others are waited for.
@@ -143,8 +144,8 @@ fn execute<A, T>(
     Ok((output, session.ticket()))
 }
 
-/// What one thread of the database executes calls on.
-struct Executor {
+/// What a thread executes submitted calls on.
+pub struct Executor {
     session: Session,
     /// Calls that have committed and are done when they are durable.
     committed: Vec<Arc<dyn Job>>,
@@ -169,14 +170,70 @@ impl Work<Arc<dyn Job>> for Executor {
     }
 }
 
-/// Starts executors, as many as were asked for.
-pub(super) fn start(engine: &Arc<dyn Engine>, executors: usize, window: usize) -> Result<Arc<Submission>> {
-    let executor = |_| {
+impl Executor {
+    /// One on a session of its own.
+    pub(super) fn new(engine: &Arc<dyn Engine>) -> Result<Self> {
         let mut session = Session::new(Arc::clone(engine).worker(Duration::ZERO)?, None);
         // What has to be durable is waited for when there is nothing else to do.
         session.set_durability(Durability::Epoch)?;
-        Ok(Executor { session, committed: Vec::with_capacity(COMMITTED_MAX) })
+        Ok(Self { session, committed: Vec::with_capacity(COMMITTED_MAX) })
+    }
+
+    /// Does one thing that helps calls along which the engine has gathered. False if there is nothing to do: only then it may be
+    /// left alone, since others wait for what it has in its hands.
+    pub fn step(&mut self) -> bool {
+        let Some(task) = self.next(false) else {
+            self.rest();
+            return false;
+        };
+        self.perform(task);
+        true
+    }
+
+    /// Its session's counts.
+    pub fn stats(&self) -> Stats {
+        self.session.stats()
+    }
+
+    fn perform(&mut self, task: Task) {
+        match task {
+            Task::Announce(job) => job.announce(&mut self.session),
+            Task::Execute(job) => self.execute(job),
+        }
+        self.session.txn_mut().worker.end_task();
+    }
+
+    /// Executes what the engine has gathered, until there will be nothing more.
+    fn run(mut self) {
+        loop {
+            let task = self.next(false).or_else(|| {
+                self.rest();
+                self.next(true)
+            });
+            let Some(task) = task else { return };
+            self.perform(task);
+        }
+    }
+
+    fn next(&mut self, waits: bool) -> Option<Task> {
+        self.session.txn_mut().worker.next_task(waits)
+    }
+}
+
+/// Lets calls be submitted that somebody else executes.
+pub(super) fn by_hand(engine: &Arc<dyn Engine>, window: usize) -> Arc<Submission> {
+    let nobody = Gathered::start(Arc::clone(engine), Vec::<fn()>::new());
+    Arc::new(Submission { executors: Executing::Gathered(nobody), window })
+}
+
+/// Starts executors, as many as were asked for.
+pub(super) fn start(engine: &Arc<dyn Engine>, executors: usize, window: usize) -> Result<Arc<Submission>> {
+    let executors = (0..executors).map(|_| Executor::new(engine)).collect::<Result<Vec<_>>>()?;
+    let executors = if engine.gathers() {
+        let runs = executors.into_iter().map(|executor| move || executor.run()).collect();
+        Executing::Gathered(Gathered::start(Arc::clone(engine), runs))
+    } else {
+        Executing::InOrder(Executors::start(executors))
     };
-    let executors = (0..executors).map(executor).collect::<Result<Vec<_>>>()?;
-    Ok(Arc::new(Submission { executors: Executors::start(executors), window }))
+    Ok(Arc::new(Submission { executors, window }))
 }

@@ -1,10 +1,12 @@
 //! What only the project's own tools ask of databases, sessions and builders. Shown in `heddledb::internals`.
 
-use super::{Builder, Database, DeferringTxn, Session, Txn};
+use super::submit::Executor;
+use super::{Builder, Database, DeferringTxn, Pending, Session, Txn};
 use crate::deferred::Outcome;
 use crate::error::Result;
 use crate::seam::{Callee, Open, Registered};
 use crate::table::Definition;
+use heddledb_core::kind::Execution;
 use heddledb_core::procedure::{Declaration, Plan};
 use std::sync::Arc;
 
@@ -21,6 +23,14 @@ pub trait BuilderInternals {
     /// Makes a relation that only its shape is known of, as [`Builder::table`] does a table.
     #[must_use]
     fn relation(self, definition: &'static Definition) -> Self;
+
+    /// Has calls be submitted without executors of the database's own, where the protocol gathers them: the program executes
+    /// them by [`DatabaseInternals::executor`]. What nobody executes so waits for ever, and others for it.
+    #[must_use]
+    fn executed_by_hand(self) -> Self;
+
+    /// How the chosen protocol executes calls.
+    fn execution(&self) -> Execution;
 }
 
 impl BuilderInternals for Builder {
@@ -37,6 +47,15 @@ impl BuilderInternals for Builder {
 
     fn relation(self, definition: &'static Definition) -> Self {
         self.add([definition], 0)
+    }
+
+    fn executed_by_hand(mut self) -> Self {
+        self.by_hand = true;
+        self
+    }
+
+    fn execution(&self) -> Execution {
+        self.protocol.promises().execution()
     }
 }
 
@@ -59,6 +78,12 @@ pub trait DatabaseInternals {
 
     /// The plan under which procedures run now.
     fn plan(&self) -> Arc<Plan>;
+
+    /// What executes submitted calls where the protocol gathers them, step by step. Takes a session.
+    ///
+    /// # Errors
+    /// As for [`Database::session`].
+    fn executor(&self) -> Result<Executor>;
 }
 
 impl DatabaseInternals for Database {
@@ -76,6 +101,10 @@ impl DatabaseInternals for Database {
 
     fn plan(&self) -> Arc<Plan> {
         self.engine.plan()
+    }
+
+    fn executor(&self) -> Result<Executor> {
+        Executor::new(&self.engine)
     }
 }
 
@@ -110,6 +139,16 @@ pub trait SessionInternals {
         &mut self,
         body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
     ) -> Result<O::Values>;
+
+    /// As [`Session::submit`], with what makes the call, on another session. It may do nothing else.
+    ///
+    /// # Errors
+    /// As there.
+    fn submit_as<A: Send + 'static, T: Send + 'static>(
+        &mut self,
+        arguments: A,
+        call: fn(&mut Session, &A) -> Result<T>,
+    ) -> Result<Pending<T>>;
 }
 
 /// What messages call a procedure without a type.
@@ -139,5 +178,13 @@ impl SessionInternals for Session {
         body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
     ) -> Result<O::Values> {
         self.attempt_deferring(body)
+    }
+
+    fn submit_as<A: Send + 'static, T: Send + 'static>(
+        &mut self,
+        arguments: A,
+        call: fn(&mut Session, &A) -> Result<T>,
+    ) -> Result<Pending<T>> {
+        self.push(arguments, call, true).map(|pending| pending.expect("the window was waited for"))
     }
 }

@@ -1,11 +1,11 @@
 //! Calls: the site of the body, and the answers that it was given before.
 
 use super::Attempt;
-use super::modes::{self, Answer};
+use super::modes::{self, Answer, Then};
 use crate::error::{Conflict, Error, Result};
 use crate::protocol::{Execution, Protocol};
 use crate::seam::{Access, Body, Callee, Ended};
-use crate::sync::note;
+use crate::sync::{attempt_ended, note};
 use crate::table::Span;
 
 impl<P: Protocol> Attempt<P> {
@@ -56,10 +56,15 @@ impl<P: Protocol> Attempt<P> {
         /// Failures of one attempt's pieces after which no other transaction may begin.
         const OFTEN: u32 = 32;
         let conflict = match modes::end_body(self, &body) {
-            Ok(true) => return Ok(Ended::Again),
+            Ok(Then::Again) => return Ok(Ended::Again),
+            Ok(Then::Over) => {
+                self.end_attempt();
+                attempt_ended(true);
+                return Ok(Ended::Announced);
+            }
             Err(Error::Conflict(conflict)) => conflict,
             Err(error) => return Err(self.give_up(error)),
-            Ok(false) => match body {
+            Ok(Then::Commit) => match body {
                 Body::Done { .. } => return self.commit_attempt().map(|()| self.committed()),
                 Body::Gave(Error::Conflict(conflict)) => conflict,
                 // The decision may rest on a state that never was: then it is a conflict after all (X8).

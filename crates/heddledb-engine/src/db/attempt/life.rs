@@ -30,7 +30,8 @@ impl<P: Protocol> Attempt<P> {
         self.called = call.is_some();
         self.failures = 0;
         if !modes::begin(self, retry) {
-            return self.refuse();
+            // What is no call and should be one will not begin later either.
+            return !modes::must_call(self) && self.refuse();
         }
         self.begin_writes(retry);
         match call {

@@ -1,16 +1,17 @@
 //! An attempt as a worker of the seam.
 
-use super::Attempt;
 use super::scan::Visitor;
+use super::{Attempt, modes};
 use crate::db::Inner;
 use crate::durability::Beside;
 use crate::error::{Conflict, Result};
 use crate::index::Lookup;
+use crate::procedure::Told;
 use crate::protocol::{Isolation, Protocol};
 use crate::record::data_base;
 use crate::seam::{
     Access, Acknowledges, Ahead, Body, CallByName, Callee, Ended, Engine, Inserted, Moment, Patch, Purpose,
-    Range, Refused, Savepoint, Staged, Stats, Suspend, Ticket, Worker,
+    Range, Refused, Savepoint, Staged, Stats, Suspend, Task, Ticket, Worker,
 };
 use crate::sight::Sight;
 use crate::stamp;
@@ -54,6 +55,22 @@ impl<P: Protocol> Worker for Attempt<P> {
         // if it is let run.
         self.let_others_run();
         self.pause_before(retry);
+    }
+
+    fn wants_told(&self) -> bool {
+        modes::wants_told(self)
+    }
+
+    fn tell(&mut self, told: Told<'_>) {
+        modes::tell(self, told);
+    }
+
+    fn next_task(&mut self, waits: bool) -> Option<Task> {
+        self.next_job(waits)
+    }
+
+    fn end_task(&mut self) {
+        self.end_job();
     }
 
     fn get(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {

@@ -8,8 +8,9 @@
 //!
 //! Closures and epochs: as for all calls that commit in parts (`parts`).
 
-use super::{Answer, Attempt, CallMode, parts};
+use super::{Answer, Attempt, CallMode, Then, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
+use crate::kind::Promises;
 use crate::protocol::Protocol;
 use crate::seam::Body;
 
@@ -23,7 +24,7 @@ pub(super) struct Chopped {
 impl CallMode for Chopped {
     type Shared = ();
 
-    fn shared(_: usize) {}
+    fn shared(_: usize, _: &dyn Promises) {}
 
     fn begin<P: Protocol>(attempt: &mut Attempt<P>, _retry: u32) -> bool {
         parts::begin(attempt)
@@ -60,14 +61,14 @@ impl CallMode for Chopped {
         Ok(parts::record(attempt, site))
     }
 
-    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
         if body.is_done() {
             if attempt.failed {
                 return Err(Misuse::Failed.into());
             }
             parts::commit_part(attempt)?;
         }
-        Ok(false)
+        Ok(Then::Commit)
     }
 
     fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {

@@ -13,34 +13,43 @@
 //! | `chopping` | calls whose pieces commit one by one |
 //! | `sequencing` | calls that take turns |
 //! | `graph` | calls that wait for those before them that they conflict with |
-//! | `sequencer`, `footprint` | of these two: the order of calls, and what they announced |
+//! | `batched` | the same, batch by batch |
+//! | `telling` | of these two: finding out what a call will access |
+//! | `sequencer`, `announced` | of `sequencing` and `graph`: the order of calls, and what they announced |
 //! | `gate` | through which attempts begin, or one that has failed often alone |
 //! | `parts` | what is common to calls that commit in parts; `active_calls`: which are under way |
 //!
 //! Adding one: a file here, a line in `modes!`, and the name in [`Execution`] by which protocols ask for it.
 
 mod active_calls;
+mod announced;
+mod batched;
 mod chopping;
-mod footprint;
 mod gate;
 mod graph;
 mod parts;
 mod pieces;
 mod sequencer;
 mod sequencing;
+mod telling;
 mod whole;
 
 use super::Attempt;
+use crate::batches::Batches;
 use crate::error::{Conflict, Error, Result};
+use crate::kind::Promises;
 use crate::protocol::{Execution, Protocol};
-use crate::seam::{Access, Body};
+use crate::seam::{Access, Body, Job};
 use crate::table::Definition;
 use active_calls::ActiveCalls;
+use batched::Batched;
 use chopping::Chopped;
 use graph::Linked;
 use parts::Parts;
 use pieces::InPieces;
 use sequencing::Sequenced;
+use std::sync::Arc;
+use telling::Telling;
 use whole::Whole;
 
 /// Where an operation of a call gets its answer.
@@ -52,6 +61,17 @@ pub(in crate::db) enum Answer {
     Recorded,
     /// It was given before.
     Replayed,
+}
+
+/// What becomes of a call whose body has been executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It commits.
+    Commit,
+    /// The body is to be executed again, although nothing has failed.
+    Again,
+    /// The attempt is over: it has told what it accesses, and nothing else was asked for.
+    Over,
 }
 
 /// What an access does to a row.
@@ -78,7 +98,7 @@ trait CallMode: Default {
     type Shared;
 
     /// The shared state of a database with so many sessions; none, where it executes no calls in this mode.
-    fn shared(sessions: usize) -> Self::Shared;
+    fn shared(sessions: usize, promises: &dyn Promises) -> Self::Shared;
 
     // Of all attempts in a database whose calls are executed in this mode, closures among them.
 
@@ -139,11 +159,10 @@ trait CallMode: Default {
         false
     }
 
-    /// An execution of the body has ended. Ends its last piece. True if the body is to be executed again, although
-    /// nothing has failed.
+    /// An execution of the body has ended. Ends its last piece.
     #[inline(always)]
-    fn end_body<P: Protocol>(_attempt: &mut Attempt<P>, _body: &Body) -> Result<bool> {
-        Ok(false)
+    fn end_body<P: Protocol>(_attempt: &mut Attempt<P>, _body: &Body) -> Result<Then> {
+        Ok(Then::Commit)
     }
 
     /// After a conflict. True if it is enough to execute the body again, where the pieces before stand; then what
@@ -155,6 +174,13 @@ trait CallMode: Default {
     /// What to tell the caller of a body that gave up for that reason.
     fn given_up<P: Protocol>(_attempt: &Attempt<P>, error: Error) -> Error {
         error
+    }
+}
+
+impl SharedStates {
+    /// The batches of calls.
+    pub fn batches(&self) -> &Batches<Arc<dyn Job>> {
+        &self.batched
     }
 }
 
@@ -172,6 +198,14 @@ impl<P: Protocol> Attempt<P> {
     }
 }
 
+/// See [`Worker::wants_told`](crate::seam::Worker::wants_told).
+pub(super) fn wants_told<P: Protocol>(attempt: &Attempt<P>) -> bool {
+    attempt.dry && attempt.db.modes.execution.is_announced()
+}
+
+pub(super) use batched::must_call;
+pub(super) use telling::tell;
+
 /// The list of modes: for each its name for protocols, its type, and its room. Makes of it what attempts keep, what
 /// workers share, and the functions by which an attempt calls a verb.
 macro_rules! modes {
@@ -182,6 +216,8 @@ macro_rules! modes {
         pub(super) struct States {
             /// Of calls that commit in parts.
             parts: Parts,
+            /// Of calls that tell beforehand what they will access.
+            telling: Telling,
             $($room: $mode,)+
         }
 
@@ -195,13 +231,14 @@ macro_rules! modes {
         }
 
         impl SharedStates {
-            /// Of a database that executes calls so, with so many sessions.
-            pub fn new(execution: Execution, sessions: usize) -> Self {
+            /// Of a database whose protocol promises this, with so many sessions.
+            pub fn new(promises: &dyn Promises, sessions: usize) -> Self {
+                let execution = promises.execution();
                 let sessions = |needed: bool| if needed { sessions } else { 0 };
                 Self {
                     execution,
                     parts: ActiveCalls::new(sessions(execution.commits_pieces())),
-                    $($room: $mode::shared(sessions(execution == Execution::$execution)),)+
+                    $($room: $mode::shared(sessions(execution == Execution::$execution), promises),)+
                 }
             }
         }
@@ -280,7 +317,7 @@ macro_rules! modes {
 
         /// See [`CallMode::end_body`].
         #[inline(always)]
-        pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
+        pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
             match attempt.execution() { $(Execution::$execution => $mode::end_body(attempt, body),)+ }
         }
 
@@ -302,4 +339,5 @@ modes! {
     Chopped: Chopped in chopping,
     Sequenced: Sequenced in sequencing,
     Graph: Linked in graph,
+    Batched: Batched in batched,
 }

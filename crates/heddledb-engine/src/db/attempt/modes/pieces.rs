@@ -4,9 +4,10 @@
 //! protocol says that this is enough. An attempt that has failed often closes the gate and runs alone, so that it
 //! gets through.
 
-use super::{Answer, Attempt, CallMode, gate};
+use super::{Answer, Attempt, CallMode, Then, gate};
 use crate::access::TakeBack;
 use crate::error::{Conflict, Error, Result};
+use crate::kind::Promises;
 use crate::protocol::Protocol;
 use crate::seam::Body;
 
@@ -17,7 +18,7 @@ pub(super) struct InPieces;
 impl CallMode for InPieces {
     type Shared = ();
 
-    fn shared(_: usize) {}
+    fn shared(_: usize, _: &dyn Promises) {}
 
     #[inline]
     fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {
@@ -52,12 +53,12 @@ impl CallMode for InPieces {
     }
 
     #[inline]
-    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
         if body.is_done() {
             let worker = &mut *attempt.worker;
             P::finish(&mut worker.local, &mut worker.writes)?;
         }
-        Ok(false)
+        Ok(Then::Commit)
     }
 
     fn retry<P: Protocol>(attempt: &mut Attempt<P>, conflict: Conflict) -> bool {

@@ -1,6 +1,6 @@
 //! The order of calls: which have ended, what was announced, and whose turn it is where they take turns.
 
-use super::footprint::{Announced, Turn};
+use super::announced::{Announced, Turn};
 use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, wait_out};
 use crossbeam_utils::CachePadded;
 

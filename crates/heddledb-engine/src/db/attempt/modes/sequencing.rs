@@ -28,10 +28,12 @@
 //! phase has read something (of entries in secondary indexes that an update moves or a deletion takes along)
 //! are awaited while the call holds its turn. Tests: `phases_*` of the conformance suite.
 
-use super::footprint::{Footprint, Turn, claims};
+use super::announced::{Turn, claims};
 use super::sequencer::Sequencer;
-use super::{AccessMode, Answer, Attempt, CallMode, Keys, parts};
+use super::{AccessMode, Answer, Attempt, CallMode, Keys, Then, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
+use crate::footprint::Footprint;
+use crate::kind::Promises;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
 use crate::seam::{Access, Body, Part};
@@ -72,7 +74,7 @@ pub(super) struct Sequenced {
 impl CallMode for Sequenced {
     type Shared = Sequencer;
 
-    fn shared(sessions: usize) -> Sequencer {
+    fn shared(sessions: usize, _: &dyn Promises) -> Sequencer {
         Sequencer::new(sessions)
     }
 
@@ -200,11 +202,11 @@ impl CallMode for Sequenced {
         awaits
     }
 
-    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<bool> {
+    fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
         if attempt.dry {
             // After a refusal the body has gone a way that it may not go when what is missing, or in the way, is not.
             announce(attempt, body.is_done() && !attempt.failed);
-            return Ok(true);
+            return Ok(Then::Again);
         }
         if body.is_done() {
             if attempt.failed {
@@ -212,7 +214,7 @@ impl CallMode for Sequenced {
             }
             commit_phase(attempt)?;
         }
-        Ok(false)
+        Ok(Then::Commit)
     }
 
     fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {

@@ -4,6 +4,7 @@
 //! may fail again and again (PITFALLS DR9). One that has failed often begins alone.
 
 use super::{Attempt, CallMode, gate};
+use crate::kind::Promises;
 use crate::protocol::Protocol;
 
 /// The verbs as they are unless a mode says otherwise.
@@ -13,7 +14,7 @@ pub(super) struct Whole;
 impl CallMode for Whole {
     type Shared = ();
 
-    fn shared(_: usize) {}
+    fn shared(_: usize, _: &dyn Promises) {}
 
     #[inline(always)]
     fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {

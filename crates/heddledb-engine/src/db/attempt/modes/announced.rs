@@ -1,18 +1,16 @@
 //! What calls that are past their turn will still access, and which calls must wait for which because of
 //! that.
 //!
-//! A [`Footprint`] is what one call will access: *points*, a row's column groups, read or written; and
-//! *ranges* of keys, which count as written, so that a scanning call may write what it finds. [`Announced`]
-//! holds the footprints of all calls. Points are found by a hash of relation, key and column group; two that
+//! [`Announced`] holds the footprints of all calls. Ranges count as written. Points are found by a hash of relation, key and column group; two that
 //! share a bucket only wait more often than they need. A writer replaces what its bucket held: calls after
 //! the writer wait for it, and it waits for those before.
 
 use super::AccessMode;
 use crate::access::Groups;
+use crate::footprint::Footprint;
 use crate::mutant::{Mutant, planted};
 use crate::seam::Access;
 use crate::table::GroupSet;
-use std::ops::Range;
 
 /// The turn of a call: of which worker, and its number in the order of all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,133 +23,6 @@ pub(super) struct Turn {
 pub(super) fn claims(access: &Access<'_>, mode: AccessMode) -> (GroupSet, bool) {
     // An access that only asks whether a row exists reads what an insertion writes.
     (access.wanted.groups.max(1), mode != AccessMode::Reads)
-}
-
-/// Column groups of a row.
-#[derive(Clone, Copy, Debug)]
-struct Point {
-    relation: usize,
-    /// Where its key is among the words.
-    key: Key,
-    groups: GroupSet,
-    writes: bool,
-}
-
-/// Keys from one to another, both included.
-#[derive(Clone, Copy, Debug)]
-struct Keys {
-    relation: usize,
-    low: Key,
-    high: Key,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Key {
-    at: usize,
-    len: usize,
-}
-
-impl Key {
-    fn words(self) -> Range<usize> {
-        self.at..self.at + self.len
-    }
-}
-
-/// What a call will access.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Footprint {
-    words: Vec<u64>,
-    points: Vec<Point>,
-    ranges: Vec<Keys>,
-    /// The relations that points are of, one bit for all whose numbers are alike modulo 64.
-    relations: u64,
-    /// The position of the point that is likely to be asked for next.
-    next: usize,
-}
-
-impl Footprint {
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.words.clear();
-        self.points.clear();
-        self.ranges.clear();
-        self.relations = 0;
-        self.next = 0;
-    }
-
-    /// Takes over what another footprint holds.
-    fn copy(&mut self, other: &Self) {
-        self.words.clone_from(&other.words);
-        self.points.clone_from(&other.points);
-        self.ranges.clone_from(&other.ranges);
-        self.relations = other.relations;
-    }
-
-    fn keep(&mut self, key: &[u64]) -> Key {
-        let at = self.words.len();
-        self.words.extend_from_slice(key);
-        Key { at, len: key.len() }
-    }
-
-    fn words(&self, key: Key) -> &[u64] {
-        &self.words[key.words()]
-    }
-
-    /// Announces that the call will read or write column groups of that row.
-    pub fn add_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) {
-        let key = self.keep(key);
-        self.points.push(Point { relation, key, groups, writes });
-        self.relations |= 1 << (relation % 64);
-    }
-
-    /// Announces that the call will scan those keys.
-    pub fn add_range(&mut self, relation: usize, low: &[u64], high: &[u64]) {
-        let (low, high) = (self.keep(low), self.keep(high));
-        self.ranges.push(Keys { relation, low, high });
-    }
-
-    /// Whether this access to these column groups was announced.
-    ///
-    /// Cheap where accesses come in the order in which they were announced.
-    pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) -> bool {
-        let (mut left, count) = (groups, self.points.len());
-        for at in (self.next..count).chain(0..self.next) {
-            let point = self.points[at];
-            if point.relation == relation && point.writes >= writes && self.words(point.key) == key {
-                left &= !point.groups;
-                if left == 0 {
-                    self.next = at + 1;
-                    return true;
-                }
-            }
-        }
-        self.has_range(relation, key, key)
-    }
-
-    /// Whether a scan of all these keys was announced, as one range.
-    pub fn has_range(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
-        let around = |keys: &Keys| {
-            keys.relation == relation && self.words(keys.low) <= low && high <= self.words(keys.high)
-        };
-        self.ranges.iter().any(around)
-    }
-
-    /// Whether the call scans any of these keys.
-    fn scans(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
-        let meets = |keys: &Keys| {
-            keys.relation == relation && self.words(keys.low) <= high && low <= self.words(keys.high)
-        };
-        self.ranges.iter().any(meets)
-    }
-
-    /// Whether the call has one of these keys as a point, and one that it writes if that matters.
-    fn touches(&self, relation: usize, low: &[u64], high: &[u64], writes: bool) -> bool {
-        let within = |point: &Point| {
-            let key = self.words(point.key);
-            point.relation == relation && point.writes >= writes && low <= key && key <= high
-        };
-        self.relations & 1 << (relation % 64) != 0 && self.points.iter().any(within)
-    }
 }
 
 /// The calls that will access the points of a bucket and have not ended, as far as others must wait for them.
@@ -261,18 +132,16 @@ impl Announced {
         found: &mut Vec<Turn>,
     ) {
         // A call that has ended need not be awaited, and a call does not wait for itself.
-        for point in &footprint.points {
-            let key = footprint.words(point.key);
-            self.before_point(point.relation, key, point.groups, point.writes, runs, found);
+        for (relation, key, groups, writes) in footprint.points() {
+            self.before_point(relation, key, groups, writes, runs, found);
         }
-        for keys in &footprint.ranges {
-            let (low, high) = (footprint.words(keys.low), footprint.words(keys.high));
-            self.before_range(keys.relation, low, high, true, runs, found);
+        for (relation, low, high) in footprint.ranges() {
+            self.before_range(relation, low, high, true, runs, found);
         }
-        for point in &footprint.points {
-            for group in Groups(point.groups) {
-                let bucket = self.bucket(point.relation, footprint.words(point.key), group);
-                if point.writes {
+        for (relation, key, groups, writes) in footprint.points() {
+            for group in Groups(groups) {
+                let bucket = self.bucket(relation, key, group);
+                if writes {
                     bucket.writer = Some(turn);
                     bucket.readers.clear();
                 } else if !bucket.readers.contains(&turn) {
@@ -281,7 +150,7 @@ impl Announced {
                 }
             }
         }
-        if !footprint.ranges.is_empty() {
+        if footprint.ranges().next().is_some() {
             self.scanners.push(turn);
         }
         let (number, known) = &mut self.calls[turn.worker];
@@ -359,21 +228,5 @@ mod tests {
             found.len()
         };
         assert_eq!((before(3, 5, false), before(3, 5, true), before(3, 6, false)), (0, 1, 1));
-    }
-
-    #[test]
-    fn what_was_said_is_known() {
-        let mut known = Footprint::default();
-        known.add_point(1, &[2], 0b01, false);
-        known.add_point(1, &[2], 0b10, true);
-        known.add_range(1, &[5], &[8]);
-        assert!(known.has_point(1, &[2], 0b11, false));
-        assert!(known.has_point(1, &[2], 0b10, true));
-        assert!(!known.has_point(1, &[2], 0b01, true), "it is only read");
-        assert!(!known.has_point(1, &[3], 0b01, false));
-        assert!(known.has_point(1, &[6], 0b11, true), "whoever scans may write");
-        assert!(known.has_range(1, &[5], &[6]) && !known.has_range(1, &[5], &[9]));
-        known.clear();
-        assert!(!known.has_point(1, &[2], 0b01, false));
     }
 }

@@ -1,0 +1,110 @@
+//! What a call will access, told by the procedure itself.
+
+use crate::error::Result;
+use crate::table::{
+    Columns, Definition, GroupSet, Index, IndexSet, IndexVisitor, KeyWords, Relation, Row, Scan, Table,
+    encode_key,
+};
+
+/// Something that a call will access, in words.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    /// Column groups of a row, or of an index entry.
+    Row {
+        /// The table or index.
+        relation: &'static Definition,
+        /// The key's words.
+        key: &'a [u64],
+        /// The column groups.
+        groups: GroupSet,
+        /// Whether they are written.
+        writes: bool,
+    },
+    /// All keys from one to another, both included.
+    Range {
+        /// The table or index.
+        relation: &'static Definition,
+        /// The lowest key.
+        low: &'a [u64],
+        /// The highest.
+        high: &'a [u64],
+    },
+}
+
+/// Takes what a call will access, from a function that its procedure names: `#[procedure(announce = ..)]`.
+///
+/// Protocols that order calls by what they will access (`dgcc`, `dataflow`) ask for it; without it they execute the body once without
+/// effect to find out, which takes about as long as the call. What is told and not accessed keeps others waiting for nothing. What
+/// is accessed and was not told is as safe as ever, but counted
+/// ([`Stats::unforeseen`](crate::metrics::Stats::unforeseen)), and the call may conflict. So a function that cannot know a key
+/// may tell a range that it is in, or leave it out if nobody else is likely to want it.
+pub struct Announcement<'a> {
+    tell: &'a mut dyn FnMut(Told<'_>),
+}
+
+impl<'a> Announcement<'a> {
+    /// Passes on what it is told.
+    #[doc(hidden)]
+    pub fn new(tell: &'a mut dyn FnMut(Told<'_>)) -> Self {
+        Self { tell }
+    }
+
+    /// These columns of a row are read, and not written.
+    pub fn reads<C: Columns>(&mut self, key: <C::Table as Relation>::Key, columns: C) {
+        self.row::<C::Table>(&key, columns.groups(), false);
+    }
+
+    /// These columns of a row are written, whether they are read or not.
+    pub fn writes<C: Columns>(&mut self, key: <C::Table as Relation>::Key, columns: C) {
+        self.row::<C::Table>(&key, columns.groups(), true);
+    }
+
+    /// A row is read.
+    pub fn reads_row<T: Table>(&mut self, key: T::Key) {
+        self.reads(key, Row::<T>::new());
+    }
+
+    /// A row is written, made or deleted. Where the table has indexes their entries are not among it:
+    /// [`Announcement::inserts`].
+    pub fn writes_row<T: Table>(&mut self, key: T::Key) {
+        self.writes(key, Row::<T>::new());
+    }
+
+    /// A row is made, or deleted, with its entries in indexes. Of the row only the columns count that are in keys.
+    pub fn inserts<T: Table>(&mut self, row: &T) {
+        self.writes_row::<T>(row.key());
+        // It cannot fail: the visitor does not.
+        let _ = T::Indexes::each(&mut Entries { row, announcement: self });
+    }
+
+    /// Keys are scanned, of a table or of an index; the rows that are found, too, where they are told besides.
+    pub fn scans<R: Relation>(&mut self, scan: Scan<R>) {
+        if let Some((low, high)) = scan.bounds {
+            (self.tell)(Told::Range { relation: R::definition(), low: low.words(), high: high.words() });
+        }
+    }
+
+    fn row<R: Relation>(&mut self, key: &R::Key, groups: GroupSet, writes: bool) {
+        let words: R::Words = encode_key(key);
+        (self.tell)(Told::Row { relation: R::definition(), key: words.words(), groups, writes });
+    }
+}
+
+impl std::fmt::Debug for Announcement<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Announcement")
+    }
+}
+
+/// Tells the entries of a row.
+struct Entries<'a, 'b, T> {
+    row: &'a T,
+    announcement: &'a mut Announcement<'b>,
+}
+
+impl<T: Table> IndexVisitor<T> for Entries<'_, '_, T> {
+    fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
+        self.announcement.row::<I>(&I::entry(self.row), I::LAYOUT.all_groups(), true);
+        Ok(())
+    }
+}

@@ -1,0 +1,332 @@
+//! A batch: its calls, their graph, and which of them may begin (DGCC §3.3, Algorithm 2).
+
+use super::link::{Linker, Links, NONE};
+use crate::footprint::Footprint;
+use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use crossbeam_utils::CachePadded;
+
+/// Who executes a call.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Work<J> {
+    /// Nobody: it has ended.
+    #[default]
+    Over,
+    /// Whoever comes first.
+    Job(J),
+    /// The worker that waits for it.
+    Owner(Owner),
+}
+
+/// A worker that waits for its call: its number, and that of the call among its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub worker: usize,
+    pub call: u64,
+}
+
+/// Words that begin with a cache line, wherever they are: so which of them share one is the same in each run.
+#[derive(Debug, Default)]
+struct Words {
+    lines: Vec<Line>,
+    count: usize,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line([AtomicU32; WORDS]);
+
+/// Words of a line.
+const WORDS: usize = 16;
+
+impl Words {
+    fn fill(&mut self, values: impl ExactSizeIterator<Item = u32>) {
+        self.count = values.len();
+        let lines = self.count.div_ceil(WORDS);
+        if self.lines.len() < lines {
+            self.lines.resize_with(lines, Line::default);
+        }
+        let words = self.lines.iter_mut().flat_map(|line| &mut line.0);
+        words.zip(values).for_each(|(word, value)| *word = AtomicU32::new(value));
+    }
+
+    fn get(&self, at: u32) -> Option<&AtomicU32> {
+        let at = at as usize;
+        (at < self.count).then(|| &self.lines[at / WORDS].0[at % WORDS])
+    }
+
+    fn at(&self, at: u32) -> &AtomicU32 {
+        self.get(at).expect("it is a vertex")
+    }
+}
+
+/// A call of a batch.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Vertex<J> {
+    pub work: Mutex<Work<J>>,
+    /// What it will access. Who executes it borrows it.
+    pub footprint: Mutex<Footprint>,
+}
+
+impl<J> Default for Vertex<J> {
+    fn default() -> Self {
+        Self { work: Mutex::new(Work::Over), footprint: Mutex::new(Footprint::default()) }
+    }
+}
+
+/// Calls that are executed together. Its memory is kept for others.
+#[derive(Debug)]
+pub(super) struct Batch<J> {
+    /// Its place in the order of batches.
+    pub number: u64,
+    /// The calls, and places for more.
+    vertices: Vec<Vertex<J>>,
+    pub calls: usize,
+    /// When its oldest call came, in nanoseconds.
+    pub since: u64,
+    pub links: Links,
+    /// By vertex, how many vertices before it have not ended.
+    waits: Words,
+    /// The jobs that may begin, in the order in which that was found out, and then `NONE`.
+    ready: Words,
+    /// How many of these have begun, and how many were put there.
+    begun: CachePadded<AtomicU32>,
+    put: CachePadded<AtomicU32>,
+    /// Calls that have not ended.
+    left: CachePadded<AtomicU32>,
+    levels: Option<Levels>,
+}
+
+/// The calls of a batch by their levels: those of one begin when those of the one before have ended.
+#[derive(Debug, Default)]
+struct Levels {
+    sorted: Vec<u32>,
+    /// By level, where it ends in `sorted`.
+    ends: Vec<u32>,
+    /// The level that is executed, and how many of its calls have not ended.
+    level: AtomicU32,
+    left: AtomicU32,
+}
+
+/// What the end of a call leads to.
+pub(super) trait Released {
+    /// A level of so many calls begins.
+    fn begins_level(&mut self, calls: usize);
+    /// A job may begin.
+    fn job(&mut self, call: u32);
+    /// An owner may begin its call. False if it waits no more: then the call has ended.
+    fn owner(&mut self, owner: Owner, call: u32) -> bool;
+}
+
+impl<J: Clone> Batch<J> {
+    /// A batch without calls; `levels` says whether its calls begin level by level.
+    pub fn new(levels: bool) -> Self {
+        let zero = || CachePadded::new(AtomicU32::new(0));
+        Self {
+            number: 0,
+            vertices: Vec::new(),
+            calls: 0,
+            since: 0,
+            links: Links::default(),
+            waits: Words::default(),
+            ready: Words::default(),
+            begun: zero(),
+            put: zero(),
+            left: zero(),
+            levels: levels.then(Levels::default),
+        }
+    }
+
+    /// Becomes the batch of that number, without calls.
+    pub fn begin(&mut self, number: u64) {
+        (self.number, self.calls, self.since) = (number, 0, u64::MAX);
+    }
+
+    /// Adds a call, which came at that time.
+    pub fn push(&mut self, work: Work<J>, since: u64) -> &Mutex<Footprint> {
+        if self.calls == self.vertices.len() {
+            self.vertices.push(Vertex::default());
+        }
+        let vertex = &self.vertices[self.calls];
+        self.calls += 1;
+        self.since = self.since.min(since);
+        *lock(&vertex.work) = work;
+        &vertex.footprint
+    }
+
+    pub fn vertex(&self, call: u32) -> &Vertex<J> {
+        &self.vertices[call as usize]
+    }
+
+    /// Makes the graph of what the calls have told.
+    pub fn link(&mut self, linker: &mut Linker, told: &mut Vec<Footprint>) {
+        let vertices = &self.vertices[..self.calls];
+        if told.len() < vertices.len() {
+            told.resize_with(vertices.len(), Footprint::default);
+        }
+        let told = &mut told[..vertices.len()];
+        let swap = |told: &mut [Footprint]| {
+            told.iter_mut()
+                .zip(vertices)
+                .for_each(|(told, vertex)| std::mem::swap(told, &mut lock(&vertex.footprint)));
+        };
+        swap(told);
+        linker.link(&mut self.links, told.iter());
+        swap(told);
+        self.waits.fill(self.links.waits.iter().copied());
+        self.ready.fill(std::iter::repeat_n(NONE, self.calls));
+        if let Some(levels) = &mut self.levels {
+            levels.sort(&self.links.levels[..self.calls]);
+        }
+        // Relaxed: the batch is handed over under a lock.
+        self.begun.store(0, Ordering::Relaxed);
+        self.put.store(0, Ordering::Relaxed);
+        self.left.store(self.calls as u32, Ordering::Relaxed);
+    }
+
+    /// Releases the calls that wait for none. True if the batch is over already.
+    pub fn start(&self, released: &mut impl Released) -> bool {
+        if self.levels.is_some() {
+            return self.start_level(0, released);
+        }
+        let mut over = false;
+        for call in 0..self.calls as u32 {
+            // Not of `waits`, which falls while others execute what was released.
+            if self.links.waits[call as usize] == 0 {
+                over |= self.release(call, released);
+            }
+        }
+        over
+    }
+
+    /// Lets a call begin. True if that ended the batch.
+    fn release(&self, call: u32, released: &mut impl Released) -> bool {
+        let owner = match &*lock(&self.vertices[call as usize].work) {
+            Work::Job(_) => None,
+            Work::Owner(owner) => Some(*owner),
+            Work::Over => return false,
+        };
+        match owner {
+            None => released.job(call),
+            Some(owner) if released.owner(owner, call) => {}
+            Some(_) => return self.end(call, released),
+        }
+        false
+    }
+
+    /// A call has ended. True if it was the last.
+    pub fn end(&self, call: u32, released: &mut impl Released) -> bool {
+        *lock(&self.vertices[call as usize].work) = Work::Over;
+        let mut over = false;
+        if let Some(levels) = &self.levels {
+            // AcqRel: what the calls of a level did happens before those of the next.
+            if levels.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                // Relaxed: only who ended the level changes it.
+                over = self.start_level(levels.level.load(Ordering::Relaxed) + 1, released);
+            }
+        } else {
+            over = self.release_after(call, released);
+        }
+        // AcqRel: as above, before the next batch.
+        over | (self.left.fetch_sub(1, Ordering::AcqRel) == 1)
+    }
+
+    /// Releases those that waited for this vertex only.
+    fn release_after(&self, vertex: u32, released: &mut impl Released) -> bool {
+        let mut over = false;
+        for after in self.links.after(vertex) {
+            // AcqRel: what all before it did happens before it (PITFALLS DG7).
+            if self.waits.at(after).fetch_sub(1, Ordering::AcqRel) == 1 {
+                over |= match (after as usize) < self.calls {
+                    true => self.release(after, released),
+                    // It stands for a group.
+                    false => self.release_after(after, released),
+                };
+            }
+        }
+        over
+    }
+
+    fn start_level(&self, level: u32, released: &mut impl Released) -> bool {
+        let Some((levels, calls)) = self.levels.as_ref().zip(self.level(level)) else { return false };
+        // Relaxed: see `end`; who ends a call of the level has found it by what follows.
+        levels.level.store(level, Ordering::Relaxed);
+        levels.left.store(calls.len() as u32, Ordering::Relaxed);
+        released.begins_level(calls.len());
+        calls.iter().fold(false, |over, call| self.release(*call, released) | over)
+    }
+
+    fn level(&self, level: u32) -> Option<&[u32]> {
+        let Levels { sorted, ends, .. } = self.levels.as_ref()?;
+        let end = *ends.get(level as usize)?;
+        let begin = if level == 0 { 0 } else { ends[level as usize - 1] };
+        Some(&sorted[begin as usize..end as usize])
+    }
+
+    /// A job is there for whoever comes.
+    pub fn offer(&self, call: u32) {
+        // Relaxed: only the place must be its own.
+        let at = self.put.fetch_add(1, Ordering::Relaxed);
+        // Release: pairs with `take`.
+        self.ready.at(at).store(call, Ordering::Release);
+    }
+
+    /// Whether a job is there.
+    pub fn offers(&self) -> bool {
+        // Relaxed: a hint.
+        let at = self.begun.load(Ordering::Relaxed);
+        self.ready.get(at).is_some_and(|ready| ready.load(Ordering::Relaxed) != NONE)
+    }
+
+    /// Takes a job that may begin.
+    pub fn take(&self) -> Option<u32> {
+        // Relaxed: checked by the exchange.
+        let mut at = self.begun.load(Ordering::Relaxed);
+        loop {
+            // Acquire: pairs with `offer`.
+            let call = self.ready.get(at)?.load(Ordering::Acquire);
+            if call == NONE {
+                return None;
+            }
+            match self.begun.compare_exchange(at, at + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(call),
+                Err(now) => at = now,
+            }
+        }
+    }
+
+    /// The job of a call that has not ended.
+    pub fn job(&self, call: u32) -> Option<J> {
+        match &*lock(&self.vertices[call as usize].work) {
+            Work::Job(job) => Some(job.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Levels {
+    /// Counting sort of the calls.
+    fn sort(&mut self, by_call: &[u32]) {
+        let count = by_call.iter().max().map_or(0, |most| *most as usize + 1);
+        self.ends.clear();
+        self.ends.resize(count, 0);
+        by_call.iter().for_each(|level| self.ends[*level as usize] += 1);
+        let mut end = 0;
+        for count in &mut self.ends {
+            end += *count;
+            *count = end;
+        }
+        // Filled from behind, so that each end becomes a begin; then the ends are those of the level before.
+        self.sorted.clear();
+        self.sorted.resize(by_call.len(), 0);
+        for (call, level) in by_call.iter().enumerate().rev() {
+            let end = &mut self.ends[*level as usize];
+            *end -= 1;
+            self.sorted[*end as usize] = call as u32;
+        }
+        self.ends.rotate_left(usize::from(count > 0));
+        if let Some(last) = self.ends.last_mut() {
+            *last = by_call.len() as u32;
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! Building the graph of a batch: who waits for whom (DGCC §3.2, Algorithm 1).
+//!
+//! The calls of a batch are linked one by one, in their order. For each unit of conflict, a *cell*, the linker keeps the two
+//! last groups of calls that share it: the *open* one, which the next call of the same class joins, and the one *before*, for
+//! which all of the open one wait (the paper's dominating set, in which either the last writer or the readers since are).
+//! Calls share a cell as readers; a writer has it alone.
+//!
+//! Cells are column groups of rows, and *granules*: where a call of the batch scans keys of a relation, the leading words
+//! that all scans of that relation have in common are a cell too. Scans share it, and so do writes of rows in it: what the latter
+//! do to each other is told by the rows. So a phantom is a conflict like any other (PITFALLS DG14).
+//!
+//! A cell is found by a hash. Two with the same hash are one, and their calls wait more often than they need.
+
+use crate::access::Groups;
+use crate::footprint::Footprint;
+use crate::sync::{Work, work};
+
+/// No call, no edge, no member.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A group of more members than this is closed with a vertex of its own, which waits for all of them, so that the members of
+/// the next group have one edge each (PITFALLS DG16).
+const GATHERED: u32 = 16;
+
+/// What linking takes for each use of a cell, measured where batches have 16,000 of them: virtual cores are told, whose cells cost
+/// nothing.
+const CLAIM_CYCLES: u64 = 60;
+
+/// How a call uses a cell. Those of one class share it, but for `Alone`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// It writes the row, or uses the cell in two ways.
+    Alone,
+    /// It reads the row.
+    Reads,
+    /// It scans keys of the granule.
+    Scans,
+    /// It writes a row of the granule.
+    Within,
+}
+
+/// The edges of a graph, and how many each vertex waits for. Its first vertices are the calls.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    /// By vertex, its last edge.
+    first: Vec<u32>,
+    edges: Vec<Edge>,
+    /// By vertex, how many edges lead to it.
+    pub waits: Vec<u32>,
+    /// By vertex, the length of the longest path to it.
+    pub levels: Vec<u32>,
+    calls: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    to: u32,
+    /// The edge that was there before.
+    next: u32,
+}
+
+impl Links {
+    fn begin(&mut self, calls: usize) {
+        self.calls = calls as u32;
+        self.edges.clear();
+        self.first.clear();
+        self.first.resize(calls, NONE);
+        self.waits.clear();
+        self.waits.resize(calls, 0);
+        self.levels.clear();
+        self.levels.resize(calls, 0);
+    }
+
+    /// How many edges there are.
+    pub fn edges(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// The vertices that wait for this one.
+    pub fn after(&self, vertex: u32) -> impl Iterator<Item = u32> {
+        let edge = |at: u32| self.edges.get(at as usize).copied();
+        std::iter::successors(edge(self.first[vertex as usize]), move |last| edge(last.next))
+            .map(|edge| edge.to)
+    }
+
+    /// A vertex that is no call.
+    fn gather(&mut self) -> u32 {
+        self.first.push(NONE);
+        self.waits.push(0);
+        self.levels.push(0);
+        (self.first.len() - 1) as u32
+    }
+
+    /// `to` waits for `from`. The edges to a vertex are made before those to any later one, so one that is there is the
+    /// last.
+    fn edge(&mut self, from: u32, to: u32) {
+        let last = self.first[from as usize];
+        if self.edges.get(last as usize).is_some_and(|edge| edge.to == to) {
+            return;
+        }
+        self.first[from as usize] = self.edges.len() as u32;
+        self.edges.push(Edge { to, next: last });
+        self.waits[to as usize] += 1;
+        let level = self.levels[from as usize] + u32::from(to < self.calls);
+        let known = &mut self.levels[to as usize];
+        *known = level.max(*known);
+    }
+}
+
+/// A group of calls: a list of members.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    last: u32,
+    count: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    vertex: u32,
+    /// Who joined before.
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    hash: u64,
+    /// The batch whose cell it is.
+    tag: u64,
+    class: Class,
+    open: Group,
+    before: Group,
+}
+
+const EMPTY: Group = Group { last: NONE, count: 0 };
+const UNUSED: Cell = Cell { hash: 0, tag: 0, class: Class::Alone, open: EMPTY, before: EMPTY };
+
+/// What links batches, one after another. Its memory is kept.
+#[derive(Debug, Default)]
+pub(super) struct Linker {
+    cells: Vec<Cell>,
+    /// The batch that is linked.
+    tag: u64,
+    members: Vec<Member>,
+    /// The scanned relations, and how many leading words of their keys make a granule.
+    granules: Vec<(usize, usize)>,
+}
+
+impl Linker {
+    /// Makes the graph of calls that access this.
+    pub fn link<'a>(&mut self, links: &mut Links, calls: impl Iterator<Item = &'a Footprint> + Clone) {
+        self.tag += 1;
+        self.members.clear();
+        self.granules.clear();
+        let (mut count, mut claims) = (0, 0);
+        for call in calls.clone() {
+            count += 1;
+            claims += call.points().map(|(_, _, groups, _)| groups.count_ones() as usize + 1).sum::<usize>();
+            for (relation, low, high) in call.ranges() {
+                claims += 1;
+                self.scanned(relation, low, high);
+            }
+        }
+        links.begin(count);
+        work(Work::Cycles(CLAIM_CYCLES * claims as u64));
+        let cells = (2 * claims).next_power_of_two();
+        if self.cells.len() < cells {
+            self.cells.clear();
+            self.cells.resize(cells, UNUSED);
+        }
+        for (at, call) in calls.enumerate() {
+            self.link_call(links, at as u32, call);
+        }
+    }
+
+    /// A call scans those keys.
+    fn scanned(&mut self, relation: usize, low: &[u64], high: &[u64]) {
+        let common = low.iter().zip(high).take_while(|(low, high)| low == high).count();
+        match self.granules.iter_mut().find(|(scanned, _)| *scanned == relation) {
+            Some((_, words)) => *words = common.min(*words),
+            None => self.granules.push((relation, common)),
+        }
+    }
+
+    fn link_call(&mut self, links: &mut Links, call: u32, footprint: &Footprint) {
+        for (relation, key, groups, writes) in footprint.points() {
+            for group in Groups(groups) {
+                let class = if writes { Class::Alone } else { Class::Reads };
+                self.claim(links, call, hash(relation, key, group as u64), class);
+            }
+            if writes && let Some(granule) = self.granule(relation, key) {
+                self.claim(links, call, granule, Class::Within);
+            }
+        }
+        for (relation, low, _) in footprint.ranges() {
+            if let Some(granule) = self.granule(relation, low) {
+                self.claim(links, call, granule, Class::Scans);
+            }
+        }
+    }
+
+    /// The granule in which that key is, if there are granules in its relation.
+    fn granule(&self, relation: usize, key: &[u64]) -> Option<u64> {
+        let (_, words) = self.granules.iter().find(|(scanned, _)| *scanned == relation)?;
+        Some(hash(relation, &key[..*words], u64::MAX))
+    }
+
+    /// The call uses a cell.
+    fn claim(&mut self, links: &mut Links, call: u32, hash: u64, class: Class) {
+        let at = self.find(hash);
+        let mut cell = self.cells[at];
+        if cell.tag != self.tag {
+            let open = self.join(EMPTY, call);
+            self.cells[at] = Cell { hash, tag: self.tag, class, open, before: EMPTY };
+            return;
+        }
+        let Member { vertex: last, next } = self.members[cell.open.last as usize];
+        if last == call {
+            if cell.class == class {
+                return;
+            }
+            // It uses the cell in two ways: alone.
+            cell.class = Class::Alone;
+            if next != NONE {
+                let others = Group { last: next, count: cell.open.count - 1 };
+                cell.before = self.close(links, others);
+                cell.open = self.join(EMPTY, call);
+            }
+        } else if cell.class == class && class != Class::Alone {
+            cell.open = self.join(cell.open, call);
+        } else {
+            cell.before = self.close(links, cell.open);
+            (cell.open, cell.class) = (self.join(EMPTY, call), class);
+        }
+        self.cells[at] = cell;
+        self.wait(links, cell.before, call);
+    }
+
+    fn find(&self, hash: u64) -> usize {
+        let mask = self.cells.len() - 1;
+        let mut at = (hash >> 32) as usize & mask;
+        while self.cells[at].tag == self.tag && self.cells[at].hash != hash {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn join(&mut self, group: Group, vertex: u32) -> Group {
+        self.members.push(Member { vertex, next: group.last });
+        Group { last: (self.members.len() - 1) as u32, count: group.count + 1 }
+    }
+
+    /// Nobody joins the group any more.
+    fn close(&mut self, links: &mut Links, group: Group) -> Group {
+        if group.count <= GATHERED {
+            return group;
+        }
+        let gather = links.gather();
+        self.wait(links, group, gather);
+        self.join(EMPTY, gather)
+    }
+
+    /// `vertex` waits for each of the group.
+    fn wait(&self, links: &mut Links, group: Group, vertex: u32) {
+        let mut at = group.last;
+        while let Some(member) = self.members.get(at as usize) {
+            links.edge(member.vertex, vertex);
+            at = member.next;
+        }
+    }
+}
+
+/// Fibonacci hashing, word by word: keys are small numbers mostly.
+fn hash(relation: usize, key: &[u64], part: u64) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: &u64| (hash.rotate_left(29) ^ word).wrapping_mul(FACTOR);
+    mix(key.iter().fold((relation as u64).wrapping_mul(FACTOR), mix), &part)
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::sync::Random;
+
+    fn call(fill: impl FnOnce(&mut Footprint)) -> Footprint {
+        let mut footprint = Footprint::default();
+        fill(&mut footprint);
+        footprint
+    }
+
+    fn links(calls: &[Footprint]) -> Links {
+        let mut links = Links::default();
+        Linker::default().link(&mut links, calls.iter());
+        links
+    }
+
+    fn after(links: &Links, vertex: u32) -> Vec<u32> {
+        let mut after: Vec<u32> = links.after(vertex).collect();
+        after.sort_unstable();
+        after
+    }
+
+    #[test]
+    fn readers_share_and_a_writer_waits_for_them() {
+        let write = || call(|to| to.add_point(3, &[7], 0b01, true));
+        let read = || call(|to| to.add_point(3, &[7], 0b01, false));
+        let other = call(|to| to.add_point(3, &[7], 0b10, true));
+        let links = links(&[write(), read(), read(), other, write(), write()]);
+        let expected: [&[u32]; 6] = [&[1, 2], &[4], &[4], &[], &[5], &[]];
+        (0..6).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
+        assert_eq!(links.waits, [0, 1, 1, 0, 2, 1]);
+        assert_eq!(links.levels, [0, 1, 1, 0, 2, 3]);
+    }
+
+    #[test]
+    fn a_call_has_one_edge_to_another_and_none_to_itself() {
+        let both = || {
+            call(|to| {
+                to.add_point(0, &[1], 1, false);
+                to.add_point(0, &[1], 1, true);
+                to.add_point(0, &[2], 1, true);
+                to.add_point(0, &[2], 1, false);
+            })
+        };
+        let links = links(&[both(), both()]);
+        assert_eq!((after(&links, 0), after(&links, 1)), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn many_are_gathered() {
+        let mut calls: Vec<Footprint> = (0..20).map(|_| call(|to| to.add_point(0, &[1], 1, false))).collect();
+        calls.extend((0..3).map(|_| call(|to| to.add_range(0, &[1], &[1]))));
+        let writer = |key| call(move |to| to.add_point(0, &[key], 1, true));
+        calls.push(writer(1));
+        let links = links(&calls);
+        let gather = calls.len() as u32;
+        assert!((0..20).all(|at| after(&links, at) == [gather]));
+        assert!((20..23).all(|at| after(&links, at) == [23]));
+        assert_eq!(after(&links, gather), [23]);
+        assert_eq!(links.levels[23], 1, "a gathering vertex is no level of its own");
+    }
+
+    #[test]
+    fn scans_meet_writes_within_their_granule() {
+        let scan = |district| call(move |to| to.add_range(5, &[1, district, 0], &[1, district, u64::MAX]));
+        let insert = |district| call(move |to| to.add_point(5, &[1, district, 9], 1, true));
+        let links = links(&[insert(2), insert(2), scan(2), scan(2), insert(3), insert(2), scan(3)]);
+        let expected: [&[u32]; 7] = [&[1, 2, 3], &[2, 3, 5], &[5], &[5], &[6], &[], &[]];
+        (0..7).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
+    }
+
+    /// Whether the second must wait for the first.
+    fn conflict(one: &Footprint, other: &Footprint) -> bool {
+        let points = |one: &Footprint, other: &Footprint| {
+            one.points().any(|(relation, key, groups, writes)| {
+                other.points().any(|(of, at, others, written)| {
+                    relation == of && key == at && groups & others != 0 && (writes || written)
+                })
+            })
+        };
+        let scans = |one: &Footprint, other: &Footprint| {
+            one.points().any(|(relation, key, _, writes)| writes && other.scans(relation, key, key))
+        };
+        points(one, other) || scans(one, other) || scans(other, one)
+    }
+
+    /// Whoever conflicts is ordered, and by a path from the first to the second.
+    #[test]
+    fn conflicts_are_ordered() {
+        let mut linker = Linker::default();
+        let mut links = Links::default();
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let calls: Vec<Footprint> = (0..40)
+                .map(|_| {
+                    call(|to| {
+                        for _ in 0..random.below(4) {
+                            let key = [random.below(2), random.below(5)];
+                            let groups = random.below(3) as u16 + 1;
+                            to.add_point(random.below(2) as usize, &key, groups, random.below(3) == 0);
+                        }
+                        if random.below(9) == 0 {
+                            let of = random.below(3);
+                            to.add_range(0, &[of.min(1), 0], &[of.min(1), random.below(5)]);
+                        }
+                    })
+                })
+                .collect();
+            linker.link(&mut links, calls.iter());
+            let vertices = links.first.len();
+            let mut waits = vec![0; vertices];
+            // By vertex, those before it. Gone through until nothing is new, since gathering vertices have higher numbers than
+            // those that wait for them.
+            let mut before = vec![0_u128; vertices];
+            let mut changed = true;
+            while std::mem::take(&mut changed) {
+                for from in 0..vertices {
+                    for to in links.after(from as u32) {
+                        let known = before[to as usize] | before[from] | 1 << from;
+                        changed |= known != before[to as usize];
+                        before[to as usize] = known;
+                    }
+                }
+            }
+            assert!(vertices <= 128);
+            (0..vertices).for_each(|from| links.after(from as u32).for_each(|to| waits[to as usize] += 1));
+            assert_eq!(waits, links.waits, "seed {seed}");
+            let is_before = |first: usize, second: usize| before[second] & 1 << first != 0;
+            for second in 0..calls.len() {
+                assert!(!is_before(second, second), "seed {seed}: {second} waits for itself");
+                for first in 0..second {
+                    assert!(!is_before(second, first), "seed {seed}: {first} waits for {second}");
+                    if conflict(&calls[first], &calls[second]) {
+                        assert!(is_before(first, second), "seed {seed}: {second} does not wait for {first}");
+                        assert!(links.levels[first] < links.levels[second], "seed {seed}: {first}, {second}");
+                    }
+                }
+            }
+        }
+    }
+}

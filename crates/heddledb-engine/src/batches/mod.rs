@@ -1,0 +1,484 @@
+//! Batches of calls, each executed as a graph of who must wait for whom (DGCC).
+//!
+//! **Life of a call.** It is queued, in the order in which calls came, those of high priority first (the paper's initiator,
+//! §4.1.1). A batch is *cut* from the queue's front; each of its calls is *announced*, executed without effect to find out what
+//! it will access; the batch is *linked* ([`link`]); and when the batch before it has ended, it is executed: a call
+//! begins when those before it that access the same have ended. All workers do all of this, whatever there is to do
+//! (§4.1.3): calls that may begin come first, and who finds none helps to build the next batch.
+//!
+//! **Who executes.** A *job* is executed by whoever takes it: it is put on the batch's list when it may begin, or executed at
+//! once by who ended the last call before it, whose cache has what they share. A call that a worker brought itself, an
+//! *owner's*, was announced by that worker before it was queued, and is executed by it when its turn has come.
+//!
+//! **Cutting.** When nothing else is being built: whatever is queued, up to [`pace`]'s size. While another batch is built, only
+//! a full one; so several graphs are built side by side, each by one worker, and executed one after another
+//! (§4.1.2).
+//!
+//! **No deadlock.** A call waits for calls of lower numbers only, and a batch for batches of lower numbers. A worker never waits
+//! with something in its hands that others wait for, but for a call whose body runs.
+//!
+//! **Memory.** Batches, footprints and linkers are used again. A batch is shared by who executes it, and becomes free when
+//! the last of them has looked at another.
+//!
+//! This room knows neither tables nor protocols: it keeps jobs of a type `J`, and tells when each may begin.
+
+mod batch;
+mod link;
+mod pace;
+mod state;
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests;
+
+use crate::footprint::Footprint;
+use crate::kind::Batching;
+use crate::metrics::GraphMetrics;
+use crate::sync::{
+    AtomicU32, AtomicU64, Condvar, MODEL, Mutex, MutexGuard, Ordering, Suspender, Wait, fence, lock, now_ns,
+    wait_notified, wait_until,
+};
+use batch::{Batch, Owner, Released, Work};
+use crossbeam_utils::CachePadded;
+use state::{Built, Queued, State};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A level of so few calls is executed by who ended the level before: others would come too late (DGCC §4.1.3).
+const SMALL_LEVEL: usize = 4;
+
+/// Pauses before a worker that finds nothing to do sleeps.
+const PAUSES: u32 = 16;
+
+/// The calls of a database that are queued, built into graphs, and executed.
+pub(crate) struct Batches<J> {
+    levels: bool,
+    state: Mutex<State<J>>,
+    /// There may be something to do for who sleeps.
+    changed: Condvar,
+    sleepers: AtomicU32,
+    /// The number of the batch that is executed, 0 if there is none.
+    executed: CachePadded<AtomicU64>,
+    /// Changes when there may be something to do that was not there: calls were queued, a batch was cut, built, or has ended.
+    events: CachePadded<AtomicU64>,
+    /// By worker, its own call.
+    owners: Box<[CachePadded<OwnCall>]>,
+}
+
+/// What is known of a worker's own call: its number among the worker's calls, times four, plus one of these.
+#[derive(Default)]
+struct OwnCall {
+    state: AtomicU64,
+    /// Its number in the batch, once it may begin.
+    at: AtomicU32,
+}
+
+const WAITS: u64 = 1;
+const MAY_BEGIN: u64 = 2;
+const GIVEN_UP: u64 = 3;
+
+/// What a worker has in its hands.
+pub(crate) struct Seat<J> {
+    /// The batch that it executes calls of, and its number.
+    batch: Option<Arc<Batch<J>>>,
+    number: u64,
+    /// Calls that it is to execute, the last first.
+    kept: Vec<u32>,
+    /// Calls that it is to announce: of which batch, how many of it are its, and which are left.
+    announces: Option<(Arc<Batch<J>>, u32, Range<u32>)>,
+    doing: Option<Doing>,
+    /// The events after which it has found nothing to build.
+    idle_at: Option<u64>,
+}
+
+/// What a worker does with which call of the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Announces(u32),
+    Executes(u32),
+}
+
+/// What a worker is to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next<J> {
+    /// To execute it without effect, and tell what it accesses.
+    Announce(J),
+    /// To execute it.
+    Execute(J),
+}
+
+impl<J> Default for Seat<J> {
+    fn default() -> Self {
+        Self { batch: None, number: 0, kept: Vec::new(), announces: None, doing: None, idle_at: None }
+    }
+}
+
+impl<J: Clone> Seat<J> {
+    /// Whether the call at hand is to be announced, and not executed; `None` if there is none.
+    pub fn announces(&self) -> Option<bool> {
+        self.doing.map(|doing| matches!(doing, Doing::Announces(_)))
+    }
+
+    /// Exchanges what the call at hand has told for another footprint.
+    pub fn swap(&self, footprint: &mut Footprint) {
+        let (batch, call) = match self.doing {
+            Some(Doing::Announces(call)) => (self.announces.as_ref().map(|(batch, ..)| batch), call),
+            Some(Doing::Executes(call)) => (self.batch.as_ref(), call),
+            None => return,
+        };
+        if let Some(batch) = batch {
+            std::mem::swap(&mut *lock(&batch.vertex(call).footprint), footprint);
+        }
+    }
+}
+
+/// Where calls that may begin go.
+struct Release<'a, J> {
+    batches: &'a Batches<J>,
+    batch: &'a Batch<J>,
+    /// Whose end it was keeps so many of them.
+    kept: Option<&'a mut Vec<u32>>,
+    keeps: usize,
+}
+
+impl<J: Clone> Released for Release<'_, J> {
+    fn begins_level(&mut self, calls: usize) {
+        self.keeps = if calls <= SMALL_LEVEL { calls } else { 0 };
+    }
+
+    fn job(&mut self, call: u32) {
+        match &mut self.kept {
+            Some(kept) if kept.len() < self.keeps => kept.push(call),
+            _ => {
+                self.batch.offer(call);
+                self.batches.wake(false);
+            }
+        }
+    }
+
+    fn owner(&mut self, Owner { worker, call }: Owner, at: u32) -> bool {
+        let own = &self.batches.owners[worker];
+        // Relaxed: published by the exchange.
+        own.at.store(at, Ordering::Relaxed);
+        let states = [WAITS, MAY_BEGIN].map(|state| call << 2 | state);
+        // Release: pairs with the owner's look. Acquire where it has given up: nothing of it is used.
+        own.state.compare_exchange(states[0], states[1], Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+impl<J: Clone> Batches<J> {
+    /// Of a database with so many workers.
+    pub fn new(batching: Batching, workers: usize) -> Self {
+        Self {
+            levels: batching.levels,
+            state: Mutex::new(State::new(batching)),
+            changed: Condvar::new(),
+            sleepers: AtomicU32::new(0),
+            executed: CachePadded::new(AtomicU64::new(0)),
+            events: CachePadded::new(AtomicU64::new(0)),
+            owners: (0..workers).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    /// Queues a job behind all that were queued, or, if it is to be among the first, behind these only.
+    pub fn submit(&self, job: J, first: bool) {
+        let queued = Queued { work: Work::Job(job), footprint: Footprint::default(), since: now_ns() };
+        let mut state = lock(&self.state);
+        state.queue.push(queued, first);
+        self.happened(state);
+        self.wake(false);
+    }
+
+    /// Nothing more will be submitted: who waits for something to do is told so when all is done.
+    pub fn close(&self) {
+        lock(&self.state).closed = true;
+        self.wake(true);
+    }
+
+    pub fn metrics(&self) -> GraphMetrics {
+        let state = lock(&self.state);
+        let mut metrics = state.metrics;
+        metrics.queued = state.queue.len();
+        metrics.batch_size = state.pace.size();
+        metrics
+    }
+
+    /// The next thing to do for a worker, which says [`Batches::done`] when it has done it. `None` where there is nothing, or, for
+    /// one that waits, where there will be nothing.
+    pub fn next(&self, seat: &mut Seat<J>, waits: bool) -> Option<Next<J>> {
+        let mut wait = Wait::new();
+        loop {
+            if let Some(next) = self.look(seat) {
+                return Some(next);
+            }
+            if !waits {
+                return None;
+            }
+            if !MODEL && wait.rounds() < PAUSES {
+                wait.pause();
+            } else if !self.sleep(seat) {
+                return None;
+            }
+        }
+    }
+
+    fn look(&self, seat: &mut Seat<J>) -> Option<Next<J>> {
+        loop {
+            self.follow(seat);
+            if let Some(batch) = &seat.batch
+                && let Some(call) = seat.kept.pop().or_else(|| batch.take())
+                && let Some(job) = batch.job(call)
+            {
+                seat.doing = Some(Doing::Executes(call));
+                return Some(Next::Execute(job));
+            }
+            if let Some((batch, _, left)) = &mut seat.announces
+                && let Some((call, job)) = left.find_map(|call| batch.job(call).map(|job| (call, job)))
+            {
+                seat.doing = Some(Doing::Announces(call));
+                return Some(Next::Announce(job));
+            }
+            if self.told(seat) {
+                continue;
+            }
+            // Acquire: pairs with `happened`. Who has nothing to do does not disturb those who have by the lock.
+            let events = self.events.load(Ordering::Acquire);
+            if seat.idle_at == Some(events) {
+                return None;
+            }
+            if !self.build(seat, true) {
+                seat.idle_at = Some(events);
+                return None;
+            }
+        }
+    }
+
+    /// Turns to the batch that is executed now.
+    fn follow(&self, seat: &mut Seat<J>) {
+        // Acquire: with the number comes what its calls must see.
+        if self.executed.load(Ordering::Acquire) != seat.number {
+            seat.batch = lock(&self.state).executing.clone();
+            seat.number = seat.batch.as_ref().map_or(0, |batch| batch.number);
+        }
+    }
+
+    /// What [`Batches::next`] gave was done.
+    pub fn done(&self, seat: &mut Seat<J>) {
+        match seat.doing.take() {
+            Some(Doing::Executes(call)) => self.end(seat, call, true),
+            Some(Doing::Announces(_)) | None => {}
+        }
+    }
+
+    /// A call has ended. Its worker keeps one of those that it released, if it can execute it.
+    fn end(&self, seat: &mut Seat<J>, call: u32, keeps: bool) {
+        let Seat { batch: Some(batch), kept, .. } = seat else { return };
+        let kept = keeps.then_some(kept);
+        if batch.end(call, &mut Release { batches: self, batch, kept, keeps: usize::from(!self.levels) }) {
+            self.end_batch();
+        }
+    }
+
+    /// All calls of a batch have ended: the next begins, if it is built.
+    fn end_batch(&self) {
+        loop {
+            let mut state = lock(&self.state);
+            if let Some(batch) = state.executing.take() {
+                let queued = state.queue.len();
+                state.pace.ended(batch.calls, batch.since, now_ns(), queued);
+                state.batches.push(batch);
+            }
+            if !self.start(state) {
+                return;
+            }
+        }
+    }
+
+    /// Begins with the next batch, if there is one and none is executed. True if it is over at once.
+    fn start(&self, mut guard: MutexGuard<'_, State<J>>) -> bool {
+        let state = &mut *guard;
+        let mut next = None;
+        if state.executing.is_none() {
+            if state.built.front().is_some_and(|built| built.linked) {
+                next = state.built.pop_front().and_then(|built| built.batch);
+            }
+            state.executing.clone_from(&next);
+            // Release: pairs with `follow`. What the calls of the batch before did happens before the lock was taken.
+            self.executed.store(next.as_ref().map_or(0, |batch| batch.number), Ordering::Release);
+        }
+        self.happened(guard);
+        let over = next.is_some_and(|batch| {
+            batch.start(&mut Release { batches: self, batch: &batch, kept: None, keeps: 0 })
+        });
+        self.wake(true);
+        over
+    }
+
+    /// There may be something to do. Told under the lock, so that who finds that there is, finds that it was told, too.
+    fn happened(&self, state: MutexGuard<'_, State<J>>) {
+        // Release: pairs with the look of who finds nothing to do.
+        self.events.fetch_add(1, Ordering::Release);
+        drop(state);
+    }
+
+    /// All calls that the worker was to announce have told; the last of a batch links it. False if it had none.
+    fn told(&self, seat: &mut Seat<J>) -> bool {
+        let Some((batch, count, _)) = seat.announces.take() else { return false };
+        let number = batch.number;
+        // Before it is told that nobody has the batch.
+        drop(batch);
+        let mut state = lock(&self.state);
+        let built = state.built.iter_mut().find(|built| built.number == number).expect("it is built");
+        built.untold -= count;
+        if built.untold == 0 {
+            self.link(state, number);
+        }
+        true
+    }
+
+    /// Helps to build a batch; `announces` says whether the worker can announce calls. False if there is nothing to do.
+    fn build(&self, seat: &mut Seat<J>, announces: bool) -> bool {
+        let mut state = lock(&self.state);
+        if announces && let Some(chunk) = state.built.iter_mut().find_map(Built::chunk) {
+            seat.announces = Some(chunk);
+            return true;
+        }
+        if !state.may_cut() {
+            return false;
+        }
+        let number = state.cut(self.levels);
+        let built = state.built.back_mut().expect("it was cut");
+        if built.untold == 0 {
+            self.link(state, number);
+        } else {
+            if announces {
+                seat.announces = built.chunk();
+            }
+            self.happened(state);
+            // There may be more to announce.
+            self.wake(true);
+        }
+        true
+    }
+
+    /// Links a batch whose calls have told all.
+    fn link(&self, mut state: MutexGuard<'_, State<J>>, number: u64) {
+        fn find<J>(state: &mut State<J>, number: u64) -> &mut Built<J> {
+            state.built.iter_mut().find(|built| built.number == number).expect("it is built")
+        }
+        let mut batch = find(&mut state, number).batch.take().expect("it is linked once");
+        let (mut linker, mut told) = state.linkers.pop().unwrap_or_default();
+        drop(state);
+        let linked = Arc::get_mut(&mut batch).expect("whoever announced its calls has let it go");
+        linked.link(&mut linker, &mut told);
+        let (calls, edges) = (batch.calls as u64, batch.links.edges() as u64);
+        let mut state = lock(&self.state);
+        state.linkers.push((linker, told));
+        let metrics = &mut state.metrics;
+        metrics.batches += 1;
+        metrics.calls += calls;
+        metrics.edges += edges;
+        let built = find(&mut state, number);
+        (built.batch, built.linked) = (Some(batch), true);
+        if self.start(state) {
+            self.end_batch();
+        }
+    }
+
+    /// Queues the worker's own call, which will access this. What the footprint holds afterwards is of no use. Returns its number
+    /// among the worker's calls.
+    pub fn enter(&self, worker: usize, footprint: &mut Footprint) -> u64 {
+        // Relaxed: only the worker, whoever has its place, gives numbers; published with the queue.
+        let state = &self.owners[worker].state;
+        let call = (state.load(Ordering::Relaxed) >> 2) + 1;
+        state.store(call << 2 | WAITS, Ordering::Relaxed);
+        let owner = Owner { worker, call };
+        let mut state = lock(&self.state);
+        let other = state.footprints.pop().unwrap_or_default();
+        let footprint = std::mem::replace(footprint, other);
+        state.queue.push(Queued { work: Work::Owner(owner), footprint, since: now_ns() }, false);
+        self.happened(state);
+        self.wake(true);
+        call
+    }
+
+    /// Waits until the worker's own call of that number may begin, and helps to build batches meanwhile. False if the suspender's
+    /// time was over before: then the call is none any more.
+    pub fn await_turn(
+        &self,
+        seat: &mut Seat<J>,
+        (worker, call): (usize, u64),
+        suspender: Option<&Suspender>,
+    ) -> bool {
+        let own = &self.owners[worker];
+        let waits = call << 2 | WAITS;
+        // Acquire: pairs with `Release::owner`.
+        let may_begin = || own.state.load(Ordering::Acquire) != waits;
+        loop {
+            // Acquire: pairs with `happened`.
+            let seen = self.events.load(Ordering::Acquire);
+            if may_begin() {
+                break;
+            }
+            if self.build(seat, false) {
+                continue;
+            }
+            let in_time =
+                wait_until(suspender, || may_begin() || self.events.load(Ordering::Acquire) != seen);
+            let given_up = waits - WAITS + GIVEN_UP;
+            // AcqRel: as in `Release::owner`.
+            let gives_up =
+                || own.state.compare_exchange(waits, given_up, Ordering::AcqRel, Ordering::Acquire);
+            if !in_time && gives_up().is_ok() {
+                return false;
+            }
+        }
+        self.follow(seat);
+        // Relaxed: read after the state that published it.
+        seat.doing = Some(Doing::Executes(own.at.load(Ordering::Relaxed)));
+        true
+    }
+
+    /// The worker's own call has ended.
+    pub fn end_own(&self, seat: &mut Seat<J>) {
+        if let Some(Doing::Executes(call)) = seat.doing.take() {
+            self.end(seat, call, false);
+            // It may not come again for long.
+            (seat.batch, seat.number) = (None, 0);
+        }
+    }
+
+    /// Wakes who sleeps: one, or all.
+    fn wake(&self, all: bool) {
+        // SeqCst: either this sees who is about to sleep, or that one sees what has changed.
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        // Who is about to sleep does now, or has looked after the change.
+        drop(lock(&self.state));
+        if all {
+            self.changed.notify_all();
+        } else {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Sleeps until there may be something to do. False if there will be nothing.
+    fn sleep(&self, seat: &mut Seat<J>) -> bool {
+        // What it has seen last may be used again meanwhile.
+        (seat.batch, seat.number) = (None, 0);
+        let state = lock(&self.state);
+        // Relaxed: ordered by the fence.
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let goes_on = if state.has_work() {
+            true
+        } else if state.is_over() {
+            false
+        } else {
+            drop(wait_notified(&self.changed, state));
+            true
+        };
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        goes_on
+    }
+}

@@ -1,0 +1,135 @@
+//! What is queued and what is built: all that is under one lock.
+
+use super::batch::{Batch, Work};
+use super::link::Linker;
+use super::pace::Pace;
+use crate::executors::Waiting;
+use crate::footprint::Footprint;
+use crate::kind::Batching;
+use crate::metrics::GraphMetrics;
+use crate::sync::lock;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// So many batches may be built at the same time.
+const BUILT_AHEAD: usize = 4;
+
+/// So many calls are announced in a row.
+const CHUNK: u32 = 8;
+
+pub(super) struct State<J> {
+    pub queue: Waiting<Queued<J>>,
+    /// The number of the last batch that was cut.
+    pub cut: u64,
+    /// Batches that are built, or wait to be executed, in their order.
+    pub built: VecDeque<Built<J>>,
+    pub executing: Option<Arc<Batch<J>>>,
+    pub pace: Pace,
+    pub closed: bool,
+    // Memory to be used again.
+    pub batches: Vec<Arc<Batch<J>>>,
+    pub footprints: Vec<Footprint>,
+    pub linkers: Vec<(Linker, Vec<Footprint>)>,
+    pub metrics: GraphMetrics,
+}
+
+pub(super) struct Queued<J> {
+    pub work: Work<J>,
+    /// Of an owner's call.
+    pub footprint: Footprint,
+    /// When it came.
+    pub since: u64,
+}
+
+pub(super) struct Built<J> {
+    pub number: u64,
+    /// `None` while it is linked.
+    pub batch: Option<Arc<Batch<J>>>,
+    /// The next call to be announced, and how many have not told.
+    pub next: u32,
+    pub untold: u32,
+    pub linked: bool,
+}
+
+impl<J> Built<J> {
+    /// Calls to be announced, if there are any left.
+    pub fn chunk(&mut self) -> Option<(Arc<Batch<J>>, u32, Range<u32>)> {
+        let batch = self.batch.as_ref()?;
+        let (begin, calls) = (self.next, batch.calls as u32);
+        if self.untold == 0 || begin == calls {
+            return None;
+        }
+        self.next = calls.min(begin + CHUNK);
+        Some((Arc::clone(batch), self.next - begin, begin..self.next))
+    }
+}
+
+impl<J: Clone> State<J> {
+    pub fn new(batching: Batching) -> Self {
+        Self {
+            queue: Waiting::default(),
+            cut: 0,
+            built: VecDeque::new(),
+            executing: None,
+            pace: Pace::new(batching),
+            closed: false,
+            batches: Vec::new(),
+            footprints: Vec::new(),
+            linkers: Vec::new(),
+            metrics: GraphMetrics::default(),
+        }
+    }
+
+    /// Whether a batch is to be cut now.
+    pub fn may_cut(&self) -> bool {
+        let (queued, building) = (self.queue.len(), self.built.len());
+        queued > 0 && (building == 0 || queued >= self.pace.size() && building < BUILT_AHEAD)
+    }
+
+    /// Cuts a batch from the front of the queue.
+    pub fn cut(&mut self, levels: bool) -> u64 {
+        self.cut += 1;
+        let number = self.cut;
+        let free = self.batches.iter_mut().position(|batch| Arc::get_mut(batch).is_some());
+        let mut batch = match free {
+            Some(at) => self.batches.swap_remove(at),
+            None => Arc::new(Batch::new(levels)),
+        };
+        let cut = Arc::get_mut(&mut batch).expect("it is new, or nobody has it");
+        cut.begin(number);
+        let mut jobs = false;
+        while cut.calls < self.pace.size()
+            && let Some(Queued { work, mut footprint, since }) = self.queue.take()
+        {
+            let is_owner = matches!(work, Work::Owner(_));
+            let told = cut.push(work, since);
+            if is_owner {
+                std::mem::swap(&mut *lock(told), &mut footprint);
+                self.footprints.push(footprint);
+            } else {
+                jobs = true;
+                // What another call has told that was here.
+                lock(told).clear();
+            }
+        }
+        let untold = if jobs { cut.calls as u32 } else { 0 };
+        self.built.push_back(Built { number, batch: Some(batch), next: 0, untold, linked: false });
+        number
+    }
+
+    /// Whether a worker that executes jobs finds something to do.
+    pub fn has_work(&self) -> bool {
+        let announces = |built: &Built<J>| {
+            built.batch.as_ref().is_some_and(|batch| built.untold > 0 && (built.next as usize) < batch.calls)
+        };
+        self.may_cut()
+            || self.built.iter().any(announces)
+            || self.executing.as_ref().is_some_and(|batch| batch.offers())
+    }
+
+    /// Whether there will be nothing to do.
+    pub fn is_over(&self) -> bool {
+        self.closed && self.queue.len() == 0 && self.built.is_empty() && self.executing.is_none()
+    }
+}

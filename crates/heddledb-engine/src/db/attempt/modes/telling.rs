@@ -1,0 +1,104 @@
+//! Executing the body of a call without effect, to find out what it will access, unless its procedure says it
+//! ([`Announcement`](crate::procedure::Announcement)).
+//!
+//! What the call tells so is a [`Footprint`]. What it accesses later without having told, since it sees another state then, it
+//! accesses as a closure would: it is counted ([`Stats::unforeseen`](crate::metrics::Stats::unforeseen)), and its commit is
+//! validated.
+
+use super::announced::claims;
+use super::{AccessMode, Attempt, Keys};
+use crate::error::{Error, Result};
+use crate::footprint::Footprint;
+use crate::procedure::Told;
+use crate::protocol::Protocol;
+use crate::seam::{Access, Body, Part};
+use crate::sync::note;
+use crate::table::Definition;
+
+/// How often an execution without effect is begun again that failed. It fails when another commits for longer than a read
+/// waits, as one does whose thread is not running.
+const DRY_RETRIES: u32 = 10_000;
+
+/// What a call has told.
+#[derive(Default)]
+pub(super) struct Telling {
+    pub footprint: Footprint,
+    /// How often its execution without effect was begun again.
+    retries: u32,
+}
+
+/// The call that has begun runs without effect first.
+pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) {
+    attempt.modes.telling.footprint.clear();
+    attempt.modes.telling.retries = 0;
+    attempt.dry = true;
+}
+
+/// Before column groups of a row are accessed.
+pub(super) fn row<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    access: &Access<'_>,
+    mode: AccessMode,
+) -> Result<()> {
+    let Access { wanted: Part { relation, .. }, key, .. } = *access;
+    let (groups, writes) = claims(access, mode);
+    let footprint = &mut attempt.modes.telling.footprint;
+    if attempt.dry {
+        footprint.add_point(relation.number(), key, groups, writes);
+    } else if !footprint.has_point(relation.number(), key, groups, writes) {
+        unforeseen(attempt, relation, key);
+    }
+    Ok(())
+}
+
+/// Before keys of a relation are scanned.
+pub(super) fn range<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    relation: &'static Definition,
+    (low, high): Keys<'_>,
+) -> Result<()> {
+    let footprint = &mut attempt.modes.telling.footprint;
+    if attempt.dry {
+        footprint.add_range(relation.number(), low, high);
+    } else if !footprint.has_range(relation.number(), low, high) {
+        unforeseen(attempt, relation, low);
+    }
+    Ok(())
+}
+
+/// The call will access this, as its procedure says.
+pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) {
+    let footprint = &mut attempt.modes.telling.footprint;
+    match told {
+        // As in `claims`: whether a row exists is in its first group.
+        Told::Row { relation, key, groups, writes } => {
+            footprint.add_point(relation.number(), key, groups.max(1), writes);
+        }
+        Told::Range { relation, low, high } => footprint.add_range(relation.number(), low, high),
+    }
+}
+
+/// The body has ended without effect. True if it is to be executed so again: it met a commit that keeps its locks for long, and
+/// has not told all. However else it ended, what it has told counts, and what it will do is decided when it runs.
+pub(super) fn is_told_in_part<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> bool {
+    attempt.abort_writes();
+    attempt.failed = false;
+    let overdue = attempt.is_overdue();
+    let Telling { footprint, retries } = &mut attempt.modes.telling;
+    if !matches!(body, Body::Gave(Error::Conflict(_))) || *retries == DRY_RETRIES || overdue {
+        attempt.dry = false;
+        return false;
+    }
+    footprint.clear();
+    *retries += 1;
+    let retries = *retries;
+    attempt.pause_before(retries);
+    attempt.begin_writes(0);
+    true
+}
+
+#[cold]
+fn unforeseen<P: Protocol>(attempt: &mut Attempt<P>, relation: &'static Definition, key: &[u64]) {
+    note(|| format!("has not told that it would access {}{key:?}", relation.name()));
+    attempt.db.counters.unforeseen(attempt.worker.number);
+}

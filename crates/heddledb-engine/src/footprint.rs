@@ -1,0 +1,165 @@
+//! What a call will access, as it told before.
+//!
+//! A [`Footprint`] is made of *points*, a row's column groups, read or written; and of *ranges* of keys. Whoever scans a
+//! range may write what it finds there.
+
+use crate::table::GroupSet;
+use std::ops::Range;
+
+/// Column groups of a row.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    relation: usize,
+    /// Where its key is among the words.
+    key: Key,
+    groups: GroupSet,
+    writes: bool,
+}
+
+/// Keys from one to another, both included.
+#[derive(Clone, Copy, Debug)]
+struct Keys {
+    relation: usize,
+    low: Key,
+    high: Key,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    at: usize,
+    len: usize,
+}
+
+impl Key {
+    fn words(self) -> Range<usize> {
+        self.at..self.at + self.len
+    }
+}
+
+/// What a call will access.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Footprint {
+    words: Vec<u64>,
+    points: Vec<Point>,
+    ranges: Vec<Keys>,
+    /// The relations that points are of, one bit for all whose numbers are alike modulo 64.
+    relations: u64,
+    /// The position of the point that is likely to be asked for next.
+    next: usize,
+}
+
+impl Footprint {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.points.clear();
+        self.ranges.clear();
+        self.relations = 0;
+        self.next = 0;
+    }
+
+    /// Takes over what another footprint holds.
+    pub fn copy(&mut self, other: &Self) {
+        self.words.clone_from(&other.words);
+        self.points.clone_from(&other.points);
+        self.ranges.clone_from(&other.ranges);
+        self.relations = other.relations;
+    }
+
+    fn keep(&mut self, key: &[u64]) -> Key {
+        let at = self.words.len();
+        self.words.extend_from_slice(key);
+        Key { at, len: key.len() }
+    }
+
+    fn words(&self, key: Key) -> &[u64] {
+        &self.words[key.words()]
+    }
+
+    /// Announces that the call will read or write column groups of that row.
+    pub fn add_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) {
+        let key = self.keep(key);
+        self.points.push(Point { relation, key, groups, writes });
+        self.relations |= 1 << (relation % 64);
+    }
+
+    /// Announces that the call will scan those keys.
+    pub fn add_range(&mut self, relation: usize, low: &[u64], high: &[u64]) {
+        let (low, high) = (self.keep(low), self.keep(high));
+        self.ranges.push(Keys { relation, low, high });
+    }
+
+    /// Whether this access to these column groups was announced.
+    ///
+    /// Cheap where accesses come in the order in which they were announced.
+    pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) -> bool {
+        let (mut left, count) = (groups, self.points.len());
+        for at in (self.next..count).chain(0..self.next) {
+            let point = self.points[at];
+            if point.relation == relation && point.writes >= writes && self.words(point.key) == key {
+                left &= !point.groups;
+                if left == 0 {
+                    self.next = at + 1;
+                    return true;
+                }
+            }
+        }
+        self.has_range(relation, key, key)
+    }
+
+    /// Whether a scan of all these keys was announced, as one range.
+    pub fn has_range(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+        let around = |keys: &Keys| {
+            keys.relation == relation && self.words(keys.low) <= low && high <= self.words(keys.high)
+        };
+        self.ranges.iter().any(around)
+    }
+
+    /// The points: relation, key, column groups, whether they are written.
+    pub fn points(&self) -> impl Iterator<Item = (usize, &[u64], GroupSet, bool)> {
+        self.points.iter().map(|point| (point.relation, self.words(point.key), point.groups, point.writes))
+    }
+
+    /// The ranges: relation, lowest and highest key.
+    pub fn ranges(&self) -> impl Iterator<Item = (usize, &[u64], &[u64])> {
+        self.ranges.iter().map(|keys| (keys.relation, self.words(keys.low), self.words(keys.high)))
+    }
+
+    /// Whether the call scans any of these keys.
+    pub fn scans(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+        let meets = |keys: &Keys| {
+            keys.relation == relation && self.words(keys.low) <= high && low <= self.words(keys.high)
+        };
+        self.ranges.iter().any(meets)
+    }
+
+    /// Whether the call has one of these keys as a point, and one that it writes if that matters.
+    pub fn touches(&self, relation: usize, low: &[u64], high: &[u64], writes: bool) -> bool {
+        let within = |point: &Point| {
+            let key = self.words(point.key);
+            point.relation == relation && point.writes >= writes && low <= key && key <= high
+        };
+        self.relations & 1 << (relation % 64) != 0 && self.points.iter().any(within)
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_is_known() {
+        let mut known = Footprint::default();
+        known.add_point(1, &[2], 0b01, false);
+        known.add_point(1, &[2], 0b10, true);
+        known.add_range(1, &[5], &[8]);
+        assert!(known.has_point(1, &[2], 0b11, false));
+        assert!(known.has_point(1, &[2], 0b10, true));
+        assert!(!known.has_point(1, &[2], 0b01, true), "it is only read");
+        assert!(!known.has_point(1, &[3], 0b01, false));
+        assert!(known.has_point(1, &[6], 0b11, true), "whoever scans may write");
+        assert!(known.has_range(1, &[5], &[6]) && !known.has_range(1, &[5], &[9]));
+        known.clear();
+        assert!(!known.has_point(1, &[2], 0b01, false));
+    }
+}
