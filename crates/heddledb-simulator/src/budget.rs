@@ -4,7 +4,7 @@
 //! machine, the build or the day, so cycles, line transfers and aborts of a transaction are numbers to be
 //! kept in a file (`budget.txt`), compared to the last digit, and changed on purpose.
 
-use crate::point::{Broken, Load, Point, Subject};
+use crate::point::{Broken, Load, Point, Queue, Subject};
 use heddledb::protocol::{Isolation, Kind};
 use heddledb_engine_simulated::sync::simulation::Settings;
 use heddledb_workloads::ReadOnly;
@@ -62,6 +62,7 @@ fn line(name: &str, kind: Kind, workload: &Subject, window_us: u64) -> Result<St
         read_only: ReadOnly::Serializable,
         isolation: Isolation::Serializable,
         pool: 0,
+        queue: Queue::ONE,
     };
     let point = workload.simulate(kind, load, Settings::default());
     let broken = |error: Broken| format!("{name} under {kind}: {error}");

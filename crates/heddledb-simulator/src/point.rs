@@ -6,7 +6,8 @@
 //! that begins in the window to the end of its last, so that it covers whole transactions.
 
 use crate::completion;
-use heddledb::protocol::{Isolation, Kind};
+use heddledb::internals::BuilderInternals;
+use heddledb::protocol::{Batching, Calls, Choice, Execution, Isolation, Kind, Silo};
 use heddledb::{Conflict, Database, Error, LogicalTime};
 use heddledb_engine_simulated::sync::simulation::{
     Counts, Failure, Settings, clock, costs, counts, free, simulate, steps,
@@ -25,8 +26,12 @@ use heddledb_workloads::tpcc::Tpcc;
 use heddledb_workloads::tpce::Tpce;
 use heddledb_workloads::ycsb::Ycsb;
 use heddledb_workloads::{Check, ReadOnly, Workload};
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
+
+mod queue;
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -48,6 +53,38 @@ pub struct Load {
     /// Inputs drawn ahead by each worker and used in turn, as a benchmark on a real machine does it; 0 draws
     /// each when it is needed.
     pub pool: usize,
+    /// What each worker has under way.
+    pub queue: Queue,
+}
+
+/// What a worker has under way at a time: it waits for the first of its transactions. What they take is counted from when they
+/// were queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// How many transactions.
+    pub length: usize,
+    /// Under protocols that gather calls, the most of a batch, where the protocol's own options are not to decide.
+    pub batch: Option<NonZeroU32>,
+}
+
+impl Queue {
+    /// One after another.
+    pub const ONE: Self = Self::of(1);
+
+    /// So many transactions.
+    pub const fn of(length: usize) -> Self {
+        Self { length, batch: None }
+    }
+
+    /// The protocol with its options.
+    fn choice(self, kind: Kind) -> Choice {
+        match (kind.choice(), self.batch) {
+            (Choice::Silo(Silo { calls: Calls::Batched(batching), .. }), Some(_)) => {
+                Silo::with_calls(Calls::Batched(Batching { size: self.batch, ..batching })).into()
+            }
+            (choice, _) => choice,
+        }
+    }
 }
 
 /// What came of it.
@@ -210,15 +247,23 @@ struct Tally<L> {
 }
 
 fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point, Error> {
-    let builder = crate::builder().protocol(kind).sessions(load.cores);
+    let Queue { length, .. } = load.queue;
+    let gathers = length > 1 && kind.execution() == Execution::Batched;
+    // Where calls are gathered a worker has a session that submits them, and one that executes them.
+    let sessions = if gathers { 2 * load.cores } else { load.cores };
+    let builder = crate::builder().protocol(load.queue.choice(kind)).sessions(sessions);
     let builder = workload.tables(builder).epoch_interval(load.epoch_interval).isolation(load.isolation);
+    let builder = if gathers { builder.executed_by_hand().window(length) } else { builder };
     let db = builder.open()?;
     workload.load(&db, load.seed, &|_| {})?;
     let start = clock();
     let workers: Vec<_> = (0..load.cores)
         .map(|number| {
             let (workload, load, db) = (Arc::clone(workload), load.clone(), db.clone());
-            thread::spawn_worker(number, move || worker(&*workload, &load, &db, number, start))
+            thread::spawn_worker(number, move || {
+                let run = if gathers { queue::worker } else { worker };
+                run(&workload, &load, &db, number, start)
+            })
         })
         .collect();
     let mut tallies = Vec::with_capacity(workers.len());
@@ -263,8 +308,25 @@ fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point
     Ok(point)
 }
 
+impl<L: Default> Tally<L> {
+    fn new(kinds: usize) -> Self {
+        Self {
+            ledger: L::default(),
+            committed: 0,
+            user_aborts: 0,
+            kinds: vec![[0; 2]; kinds],
+            transactions: 0,
+            cycles: 0,
+            counts: Counts::default(),
+            conflicts: [0; Conflict::ALL.len()],
+            latencies: Vec::new(),
+            time: LogicalTime::default(),
+        }
+    }
+}
+
 fn worker<W: Workload>(
-    workload: &W,
+    workload: &Arc<W>,
     load: &Load,
     db: &Database,
     number: usize,
@@ -280,24 +342,17 @@ fn worker<W: Workload>(
         pool.iter_mut().for_each(|input| free(|| workload.draw(&mut generator, input)));
     }
     let mut next = 0;
-    let mut tally = Tally {
-        ledger: W::Ledger::default(),
-        committed: 0,
-        user_aborts: 0,
-        kinds: vec![[0; 2]; workload.kinds().len()],
-        transactions: 0,
-        cycles: 0,
-        counts: Counts::default(),
-        conflicts: [0; Conflict::ALL.len()],
-        latencies: Vec::new(),
-        time: LogicalTime::default(),
-    };
+    let mut tally = Tally::new(workload.kinds().len());
     let mut measured = None;
+    // When those that are under way were queued.
+    let mut queued = VecDeque::with_capacity(load.queue.length);
     loop {
         let from = clock();
         if from >= end {
             break;
         }
+        queued.resize(load.queue.length.max(1), from);
+        let since = queued.pop_front().expect("there is one");
         if from >= begin && measured.is_none() {
             measured = Some((from, counts(), free(|| session.stats())));
         }
@@ -308,7 +363,7 @@ fn worker<W: Workload>(
         } else {
             workload.draw(&mut generator, input);
         }
-        let outcome = load.read_only.run(workload, &mut session, input);
+        let outcome = load.read_only.run(&**workload, &mut session, input);
         let to = clock();
         let counted = (begin..end).contains(&to);
         let kind = workload.kind(input);
@@ -319,7 +374,7 @@ fn worker<W: Workload>(
                 if counted {
                     tally.committed += 1;
                     tally.kinds[kind][0] += 1;
-                    tally.latencies.push((kind, to - from));
+                    tally.latencies.push((kind, to - since));
                     tally.time.note(session.last_commit());
                 }
             }

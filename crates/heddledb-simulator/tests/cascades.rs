@@ -6,7 +6,7 @@ use heddledb::protocol::{Ic3, Isolation, Kind};
 use heddledb::{Conflict, Error, ReadTransaction, Result, Stats, Table, Transaction};
 use heddledb_engine_simulated::sync::simulation::{Settings, clock, costs, simulate};
 use heddledb_engine_simulated::sync::{Random, sleep, thread};
-use heddledb_simulator::point::{Load, Subject};
+use heddledb_simulator::point::{Load, Queue, Subject};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{Mix, Parameters, Scale, Tpcc};
 use std::time::Duration;
@@ -26,6 +26,7 @@ fn rollbacks_take_few_along() {
         read_only: ReadOnly::Serializable,
         isolation: Isolation::Serializable,
         pool: 0,
+        queue: Queue::ONE,
     };
     let workload = Subject::from(Tpcc::new(parameters).unwrap());
     let point = workload.simulate(Kind::Ic3, load, Settings::default()).unwrap();

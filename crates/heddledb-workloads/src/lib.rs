@@ -41,9 +41,9 @@ pub trait Workload: Send + Sync + 'static {
     /// Draws inputs; one per worker.
     type Generator: Send;
     /// The arguments of one transaction; reused, so that drawing allocates nothing.
-    type Input: Default + Clone + Send;
+    type Input: Default + Clone + Send + 'static;
     /// What a committed transaction returns.
-    type Output;
+    type Output: Send + 'static;
     /// The sum of one worker's committed effects.
     type Ledger: Default + Send;
 

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
 use heddledb::Durability;
 use heddledb::protocol::{Isolation, Kind};
-use heddledb_simulator::point::Subject;
+use heddledb_simulator::point::{Queue, Subject};
 use heddledb_simulator::timeline;
 use heddledb_workloads::stamp::{kmeans, vacation};
 use heddledb_workloads::{ReadOnly, array, tpcc, ycsb};
@@ -144,6 +144,8 @@ pub struct VirtualSetting {
     pub window: Duration,
     /// Whether dependencies are counted.
     pub census: bool,
+    /// What each worker has under way.
+    pub queue: Queue,
 }
 
 /// What runs on this machine's threads.
@@ -189,15 +191,16 @@ impl VirtualSetting {
             isolation: Isolation::Serializable,
             window,
             census: false,
+            queue: Queue::ONE,
         }
     }
 
     /// A key that is equal for settings with equal results.
     pub fn key(&self) -> String {
-        let Self { workload, kind, cores, read_only, isolation, window, census } = self;
+        let Self { workload, kind, cores, read_only, isolation, window, census, queue } = self;
         let name = workload.name();
         let parameters = workload.parameters();
-        format!("{name} {parameters:?} {kind} {cores} {read_only} {isolation} {window:?} {census}")
+        format!("{name} {parameters:?} {kind} {cores} {read_only} {isolation} {window:?} {census} {queue:?}")
     }
 }
 

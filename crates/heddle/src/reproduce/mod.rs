@@ -9,13 +9,14 @@
 //! |---|---|
 //! | `figure` | papers, figures, claims and verdicts |
 //! | `papers` | the register of them |
-//! | `drp`, `ic3`, `tictoc` | the papers |
+//! | `dgcc`, `drp`, `ic3`, `tictoc` | the papers |
 //! | `settings` | what their figures have in common |
 //! | `run` | runs what figures need, and judges |
 //! | `table`, `page` | the report in the terminal and as a page |
 //! | `arguments` | which figures are wanted |
 
 pub mod arguments;
+mod dgcc;
 mod drp;
 mod figure;
 mod ic3;

@@ -300,7 +300,8 @@ fn simulate(figures: &[Figure], plan: &Plan) -> (BTreeMap<String, Measurement>, 
 }
 
 fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
-    let VirtualSetting { workload, kind, cores, read_only, isolation, window, census } = setting.clone();
+    let VirtualSetting { workload, kind, cores, read_only, isolation, window, census, queue } =
+        setting.clone();
     let costs = Costs::default();
     Task {
         part_of: caption(id),
@@ -315,6 +316,7 @@ fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
             read_only,
             isolation,
             pool: 0,
+            queue,
         },
         topology: topology(),
         census,

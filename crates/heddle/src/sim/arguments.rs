@@ -6,9 +6,11 @@ use crate::failure::{Failure, chain};
 use crate::report::outputs::Outputs;
 use clap::Args;
 use heddledb::protocol::{Isolation, Kind};
+use heddledb_simulator::point::Queue;
 use heddledb_simulator::simulation::{Costs, Topology};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{ApplicationArguments, WorkloadArguments};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -79,6 +81,13 @@ pub struct Common {
     /// recent moment, which never conflicts
     #[arg(long, value_name = "WAY", default_value_t)]
     pub read_only: ReadOnly,
+    /// Transactions that each worker has under way at a time: latency is counted from when they are queued. Under protocols that
+    /// gather calls into batches these are what batches are made of
+    #[arg(long, value_name = "N", default_value = "1", value_parser = queue)]
+    pub queue: usize,
+    /// The most calls of a batch, under protocols that gather calls; else they adapt it themselves
+    #[arg(long, value_name = "N")]
+    pub batch: Option<NonZeroU32>,
     /// The isolation level: serializable, snapshot, or repeatable-read, where the protocol offers it
     #[arg(long, value_name = "LEVEL", default_value_t)]
     pub isolation: Isolation,
@@ -108,6 +117,15 @@ fn sockets(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count @ 1..=SOCKETS_MAX) => Ok(count),
         _ => Err(format!("give a whole number from 1 to {SOCKETS_MAX}")),
+    }
+}
+
+/// Parses how many transactions a worker has under way.
+fn queue(text: &str) -> Result<usize, String> {
+    const MOST: usize = 100_000;
+    match text.parse() {
+        Ok(count @ 1..=MOST) => Ok(count),
+        _ => Err(format!("give a whole number from 1 to {MOST}")),
     }
 }
 
@@ -174,6 +192,8 @@ pub struct Plan {
     pub read_only: ReadOnly,
     /// The isolation level.
     pub isolation: Isolation,
+    /// What each worker has under way.
+    pub queue: Queue,
     /// Points at a time.
     pub jobs: usize,
     /// Where the report goes.
@@ -264,6 +284,7 @@ impl Common {
             epoch_interval: self.epoch_interval,
             read_only: self.read_only,
             isolation: self.isolation,
+            queue: Queue { length: self.queue, batch: self.batch },
             jobs: usize::from(self.jobs),
             outputs: Outputs { json: self.json.clone(), html: self.html.clone() },
             notes,

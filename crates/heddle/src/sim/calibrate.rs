@@ -29,7 +29,7 @@ use clap::{Args, Command, FromArgMatches};
 use comfy_table::{Attribute, Cell};
 use heddledb::protocol::{Isolation, Kind};
 use heddledb::{Compression, Durability};
-use heddledb_simulator::point::{Load as VirtualLoad, Point, Subject};
+use heddledb_simulator::point::{Load as VirtualLoad, Point, Queue, Subject};
 use heddledb_simulator::simulation::{Costs, Settings};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{TpccArguments, WorkloadArguments, YcsbArguments};
@@ -299,6 +299,7 @@ where
         read_only: ReadOnly::Serializable,
         isolation: Isolation::Serializable,
         pool: POOL,
+        queue: Queue::ONE,
     };
     let settings = Settings { costs, ..Settings::default() };
     let point = Subject::from(workload).simulate(kind, load, settings);

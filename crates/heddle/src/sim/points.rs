@@ -60,6 +60,7 @@ impl Task {
                 read_only: plan.read_only,
                 isolation: plan.isolation,
                 pool: 0,
+                queue: plan.queue,
             },
             topology: plan.topology,
             costs: plan.costs,
@@ -110,6 +111,8 @@ impl Task {
                 .into_iter()
                 .chain([("read_only".to_owned(), load.read_only.to_string())])
                 .chain([("isolation".to_owned(), load.isolation.to_string())])
+                .chain((load.queue.length > 1).then(|| ("queue".to_owned(), load.queue.length.to_string())))
+                .chain(load.queue.batch.map(|batch| ("batch".to_owned(), batch.to_string())))
                 .collect(),
             simulation: Some(Simulation {
                 sockets: topology.sockets,

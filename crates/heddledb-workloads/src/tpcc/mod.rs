@@ -28,6 +28,7 @@ mod random;
 pub mod schema;
 
 use crate::{Check, Workload};
+use heddledb::internals::BuilderInternals;
 use heddledb::internals::shared::{SharedU32, SharedU64};
 use heddledb::{Builder, Database, Error, Misuse, ReadTransaction, Result, Session, Transaction};
 use input::{Generator, Input, Kind};
@@ -256,6 +257,8 @@ pub struct Tpcc {
     generators: SharedU64,
     /// For each district.
     outside: Box<[Outside]>,
+    /// 1 where transactions that only read are calls, too.
+    reads_called: SharedU64,
 }
 
 /// What is known of a district outside the transactions. Relaxed: both are hints or identities and
@@ -313,7 +316,7 @@ impl Tpcc {
             parameters.mix = Mix::NP;
         }
         let outside = (0..Scale::districts(warehouses)).map(|_| Outside::default()).collect();
-        Ok(Self { parameters, generators: SharedU64::new(0), outside })
+        Ok(Self { parameters, generators: SharedU64::new(0), outside, reads_called: SharedU64::new(0) })
     }
 
     /// The parameters in effect.
@@ -410,6 +413,12 @@ impl Workload for Tpcc {
         if last_order_status {
             builder = builder.procedure::<transactions::LastOrderStatus>();
         }
+        let reads_called = builder.execution().is_announced();
+        self.reads_called.store(reads_called.into());
+        if reads_called {
+            builder =
+                builder.procedure::<transactions::OrderStatus>().procedure::<transactions::StockLevel>();
+        }
         match commutative {
             _ if !is_called(Kind::Payment) => builder,
             true => builder.procedure::<transactions::Payment>(),
@@ -457,8 +466,8 @@ impl Workload for Tpcc {
         }
     }
 
-    /// Transactions that write are calls. Those that only read are closures: among the analysed they would join
-    /// pieces of the others, which access the same tables in another order.
+    /// Transactions that write are calls. Those that only read are closures, unless calls tell what they access: among the
+    /// analysed they would join pieces of the others, which access the same tables in another order.
     #[inline]
     fn call(&self, session: &mut Session, input: &Input) -> Result<Output> {
         match input {
@@ -477,6 +486,12 @@ impl Workload for Tpcc {
             Input::Delivery(input) => session.call(transactions::Delivery, (self, input)),
             Input::OrderStatus(input) if self.parameters.last_order_status => {
                 session.call(transactions::LastOrderStatus, (input.w_id, input.d_id))
+            }
+            Input::OrderStatus(input) if self.reads_called.load() == 1 => {
+                session.call(transactions::OrderStatus, input)
+            }
+            Input::StockLevel(input) if self.reads_called.load() == 1 => {
+                session.call(transactions::StockLevel, (self, input))
             }
             Input::OrderStatus(_) | Input::StockLevel(_) => session.run(|tx| self.look(tx, input)),
         }

@@ -12,6 +12,7 @@
 //! draws from 10^10 virtual items instead, which is less skewed). In D, reads go to the newest
 //! records: rank 1 is the last key given out.
 
+mod call;
 mod check;
 mod operation;
 mod parameters;
@@ -23,8 +24,10 @@ pub use parameters::{KeyOrder, Parameters, Read, Write};
 
 use crate::random::stream;
 use crate::{Check, Workload};
+use call::Transact;
+use heddledb::internals::BuilderInternals;
 use heddledb::internals::shared::SharedU64;
-use heddledb::{Builder, Database, Error, ReadTransaction, Result, Row, Scan, Transaction};
+use heddledb::{Builder, Database, Error, ReadTransaction, Result, Row, Scan, Session, Transaction};
 use operation::KINDS;
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -57,6 +60,8 @@ pub struct Ycsb {
     /// The next key to insert. Written by whoever draws an insert, read by whoever draws from the
     /// latest; relaxed, because it only hands out numbers.
     next_key: SharedU64,
+    /// 1 where transactions are calls, under protocols that call for them to tell what they access.
+    called: SharedU64,
 }
 
 /// Runs generic code for the shape of the table that the parameters ask for.
@@ -87,6 +92,7 @@ impl Ycsb {
             zipf: Zipf::new(parameters.records, parameters.theta),
             generators: SharedU64::new(0),
             next_key: SharedU64::new(parameters.records),
+            called: SharedU64::new(0),
         })
     }
 
@@ -134,14 +140,25 @@ impl Ycsb {
         }
     }
 
-    fn execute_on<R: Fields, T: Transaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
+    /// One transaction; at the sites of [`Transact`], if it is called as that.
+    fn execute_on<R: Fields, T: Transaction, const CALLED: bool>(
+        &self,
+        tx: &mut T,
+        input: &Input,
+    ) -> Result<Output> {
         let mut output = Output::default();
         prefetch::<R, T>(tx, input);
         for Operation { key, action } in &input.operations {
+            if CALLED {
+                tx.at(call::site(*action));
+            }
             match *action {
                 Action::Increment => increment::<R, T>(tx, *key)?,
                 Action::ReadAllIncrement => {
                     black_box(&tx.get::<R>(*key)?);
+                    if CALLED {
+                        tx.at(call::site(Action::Increment));
+                    }
                     increment::<R, T>(tx, *key)?;
                 }
                 Action::Overwrite(column) => {
@@ -318,7 +335,13 @@ impl Workload for Ycsb {
 
     fn tables(&self, builder: Builder) -> Builder {
         let rows = self.parameters.records as usize;
-        with_shape!(self.parameters, Shape => builder.table::<Shape>(rows))
+        // A scan tells all keys from its first on, since nobody knows where it ends: then all wait for all.
+        let called = builder.execution().is_announced() && !self.parameters.ordered();
+        self.called.store(called.into());
+        with_shape!(self.parameters, Shape => {
+            let builder = builder.table::<Shape>(rows);
+            if called { builder.procedure::<Transact<Shape>>() } else { builder }
+        })
     }
 
     /// The content of a row is a hash of its key, so the seed does not matter.
@@ -374,7 +397,15 @@ impl Workload for Ycsb {
 
     #[inline]
     fn execute<T: Transaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
-        with_shape!(self.parameters, Shape => self.execute_on::<Shape, T>(tx, input))
+        with_shape!(self.parameters, Shape => self.execute_on::<Shape, T, false>(tx, input))
+    }
+
+    #[inline]
+    fn call(&self, session: &mut Session, input: &Input) -> Result<Output> {
+        if self.called.load() == 0 {
+            return session.run(|tx| self.execute(tx, input));
+        }
+        with_shape!(self.parameters, Shape => session.call(Transact::<Shape>::default(), (self, input)))
     }
 
     #[inline]

@@ -1,0 +1,49 @@
+//! What DGCC's figures have in common: protocols, numbers of cores, queues, windows.
+
+use crate::reproduce::figure::{Finding, Missing, Results, Scope, Setting, VirtualSetting, above};
+use crate::reproduce::settings::{times, window};
+use heddledb::protocol::Kind;
+use heddledb_simulator::point::{Queue, Subject};
+
+/// The protocols of the paper, and those without batches and with barriers.
+pub const KINDS: [Kind; 6] =
+    [Kind::Dgcc, Kind::DlDetect, Kind::TsAlloc, Kind::Hekaton, Kind::Dataflow, Kind::DgccLevels];
+/// Those that DGCC is compared with.
+pub const OTHERS: [&str; 3] = ["dl-detect", "ts-alloc", "hekaton"];
+/// The most cores.
+pub const MOST: f64 = 8.0;
+
+/// The numbers of cores of a curve.
+pub fn cores(scope: &Scope) -> &'static [usize] {
+    if scope.quick { &[1, 2, 8] } else { &[1, 2, 4, 6, 8] }
+}
+
+/// A point: each worker has 1,000 transactions queued. Long enough that each worker comes through its queue several times.
+pub fn point(scope: &Scope, workload: &Subject, kind: Kind, cores: usize) -> Setting {
+    let window = window(scope, cores, 200, 10_000, 40_000);
+    let queue = Queue::of(if scope.quick { 100 } else { 1_000 });
+    Setting::Virtual(VirtualSetting { queue, ..VirtualSetting::new(workload, kind, cores, window) })
+}
+
+/// What `--quick` does here besides.
+pub fn quick_note(scope: &Scope) -> Vec<String> {
+    let note = "Quick: 100 transactions are queued, and the table has 20,000 records.";
+    if scope.quick { vec![note.into()] } else { Vec::new() }
+}
+
+// Judges
+
+/// DGCC over the best of the others.
+pub fn ahead(results: &Results, x: f64) -> Result<f64, Missing> {
+    Ok(results.at("dgcc", x)? / results.best(&OTHERS, x)?)
+}
+
+/// Whether DGCC is ahead of the others.
+pub fn is_best(results: &Results, x: f64) -> Result<Finding, Missing> {
+    let ratio = ahead(results, x)?;
+    Ok(Finding::new(above(ratio, 1.0), format!("{} the best of the others", times(ratio))))
+}
+
+/// Why DGCC is behind here.
+pub const WHOLE: &str = "a transaction is one vertex, so calls that meet in one row wait for whole transactions; and each is executed twice. \
+                         Figure 6-why has transactions of one access, which are the paper's vertices";

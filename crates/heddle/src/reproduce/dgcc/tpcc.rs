@@ -1,0 +1,175 @@
+//! Sections 5.2, 5.4 and 5.5, TPC-C: mixes, latency, sizes of batches.
+
+use super::settings::{KINDS, MOST, OTHERS, WHOLE, ahead, cores, is_best, point};
+use super::ycsb::latency_is_comparable;
+use crate::failure::Failure;
+use crate::report::html::chart::Spacing;
+use crate::reproduce::figure::{
+    Axis, Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, Series, Setting, VirtualSetting,
+    near,
+};
+use crate::reproduce::settings::{CORES, by_kind, scale, scale_note, times, tpcc};
+use heddledb::protocol::Kind;
+use heddledb_simulator::point::{Queue, Subject};
+use heddledb_workloads::tpcc::{Mix, Parameters};
+use std::num::NonZeroU32;
+
+fn orders(scope: &Scope, mix: Mix) -> Result<Subject, Failure> {
+    tpcc(Parameters { mix, scale: scale(scope), ..Parameters::default() })
+}
+
+fn by_cores(scope: &Scope, mix: Mix, measure: Measure) -> Result<Content, Failure> {
+    by_kind(&KINDS, measure, |kind| {
+        let at = |&count: &usize| Ok((count as f64, point(scope, &orders(scope, mix)?, kind, count)));
+        cores(scope).iter().map(at).collect()
+    })
+}
+
+/// Figure 8a.
+pub fn figure_8a(scope: &Scope) -> Result<Figure, Failure> {
+    Ok(Figure {
+        id: "8a",
+        title: "TPC-C, 1 warehouse, the complete mix, by workers",
+        section: "§5.2",
+        axis: CORES,
+        content: by_cores(scope, Mix::FULL, Measure::Throughput)?,
+        notes: scale_note(scope),
+        claims: vec![
+            Claim::new("DGCC is the best; Payments are still the bottleneck for the others.", |results| {
+                is_best(results, MOST)
+            })
+            .otherwise(WHOLE),
+        ],
+    })
+}
+
+/// Figure 8b.
+pub fn figure_8b(scope: &Scope) -> Result<Figure, Failure> {
+    Ok(Figure {
+        id: "8b",
+        title: "TPC-C, 1 warehouse, New-Order only, by workers",
+        section: "§5.2",
+        axis: CORES,
+        content: by_cores(scope, Mix::NEW_ORDER, Measure::Throughput)?,
+        notes: scale_note(scope),
+        claims: vec![
+            Claim::new("DGCC achieves the best performance, and 2PL comes in a close second.", |results| {
+                let ratio = ahead(results, MOST)?;
+                let two_phase = results.at("dl-detect", MOST)? / results.best(&OTHERS, MOST)?;
+                let measured =
+                    format!("DGCC {} the best of the others, 2PL {}", times(ratio), times(two_phase));
+                Ok(Finding::new(ratio > 1.0 && near(ratio, 1.0) && two_phase >= 1.0, measured))
+            })
+            .otherwise(WHOLE),
+        ],
+    })
+}
+
+/// Figure 8c.
+pub fn figure_8c(scope: &Scope) -> Result<Figure, Failure> {
+    Ok(Figure {
+        id: "8c",
+        title: "TPC-C, 1 warehouse, Payment only, by workers",
+        section: "§5.2",
+        axis: CORES,
+        content: by_cores(scope, Mix::PAYMENT, Measure::Throughput)?,
+        notes: scale_note(scope),
+        claims: vec![Claim::new(
+            "Payments have to be done serially, which affects DGCC's scalability as a result.",
+            |results| {
+                let ratio = results.over("dgcc", MOST, 1.0)?;
+                Ok(Finding::new(ratio < 2.0, format!("8 workers make {} of one", times(ratio))))
+            },
+        )],
+    })
+}
+
+/// Figure 10.
+pub fn figure_10(scope: &Scope) -> Result<Figure, Failure> {
+    Ok(Figure {
+        id: "10",
+        title: "TPC-C, 1 warehouse, the complete mix: the median latency, in microseconds, by workers",
+        section: "§5.4",
+        axis: CORES,
+        content: by_cores(scope, Mix::FULL, Measure::Latency)?,
+        notes: scale_note(scope),
+        claims: vec![latency_is_comparable()],
+    })
+}
+
+/// The sizes of batches.
+fn sizes(scope: &Scope) -> &'static [u32] {
+    if scope.quick { &[10, 100, 800] } else { &[10, 100, 300, 500, 800, 1_000, 5_000] }
+}
+
+fn by_sizes(scope: &Scope, measure: Measure) -> Result<Content, Failure> {
+    let workload = orders(scope, Mix::FULL)?;
+    let workers: &[usize] = if scope.quick { &[2, 8] } else { &[2, 4, 8] };
+    let series = workers.iter().map(|&count| {
+        let at = |&size: &u32| {
+            let Setting::Virtual(setting) = point(scope, &workload, Kind::Dgcc, count) else {
+                unreachable!("it is on virtual cores")
+            };
+            let queue = Queue { batch: NonZeroU32::new(size), ..setting.queue };
+            (f64::from(size), Setting::Virtual(VirtualSetting { queue, ..setting }))
+        };
+        Series { name: format!("{count} workers"), measure, points: sizes(scope).iter().map(at).collect() }
+    });
+    Ok(Content::Points(series.collect()))
+}
+
+const SIZES: Axis = Axis { name: "most calls of a batch", spacing: Spacing::Logarithmic };
+
+/// The size from which on larger batches bring hardly anything.
+fn saturates(results: &Results, line: &str) -> Result<f64, Missing> {
+    results.scales_to(&[line])
+}
+
+/// Figure 12a.
+pub fn figure_12(scope: &Scope) -> Result<Figure, Failure> {
+    Ok(Figure {
+        id: "12a",
+        title: "TPC-C, 1 warehouse, by the size of batches",
+        section: "§5.5",
+        axis: SIZES,
+        content: by_sizes(scope, Measure::Throughput)?,
+        notes: scale_note(scope),
+        claims: vec![
+            Claim::new(
+                "Throughput increases with the batch size, until the resources are fully used.",
+                |results| {
+                    let (from, to) = (results.at("8 workers", 10.0)?, saturates(results, "8 workers")?);
+                    let ratio = results.at("8 workers", to)? / from;
+                    Ok(Finding::new(
+                        ratio >= 1.1,
+                        format!("8 workers: {} from 10 to {to} calls", times(ratio)),
+                    ))
+                },
+            ),
+            Claim::new("When there are more workers, it needs a larger size.", |results| {
+                let (few, many) = (saturates(results, "2 workers")?, saturates(results, "8 workers")?);
+                Ok(Finding::new(many > few, format!("2 workers {few} calls, 8 workers {many}")))
+            }),
+        ],
+    })
+}
+
+/// Figure 12b.
+pub fn figure_12_latency(scope: &Scope) -> Result<Figure, Failure> {
+    Ok(Figure {
+        id: "12b",
+        title: "TPC-C, 1 warehouse: the median latency, in microseconds, by the size of batches",
+        section: "§5.5",
+        axis: SIZES,
+        content: by_sizes(scope, Measure::Latency)?,
+        notes: scale_note(scope),
+        claims: vec![Claim::new("From saturation onwards, a larger graph leads to higher latency.", |results| {
+            let (x, line) = (results.widest()?, "8 workers");
+            let points = results.lines.iter().find(|known| known.name == line);
+            let values = points.into_iter().flat_map(|line| &line.points).filter_map(|dot| dot.value);
+            let ratio = results.at(line, x)? / values.fold(f64::INFINITY, f64::min);
+            Ok(Finding::new(ratio >= 1.02, format!("at {x} calls {} the least", times(ratio))))
+        })
+        .otherwise("queues are of the same length, whatever a batch takes of them, so latency is the inverse of throughput")],
+    })
+}

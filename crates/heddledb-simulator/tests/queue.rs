@@ -1,0 +1,67 @@
+//! Workers that have many transactions under way: gathered into batches, and one after another.
+
+use heddledb::protocol::{Isolation, Kind};
+use heddledb_engine_simulated::sync::simulation::Settings;
+use heddledb_simulator::point::{Load, Point, Queue, Subject};
+use heddledb_workloads::ReadOnly;
+use heddledb_workloads::tpcc::{self, Mix, Scale, Tpcc};
+use heddledb_workloads::ycsb::{self, Ycsb};
+use std::time::Duration;
+
+fn point(workload: impl Into<Subject>, kind: Kind, (cores, queue): (usize, usize)) -> Point {
+    let load = Load {
+        cores,
+        seed: 1,
+        warmup: Duration::from_micros(100),
+        window: Duration::from_micros(400),
+        epoch_interval: Duration::from_micros(50),
+        read_only: ReadOnly::Serializable,
+        isolation: Isolation::Serializable,
+        pool: 0,
+        queue: Queue::of(queue),
+    };
+    let settings = Settings { steps_max: 30_000_000, ..Settings::default() };
+    let point = workload.into().simulate(kind, load, settings).unwrap();
+    assert!(point.checks.iter().all(|check| check.ok), "{kind}: {:?}", point.checks);
+    point
+}
+
+fn hot_rows() -> Ycsb {
+    let parameters =
+        ycsb::Parameters { records: 1_000, theta: 0.9, ..ycsb::Parameters::preset("high").unwrap() };
+    Ycsb::new(parameters).unwrap()
+}
+
+/// Calls of batches conflict with nobody, and there are more of them than where each worker brings one.
+#[test]
+fn batches_conflict_with_nobody() {
+    let one = point(hot_rows(), Kind::Dgcc, (8, 1));
+    for kind in [Kind::Dgcc, Kind::DgccLevels] {
+        let point = point(hot_rows(), kind, (8, 50));
+        assert_eq!(point.conflicts.iter().sum::<u64>(), 0, "{kind}");
+        println!("{kind}: {} of {} alone, {} steps", point.committed, one.committed, point.steps);
+        assert!(point.committed > one.committed, "{kind}: {} of {}", point.committed, one.committed);
+    }
+}
+
+/// What a transaction takes is counted from when it was queued.
+#[test]
+fn latencies_have_the_queue_in_them() {
+    let median = |queue| {
+        let latencies = point(hot_rows(), Kind::Silo, (2, queue)).latencies_ns;
+        latencies[latencies.len() / 2]
+    };
+    let (one, ten) = (median(1), median(10));
+    assert!((8 * one..12 * one).contains(&ten), "{one} ns, {ten} ns");
+}
+
+/// The full mix, in which some transactions read what others insert.
+#[test]
+fn a_mix_of_procedures() {
+    let parameters =
+        tpcc::Parameters { mix: Mix([45, 43, 4, 4, 4]), scale: Scale::TINY, ..tpcc::Parameters::default() };
+    for kind in [Kind::Dgcc, Kind::DgccLevels, Kind::Dataflow] {
+        let point = point(Tpcc::new(parameters).unwrap(), kind, (6, 20));
+        assert!(point.kinds.iter().all(|[commits, _]| *commits > 0), "{kind}: {:?}", point.kinds);
+    }
+}
