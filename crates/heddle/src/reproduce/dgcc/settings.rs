@@ -45,5 +45,6 @@ pub fn is_best(results: &Results, x: f64) -> Result<Finding, Missing> {
 }
 
 /// Why DGCC is behind here.
-pub const WHOLE: &str = "a transaction is one vertex, so calls that meet in one row wait for whole transactions; and each is executed twice. \
-                         Figure 6-why has transactions of one access, which are the paper's vertices";
+pub const WHOLE: &str = "a transaction is one vertex, so calls that meet in one row wait for whole transactions, where the paper's wait for single \
+                         accesses; TPC-C's are executed twice besides. Figure 6-why has transactions of one access, which are the paper's \
+                         vertices";

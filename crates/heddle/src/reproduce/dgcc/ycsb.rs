@@ -143,7 +143,7 @@ pub fn figure_7a(scope: &Scope) -> Result<Figure, Failure> {
                 let ratio = results.at("dl-detect", MOST)? / results.at("dgcc", MOST)?;
                 Ok(Finding::new(near(ratio, 1.0), format!("it has {} of DGCC's", times(ratio))))
             })
-            .otherwise("each call is executed twice, once to find out what it accesses, and once for good; 2PL locks what it meets"),
+            .otherwise("a call is told, linked and handed from one worker to another before it is executed; 2PL locks what it meets"),
             Claim::new("OCC and MVCC scale well with the number of workers.", |results| {
                 let (occ, mvcc) = (results.over("ts-alloc", MOST, 1.0)?, results.over("hekaton", MOST, 1.0)?);
                 let measured = format!("8 workers: OCC {} one, MVCC {}", times(occ), times(mvcc));
