@@ -28,6 +28,7 @@ use heddledb_workloads::ycsb::Ycsb;
 use heddledb_workloads::{Check, ReadOnly, Workload};
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,15 @@ pub struct Load {
     pub pool: usize,
     /// What each worker has under way.
     pub queue: Queue,
+}
+
+impl Load {
+    /// What is measured, of workers that start at that time: from when to when, in cycles.
+    fn window_from(&self, start: u64) -> Range<u64> {
+        let cycles = |length: Duration| costs().cycles(length.as_nanos() as u64);
+        let begin = start + cycles(self.warmup);
+        begin..begin + cycles(self.window)
+    }
 }
 
 /// What a worker has under way at a time: it waits for the first of its transactions. What they take is counted from when they
@@ -323,6 +333,39 @@ impl<L: Default> Tally<L> {
             time: LogicalTime::default(),
         }
     }
+
+    /// A transaction that was under way from one time to another has ended so. True if it has committed in the window.
+    fn tell<W: Workload<Ledger = L>>(
+        &mut self,
+        workload: &W,
+        generator: &mut W::Generator,
+        input: &W::Input,
+        outcome: Result<W::Output, Error>,
+        (since, to): (u64, u64),
+        window: &Range<u64>,
+    ) -> Result<bool, Error> {
+        let (kind, counted) = (workload.kind(input), window.contains(&to));
+        match outcome {
+            Ok(output) => {
+                workload.committed(generator, input, &output);
+                workload.record(&mut self.ledger, input, output);
+                if counted {
+                    self.committed += 1;
+                    self.kinds[kind][0] += 1;
+                    self.latencies.push((kind, to - since));
+                }
+                Ok(counted)
+            }
+            Err(Error::User(_)) => {
+                if counted {
+                    self.user_aborts += 1;
+                    self.kinds[kind][1] += 1;
+                }
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 fn worker<W: Workload>(
@@ -333,9 +376,7 @@ fn worker<W: Workload>(
     start: u64,
 ) -> Result<Tally<W::Ledger>, Error> {
     let mut session = free(|| db.session())?;
-    let cycles = |length: Duration| costs().cycles(length.as_nanos() as u64);
-    let begin = start + cycles(load.warmup);
-    let end = begin + cycles(load.window);
+    let window = load.window_from(start);
     let mut generator = workload.generator(number, load.cores, load.seed);
     let mut pool = vec![W::Input::default(); load.pool.max(1)];
     if load.pool > 0 {
@@ -348,12 +389,12 @@ fn worker<W: Workload>(
     let mut queued = VecDeque::with_capacity(load.queue.length);
     loop {
         let from = clock();
-        if from >= end {
+        if from >= window.end {
             break;
         }
         queued.resize(load.queue.length.max(1), from);
         let since = queued.pop_front().expect("there is one");
-        if from >= begin && measured.is_none() {
+        if from >= window.start && measured.is_none() {
             measured = Some((from, counts(), free(|| session.stats())));
         }
         let input = &mut pool[next];
@@ -364,26 +405,8 @@ fn worker<W: Workload>(
             workload.draw(&mut generator, input);
         }
         let outcome = load.read_only.run(&**workload, &mut session, input);
-        let to = clock();
-        let counted = (begin..end).contains(&to);
-        let kind = workload.kind(input);
-        match outcome {
-            Ok(output) => {
-                workload.committed(&mut generator, input, &output);
-                workload.record(&mut tally.ledger, input, output);
-                if counted {
-                    tally.committed += 1;
-                    tally.kinds[kind][0] += 1;
-                    tally.latencies.push((kind, to - since));
-                    tally.time.note(session.last_commit());
-                }
-            }
-            Err(Error::User(_)) if counted => {
-                tally.user_aborts += 1;
-                tally.kinds[kind][1] += 1;
-            }
-            Err(Error::User(_)) => {}
-            Err(error) => return Err(error),
+        if tally.tell(&**workload, &mut generator, input, outcome, (since, clock()), &window)? {
+            tally.time.note(session.last_commit());
         }
         tally.transactions += u64::from(measured.is_some());
     }

@@ -2,12 +2,14 @@
 //! instead of failing, and what was not foreseen is right all the same. Under other protocols there is nothing to test.
 
 use super::Test;
+use super::load::on_threads;
 use super::procedures::await_from;
 use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::{Announcement, Declaration};
 use heddledb::protocol::{Execution, Kind};
 use heddledb::{
-    Conflict, Database, Error, ReadTransaction, Result, Scan, Table, Transaction, Txn, procedure,
+    Builder, Conflict, Database, Error, ReadTransaction, Result, Scan, Session, Table, Transaction, Txn,
+    procedure,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -46,16 +48,31 @@ fn world(kind: Kind) -> Option<(Database, Registered)> {
     if !kind.execution().is_announced() {
         return None;
     }
-    let db = Database::builder().protocol(kind).open().expect("it opens");
+    let db = filled(Database::builder().protocol(kind), |key| key % 3);
+    let call = registered(&db);
+    Some((db, call))
+}
+
+/// A database with the nodes, each followed by the next, with these tags.
+fn filled(builder: Builder, tag: impl Fn(u64) -> u64) -> Database {
+    let db = builder.open().expect("it opens");
+    let node = |key| Node { key, value: 0, tag: tag(key), next: (key + 1) % NODES };
+    let fill = |tx: &mut Txn| (0..NODES).try_for_each(|key| tx.insert(node(key)));
+    db.session().and_then(|mut session| session.run(fill)).expect("the table is empty");
+    db
+}
+
+/// A procedure that may do anything with nodes.
+fn registered(db: &Database) -> Registered {
     let mut declaration = Declaration::new("graph");
     declaration.upsert::<Node>();
-    let call = db.register_declared(declaration).expect("it is registered");
-    let fill = |tx: &mut Txn| {
-        (0..NODES)
-            .try_for_each(|key| tx.insert(Node { key, value: 0, tag: key % 3, next: (key + 1) % NODES }))
-    };
-    db.session().and_then(|mut session| session.run(fill)).expect("the table is empty");
-    Some((db, call))
+    db.register_declared(declaration).expect("it is registered")
+}
+
+/// No attempt of the session was in conflict, and no access was not foreseen.
+fn assert_undisturbed(session: &Session) {
+    let stats = session.stats();
+    assert_eq!((stats.conflicts_total(), stats.unforeseen), (0, 0), "{stats}");
 }
 
 fn sum(db: &Database) -> i64 {
@@ -65,11 +82,11 @@ fn sum(db: &Database) -> i64 {
 
 /// Threads that all write the same few rows, in different orders, and add rows with entries of an index.
 fn calls_conflict_with_nobody(kind: Kind) {
-    const THREADS: u64 = 4;
+    const THREADS: usize = 4;
     const CALLS: u64 = 300;
     let Some((db, call)) = world(kind) else { return };
-    let run = |thread: u64| {
-        let mut session = db.session().expect("there are sessions");
+    on_threads(kind, &db, THREADS, |session, _, thread| {
+        let thread = thread as u64;
         for at in 0..CALLS {
             let body = |tx: &mut Txn| {
                 tx.at(0);
@@ -81,15 +98,9 @@ fn calls_conflict_with_nobody(kind: Kind) {
             };
             session.call_registered(call, body).expect("it commits");
         }
-        session.stats()
-    };
-    let stats = std::thread::scope(|scope| {
-        let run = &run;
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+        assert_undisturbed(session);
     });
-    assert_eq!(sum(&db), (THREADS * CALLS * 4) as i64);
-    assert!(stats.iter().all(|stats| (stats.conflicts_total(), stats.unforeseen) == (0, 0)), "{stats:?}");
+    assert_eq!(sum(&db), THREADS as i64 * CALLS as i64 * 4);
 }
 
 /// A conflict in the execution that is to tell what a call will access: it is executed again, and tells all.
@@ -209,55 +220,47 @@ fn graph_raise(tx: &mut impl Transaction, first: u64, second: u64) -> Result<i64
 /// Calls that several sessions submit, and of their own: none conflicts, and where calls of batches meet they keep the order in
 /// which their session has submitted them.
 fn executes_submitted_calls_in_order(kind: Kind) {
-    const THREADS: u64 = 3;
+    const THREADS: usize = 3;
     const CALLS: u64 = 300;
+    const ALL: u64 = THREADS as u64 * (CALLS + CALLS.div_ceil(50));
     if !kind.execution().is_announced() {
         return;
     }
     let builder = Database::builder().protocol(kind).executors(3).procedure::<GraphRaise>();
-    let db = builder.open().expect("it opens");
-    let fill =
-        |tx: &mut Txn| (0..NODES).try_for_each(|key| tx.insert(Node { key, value: 0, tag: 0, next: 0 }));
-    db.session().and_then(|mut session| session.run(fill)).expect("the table is empty");
-    let submit = |thread: u64| -> Result<()> {
-        let mut session = db.session()?;
+    let db = filled(builder, |_| 0);
+    on_threads(kind, &db, THREADS, |session, _, thread| {
         let mut pending = Vec::new();
         for at in 0..CALLS {
-            let first = (thread + at % 3) % NODES;
-            pending.push((first, session.submit(GraphRaise, (first, (first + 1 + at % 2) % NODES))?));
+            let first = (thread as u64 + at % 3) % NODES;
+            let call = session.submit(GraphRaise, (first, (first + 1 + at % 2) % NODES));
+            pending.push((first, call.expect("it is submitted")));
             if at % 50 == 0 {
-                session.call(GraphRaise, (at % NODES, (at + 1) % NODES))?;
+                session.call(GraphRaise, (at % NODES, (at + 1) % NODES)).expect("it commits");
             }
         }
         let mut last = [0; NODES as usize];
         for (first, call) in pending {
-            let value = call.wait()?;
+            let value = call.wait().expect("it commits");
             let before = std::mem::replace(&mut last[first as usize], value);
             assert!(kind.execution() != Execution::Batched || before < value, "{before} before {value}");
         }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let submit = &submit;
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || submit(thread))).collect();
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic").expect("it commits"));
     });
-    assert_eq!(sum(&db), (2 * THREADS * (CALLS + CALLS.div_ceil(50))) as i64);
+    assert_eq!(sum(&db), 2 * ALL as i64);
     let metrics = db.metrics();
     assert_eq!((metrics.stats.conflicts_total(), metrics.stats.unforeseen), (0, 0), "{metrics}");
     if let Some(graph) = metrics.graph {
-        assert_eq!((graph.calls, graph.queued), (THREADS * (CALLS + CALLS.div_ceil(50)), 0), "{metrics}");
+        assert_eq!((graph.calls, graph.queued), (ALL, 0), "{metrics}");
     }
 }
 
 /// Calls that scan a range, and calls that insert into it: no phantom makes one of them fail. Nothing is removed: that a removed row
 /// leaves the index later is a change of the index that no call has told.
 fn scans_meet_what_is_inserted(kind: Kind) {
-    const THREADS: u64 = 3;
+    const THREADS: usize = 3;
     const CALLS: u64 = 200;
     let Some((db, call)) = world(kind) else { return };
-    let run = |thread: u64| {
-        let mut session = db.session().expect("there are sessions");
+    on_threads(kind, &db, THREADS, |session, _, thread| {
+        let thread = thread as u64;
         for at in 0..CALLS {
             let body = |tx: &mut Txn| {
                 tx.at(0);
@@ -273,14 +276,8 @@ fn scans_meet_what_is_inserted(kind: Kind) {
             };
             session.call_registered(call, body).expect("it commits");
         }
-        session.stats()
-    };
-    let stats = std::thread::scope(|scope| {
-        let run = &run;
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || run(thread))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+        assert_undisturbed(session);
     });
-    assert!(stats.iter().all(|stats| (stats.conflicts_total(), stats.unforeseen) == (0, 0)), "{stats:?}");
 }
 
 /// How often bodies were executed.
@@ -323,39 +320,35 @@ fn graph_told(
 
 /// Where a procedure tells what it will access, its body is executed once; and what it does not tell is right all the same.
 fn believes_what_procedures_tell(kind: Kind) {
-    const THREADS: u64 = 3;
+    const THREADS: usize = 3;
     const CALLS: u64 = 150;
+    const ALL: u64 = THREADS as u64 * CALLS;
     if !kind.execution().is_announced() {
         return;
     }
     for honest in [true, false] {
-        let db = Database::builder().protocol(kind).procedure::<GraphTold>().open().expect("it opens");
-        let fill =
-            |tx: &mut Txn| (0..NODES).try_for_each(|key| tx.insert(Node { key, value: 0, tag: 99, next: 0 }));
-        db.session().and_then(|mut session| session.run(fill)).expect("the table is empty");
+        let db = filled(Database::builder().protocol(kind).procedure::<GraphTold>(), |_| 99);
         let executions = Executions::default();
-        let call = |thread: u64| {
-            let mut session = db.session().expect("there are sessions");
+        on_threads(kind, &db, THREADS, |session, _, thread| {
             for at in 0..CALLS {
-                let row = Node { key: 1000 + thread * CALLS + at, value: 0, tag: at % 5, next: 0 };
-                let arguments = ((thread + at) % NODES, row, honest, executions.clone());
+                let row = Node { key: 1000 + thread as u64 * CALLS + at, value: 0, tag: at % 5, next: 0 };
+                let arguments = ((thread as u64 + at) % NODES, row, honest, executions.clone());
                 assert!(
                     session.call(GraphTold, arguments).expect("it commits") > 0,
                     "its own row is among them"
                 );
             }
-        };
-        std::thread::scope(|scope| (0..THREADS).for_each(|thread| _ = scope.spawn(move || call(thread))));
-        assert_eq!(sum(&db), (2 * THREADS * CALLS) as i64);
+        });
+        assert_eq!(sum(&db), 2 * ALL as i64);
         let stats = db.metrics().stats;
         let executed = executions.0.load(Ordering::Relaxed);
-        assert_eq!(executed, THREADS * CALLS + stats.conflicts_total(), "{stats}");
+        assert_eq!(executed, ALL + stats.conflicts_total(), "{stats}");
         if honest {
             // A scan looks at the gap behind its last key, too, into which the first entry of the next tag may come.
             let gaps = stats.conflicts_by(Conflict::Phantom);
             assert_eq!((stats.conflicts_total(), stats.unforeseen), (gaps, 0), "{stats}");
         } else {
-            assert!(stats.unforeseen >= THREADS * CALLS, "{stats}");
+            assert!(stats.unforeseen >= ALL, "{stats}");
         }
     }
 }
@@ -367,13 +360,8 @@ fn gives_up_waiting(kind: Kind) {
         return;
     }
     let builder = Database::builder().protocol(kind).sessions(2).retries(1).procedure::<GraphRaise>();
-    let db = builder.lock_timeout(Duration::from_millis(5)).open().expect("it opens");
-    let fill =
-        |tx: &mut Txn| (0..NODES).try_for_each(|key| tx.insert(Node { key, value: 0, tag: 0, next: 0 }));
-    db.session().and_then(|mut session| session.run(fill)).expect("the table is empty");
-    let mut declaration = Declaration::new("graph");
-    declaration.upsert::<Node>();
-    let call = db.register_declared(declaration).expect("it is registered");
+    let db = filled(builder.lock_timeout(Duration::from_millis(5)), |_| 0);
+    let call = registered(&db);
     let ((told, telling), (leave, leaving)) = (channel(), channel());
     std::thread::scope(|scope| {
         let db = &db;

@@ -205,7 +205,9 @@ impl Promises for Silo {
         match self.calls {
             Calls::Whole if self.opaque => &[Isolation::Serializable],
             Calls::Whole => &[Isolation::Serializable, Isolation::RepeatableRead],
-            _ => &[Isolation::Serializable],
+            Calls::Nested | Calls::Chopped | Calls::Sequenced | Calls::Graph | Calls::Batched(_) => {
+                &[Isolation::Serializable]
+            }
         }
     }
 

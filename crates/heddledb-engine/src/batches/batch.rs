@@ -101,8 +101,8 @@ pub(super) struct Batch<J> {
 #[derive(Debug, Default)]
 struct Levels {
     sorted: Vec<u32>,
-    /// By level, where it ends in `sorted`.
-    ends: Vec<u32>,
+    /// By level, where it begins in `sorted`.
+    begins: Vec<u32>,
     /// The level that is executed, and how many of its calls have not ended.
     level: AtomicU32,
     left: AtomicU32,
@@ -257,10 +257,10 @@ impl<J: Clone> Batch<J> {
     }
 
     fn level(&self, level: u32) -> Option<&[u32]> {
-        let Levels { sorted, ends, .. } = self.levels.as_ref()?;
-        let end = *ends.get(level as usize)?;
-        let begin = if level == 0 { 0 } else { ends[level as usize - 1] };
-        Some(&sorted[begin as usize..end as usize])
+        let Levels { sorted, begins, .. } = self.levels.as_ref()?;
+        let begin = *begins.get(level as usize)? as usize;
+        let end = begins.get(level as usize + 1).map_or(sorted.len(), |end| *end as usize);
+        Some(&sorted[begin..end])
     }
 
     /// A job is there for whoever comes.
@@ -308,25 +308,21 @@ impl Levels {
     /// Counting sort of the calls.
     fn sort(&mut self, by_call: &[u32]) {
         let count = by_call.iter().max().map_or(0, |most| *most as usize + 1);
-        self.ends.clear();
-        self.ends.resize(count, 0);
-        by_call.iter().for_each(|level| self.ends[*level as usize] += 1);
+        self.begins.clear();
+        self.begins.resize(count, 0);
+        by_call.iter().for_each(|level| self.begins[*level as usize] += 1);
         let mut end = 0;
-        for count in &mut self.ends {
+        for count in &mut self.begins {
             end += *count;
             *count = end;
         }
-        // Filled from behind, so that each end becomes a begin; then the ends are those of the level before.
+        // These are the ends. Filled from behind, each becomes a begin.
         self.sorted.clear();
         self.sorted.resize(by_call.len(), 0);
         for (call, level) in by_call.iter().enumerate().rev() {
-            let end = &mut self.ends[*level as usize];
-            *end -= 1;
-            self.sorted[*end as usize] = call as u32;
-        }
-        self.ends.rotate_left(usize::from(count > 0));
-        if let Some(last) = self.ends.last_mut() {
-            *last = by_call.len() as u32;
+            let begin = &mut self.begins[*level as usize];
+            *begin -= 1;
+            self.sorted[*begin as usize] = call as u32;
         }
     }
 }

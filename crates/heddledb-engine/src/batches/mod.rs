@@ -77,9 +77,8 @@ const GIVEN_UP: u64 = 3;
 
 /// What a worker has in its hands.
 pub(crate) struct Seat<J> {
-    /// The batch that it executes calls of, and its number.
+    /// The batch that it executes calls of.
     batch: Option<Arc<Batch<J>>>,
-    number: u64,
     /// Calls that it is to execute, the last first.
     kept: Vec<u32>,
     /// Calls that it is to announce: of which batch, how many of it are its, and which are left.
@@ -87,6 +86,11 @@ pub(crate) struct Seat<J> {
     doing: Option<Doing>,
     /// The events after which it has found nothing to build.
     idle_at: Option<u64>,
+}
+
+/// The number of a batch; of none, 0.
+fn number<J>(batch: &Option<Arc<Batch<J>>>) -> u64 {
+    batch.as_ref().map_or(0, |batch| batch.number)
 }
 
 /// What a worker does with which call of the batch.
@@ -107,7 +111,7 @@ pub(crate) enum Next<J> {
 
 impl<J> Default for Seat<J> {
     fn default() -> Self {
-        Self { batch: None, number: 0, kept: Vec::new(), announces: None, doing: None, idle_at: None }
+        Self { batch: None, kept: Vec::new(), announces: None, doing: None, idle_at: None }
     }
 }
 
@@ -254,9 +258,8 @@ impl<J: Clone> Batches<J> {
     /// Turns to the batch that is executed now.
     fn follow(&self, seat: &mut Seat<J>) {
         // Acquire: with the number comes what its calls must see.
-        if self.executed.load(Ordering::Acquire) != seat.number {
+        if self.executed.load(Ordering::Acquire) != number(&seat.batch) {
             seat.batch = lock(&self.state).executing.clone();
-            seat.number = seat.batch.as_ref().map_or(0, |batch| batch.number);
         }
     }
 
@@ -297,12 +300,12 @@ impl<J: Clone> Batches<J> {
         let state = &mut *guard;
         let mut next = None;
         if state.executing.is_none() {
-            if state.built.front().is_some_and(|built| built.linked) {
+            if state.built.front().is_some_and(Built::is_linked) {
                 next = state.built.pop_front().and_then(|built| built.batch);
             }
             state.executing.clone_from(&next);
             // Release: pairs with `follow`. What the calls of the batch before did happens before the lock was taken.
-            self.executed.store(next.as_ref().map_or(0, |batch| batch.number), Ordering::Release);
+            self.executed.store(number(&next), Ordering::Release);
         }
         self.happened(guard);
         let over = next.is_some_and(|batch| {
@@ -376,8 +379,7 @@ impl<J: Clone> Batches<J> {
         metrics.batches += 1;
         metrics.calls += calls;
         metrics.edges += edges;
-        let built = find(&mut state, number);
-        (built.batch, built.linked) = (Some(batch), true);
+        find(&mut state, number).batch = Some(batch);
         if self.start(state) {
             self.end_batch();
         }
@@ -442,7 +444,7 @@ impl<J: Clone> Batches<J> {
         if let Some(Doing::Executes(call)) = seat.doing.take() {
             self.end(seat, call, false);
             // It may not come again for long.
-            (seat.batch, seat.number) = (None, 0);
+            seat.batch = None;
         }
     }
 
@@ -465,7 +467,7 @@ impl<J: Clone> Batches<J> {
     /// Sleeps until there may be something to do. False if there will be nothing.
     fn sleep(&self, seat: &mut Seat<J>) -> bool {
         // What it has seen last may be used again meanwhile.
-        (seat.batch, seat.number) = (None, 0);
+        seat.batch = None;
         let state = lock(&self.state);
         // Relaxed: ordered by the fence.
         self.sleepers.fetch_add(1, Ordering::Relaxed);

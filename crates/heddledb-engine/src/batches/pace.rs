@@ -42,9 +42,11 @@ impl Pace {
     /// Halved where calls wait for too long; doubled while enough are queued that others can be built meanwhile, unless the larger
     /// batches were slower.
     pub fn ended(&mut self, calls: usize, since: u64, now: u64, queued: usize) {
-        let rate = calls as f64 / now.saturating_sub(self.ended).max(1) as f64;
         if !self.adapts {
-        } else if now.saturating_sub(since) > self.target {
+            return;
+        }
+        let rate = calls as f64 / now.saturating_sub(self.ended).max(1) as f64;
+        if now.saturating_sub(since) > self.target {
             self.size = (self.size / 2).max(LEAST);
         } else if queued >= QUEUED * self.size && calls >= self.size && rate >= self.rate * TOLERATED {
             self.size = (self.size * 2).min(MOST);

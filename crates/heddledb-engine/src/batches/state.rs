@@ -49,19 +49,26 @@ pub(super) struct Built<J> {
     /// The next call to be announced, and how many have not told.
     pub next: u32,
     pub untold: u32,
-    pub linked: bool,
 }
 
 impl<J> Built<J> {
     /// Calls to be announced, if there are any left.
     pub fn chunk(&mut self) -> Option<(Arc<Batch<J>>, u32, Range<u32>)> {
-        let batch = self.batch.as_ref()?;
-        let (begin, calls) = (self.next, batch.calls as u32);
-        if self.untold == 0 || begin == calls {
-            return None;
-        }
-        self.next = calls.min(begin + CHUNK);
-        Some((Arc::clone(batch), self.next - begin, begin..self.next))
+        let batch = self.unannounced()?;
+        let (begin, end) = (self.next, (batch.calls as u32).min(self.next + CHUNK));
+        let batch = Arc::clone(batch);
+        self.next = end;
+        Some((batch, end - begin, begin..end))
+    }
+
+    /// The batch, if it has calls that nobody announces yet.
+    fn unannounced(&self) -> Option<&Arc<Batch<J>>> {
+        self.batch.as_ref().filter(|batch| self.untold > 0 && (self.next as usize) < batch.calls)
+    }
+
+    /// Whether it may be executed. It is linked as soon as all have told, and gone meanwhile.
+    pub fn is_linked(&self) -> bool {
+        self.untold == 0 && self.batch.is_some()
     }
 }
 
@@ -114,17 +121,14 @@ impl<J: Clone> State<J> {
             }
         }
         let untold = if jobs { cut.calls as u32 } else { 0 };
-        self.built.push_back(Built { number, batch: Some(batch), next: 0, untold, linked: false });
+        self.built.push_back(Built { number, batch: Some(batch), next: 0, untold });
         number
     }
 
     /// Whether a worker that executes jobs finds something to do.
     pub fn has_work(&self) -> bool {
-        let announces = |built: &Built<J>| {
-            built.batch.as_ref().is_some_and(|batch| built.untold > 0 && (built.next as usize) < batch.calls)
-        };
         self.may_cut()
-            || self.built.iter().any(announces)
+            || self.built.iter().any(|built| built.unannounced().is_some())
             || self.executing.as_ref().is_some_and(|batch| batch.offers())
     }
 

@@ -57,8 +57,7 @@ impl Session {
     /// waited for.
     pub fn submit_named(&mut self, name: &str, arguments: Vec<u8>) -> Result<Pending<Vec<u8>>> {
         let call = self.txn_mut().worker.by_name(name)?;
-        let pending = self.push((call, arguments), submitted, true)?;
-        Ok(pending.expect("the window was waited for"))
+        self.push_waiting((call, arguments), submitted)
     }
 }
 

@@ -61,8 +61,7 @@ impl Session {
         Q::Output: Send + 'static,
     {
         let _ = procedure;
-        let pending = self.push(arguments, call::<Q>, true)?;
-        Ok(pending.expect("the window was waited for"))
+        self.push_waiting(arguments, call::<Q>)
     }
 
     /// As [`Session::submit`](crate::Session::submit), but where that would wait it submits nothing and returns `None`. The arguments are gone
@@ -99,8 +98,17 @@ impl Session {
         self.priority = priority;
     }
 
+    /// Submits a call, and waits until the window has room for it.
+    pub(super) fn push_waiting<A: Send + 'static, T: Send + 'static>(
+        &mut self,
+        arguments: A,
+        call: fn(&mut Session, &A) -> Result<T>,
+    ) -> Result<Pending<T>> {
+        self.push(arguments, call, true).map(|pending| pending.expect("the window was waited for"))
+    }
+
     /// Submits a call; `None` if the window is full and is not to be waited for.
-    pub(super) fn push<A: Send + 'static, T: Send + 'static>(
+    fn push<A: Send + 'static, T: Send + 'static>(
         &mut self,
         arguments: A,
         call: fn(&mut Session, &A) -> Result<T>,
@@ -206,12 +214,10 @@ impl Executor {
     /// Executes what the engine has gathered, until there will be nothing more.
     fn run(mut self) {
         loop {
-            let task = self.next(false).or_else(|| {
-                self.rest();
-                self.next(true)
-            });
-            let Some(task) = task else { return };
-            self.perform(task);
+            if !self.step() {
+                let Some(task) = self.next(true) else { return };
+                self.perform(task);
+            }
         }
     }
 

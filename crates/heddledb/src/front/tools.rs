@@ -185,6 +185,6 @@ impl SessionInternals for Session {
         arguments: A,
         call: fn(&mut Session, &A) -> Result<T>,
     ) -> Result<Pending<T>> {
-        self.push(arguments, call, true).map(|pending| pending.expect("the window was waited for"))
+        self.push_waiting(arguments, call)
     }
 }

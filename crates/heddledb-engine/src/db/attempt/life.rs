@@ -31,7 +31,7 @@ impl<P: Protocol> Attempt<P> {
         self.failures = 0;
         if !modes::begin(self, retry) {
             // What is no call and should be one will not begin later either.
-            return !modes::must_call(self) && self.refuse();
+            return if modes::must_call(self) { false } else { self.refuse() };
         }
         self.begin_writes(retry);
         match call {

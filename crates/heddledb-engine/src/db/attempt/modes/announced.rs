@@ -1,9 +1,9 @@
 //! What calls that are past their turn will still access, and which calls must wait for which because of
 //! that.
 //!
-//! [`Announced`] holds the footprints of all calls. Ranges count as written. Points are found by a hash of relation, key and column group; two that
-//! share a bucket only wait more often than they need. A writer replaces what its bucket held: calls after
-//! the writer wait for it, and it waits for those before.
+//! [`Announced`] holds the footprints of all calls. Ranges count as written. Points are found by a hash of
+//! relation, key and column group; two that share a bucket only wait more often than they need. A writer
+//! replaces what its bucket held: calls after the writer wait for it, and it waits for those before.
 
 use super::AccessMode;
 use crate::access::Groups;

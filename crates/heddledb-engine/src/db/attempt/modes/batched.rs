@@ -29,8 +29,6 @@ pub(super) struct Batched {
     seat: Seat<Arc<dyn Job>>,
     /// The attempt has the place of the session's own call.
     own: bool,
-    /// It has the footprint of its task.
-    borrowed: bool,
 }
 
 impl CallMode for Batched {
@@ -51,11 +49,9 @@ impl CallMode for Batched {
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, _number: usize) -> bool {
         attempt.forget_answers();
-        let Batched { seat, borrowed, .. } = &mut attempt.modes.batched;
-        if seat.announces() != Some(false) {
+        // A task that is to be executed has told.
+        if attempt.modes.batched.seat.announces() != Some(false) {
             telling::begin(attempt);
-        } else if !std::mem::replace(borrowed, true) {
-            seat.swap(&mut attempt.modes.telling.footprint);
         }
         true
     }
@@ -81,11 +77,8 @@ impl CallMode for Batched {
     }
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
-        if !attempt.dry {
-            return Ok(Then::Commit);
-        }
-        if telling::is_told_in_part(attempt, body) {
-            return Ok(Then::Again);
+        if let Some(then) = telling::end_body(attempt, body) {
+            return Ok(then);
         }
         let Attempt { db, worker, modes, .. } = attempt;
         let (batches, footprint) = (&db.modes.batched, &mut modes.telling.footprint);
@@ -115,11 +108,13 @@ pub(in super::super) fn must_call<P: Protocol>(attempt: &Attempt<P>) -> bool {
 impl<P: Protocol> Attempt<P> {
     /// See [`Worker::next_task`](crate::seam::Worker::next_task).
     pub(in crate::db) fn next_job(&mut self, waits: bool) -> Option<Task> {
-        let Batched { seat, borrowed, .. } = &mut self.modes.batched;
-        *borrowed = false;
+        let seat = &mut self.modes.batched.seat;
         self.db.modes.batched.next(seat, waits).map(|next| match next {
             Next::Announce(job) => Task::Announce(job),
-            Next::Execute(job) => Task::Execute(job),
+            Next::Execute(job) => {
+                seat.swap(&mut self.modes.telling.footprint);
+                Task::Execute(job)
+            }
         })
     }
 

@@ -73,11 +73,8 @@ impl CallMode for Linked {
     }
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
-        if !attempt.dry {
-            return Ok(Then::Commit);
-        }
-        if telling::is_told_in_part(attempt, body) {
-            return Ok(Then::Again);
+        if let Some(then) = telling::end_body(attempt, body) {
+            return Ok(then);
         }
         let Attempt { db, worker, modes, .. } = attempt;
         let Linked { turn, before } = &mut modes.graph;

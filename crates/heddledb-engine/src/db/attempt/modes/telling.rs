@@ -6,7 +6,7 @@
 //! validated.
 
 use super::announced::claims;
-use super::{AccessMode, Attempt, Keys};
+use super::{AccessMode, Attempt, Keys, Then};
 use crate::error::{Error, Result};
 use crate::footprint::Footprint;
 use crate::procedure::Told;
@@ -78,23 +78,28 @@ pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'
     }
 }
 
-/// The body has ended without effect. True if it is to be executed so again: it met a commit that keeps its locks for long, and
-/// has not told all. However else it ended, what it has told counts, and what it will do is decided when it runs.
-pub(super) fn is_told_in_part<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> bool {
+/// An execution of the body has ended: what becomes of the call, unless that is its mode's to say, since it has told all.
+///
+/// One without effect that met a commit which keeps its locks for long has not, and is begun again. However else it ended, what it
+/// has told counts, and what it will do is decided when it runs.
+pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Option<Then> {
+    if !attempt.dry {
+        return Some(Then::Commit);
+    }
     attempt.abort_writes();
     attempt.failed = false;
     let overdue = attempt.is_overdue();
     let Telling { footprint, retries } = &mut attempt.modes.telling;
     if !matches!(body, Body::Gave(Error::Conflict(_))) || *retries == DRY_RETRIES || overdue {
         attempt.dry = false;
-        return false;
+        return None;
     }
     footprint.clear();
     *retries += 1;
     let retries = *retries;
     attempt.pause_before(retries);
     attempt.begin_writes(0);
-    true
+    Some(Then::Again)
 }
 
 #[cold]
