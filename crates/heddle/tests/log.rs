@@ -1,7 +1,7 @@
 //! `heddle log` on directories that are whole, torn, damaged, or none.
 
-use heddledb::protocol::{Silo, TicToc};
-use heddledb::{Builder, Database, Error, Table, Text, Transaction};
+use heddledb::protocol::{Kind, Silo, TicToc};
+use heddledb::{Builder, Database, Error, LogKind, Result, Table, Text, Transaction, procedure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -254,4 +254,36 @@ fn verify_and_recovery_agree() {
         }
     }
     assert!(refused > 30, "{refused}");
+}
+
+#[procedure(version = 2)]
+fn deposit(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<()> {
+    tx.add(Account::balance, id, amount)
+}
+
+#[test]
+fn calls_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bank");
+    let with_calls = builder(&path).protocol(Kind::Dgcc).log_kind(LogKind::Commands).procedure::<Deposit>();
+    let db = with_calls.open().unwrap();
+    let mut session = db.session().unwrap();
+    session.run(|tx| tx.insert(account(1))).unwrap();
+    session.call(Deposit, (1, 30)).unwrap();
+    db.flush().unwrap();
+    drop((session, db));
+    let shown = text(&heddle("inspect", &path, &["--transactions"]).stdout);
+    for word in ["procedure 0: deposit, version 2", "1 call among them", "calls deposit version 2  [013c]"] {
+        assert!(shown.contains(word), "{word} is not in {shown}");
+    }
+    let lines = text(&heddle("inspect", &path, &["--transactions", "--json"]).stdout);
+    let calls: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let call = calls.iter().find(|value: &&Value| value["call"].is_object()).expect("there is a call");
+    assert_eq!(call["call"]["arguments"], "013c");
+    assert_eq!(verify(&path).0, Some(0));
+    // Without the program nobody can make it again.
+    let mut check = Command::new(env!("CARGO_BIN_EXE_heddle"));
+    let check = check.arg("verify").arg(&path).output().expect("the program starts");
+    let said = text(&check.stdout) + &text(&check.stderr);
+    assert!(!check.status.success() && said.contains("procedure deposit (version 2"), "{said}");
 }

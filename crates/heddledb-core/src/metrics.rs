@@ -242,6 +242,8 @@ pub struct Recovery {
     pub transactions: u64,
     /// Their writes.
     pub writes: u64,
+    /// How many of these transactions the log had as calls, which were made again.
+    pub calls: u64,
     /// Bytes of the checkpoint and of the log.
     pub bytes: u64,
     /// Stretches of the log that one thread read and handed to the others, of a mebibyte or a frame each; 0 where one
@@ -301,6 +303,9 @@ impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} rows of a checkpoint, {} transactions", self.rows, self.transactions)?;
         write!(f, " of a log with {} writes, {}", self.writes, Bytes(self.bytes))?;
+        if self.calls > 0 {
+            write!(f, ", {} calls made again", self.calls)?;
+        }
         write!(f, " in {:?}, durable up to epoch {}", self.elapsed, self.durable_epoch)?;
         if !self.torn.is_empty() {
             write!(f, "; {} rounds were being written at the end, and were cut off", self.torn.len())?;

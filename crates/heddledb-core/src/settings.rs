@@ -2,12 +2,13 @@
 
 use crate::error::{Misuse, Result};
 use crate::isolation::Isolation;
-use crate::log::{Compression, FILES_MAX};
+use crate::log::{Compression, FILES_MAX, LogKind};
 use crate::metrics::Tell;
 use crate::migration::Migration;
 use crate::procedure::PlanChange;
 use crate::storage::Storage;
 use crate::table::Definition;
+use std::any::{Any, TypeId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,13 +47,16 @@ pub struct LogOptions {
     pub buffer_words: usize,
     /// Whether the files of a round are written at once, by a thread for each.
     pub at_once: bool,
+    /// What it says of a commit.
+    pub kind: LogKind,
     /// Of what checkpoints have made superfluous, so many bytes are kept for copies.
     pub keep_bytes: u64,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { files: 1, compression: Compression::None, buffer_words: 4 << 20, at_once: true, keep_bytes: 0 }
+        let (kind, compression) = (LogKind::Values, Compression::None);
+        Self { files: 1, compression, buffer_words: 4 << 20, at_once: true, kind, keep_bytes: 0 }
     }
 }
 
@@ -76,6 +80,8 @@ pub struct Settings {
     pub durability: Durability,
     /// Of the log.
     pub log: LogOptions,
+    /// The procedures whose calls may be logged as such, and made again.
+    pub versions: Vec<Versioned>,
     /// Of recovery and checkpoints; as many as there are cores unless told.
     pub threads: Option<usize>,
     /// The log's length after which a checkpoint is taken.
@@ -99,6 +105,24 @@ pub struct Settings {
     /// For how long, and how often, something is tried.
     pub limits: Limits,
 }
+
+/// A procedure whose calls may be logged as such.
+#[derive(Clone, Copy, Debug)]
+pub struct Versioned {
+    /// The procedure's type.
+    pub id: TypeId,
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: u32,
+    /// Of its text.
+    pub fingerprint: u64,
+    /// A call on a session, of arguments as bytes.
+    pub call: CallLogged,
+}
+
+/// A call of one procedure on a session, its arguments as bytes.
+pub type CallLogged = fn(session: &mut dyn Any, arguments: &[u8]) -> Result<()>;
 
 /// For how long, and how often, something is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +176,7 @@ impl Default for Settings {
             place: None,
             durability: Durability::Epoch,
             log: LogOptions::default(),
+            versions: Vec::new(),
             threads: None,
             checkpoint_log_bytes: Some(CHECKPOINT_LOG_BYTES),
             checkpoint_replay: Some(CHECKPOINT_REPLAY),
@@ -178,6 +203,13 @@ impl Settings {
             let what = "a database without files can make nothing durable at its commit; name its directory with \
                         `Builder::path`, or leave `Durability::Sync` out";
             return option(what.to_owned());
+        }
+        if self.log.kind == LogKind::Commands && self.place.is_none() {
+            return option(
+                "a database without files has no log that could hold calls; name its directory with `Builder::path`, or leave \
+                 `LogKind::Commands` out"
+                    .to_owned(),
+            );
         }
         if self.log.files == 0 || self.log.files > FILES_MAX {
             return option(format!("a log has 1 to {FILES_MAX} files, not {}", self.log.files));

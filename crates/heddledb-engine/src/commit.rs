@@ -6,7 +6,7 @@
 
 use crate::access::{Groups, Write, WriteSet};
 use crate::arena::Arena;
-use crate::durability::{Append, LoggedWrite, RedoLog};
+use crate::durability::{Append, LoggedWrite, RedoLog, Says};
 use crate::heap::Heap;
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
@@ -57,6 +57,17 @@ struct Made<'m> {
     row: &'m [u64],
 }
 
+/// How a commit is logged.
+#[derive(Clone, Copy)]
+pub(crate) struct Logging<'a> {
+    /// The redo log.
+    pub log: &'a RedoLog,
+    /// The worker that commits.
+    pub worker: usize,
+    /// What is said of it.
+    pub says: Says<'a>,
+}
+
 /// What a committing protocol gets: the writes, and the means to install them.
 pub struct Commit<'a> {
     writes: &'a WriteSet,
@@ -68,8 +79,7 @@ pub struct Commit<'a> {
     live: &'a mut LiveView,
     /// Versions of an epoch below this are kept; asked for at the first install.
     keep_below: Option<u64>,
-    /// The redo log, and the worker that commits.
-    log: Option<(&'a RedoLog, usize)>,
+    log: Option<Logging<'a>>,
     /// The log entry, begun at the first install. A transaction that has got this far commits.
     entry: Option<Append<'a>>,
 }
@@ -83,7 +93,7 @@ impl<'a> Commit<'a> {
         arena: &'a mut Arena,
         left: &'a mut LeftOver,
         live: &'a mut LiveView,
-        log: Option<(&'a RedoLog, usize)>,
+        log: Option<Logging<'a>>,
     ) -> Self {
         Self { writes, boundaries, heap, arena, left, live, keep_below: None, log, entry: None }
     }
@@ -211,12 +221,12 @@ impl<'a> Commit<'a> {
 
     /// Appends a write to the log.
     fn log<C: ConcurrencyWords>(&mut self, write: &Write, made: Option<Made<'_>>, time: u64) {
-        let Some((log, worker)) = self.log else { return };
+        let Some(Logging { log, worker, says }) = self.log else { return };
         if planted(Mutant::LogDeleteNotLogged) && !write.present {
             return;
         }
         debug_assert!(!ASSERTS_LOAD || stamps::<C>(write).all(stamp::is_locked), "logged without the lock");
-        let entry = self.entry.get_or_insert_with(|| log.append(worker, time));
+        let entry = self.entry.get_or_insert_with(|| log.append(worker, time, says));
         entry.write(&LoggedWrite {
             record: write.record,
             base: data_base::<C>(write.layout),

@@ -3,6 +3,7 @@
 //! A [`Footprint`] is made of *points*, a row's column groups, read or written; and of *ranges* of keys. Whoever scans a
 //! range may write what it finds there.
 
+use crate::log::Cell;
 use crate::table::GroupSet;
 use std::ops::Range;
 
@@ -42,6 +43,10 @@ pub(super) struct Footprint {
     words: Vec<u64>,
     points: Vec<Point>,
     ranges: Vec<Keys>,
+    /// What it used, as hashes of a log.
+    cells: Vec<Cell>,
+    /// It is executed alone.
+    alone: bool,
     /// The relations that points are of, one bit for all whose numbers are alike modulo 64.
     relations: u64,
     /// The position of the point that is likely to be asked for next.
@@ -54,8 +59,30 @@ impl Footprint {
         self.words.clear();
         self.points.clear();
         self.ranges.clear();
+        self.cells.clear();
+        self.alone = false;
         self.relations = 0;
         self.next = 0;
+    }
+
+    /// It is a call that a log says used those cells.
+    pub fn use_cells(&mut self, cells: impl Iterator<Item = Cell>) {
+        self.cells.extend(cells);
+    }
+
+    /// Nothing is executed beside it.
+    pub fn be_alone(&mut self) {
+        self.alone = true;
+    }
+
+    /// What it used, if a log says so.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// Whether nothing is executed beside it.
+    pub fn is_alone(&self) -> bool {
+        self.alone
     }
 
     /// Takes over what another footprint holds.

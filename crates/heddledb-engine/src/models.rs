@@ -8,7 +8,7 @@ use crate::access::WriteSet;
 use crate::arena::Arena;
 use crate::commit::{Commit, LeftOver};
 use crate::db::store::{copy_group, heads};
-use crate::durability::{Due, Files, RedoLog, create_generation};
+use crate::durability::{Due, Files, RedoLog, Says, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::heap::Heap;
@@ -131,7 +131,7 @@ impl<P: Protocol> Tx<'_, P> {
     }
 }
 
-fn explore(kernel: impl Fn() + Sync + Send + 'static) {
+pub(crate) fn explore(kernel: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.max_branches = 20_000;
@@ -565,6 +565,7 @@ fn an_acknowledged_commit_is_on_the_disk() {
             kept: Vec::new(),
             generations: Vec::new(),
             origin: None,
+            procedures: Vec::new(),
         };
         let files = create_generation(&storage, &mut manifest, &options).expect("the disk is new");
         let generation = manifest.generations[0];
@@ -574,7 +575,7 @@ fn an_acknowledged_commit_is_on_the_disk() {
             clock.pin(worker);
             let epoch = clock.commit_epoch(worker);
             let time = stamp::floor(epoch) + worker as u64 + 1;
-            drop(log.append(worker, time));
+            drop(log.append(worker, time, Says::Rows));
             clock.unpin(worker);
             log.wait(epoch).expect("the disk works");
             time

@@ -37,6 +37,7 @@ fn open() -> Arc<dyn Engine> {
         place: None,
         durability: Durability::default(),
         log: LogOptions::default(),
+        versions: Vec::new(),
         threads: None,
         checkpoint_log_bytes: None,
         checkpoint_replay: None,

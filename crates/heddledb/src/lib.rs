@@ -108,7 +108,7 @@ pub use heddledb_core::copies::{Reach, Restore, RestoreReport};
 pub use heddledb_core::deferred::{Deferred, Deferring, Inputs, Later, Operator, Outcome, Refusal};
 pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, ObjectMisuse, Result};
 pub use heddledb_core::isolation::Isolation;
-pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, NotUnique};
+pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, LogKind, NotUnique};
 pub use heddledb_core::metrics::{
     CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction, Recovery,
     RecoveryProgress, Stats,
@@ -135,6 +135,8 @@ pub mod procedure {
         Announcement, Checked, Declaration, PlanChange, Procedure, ReadProcedure, Site, Tracking, text,
         workload,
     };
+    #[doc(hidden)]
+    pub use heddledb_core::procedure::{decode_arguments, encode_arguments, fingerprint};
 }
 
 /// Protocols, by value and by name.

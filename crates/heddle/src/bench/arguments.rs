@@ -12,7 +12,7 @@ use crate::machine;
 use crate::report::outputs::Outputs;
 use clap::{Args, Subcommand};
 use heddledb::protocol::{Isolation, Kind};
-use heddledb::{Compression, Durability};
+use heddledb::{Compression, Durability, LogKind};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{
     ApplicationArguments, ArrayArguments, BayesArguments, GenomeArguments, IntruderArguments,
@@ -256,9 +256,20 @@ pub struct Common {
     /// Compress the log
     #[arg(long)]
     pub lz4: bool,
+    /// What the log says of a commit: values, the rows that it wrote; or commands, that a procedure was called, under dgcc,
+    /// dgcc-levels and dataflow. TPC-C
+    #[arg(long, value_name = "KIND", default_value = "values", value_parser = log_kind)]
+    pub log: LogKind,
+    /// Take a checkpoint of what was loaded and open the database again, so that `--recover` replays what the workers did, and
+    /// compares the times
+    #[arg(long)]
+    pub checkpoint: bool,
     /// Close the database after each run with a log, open it again, and check it once more
     #[arg(long)]
     pub recover: bool,
+    /// Threads that load a directory [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub recovery_threads: Option<usize>,
     /// Do not run `unprotected` on one thread as well, to which the ratios refer
     #[arg(long)]
     pub no_baseline: bool,
@@ -284,6 +295,11 @@ fn durability(text: &str) -> Result<Durability, String> {
         "sync" => Durability::Sync,
         _ => return Err("give none, epoch or sync, or several by commas".into()),
     })
+}
+
+fn log_kind(text: &str) -> Result<LogKind, String> {
+    let all = [LogKind::Values, LogKind::Commands];
+    all.into_iter().find(|kind| kind.name() == text.trim()).ok_or_else(|| "give values or commands".into())
 }
 
 fn seconds_or_none(text: &str) -> Result<f64, String> {
@@ -415,6 +431,9 @@ impl Common {
                 log: LogSettings {
                     directory: self.dir.clone().unwrap_or_else(std::env::temp_dir),
                     files: self.log_files,
+                    kind: self.log,
+                    checkpoint: self.checkpoint,
+                    recovery_threads: self.recovery_threads,
                     compression: if self.lz4 { Compression::Lz4 } else { Compression::None },
                     recover: self.recover,
                 },

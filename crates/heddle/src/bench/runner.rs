@@ -19,7 +19,7 @@ use crate::report::rate;
 use hdrhistogram::Histogram;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb::{
-    Compression, Conflict, Database, Durability, Error, LogMetrics, LogicalTime, Session, Ticket,
+    Compression, Conflict, Database, Durability, Error, LogKind, LogMetrics, LogicalTime, Session, Ticket,
 };
 use heddledb_workloads::{ReadOnly, Workload};
 use std::collections::VecDeque;
@@ -73,8 +73,14 @@ pub struct LogSettings {
     pub files: u8,
     /// Whether it is compressed.
     pub compression: Compression,
+    /// What it says of a commit.
+    pub kind: LogKind,
+    /// Whether a checkpoint is taken of what was loaded.
+    pub checkpoint: bool,
     /// Whether the database is opened again after the run, and checked.
     pub recover: bool,
+    /// By how many threads; as many as there are cores unless told.
+    pub recovery_threads: Option<usize>,
 }
 
 /// One run that is about to be made.
@@ -161,23 +167,34 @@ impl<W: Workload> Job<'_, W> {
         };
         let open = |path: Option<&Path>| {
             let builder = Database::builder().protocol(self.kind).sessions(sessions);
+            let builder = if path.is_some() { builder.log_kind(settings.log.kind) } else { builder };
             let builder = self.workload.tables(builder).isolation(settings.isolation);
             match path {
                 None => builder.open(),
                 Some(path) => {
                     let (files, compression) = (settings.log.files, settings.log.compression);
                     let builder = builder.path(path).durability(self.durability).checkpoint_after(None);
+                    let builder = match settings.log.recovery_threads {
+                        Some(threads) => builder.recovery_threads(threads),
+                        None => builder,
+                    };
                     builder.log_files(files).compression(compression).open()
                 }
             }
         };
-        let db = open(folder.as_ref().map(tempfile::TempDir::path))?;
+        let mut db = open(folder.as_ref().map(tempfile::TempDir::path))?;
 
         let loading = Instant::now();
         let bar = self.progress.phase(&format!("{}: loading", self.title));
         self.workload.load(&db, settings.seed, &|share| bar.share(share))?;
         drop(bar);
         let load_seconds = loading.elapsed().as_secs_f64();
+        if let (Some(folder), true) = (&folder, settings.log.checkpoint) {
+            // As a server does that is started on data: what has happened to the rows before is not in its log.
+            db.checkpoint()?;
+            drop(db);
+            db = open(Some(folder.path()))?;
+        }
 
         let before = db.metrics().log;
         let tallies = self.measure(&db)?;
@@ -205,7 +222,11 @@ impl<W: Workload> Job<'_, W> {
         // Each byte was read twice: to survey, and to replay.
         log.recovery_mb_per_second = recovery.bytes as f64 / 2.0 / seconds / 1e6;
         log.recovery_writes_per_second = recovery.writes as f64 / seconds;
-        log.recovery_to_production = log.recovery_mb_per_second / log.mb_per_second.max(1e-9);
+        log.recovery_to_production = match settings.log.checkpoint {
+            false => log.recovery_mb_per_second / log.mb_per_second.max(1e-9),
+            // All that is replayed was written since the load: the checkpoint's bytes say nothing of it.
+            true => (settings.warmup.as_secs_f64() + run.seconds) / seconds,
+        };
         drop(bar);
         let bar = self.progress.phase(&format!("{}: checking what was recovered", self.title));
         for check in self.workload.check(&db, &ledgers)? {

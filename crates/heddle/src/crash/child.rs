@@ -9,14 +9,14 @@
 //! In some openings the twins are declared otherwise, so that the directory is migrated; in some cycles copies of it are taken
 //! beside all that.
 
-use super::plan::{Habit, Id, KEYS, Opening, Plan, Random, Step, TOUCHED};
+use super::plan::{Habit, Id, KEYS, Opening, Plan, Random, Step};
+use super::rows::{ByBucket, DOOMED, Ledger, Slot, TakeStep, Twin, Twins, WideTwin, migration, take};
 use super::wire::{Message, Opened, Pipe};
 use crate::failure::{Failure, chain};
 use clap::Args;
-use heddledb::table::dynamic::RowValues;
+use heddledb::protocol::Kind;
 use heddledb::{
-    Database, Durability, Error, LogError, Migration, ReadTransaction, Result, Scan, Session, Table, Text,
-    Ticket, Transaction,
+    Database, Durability, Error, LogError, LogKind, ReadTransaction, Result, Scan, Session, Ticket,
 };
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -43,120 +43,12 @@ pub struct ChildArguments {
     /// The cycle
     #[arg(long)]
     pub cycle: u64,
+    /// Log calls as such
+    #[arg(long)]
+    pub calls: bool,
     /// End after so many transactions of each session, whatever the plan says
     #[arg(long)]
     pub transactions: Option<u64>,
-}
-
-#[derive(Table, Clone, Copy)]
-struct Ledger {
-    #[key]
-    cycle: u64,
-    #[key]
-    session: u8,
-    #[key]
-    number: u64,
-    key0: u64,
-    key1: u64,
-    key2: u64,
-    version0: u64,
-    version1: u64,
-    version2: u64,
-    balance0: i64,
-    balance1: i64,
-    balance2: i64,
-}
-
-impl Ledger {
-    fn words(&self) -> Vec<u64> {
-        let keys = [self.key0, self.key1, self.key2];
-        let versions = [self.version0, self.version1, self.version2];
-        let balances = [self.balance0, self.balance1, self.balance2].map(i64::cast_unsigned);
-        let id = [self.cycle, self.session.into(), self.number];
-        [id, keys, versions, balances].concat()
-    }
-}
-
-#[derive(Table, Clone, Copy)]
-#[table(index(ByBucket(bucket)))]
-struct Slot {
-    #[key]
-    key: u64,
-    version: u64,
-    writer: u64,
-    bucket: u8,
-    #[group(money)]
-    balance: i64,
-    #[group(filling)]
-    filling: Text<40>,
-}
-
-impl Slot {
-    fn words(&self) -> Vec<u64> {
-        // What it is filled with follows from the rest.
-        let filled = u64::from(self.filling.as_str() == filling(self.version, self.writer));
-        vec![self.key, self.version, self.writer, self.bucket.into(), self.balance.cast_unsigned(), filled]
-    }
-}
-
-#[derive(Table, Clone, Copy)]
-#[table(hash)]
-struct Twin {
-    #[key]
-    key: u64,
-    version: u64,
-    writer: u64,
-    present: bool,
-}
-
-impl Twin {
-    fn words(&self) -> Vec<u64> {
-        vec![self.key, self.version, self.writer, self.present.into()]
-    }
-}
-
-/// A twin as other openings declare it: by a tree, with a wider column and a further one.
-#[derive(Table, Clone, Copy)]
-#[table(name = "twin")]
-struct WideTwin {
-    present: bool,
-    version: u128,
-    #[key]
-    key: u64,
-    spare: Option<u32>,
-    writer: u64,
-}
-
-impl From<Twin> for WideTwin {
-    fn from(Twin { key, version, writer, present }: Twin) -> Self {
-        Self { key, version: version.into(), writer, present, spare: None }
-    }
-}
-
-impl From<WideTwin> for Twin {
-    fn from(WideTwin { key, version, writer, present, .. }: WideTwin) -> Self {
-        Self { key, version: version as u64, writer, present }
-    }
-}
-
-/// Either declaration of the twins.
-trait Twins: Table<Key = u64> + From<Twin> + Into<Twin> {}
-impl Twins for Twin {}
-impl Twins for WideTwin {}
-
-/// From one to the other.
-fn migration() -> Migration {
-    let narrowed = |row: &RowValues| Ok((row.get::<u128>("version")? as u64).into());
-    Migration::new().drop("twin", "spare").set_with("twin", "version", narrowed)
-}
-
-fn filling(version: u64, writer: u64) -> String {
-    format!("{version:016x}-{writer:016x}")
-}
-
-/// The bucket of a slot in its index.
-pub fn bucket(writer: u64) -> u8 {
-    (writer % 5) as u8
 }
 
 /// A digest of words.
@@ -183,7 +75,10 @@ pub fn child(arguments: &ChildArguments) -> Result<ExitCode, Failure> {
     let pipe = Pipe::new().map_err(|error| Failure::run(chain(&error)))?;
     let plan = Plan::of(arguments.seed, arguments.cycle);
     let looks = arguments.role == "look";
-    let opening = if looks { plan.look } else { plan.work };
+    let mut opening = if looks { plan.look } else { plan.work };
+    if arguments.calls && !looks && !arguments.cycle.is_multiple_of(4) {
+        opening.kind = [Kind::Dgcc, Kind::DgccLevels, Kind::Dataflow][(arguments.cycle % 3) as usize];
+    }
     let child = Child { arguments, plan: &plan, pipe: &pipe, opening, looks };
     match child.run() {
         Ok(()) => Ok(ExitCode::SUCCESS),
@@ -240,12 +135,16 @@ impl Child<'_> {
             false => self.arguments.cycle % 2 == 1,
             true => self.arguments.cycle / 2 % 2 == 1,
         };
+        // Calls know one declaration.
+        let is_wide = is_wide && !self.arguments.calls;
         if is_wide { self.run_with::<WideTwin>() } else { self.run_with::<Twin>() }
     }
 
     fn run_with<W: Twins>(&self) -> Result<()> {
         let Opening { kind, files, compression, threads } = self.opening;
         let builder = Database::builder().protocol(kind);
+        let builder = if self.arguments.calls { builder.procedure::<TakeStep>() } else { builder };
+        let builder = if self.logs_calls() { builder.log_kind(LogKind::Commands) } else { builder };
         let builder = builder.table::<Ledger>(1000).table::<Slot>(16).table::<W>(16).migrate(migration());
         let builder = builder.log_files(files).compression(compression).recovery_threads(threads);
         let builder = builder.epoch_interval(Duration::from_millis(2)).path(&self.arguments.dir);
@@ -267,6 +166,14 @@ impl Child<'_> {
             return Ok(());
         }
         self.work::<W>(&db)
+    }
+}
+
+impl Child<'_> {
+    /// Whether calls are logged as such.
+    fn logs_calls(&self) -> bool {
+        let can = matches!(self.opening.kind, Kind::Dgcc | Kind::DgccLevels | Kind::Dataflow);
+        self.arguments.calls && can && !self.looks
     }
 }
 
@@ -403,9 +310,10 @@ impl Child<'_> {
             let step = Step::of(self.arguments.seed, id);
             let outcome = match habit {
                 Habit::Pipelined(_) => session
-                    .run_pipelined(|tx| take::<W>(tx, &step, id))
+                    .run_pipelined(|tx| take::<W>(tx, step, id))
                     .map(|(row, ticket)| (row, Some(ticket))),
-                _ => session.run(|tx| take::<W>(tx, &step, id)).map(|row| (row, None)),
+                _ if self.logs_calls() => session.call(TakeStep, (step, id)).map(|row| (row, None)),
+                _ => session.run(|tx| take::<W>(tx, step, id)).map(|row| (row, None)),
             };
             let (row, ticket) = match outcome {
                 Ok((row, ticket)) if !step.doomed => (row, ticket),
@@ -463,7 +371,7 @@ impl Child<'_> {
         for transaction in from..from + 3 {
             let id = Id { cycle: self.arguments.cycle, session: number, number: transaction };
             let step = Step { doomed: false, ..Step::of(self.arguments.seed, id) };
-            match session.run(|tx| take::<W>(tx, &step, id)) {
+            match session.run(|tx| take::<W>(tx, step, id)) {
                 Err(Error::LogFailed(_)) => {}
                 Err(other) => {
                     self.violation(format!("after the log failed a commit said: {}", chain(&other)))
@@ -480,70 +388,6 @@ impl Child<'_> {
     }
 }
 
-const DOOMED: &str = "doomed";
-const TORN: &str = "slot and twin of a key do not agree";
-
-/// The transaction of a step.
-fn take<W: Twins>(tx: &mut impl Transaction, step: &Step, id: Id) -> Result<Ledger> {
-    let writer = id.word();
-    let (mut versions, mut balances, mut present) = ([0; TOUCHED], [0i64; TOUCHED], [false; TOUCHED]);
-    for (place, key) in step.keys.into_iter().enumerate() {
-        let Some(twin) = tx.get::<W>(key)?.map(W::into) else { continue };
-        (versions[place], present[place]) = (twin.version, twin.present);
-        match tx.get::<Slot>(key)? {
-            Some(slot) if twin.present && slot.version == twin.version && slot.writer == twin.writer => {
-                balances[place] = slot.balance;
-            }
-            None if !twin.present => {}
-            // A conflict, if it was not there for all to see.
-            _ => return Err(Error::user(TORN)),
-        }
-    }
-    let before = balances;
-    balances[0] -= step.amount;
-    balances[1] += step.amount;
-    if step.deletes {
-        balances[0] += balances[2];
-        balances[2] = 0;
-    }
-    for (place, key) in step.keys.into_iter().enumerate() {
-        let (version, balance) = (versions[place] + 1, balances[place]);
-        versions[place] = version;
-        let stays = !(step.deletes && place == 2);
-        tx.upsert(W::from(Twin { key, version, writer, present: stays }))?;
-        let filling = Text::truncated(&filling(version, writer));
-        if !stays {
-            if tx.delete::<Slot>(key)? != present[place] {
-                return Err(Error::user(TORN));
-            }
-        } else if present[place] && !step.whole {
-            let columns = ((Slot::version, Slot::writer, Slot::bucket), Slot::filling);
-            tx.set_columns(key, columns, ((version, writer, bucket(writer)), filling))?;
-            if balance != before[place] {
-                tx.add(Slot::balance, key, balance - before[place])?;
-            }
-        } else {
-            tx.upsert(Slot { key, version, writer, bucket: bucket(writer), balance, filling })?;
-        }
-    }
-    let row = Ledger {
-        cycle: id.cycle,
-        session: id.session as u8,
-        number: id.number,
-        key0: step.keys[0],
-        key1: step.keys[1],
-        key2: step.keys[2],
-        version0: versions[0],
-        version1: versions[1],
-        version2: versions[2],
-        balance0: balances[0],
-        balance1: balances[1],
-        balance2: balances[2],
-    };
-    tx.insert(row)?;
-    if step.doomed { Err(Error::user(DOOMED)) } else { Ok(row) }
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
@@ -556,7 +400,7 @@ pub mod tests {
         for number in 0..transactions {
             let id = Id { cycle: 0, session: 0, number };
             let step = Step::of(seed, id);
-            match session.run(|tx| take::<Twin>(tx, &step, id)) {
+            match session.run(|tx| take::<Twin>(tx, step, id)) {
                 Ok(row) => done.push((0, number, digest(&row.words()))),
                 Err(error) => assert!(step.doomed && error.to_string() == DOOMED, "{error}"),
             }

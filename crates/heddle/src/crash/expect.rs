@@ -1,7 +1,8 @@
 //! What must be found: kept by the parent, outside of what is killed.
 
-use super::child::{bucket, digest};
+use super::child::digest;
 use super::plan::{Id, KEYS, Step, TOUCHED};
+use super::rows::bucket;
 use super::wire::Message;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -11,6 +11,7 @@
 pub mod child;
 mod expect;
 mod plan;
+mod rows;
 mod wire;
 
 use crate::failure::Failure;
@@ -42,6 +43,9 @@ pub struct CrashArguments {
     /// Where the databases go; what is not removed there is evidence [default: a new folder in the system's]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Log calls as such in three of four cycles, under a protocol that can
+    #[arg(long)]
+    pub calls: bool,
     /// Run the workload under this command, which must become it, and kill it no more: it ends by
     /// itself, or when its log fails. `tools/faults` gives `fiu-run`
     #[arg(long, value_name = "COMMAND", num_args = 1.., value_terminator = ";", allow_hyphen_values = true)]
@@ -62,6 +66,7 @@ Power cuts are the simulated disk's (`cargo test`), failing writes and syncs tho
 
 Examples:
   heddle crash
+  heddle crash --calls --cycles 1000
   heddle crash --cycles 100000 --seed 7 --dir /data/crash
 
 Exit codes: 0 all was as it must be, 1 something was not: its directory is kept, 2 unusable arguments.";
@@ -287,6 +292,9 @@ impl Parent<'_> {
         };
         command.args(["crash-child", "--role", role, "--dir"]).arg(self.place);
         command.args(["--seed", &self.arguments.seed.to_string(), "--cycle", &self.cycle.to_string()]);
+        if self.arguments.calls {
+            command.arg("--calls");
+        }
         if !under.is_empty() {
             command.args(["--transactions", &TRANSACTIONS.to_string()]);
         }

@@ -2,6 +2,7 @@
 
 use heddledb::Compression;
 use heddledb::protocol::Kind;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Keys that the transactions fight over.
@@ -173,7 +174,7 @@ impl Plan {
 }
 
 /// Who made a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Id {
     /// The cycle.
     pub cycle: u64,
@@ -197,7 +198,7 @@ impl std::fmt::Display for Id {
 }
 
 /// What a transaction does, as far as it does not depend on what it finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Its keys, all different.
     pub keys: [u64; TOUCHED],

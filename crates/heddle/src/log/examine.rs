@@ -5,14 +5,14 @@
 
 use super::told::{
     CheckpointTold, Examined, Fate, FileTold, GenerationTold, ManifestTold, Names, PartTold, Problem,
-    RelationTold, RowsOf, See, Told, TornTold, WritesTo,
+    ProcedureTold, RelationTold, RowsOf, See, Told, TornTold, WritesTo,
 };
 use crate::database::tables::shape;
 use heddledb::LogError;
 use heddledb::internals::copies::reach;
 use heddledb::internals::log::{
-    Checkpoint, Compression, Entries, Entry, Frames, Generation, Header, Malformed, Manifest, Name,
-    RelationEntry, Rows, SegmentHeader, Survey, survey,
+    Checkpoint, Compression, Entries, Entry, Frames, Generation, Header, LogKind, Malformed, Manifest, Name,
+    ProcedureEntry, RelationEntry, Rows, SegmentHeader, Survey, survey,
 };
 use heddledb::storage::Storage;
 use heddledb::table::Logged;
@@ -52,10 +52,11 @@ pub fn examine(storage: &dyn Storage, in_use: bool, see: See<'_>) -> Result<Exam
         }
     };
     let relations = manifest.iter().flat_map(|manifest| &manifest.relations);
+    let procedures = manifest.iter().flat_map(|manifest| &manifest.procedures);
     let mut examiner = Examiner {
         storage,
         directory,
-        names: Names::new(relations),
+        names: Names::new(relations, procedures),
         knows_relations: manifest.is_some(),
         checkpoint_epoch: checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.epoch),
         problems,
@@ -121,8 +122,12 @@ fn by_name(storage: &dyn Storage, names: &[Name]) -> (u64, Vec<Generation>) {
         }
     }
     let limit = heddledb::internals::log::FILES_MAX;
-    let generation =
-        |(number, files): (u64, u8)| Generation { number, files: files.clamp(1, limit), end: None };
+    let generation = |(number, files): (u64, u8)| Generation {
+        number,
+        files: files.clamp(1, limit),
+        kind: LogKind::Commands,
+        end: None,
+    };
     (directory, generations.into_iter().map(generation).collect())
 }
 
@@ -153,11 +158,18 @@ fn tell(manifest: &Manifest) -> ManifestTold {
         schema: entry.schema.clone(),
         standing: entry.standing.name(),
     };
+    let procedure = |entry: &ProcedureEntry| ProcedureTold {
+        id: entry.id,
+        name: entry.name.clone(),
+        version: entry.version,
+        fingerprint: format!("{:016x}", entry.fingerprint),
+    };
     ManifestTold {
         directory: format!("{:016x}", manifest.directory),
         next_generation: manifest.next_generation,
         floor: manifest.floor,
         relations: manifest.relations.iter().map(relation).collect(),
+        procedures: manifest.procedures.iter().map(procedure).collect(),
     }
 }
 
@@ -277,6 +289,8 @@ impl Examiner<'_, '_> {
         };
         let mut told = GenerationTold {
             number: generation.number,
+            kind: generation.kind.name(),
+            calls: 0,
             closed_after: generation.end.map(|end| end.rounds),
             rounds: survey.map_or(0, |survey| survey.rounds),
             closed_epoch: survey.map_or(0, |survey| survey.closed),
@@ -352,6 +366,7 @@ impl Examiner<'_, '_> {
                     Fate::Counts
                 };
                 if fate == Fate::Counts {
+                    told.calls += u64::from(entry.command().is_some());
                     told.writes += entry.len() as u64;
                     for write in entry.writes() {
                         let sum: &mut Sum = sums.entry(write.relation).or_default();
@@ -376,6 +391,9 @@ impl Examiner<'_, '_> {
         if !self.knows_relations {
             return Ok(());
         }
+        if entry.command().is_some_and(|command| self.names.procedure(command.procedure).is_none()) {
+            return Err(UNKNOWN_PROCEDURE);
+        }
         for write in entry.writes() {
             let relation = self.names.entry(write.relation).ok_or(UNKNOWN)?;
             let due = relation.data_words(write.groups).ok_or(OTHER_SHAPE)?;
@@ -394,5 +412,6 @@ impl Examiner<'_, '_> {
     }
 }
 
+const UNKNOWN_PROCEDURE: &str = "a call of a procedure that the manifest does not list";
 const UNKNOWN: &str = "a relation that the manifest does not list";
 const OTHER_SHAPE: &str = "a row of another shape than its relation's";

@@ -1,8 +1,11 @@
 //! What was found in a directory, as text and as JSON.
 
-use super::told::{CheckpointTold, Examined, Fate, GenerationTold, ManifestTold, Names, Told, TornTold};
+use super::told::{
+    CheckpointTold, Examined, Fate, GenerationTold, ManifestTold, Names, ProcedureTold, Told, TornTold,
+};
 use crate::failure::Failure;
 use crate::report::table::{align, empty, lines, paint};
+use heddledb::internals::log::Command;
 use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -50,6 +53,15 @@ pub fn transaction_json(names: &Names, told: &Told<'_>) -> String {
         })
     };
     let writes: Vec<_> = told.entry.writes().map(write).collect();
+    let call = told.entry.command().map(|command| {
+        json!({
+            "procedure": procedure(names, command),
+            "arguments": bytes(&command.arguments()),
+            "cells": command.cells().count(),
+            "alone": command.alone,
+            "digest": format!("{:016x}", command.digest),
+        })
+    });
     let object = json!({
         "generation": told.generation,
         "round": told.round,
@@ -58,12 +70,28 @@ pub fn transaction_json(names: &Names, told: &Told<'_>) -> String {
         "time": format!("{:016x}", told.entry.time()),
         "counts": told.fate == Fate::Counts,
         "fate": fate(told.fate),
+        "call": call,
         "writes": writes,
     });
     format!("{object}\n")
 }
 
-/// A transaction as text: a line for it, and one for each write.
+/// A procedure's name and version, or its number where that is not known.
+fn procedure(names: &Names, command: &Command<'_>) -> String {
+    match names.procedure(command.procedure) {
+        Some(entry) => format!("{} version {}", entry.name, entry.version),
+        None => format!("procedure {}", command.procedure),
+    }
+}
+
+fn bytes(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// A transaction as text: a line for it, and one for its call or for each write.
 pub fn transaction(names: &Names, told: &Told<'_>) -> String {
     let Told { generation, file, round, entry, .. } = told;
     let (epoch, time) = (entry.epoch(), entry.time());
@@ -73,6 +101,13 @@ pub fn transaction(names: &Names, told: &Told<'_>) -> String {
         let _ = write!(text, "  ({})", fate(told.fate));
     }
     text.push('\n');
+    if let Some(command) = entry.command() {
+        let (name, arguments) = (procedure(names, command), bytes(&command.arguments()));
+        let cells = count(command.cells().count() as u64, "cell");
+        let alone = if command.alone { ", alone" } else { "" };
+        let _ =
+            writeln!(text, "  calls {name}  [{arguments}]  {cells}{alone}, digest {:016x}", command.digest);
+    }
     for write in entry.writes() {
         let (name, key) = (names.of(write.relation), hex(write.key).join(" "));
         let what = match write.present {
@@ -145,7 +180,7 @@ fn problems(examined: &Examined, colours: bool) -> String {
 }
 
 fn manifest(told: &ManifestTold, colours: bool) -> String {
-    let ManifestTold { directory, next_generation, floor, relations } = told;
+    let ManifestTold { directory, next_generation, floor, relations, procedures } = told;
     let mut text = format!(
         "\nmanifest: directory {directory}, next generation {next_generation}, next epoch at least {floor}\n"
     );
@@ -164,6 +199,9 @@ fn manifest(told: &ManifestTold, colours: bool) -> String {
     text += &lines(&table);
     for relation in relations {
         let _ = writeln!(text, " {}: {}", relation.name, relation.schema);
+    }
+    for ProcedureTold { id, name, version, fingerprint } in procedures {
+        let _ = writeln!(text, " procedure {id}: {name}, version {version}, fingerprint {fingerprint}");
     }
     text
 }
@@ -223,6 +261,9 @@ fn generation(told: &GenerationTold, colours: bool) -> String {
         count(told.transactions, "transaction"),
         count(told.writes, "write"),
     );
+    if told.calls > 0 {
+        let _ = write!(text, ", {} among them", count(told.calls, "call"));
+    }
     if told.in_checkpoint > 0 {
         let _ = write!(text, ", {} more in the checkpoint", told.in_checkpoint);
     }

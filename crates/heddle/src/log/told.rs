@@ -1,7 +1,7 @@
 //! What an examination of a directory tells: the shape of `--json`, and transactions one by one.
 
 use heddledb::LogError;
-use heddledb::internals::log::{Entry, RelationEntry};
+use heddledb::internals::log::{Entry, ProcedureEntry, RelationEntry};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -43,6 +43,21 @@ pub struct ManifestTold {
     pub floor: u64,
     /// The tables and indexes.
     pub relations: Vec<RelationTold>,
+    /// The procedures whose calls are in the log.
+    pub procedures: Vec<ProcedureTold>,
+}
+
+/// A procedure whose calls are in the log.
+#[derive(Serialize, Debug)]
+pub struct ProcedureTold {
+    /// Its number in the files.
+    pub id: u16,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: u32,
+    /// Of its text, in hex digits.
+    pub fingerprint: String,
 }
 
 /// A table or index.
@@ -106,6 +121,8 @@ pub struct RowsOf {
 pub struct GenerationTold {
     /// Its number.
     pub number: u64,
+    /// What its entries say: `values`, or `commands`, calls among them.
+    pub kind: &'static str,
     /// So many rounds count because a recovery or a checkpoint has closed it.
     pub closed_after: Option<u64>,
     /// Whole rounds.
@@ -124,6 +141,8 @@ pub struct GenerationTold {
     pub in_checkpoint: u64,
     /// Transactions of epochs that were not closed: nobody was told that they are durable.
     pub dropped: u64,
+    /// Calls among those that count, which the next opening makes again.
+    pub calls: u64,
     /// Writes of the transactions that count.
     pub writes: u64,
     /// These writes by relation.
@@ -228,19 +247,33 @@ pub enum Fate {
     Dropped,
 }
 
-/// Names for the numbers of relations.
+/// Names for the numbers of relations and procedures.
 #[derive(Default)]
-pub struct Names(BTreeMap<u16, RelationEntry>);
+pub struct Names {
+    relations: BTreeMap<u16, RelationEntry>,
+    procedures: BTreeMap<u16, ProcedureEntry>,
+}
 
 impl Names {
-    /// The names of these relations.
-    pub fn new<'a>(relations: impl IntoIterator<Item = &'a RelationEntry>) -> Self {
-        Self(relations.into_iter().map(|entry| (entry.id, entry.clone())).collect())
+    /// The names of these.
+    pub fn new<'a>(
+        relations: impl IntoIterator<Item = &'a RelationEntry>,
+        procedures: impl IntoIterator<Item = &'a ProcedureEntry>,
+    ) -> Self {
+        Self {
+            relations: relations.into_iter().map(|entry| (entry.id, entry.clone())).collect(),
+            procedures: procedures.into_iter().map(|entry| (entry.id, entry.clone())).collect(),
+        }
+    }
+
+    /// The procedure with a number, if it is known.
+    pub fn procedure(&self, id: u16) -> Option<&ProcedureEntry> {
+        self.procedures.get(&id)
     }
 
     /// The relation with a number, if it is known.
     pub fn entry(&self, id: u16) -> Option<&RelationEntry> {
-        self.0.get(&id)
+        self.relations.get(&id)
     }
 
     /// The name of a relation, or its number where that is not known.

@@ -17,7 +17,7 @@ use crate::report::outputs::Outputs;
 use crate::sim::arguments::{Configuration, Factor};
 use crate::sim::points::{self, Task};
 use crate::{bench, machine};
-use heddledb::Compression;
+use heddledb::{Compression, LogKind};
 use heddledb_simulator::point::Load;
 use heddledb_simulator::simulation::{Costs, Settings, Topology};
 use heddledb_simulator::timeline::{self, Scheme};
@@ -411,7 +411,10 @@ fn bench_plan(settings: &[ThreadSetting], plan: &Plan) -> BenchPlan {
                 directory: plan.directory.clone(),
                 files: 1,
                 compression: Compression::None,
+                kind: LogKind::Values,
+                checkpoint: false,
                 recover: false,
+                recovery_threads: None,
             },
             cores: machine::cores(),
             clock: Clock::calibrate(),

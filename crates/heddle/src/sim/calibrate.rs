@@ -28,7 +28,7 @@ use crate::terminal::terminal_with_colours;
 use clap::{Args, Command, FromArgMatches};
 use comfy_table::{Attribute, Cell};
 use heddledb::protocol::{Isolation, Kind};
-use heddledb::{Compression, Durability};
+use heddledb::{Compression, Durability, LogKind};
 use heddledb_simulator::point::{Load as VirtualLoad, Point, Queue, Subject};
 use heddledb_simulator::simulation::{Costs, Settings};
 use heddledb_workloads::ReadOnly;
@@ -200,7 +200,10 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
             directory: std::env::temp_dir(),
             files: 1,
             compression: Compression::None,
+            kind: LogKind::Values,
+            checkpoint: false,
             recover: false,
+            recovery_threads: None,
         },
         cores: machine::cores(),
         clock,

@@ -104,6 +104,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::DeterministicLazy, "phases")
     } else if of(&["Graph"]) {
         (Kind::Dataflow, "graph")
+    } else if of(&["Command"]) {
+        (Kind::Dgcc, "commands")
     } else if of(&["Locking"]) {
         (Kind::NoWait, "")
     } else if of(&["Detect"]) {

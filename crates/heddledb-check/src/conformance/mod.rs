@@ -15,6 +15,7 @@
 //! - `phases`: what is announced before it is done, and who comes after it;
 //! - `graph`: calls that wait for those before them, and what they did not foresee;
 //! - `submit`: calls that threads of the database execute, and who hears of them;
+//! - `commands`: calls that a log says were made, made again when the directory is opened;
 //! - `deferred`: transactions that write down what is done at the commit, beside others; `late`: whose rows have keys that
 //!   are known only then;
 //! - `objects`: transactional objects against a model, in the order in which transactions took effect;
@@ -26,6 +27,7 @@
 //! Where a test is about what its protocol does not offer, it ends at once.
 
 mod anomalies;
+mod commands;
 mod deferred;
 mod graph;
 mod histories;
@@ -70,6 +72,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(phases::tests());
     tests.extend(graph::tests());
     tests.extend(submit::tests());
+    tests.extend(commands::tests());
     tests.extend(deferred::tests());
     tests.extend(late::tests());
     tests.extend(objects::tests());

@@ -145,7 +145,7 @@ impl Kept {
         }
         let left = to.after_power_cut(random.next_u64());
         let is_nothing = left.list().is_ok_and(|names| names.is_empty());
-        let indexes = Indexes::draw(random);
+        let indexes = Indexes::draw(random).settled(&left);
         let builder = Database::builder().manual_epochs().durability(Durability::None).recovery_threads(1);
         let opened = indexes.declare(builder).storage(Arc::new(left)).open();
         match (&outcome, &opened) {

@@ -5,103 +5,16 @@
 //! files may hold after a crash is a prefix of the [`Ledger`].
 
 use super::kept::{Kept, Outcome};
+use super::ledger::{Commit, Ledger};
 use super::model::{Indexes, Program, State};
 use heddledb::internals::log::{Manifest, survey};
 use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated, Storage};
-use heddledb::{Backup, Compression, Database, Durability, Error, LogError, Result, Session, Ticket};
+use heddledb::{
+    Backup, Compression, Database, Durability, Error, LogError, LogKind, Result, Session, Ticket,
+};
 use std::sync::Arc;
-
-/// What a database was told and what it promised, in the order of commits.
-#[derive(Clone, Debug, Default)]
-pub struct Ledger {
-    commits: Vec<Commit>,
-    /// So many of the first commits were acknowledged as durable.
-    acked: usize,
-    /// How often a failed log went on.
-    pub resumed: u64,
-    /// A copy that is continued with the log, from one life to the next.
-    kept: Option<Kept>,
-    /// How often it was continued.
-    pub continued: u64,
-    /// How often that was refused.
-    pub refused: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Commit {
-    epoch: u64,
-    /// All rows after it.
-    state: State,
-}
-
-impl Ledger {
-    /// The rows after the first `count` commits.
-    fn after(&self, count: usize) -> State {
-        count.checked_sub(1).map_or_else(State::default, |last| self.commits[last].state)
-    }
-
-    fn now(&self) -> State {
-        self.after(self.commits.len())
-    }
-
-    /// How many commits are of an epoch up to `epoch`.
-    fn closed(&self, epoch: u64) -> usize {
-        self.commits.partition_point(|commit| commit.epoch <= epoch)
-    }
-
-    /// Takes everything so far as acknowledged.
-    fn acknowledge_all(&mut self) {
-        self.acked = self.commits.len();
-    }
-
-    /// Whether it has fewer commits than another.
-    pub fn is_shorter(&self, than: &Self) -> bool {
-        self.commits.len() < than.commits.len()
-    }
-
-    /// From now on only what is of an epoch up to `epoch` counts as acknowledged: the rest was damaged.
-    pub fn forgive(&mut self, epoch: u64) {
-        self.acked = self.acked.min(self.closed(epoch));
-    }
-
-    /// From now on commits of epochs after `epoch` are gone: a recovery that was cut off may have dropped them for good.
-    fn drop_after(&mut self, epoch: u64) {
-        self.commits.truncate(self.closed(epoch).max(self.acked));
-    }
-
-    /// The oracle: a database with durable epoch `durable` holds `found`. Everything acknowledged must be
-    /// there, and the rows must be those after all commits up to that epoch and no others. Those others
-    /// are gone for good.
-    fn found(&mut self, durable: u64, found: &Result<State, String>) -> Result<(), String> {
-        let count = self.closed(durable);
-        if count < self.acked {
-            let lost = &self.commits[count];
-            return Err(format!(
-                "{} commits were acknowledged, and only those up to epoch {durable} are there: {count}; \
-                 the first that is lost is of epoch {}",
-                self.acked, lost.epoch
-            ));
-        }
-        let (found, due) = (found.as_ref()?, self.after(count));
-        if *found != due {
-            let same = (0..=self.commits.len()).filter(|at| self.after(*at) == *found);
-            return Err(format!(
-                "the rows are not those of the {count} commits up to epoch {durable}, of {} ({} of them \
-                 acknowledged), but: {}; they are those after these numbers of commits: {:?}",
-                self.commits.len(),
-                self.acked,
-                found.difference(&due),
-                same.collect::<Vec<_>>()
-            ));
-        }
-        self.commits.truncate(count);
-        // It is open, so whoever reads takes it for durable.
-        self.acked = count;
-        Ok(())
-    }
-}
 
 /// How a database is opened.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +29,7 @@ pub struct Settings {
     read_only: bool,
     /// Bytes of log that are kept behind checkpoints.
     keep: u64,
+    log: LogKind,
 }
 
 impl Settings {
@@ -132,7 +46,23 @@ impl Settings {
         let indexes = Indexes::draw(random);
         let (threads, salvage, read_only) = (1, false, false);
         let keep = [0, 2_000, 1 << 30, 1 << 30][random.below(4) as usize];
-        Self { kind, files, compression, durability, threads, salvage, indexes, read_only, keep }
+        let rows = Self {
+            kind,
+            files,
+            compression,
+            durability,
+            threads,
+            salvage,
+            indexes,
+            read_only,
+            keep,
+            log: LogKind::Values,
+        };
+        if random.below(5) != 0 {
+            return rows;
+        }
+        let kind = [Kind::Dgcc, Kind::DgccLevels, Kind::Dataflow][random.below(3) as usize];
+        Self { kind, indexes: Indexes::ALL, log: LogKind::Commands, ..rows }
     }
 
     /// The same, with damage salvaged.
@@ -196,13 +126,30 @@ pub struct Life<'a> {
 impl Life<'_> {
     /// Lives it; an error is a violation of what the database promises.
     pub fn live(self) -> Result<End, String> {
-        let Settings { files, compression, durability, threads, salvage, kind, indexes, read_only, keep } =
-            self.settings;
+        let mut life = self;
+        life.settings.indexes = life.settings.indexes.settled(life.disk);
+        life.live_on()
+    }
+
+    fn live_on(self) -> Result<End, String> {
+        let Settings {
+            files,
+            compression,
+            durability,
+            threads,
+            salvage,
+            kind,
+            indexes,
+            read_only,
+            keep,
+            log,
+        } = self.settings;
         let named = if self.random.clone().below(4) == 0 { highest_epoch(self.disk) } else { 0 };
         let before = self.disk.after_kill();
         let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(3));
         let builder = indexes.declare(builder).storage(Arc::new(self.disk.clone()));
-        let builder = builder.manual_epochs().durability(durability).log_files(files).keep_log(keep);
+        let builder =
+            builder.manual_epochs().durability(durability).log_files(files).keep_log(keep).log_kind(log);
         let opened = builder.compression(compression).recovery_threads(threads).salvage(salvage);
         let opened = opened.read_only(read_only).open();
         let db = match opened {
@@ -248,7 +195,7 @@ impl Life<'_> {
 /// written a checkpoint of a later epoch.
 fn durable_epoch(disk: Simulated, indexes: Indexes) -> Option<u64> {
     let builder = Database::builder().manual_epochs().recovery_threads(1).durability(Durability::None);
-    let db = indexes.declare(builder).storage(Arc::new(disk)).open().ok()?;
+    let db = indexes.settled(&disk).declare(builder).storage(Arc::new(disk)).open().ok()?;
     db.recovery().map(|recovery| recovery.durable_epoch)
 }
 
@@ -459,9 +406,13 @@ impl Alive<'_> {
         let pipelined = random.below(3) == 0;
         let session = &mut self.sessions[number];
         let indexes = self.life.settings.indexes;
-        let outcome = match pipelined {
-            true => session.run_pipelined(|tx| program.execute(tx, indexes)).map(|((), ticket)| Some(ticket)),
-            false => session.run(|tx| program.execute(tx, indexes)).map(|()| None),
+        let is_call = self.life.settings.log == LogKind::Commands && random.below(4) != 0;
+        let outcome = if is_call {
+            program.call(session).map(|()| None)
+        } else if pipelined {
+            session.run_pipelined(|tx| program.execute(tx, indexes)).map(|((), ticket)| Some(ticket))
+        } else {
+            session.run(|tx| program.execute(tx, indexes)).map(|()| None)
         };
         let took_effect = match &outcome {
             Ok(_) | Err(Error::OutcomeUnknown(_)) if program.gives_up() => {
@@ -487,7 +438,7 @@ impl Alive<'_> {
                 let count = self.life.ledger.commits.len();
                 if changed {
                     self.tickets.extend(ticket.map(|ticket| (ticket, count)));
-                    if self.waits[number] && !pipelined {
+                    if self.waits[number] && (!pipelined || is_call) {
                         self.life.ledger.acknowledge_all();
                     }
                 }

@@ -1,8 +1,8 @@
 //! Crashes: does a database keep what it promised, wherever the disk fails?
 //!
 //! A [`Workload`] is a few lives of one directory, drawn from a seed: transactions over two tables with
-//! their indexes, in several sessions, with every kind of commit, flushes and checkpoints, reopened under
-//! other protocols. It is run once to count the operations of its disk. Then, for each operation, it is
+//! their indexes, in several sessions, with every kind of commit, as rows or as calls in the log, flushes and checkpoints, reopened
+//! under other protocols. It is run once to count the operations of its disk. Then, for each operation, it is
 //! run again with a [`Failure`] there, and what is found after the power is back is held against a
 //! *ledger* of all commits that is kept outside:
 //!
@@ -29,6 +29,7 @@ pub mod copies;
 pub mod damage;
 pub mod history;
 pub mod kept;
+pub mod ledger;
 pub mod life;
 pub mod model;
 
@@ -37,7 +38,8 @@ use heddledb::LogError;
 use heddledb::internals::log::Name;
 use heddledb::internals::random::Random;
 use heddledb::storage::{Fault, Simulated, Storage};
-use life::{End, Ledger, Life, Report, Settings};
+use ledger::Ledger;
+use life::{End, Life, Report, Settings};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;

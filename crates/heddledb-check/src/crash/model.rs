@@ -3,16 +3,19 @@
 //! Rows are few, so that a state is a small value that can be kept for every commit. Each table is declared with its index
 //! in some lives, and without it in others; the ordered one with other columns, too, to which its rows are migrated.
 
-use heddledb::internals::log::Manifest;
+use heddledb::internals::log::{LogKind, Manifest};
 use heddledb::internals::random::Random;
 use heddledb::storage::Simulated;
 use heddledb::table::dynamic::RowValues;
 use heddledb::table::{ColumnType, ColumnValue, KeyUpTo, UpTo, Words, WordsMut};
-use heddledb::{Builder, Error, Migration, ReadTransaction, Result, Scan, Table, Transaction};
+use heddledb::{
+    Builder, Error, Migration, ReadTransaction, Result, Scan, Session, Table, Transaction, procedure,
+};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// A row of the ordered table: three column groups and an index.
-#[derive(Table, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Table, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[table(name = "crash_account", index(CrashAccountByOwner(owner)))]
 pub struct Account {
     #[key]
@@ -27,7 +30,7 @@ pub struct Account {
 }
 
 /// A row of the hashed table: two column groups and a unique index.
-#[derive(Table, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Table, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[table(name = "crash_note", hash, unique(CrashNoteByTag(tag(max = 40))))]
 pub struct Note {
     #[key]
@@ -39,7 +42,7 @@ pub struct Note {
 }
 
 /// A text of many lengths, stored as a `String`, and here the number that it follows from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memo(u16);
 
 impl Memo {
@@ -70,7 +73,7 @@ impl ColumnValue for Memo {
 }
 
 /// What a unique index has, stored as a `String`, which is not in its row, and here what it tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Tag {
     note: u32,
     number: u64,
@@ -192,7 +195,7 @@ conversions!(Account: id owner balance visits memo);
 conversions!(Note: id tag memo count);
 
 /// How the tables are declared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Indexes {
     accounts: Accounts,
     notes: bool,
@@ -220,8 +223,29 @@ impl Indexes {
         Self { accounts, notes: random.below(4) != 0 }
     }
 
+    /// All of them: what programs can be called with.
+    pub const ALL: Self = Self { accounts: Accounts::Indexed, notes: true };
+
+    /// Whether these are all.
+    pub fn are_all(self) -> bool {
+        self == Self::ALL
+    }
+
+    /// The same, or all of them, where the log has calls that are to be made again: these need the tables that they know.
+    pub fn settled(self, disk: &Simulated) -> Self {
+        let manifest = Manifest::read(&disk.after_kill()).ok().flatten();
+        let has_calls = manifest.is_some_and(|manifest| {
+            manifest.generations.iter().any(|generation| generation.kind == LogKind::Commands)
+        });
+        if has_calls { Self::ALL } else { self }
+    }
+
     /// The same, as far as a disk can be read by it: one that is only read is not migrated.
     pub fn to_read(self, disk: &Simulated) -> Self {
+        let settled = self.settled(disk);
+        if settled != self {
+            return settled;
+        }
         let manifest = Manifest::read(&disk.after_kill()).ok().flatten();
         let is_wide = manifest.is_some_and(|manifest| {
             let mut entries = manifest.relations.iter();
@@ -243,6 +267,7 @@ impl Indexes {
             Accounts::Wide => builder.table::<wide::Account>(0),
         };
         let builder = if self.notes { builder.table::<Note>(0) } else { builder.table::<plain::Note>(0) };
+        let builder = if self.are_all() { builder.procedure::<CrashProgram>() } else { builder };
         builder.migrate(migration())
     }
 }
@@ -264,7 +289,7 @@ pub struct State {
 }
 
 /// One operation of a transaction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Op {
     /// Inserts an account, or replaces it.
     PutAccount(Account),
@@ -416,6 +441,14 @@ impl Program {
         self.gives_up
     }
 
+    /// Calls it as a procedure.
+    ///
+    /// # Errors
+    /// As for [`Self::execute`].
+    pub fn call(&self, session: &mut Session) -> Result<()> {
+        session.call(CrashProgram, (self.ops.clone(), self.gives_up))
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -424,6 +457,35 @@ impl Program {
         self.ops.iter().try_for_each(|op| op.execute(tx, indexes))?;
         if self.gives_up { Err(Error::user("the program gives up")) } else { Ok(()) }
     }
+}
+
+/// A program as a call, of tables with all their indexes.
+#[procedure(version = 1)]
+pub fn crash_program(tx: &mut impl Transaction, ops: Vec<Op>, gives_up: bool) -> Result<()> {
+    for op in ops {
+        match op {
+            Op::PutAccount(row) => {
+                tx.upsert::<Account>(row)?;
+            }
+            Op::InsertAccount(row) => tx.insert::<Account>(row)?,
+            Op::DeleteAccount(id) => {
+                tx.delete::<Account>(id)?;
+            }
+            Op::Owner(id, owner) => tx.set_columns(id, Account::owner, owner)?,
+            Op::Balance(id, balance) => tx.set_columns(id, Account::balance, balance)?,
+            Op::Memo(id, memo) => tx.set_columns(id, Account::memo, memo)?,
+            Op::Visit(id, more) => tx.add(Account::visits, id, more)?,
+            Op::PutNote(row) => {
+                tx.upsert::<Note>(row)?;
+            }
+            Op::DeleteNote(id) => {
+                tx.delete::<Note>(id)?;
+            }
+            Op::Count(id, more) => tx.add(Note::count, id, more)?,
+            Op::Tag(id, tag) => tx.update_columns(id, Note::tag, |old| *old = tag)?,
+        }
+    }
+    if gives_up { Err(Error::user("the program gives up")) } else { Ok(()) }
 }
 
 impl State {

@@ -8,8 +8,8 @@
 use super::transfer::{Carried, Carrier, Window};
 use crate::error::Result;
 use crate::log::{
-    End, Generation, LogError, Manifest, Moment, Origin, RelationEntry, Standing, Survey, lock_storage,
-    remove_unlisted, survey_moments,
+    End, Generation, LogError, LogKind, Manifest, Moment, Origin, RelationEntry, Standing, Survey,
+    lock_storage, remove_unlisted, survey_moments,
 };
 use crate::mutant::{Mutant, planted};
 use crate::storage::Storage;
@@ -75,6 +75,7 @@ pub fn continue_copy(
     }
     let generations = log.generations(&origin).map_err(|why| refused(why.to_owned()))?;
     manifest.relations = log.relations(&manifest).map_err(refused)?;
+    manifest.procedures.clone_from(&log.manifest.procedures);
     // Where files are gone that were listed a moment ago, a checkpoint has removed them, and no file is damaged.
     let looked = |error: LogError| match Manifest::read(log.storage) {
         Ok(Some(now)) if now.log_from > origin.from => refused(LOG_IS_GONE.to_owned()),
@@ -132,7 +133,9 @@ pub fn continue_copy(
         if planted(Mutant::CopyManifestFirst) {
             let end = Some(End { rounds: 1, epoch });
             let number = manifest.next_generation;
-            let generations = [&manifest.generations[..], &[Generation { number, files: 1, end }]].concat();
+            let generations =
+                [&manifest.generations[..], &[Generation { number, files: 1, kind: LogKind::Values, end }]]
+                    .concat();
             Manifest { generations, next_generation: number + 1, ..manifest.clone() }.replace(copy)?;
         }
         let window = Window { after: origin.epoch, up_to: epoch };

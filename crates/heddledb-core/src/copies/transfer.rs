@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::log::{
-    Encoder, End, Entries, FILES_MAX, Frames, Generation, Header, Kind, Label, LogError, Manifest, Name,
-    PAYLOAD_WORDS_MAX, Place, SEGMENT_HEADER_BYTES, SegmentHeader, Survey, again,
+    Encoder, End, Entries, FILES_MAX, Frames, Generation, Header, Kind, Label, LogError, LogKind, Manifest,
+    Name, PAYLOAD_WORDS_MAX, Place, SEGMENT_HEADER_BYTES, SegmentHeader, Survey, again,
 };
 use crate::mutant::{Mutant, planted};
 use crate::stamp;
@@ -38,6 +38,8 @@ pub(super) struct Carrier<'a> {
     bytes: Vec<u8>,
     written: u64,
     window: Window,
+    /// What is carried may be commands.
+    kind: LogKind,
     rounds: u64,
     closed: u64,
     time: u64,
@@ -79,6 +81,7 @@ impl<'a> Carrier<'a> {
             bytes: header.encode().to_vec(),
             written: 0,
             window,
+            kind: LogKind::Values,
             rounds: 0,
             closed: window.after,
             time: 0,
@@ -97,6 +100,9 @@ impl<'a> Carrier<'a> {
     ) -> Result<(), LogError> {
         // What a recovery has dropped of it does not count here either.
         let last = generation.end.map_or(u64::MAX, |end| end.epoch).min(self.window.up_to);
+        if generation.kind == LogKind::Commands {
+            self.kind = LogKind::Commands;
+        }
         let open = |file| -> Result<Stream, LogError> {
             let mut frames = Frames::of_log(from, directory, generation, survey, file)?;
             let mut words = Vec::new();
@@ -125,19 +131,17 @@ impl<'a> Carrier<'a> {
     /// Takes the entries of a frame that are in the window.
     fn take(&mut self, stream: &Stream, last: u64, payloads: &mut Vec<Vec<u64>>) -> Result<(), LogError> {
         let words = &stream.words;
-        let mut at = 0;
         for entry in Entries::new(words) {
             let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
-            let length = words[at + 1] as u32 as usize;
+            let words = entry.words();
             if entry.epoch() > self.window.after && entry.epoch() <= last {
-                let fits = |payload: &&mut Vec<u64>| payload.len() + length <= PAYLOAD_WORDS_MAX;
+                let fits = |payload: &&mut Vec<u64>| payload.len() + words.len() <= PAYLOAD_WORDS_MAX;
                 match payloads.last_mut().filter(fits) {
-                    Some(payload) => payload.extend_from_slice(&words[at..at + length]),
-                    None => payloads.push(words[at..at + length].to_vec()),
+                    Some(payload) => payload.extend_from_slice(words),
+                    None => payloads.push(words.to_vec()),
                 }
                 self.carried.transactions += 1;
             }
-            at += length;
         }
         Ok(())
     }
@@ -194,7 +198,7 @@ impl<'a> Carrier<'a> {
         let storage = self.storage;
         again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
         let end = Some(End { rounds: self.rounds, epoch: up_to });
-        Ok((Generation { number: self.place.generation, files: 1, end }, self.carried))
+        Ok((Generation { number: self.place.generation, files: 1, kind: self.kind, end }, self.carried))
     }
 }
 

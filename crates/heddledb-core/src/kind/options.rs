@@ -88,6 +88,15 @@ pub trait Promises {
         Batching::GRAPH
     }
 
+    /// The same with commit times that rise along the serial order, of all commits: what a log of commands needs. `None` where they
+    /// cannot.
+    fn timed_in_order(self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Whether additions whose result nobody uses are analysed as commuting.
     fn commutes(&self) -> bool {
         true
@@ -195,6 +204,11 @@ impl Silo {
 impl Promises for Silo {
     fn name(&self) -> &'static str {
         "silo"
+    }
+
+    fn timed_in_order(self) -> Option<Self> {
+        // Without the footprints of its calls nobody knows which of them may be made again side by side.
+        self.execution().is_announced().then_some(Self { allocation: Allocation::Counter, ..self })
     }
 
     fn opaque(&self) -> bool {

@@ -18,6 +18,7 @@ impl Manifest {
             log_from: 1,
             kept: Vec::new(),
             origin: None,
+            procedures: Vec::new(),
         }
     }
 

@@ -1,8 +1,8 @@
-//! Entries: the writes of one transaction as words.
+//! Entries: the writes of one transaction as words, or the call that made them ([`Command`]).
 //!
 //! ```text
 //!  word 0   commit time: a stamp without its two state bits
-//!  word 1   words of the entry, these two included (low 32) | writes (high 32)
+//!  word 1   words of the entry, these two included (low 32) | writes (32..62) | alone 62 | zero 63
 //!  then for each write
 //!           relation 0..16 | groups 16..32 | key words 32..36 | present 36 | data words 37..64
 //!           the key's words
@@ -12,6 +12,7 @@
 //! A payload is entries one after the other. [`Writing`] is on the path of every commit: it only
 //! pushes words. [`Entries`] checks every length of an entry before it hands the entry out.
 
+use super::command::{ALONE, COMMAND, Command};
 use crate::stamp;
 
 const KEY_WORDS: u32 = 32;
@@ -66,8 +67,15 @@ impl Writing {
     /// [`super::PAYLOAD_WORDS_MAX`] words: the caller refuses such a transaction.
     #[inline(always)]
     pub fn end(self, out: &mut [u64]) -> usize {
+        self.end_alone(out, false)
+    }
+
+    /// The same, of one that is replayed alone beside calls, if that is so.
+    #[inline(always)]
+    pub fn end_alone(self, out: &mut [u64], alone: bool) -> usize {
         let words = out.len() - self.start;
-        out[self.start + 1] = words as u64 | u64::from(self.writes) << 32;
+        let alone = if alone { ALONE } else { 0 };
+        out[self.start + 1] = words as u64 | u64::from(self.writes) << 32 | alone;
         words
     }
 }
@@ -97,7 +105,7 @@ impl<'a> Entries<'a> {
 
     fn split(words: &'a [u64]) -> Result<(Entry<'a>, &'a [u64]), &'static str> {
         let &[time, size, ..] = words else { return Err("an entry is cut off") };
-        let (length, writes) = ((size & 0xFFFF_FFFF) as usize, (size >> 32) as u32);
+        let (length, writes) = ((size & 0xFFFF_FFFF) as usize, (size >> 32) as u32 & ((1 << 30) - 1));
         if length < 2 {
             return Err("an entry is shorter than its head");
         }
@@ -105,6 +113,12 @@ impl<'a> Entries<'a> {
         if stamp::time(time) != time {
             return Err("a commit time has state bits");
         }
+        if size & COMMAND != 0 {
+            let command = Some(Command::read(entry)?);
+            let alone = command.is_some_and(|command| command.alone);
+            return Ok((Entry { time, count: 0, body: &[], at: 0, words: entry, command, alone }, rest));
+        }
+        let alone = size & ALONE != 0;
         let mut body = &entry[2..];
         for _ in 0..writes {
             (_, body) = Write::split(body)?;
@@ -112,7 +126,10 @@ impl<'a> Entries<'a> {
         if !body.is_empty() {
             return Err("an entry has words behind its last write");
         }
-        Ok((Entry { time, count: writes, body: &entry[2..], at: 0 }, rest))
+        Ok((
+            Entry { time, count: writes, body: &entry[2..], at: 0, words: entry, command: None, alone },
+            rest,
+        ))
     }
 }
 
@@ -147,6 +164,9 @@ pub struct Entry<'a> {
     body: &'a [u64],
     /// Where it begins in the payload.
     at: usize,
+    words: &'a [u64],
+    command: Option<Command<'a>>,
+    alone: bool,
 }
 
 impl<'a> Entry<'a> {
@@ -166,6 +186,22 @@ impl<'a> Entry<'a> {
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.count as usize
+    }
+
+    /// All its words.
+    pub fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
+    /// The call, if it is one. Then it has no writes.
+    #[inline(always)]
+    pub fn command(&self) -> Option<&Command<'a>> {
+        self.command.as_ref()
+    }
+
+    /// Beside calls nothing is replayed together with it: all before it ends first, and all behind it begins after it.
+    pub fn is_alone(&self) -> bool {
+        self.alone
     }
 
     /// True for a transaction without writes.

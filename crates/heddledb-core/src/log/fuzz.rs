@@ -12,7 +12,7 @@
 use super::frame::{self, MAGIC, Place};
 use super::manifest::{self, ManifestFlaw};
 use super::segment::{self, Name, SEGMENT_HEADER_BYTES};
-use super::{Checkpoint, End, Entries, Frames, Generation, Lost, Manifest, Part, Rows, survey};
+use super::{Checkpoint, End, Entries, Frames, Generation, LogKind, Lost, Manifest, Part, Rows, survey};
 use crate::storage::{File, Guard, Storage};
 use std::collections::BTreeMap;
 use std::io;
@@ -52,7 +52,8 @@ pub fn segments(input: &[u8]) {
         }
     }
     let end = End { rounds: rounds.into(), epoch: epoch.into() };
-    let generation = Generation { number, files, end: (flags & CLOSED != 0).then_some(end) };
+    let generation =
+        Generation { number, files, kind: LogKind::Values, end: (flags & CLOSED != 0).then_some(end) };
     let Ok(found) = survey(&storage, directory, &generation, flags & SALVAGE != 0, 1) else { return };
     assert!(flags & SALVAGE != 0 || found.lost.is_none(), "salvage without being asked");
     assert!(found.torn.is_none() || found.lost.is_none(), "both torn and damaged");
@@ -72,7 +73,14 @@ pub fn segments(input: &[u8]) {
                 let Ok(entry) = entry else { break };
                 let writes = entry.writes().map(|write| 1 + write.key.len() + write.data.len());
                 assert_eq!(entry.writes().count(), entry.len());
-                length += 2 + writes.sum::<usize>();
+                let due = match entry.command() {
+                    None => 2 + writes.sum::<usize>(),
+                    Some(command) => {
+                        4 + command.arguments().len().div_ceil(8) + command.cells().count().div_ceil(2)
+                    }
+                };
+                assert_eq!(entry.words().len(), due);
+                length += due;
                 assert!(length <= words.len());
             }
         }
@@ -128,7 +136,9 @@ pub fn manifest(input: &[u8]) {
     }
     match Manifest::decode(&bytes) {
         // An older format says nothing of some of what is written today.
-        Ok(manifest) if bytes[8] < 3 => assert_eq!(manifest.encode_as(bytes[8].into()), bytes),
+        Ok(manifest) if u32::from(bytes[8]) < super::MANIFEST_FORMAT => {
+            assert_eq!(manifest.encode_as(bytes[8].into()), bytes)
+        }
         Ok(manifest) => assert_eq!(manifest.encode(), bytes),
         Err(ManifestFlaw::Bad { at, .. }) => assert!(at <= bytes.len()),
         Err(ManifestFlaw::Version(found)) => assert!(found == 0 || found > super::MANIFEST_FORMAT),

@@ -7,9 +7,10 @@
 //!       24   directory id; next generation; floor
 //!            count of relations; each: id, standing, key words, count of groups, words of each, name, schema
 //!            0, or 1 and the checkpoint: number, epoch, time, count of parts; each: bytes, rows
-//!            count of generations; each: number, files, 0 or 1 and the end: rounds, epoch
+//!            count of generations; each: number, files, kind, 0 or 1 and the end: rounds, epoch
 //!            log from; count of kept generations, each as above
 //!            0, or 1 and the origin: directory, from, through, rounds, time, epoch
+//!            count of procedures; each: id, version, fingerprint, name
 //! ```
 //!
 //! Everything is words; a text is its length in bytes and its bytes, padded with zeros. A manifest
@@ -17,8 +18,9 @@
 //! moment one whole manifest has the name. A file that the manifest does not list counts for nothing.
 //!
 //! Format 1 has no standings: nobody knows of an index there whether it has an entry for each row. Formats 1 and 2 have no time
-//! of the checkpoint, and end after the generations.
+//! of the checkpoint, and end after the generations. Before format 4 generations are of values, and there are no procedures.
 
+use super::coding::{Reader, Writer};
 use super::entry::DATA_WORDS_MAX;
 use super::segment::Name;
 use super::{FILES_MAX, LogError, MANIFEST_FORMAT, PAYLOAD_WORDS_MAX, again, path};
@@ -56,6 +58,8 @@ pub struct Manifest {
     pub kept: Vec<Generation>,
     /// What a copy is of; `None` for what is no copy, or was opened to be written since.
     pub origin: Option<Origin>,
+    /// The procedures whose calls are commands of the generations.
+    pub procedures: Vec<ProcedureEntry>,
 }
 
 /// How far a copy follows the log of the directory that it is of: it holds exactly the commits of epochs up to one.
@@ -180,8 +184,46 @@ pub struct Generation {
     pub number: u64,
     /// How many files it has.
     pub files: u8,
+    /// What its entries say.
+    pub kind: LogKind,
     /// Set when a recovery has closed it.
     pub end: Option<End>,
+}
+
+/// What the log says of a commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogKind {
+    /// The rows that it wrote.
+    #[default]
+    Values,
+    /// Which procedure was called with what, where all that a call would access was foreseen; and else the rows. Opening the directory
+    /// calls the procedures again, in the order in which they had committed.
+    Commands,
+}
+
+impl LogKind {
+    const ALL: [Self; 2] = [Self::Values, Self::Commands];
+
+    /// Its name in what is told of a directory.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Values => "values",
+            Self::Commands => "commands",
+        }
+    }
+}
+
+/// A procedure whose calls are commands of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcedureEntry {
+    /// Its number in commands.
+    pub id: u16,
+    /// Its name.
+    pub name: String,
+    /// Its version, as it says itself.
+    pub version: u32,
+    /// Of its text.
+    pub fingerprint: u64,
 }
 
 /// Where a closed generation ends, whatever else stands in its files.
@@ -303,13 +345,20 @@ impl Manifest {
                 out.word(part.rows);
             }
         }
-        out.generations(&self.generations);
+        out.generations(&self.generations, format);
         if format > 2 {
             out.word(self.log_from);
-            out.generations(&self.kept);
+            out.generations(&self.kept, format);
             out.word(self.origin.is_some().into());
             if let Some(Origin { directory, from, through, rounds, time, epoch }) = self.origin {
                 [directory, from, through, rounds, time, epoch].into_iter().for_each(|word| out.word(word));
+            }
+        }
+        if format > 3 {
+            out.word(self.procedures.len() as u64);
+            for ProcedureEntry { id, name, version, fingerprint } in &self.procedures {
+                [(*id).into(), (*version).into(), *fingerprint].into_iter().for_each(|word| out.word(word));
+                out.text(name);
             }
         }
         seal_as(&mut out.0, format);
@@ -365,6 +414,13 @@ impl Manifest {
                 return Err("a relation has too long rows");
             }
         }
+        let ids: std::collections::BTreeSet<u16> = self.procedures.iter().map(|known| known.id).collect();
+        if ids.len() < self.procedures.len() {
+            return Err("two procedures have the same number");
+        }
+        if self.procedures.iter().any(|known| known.name.len() > NAME_BYTES_MAX) {
+            return Err("a procedure has too long a name");
+        }
         if let Some(checkpoint) = &self.checkpoint
             && !(1..=usize::from(FILES_MAX)).contains(&checkpoint.parts.len())
         {
@@ -419,18 +475,15 @@ fn check(bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])
 }
 
-struct Writer(Vec<u8>);
-
 impl Writer {
-    fn word(&mut self, word: u64) {
-        self.0.extend_from_slice(&word.to_le_bytes());
-    }
-
-    fn generations(&mut self, generations: &[Generation]) {
+    fn generations(&mut self, generations: &[Generation], format: u32) {
         self.word(generations.len() as u64);
         for generation in generations {
             self.word(generation.number);
             self.word(generation.files.into());
+            if format > 3 {
+                self.word(generation.kind as u64);
+            }
             self.word(generation.end.is_some().into());
             if let Some(end) = generation.end {
                 self.word(end.rounds);
@@ -438,18 +491,6 @@ impl Writer {
             }
         }
     }
-
-    fn text(&mut self, text: &str) {
-        self.word(text.len() as u64);
-        self.0.extend_from_slice(text.as_bytes());
-        self.0.resize(self.0.len().next_multiple_of(8), 0);
-    }
-}
-
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    format: u32,
 }
 
 impl Reader<'_> {
@@ -464,11 +505,15 @@ impl Reader<'_> {
             log_from: 0,
             kept: Vec::new(),
             origin: None,
+            procedures: Vec::new(),
         };
         if self.format > 2 {
             manifest.log_from = self.word()?;
             manifest.kept = self.list(3, Self::generation)?;
             manifest.origin = if self.choice()? { Some(self.origin()?) } else { None };
+            if self.format > 3 {
+                manifest.procedures = self.list(4, Self::procedure)?;
+            }
         } else {
             // A checkpoint left out all generations that there were, and nothing else did.
             let first = manifest.generations.first();
@@ -510,53 +555,16 @@ impl Reader<'_> {
 
     fn generation(&mut self) -> Result<Generation, &'static str> {
         let (number, files) = (self.word()?, self.number()?);
+        let kind = match self.format {
+            ..=3 => LogKind::Values,
+            _ => *LogKind::ALL.get(self.number::<usize>()?).ok_or("a generation is of no known kind")?,
+        };
         let end = if self.choice()? { Some(End { rounds: self.word()?, epoch: self.word()? }) } else { None };
-        Ok(Generation { number, files, end })
+        Ok(Generation { number, files, kind, end })
     }
 
-    fn word(&mut self) -> Result<u64, &'static str> {
-        let (word, _) = self.bytes[self.at..].split_first_chunk().ok_or("it is cut off")?;
-        self.at += 8;
-        Ok(u64::from_le_bytes(*word))
-    }
-
-    fn number<T: TryFrom<u64>>(&mut self) -> Result<T, &'static str> {
-        self.word()?.try_into().map_err(|_| "a number is too large")
-    }
-
-    fn choice(&mut self) -> Result<bool, &'static str> {
-        match self.word()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err("a choice is neither 0 nor 1"),
-        }
-    }
-
-    /// A list of items of at least `words` words each.
-    fn list<T>(
-        &mut self,
-        words: usize,
-        mut item: impl FnMut(&mut Self) -> Result<T, &'static str>,
-    ) -> Result<Vec<T>, &'static str> {
-        let count: usize = self.number()?;
-        // Before memory is taken for them.
-        if count > (self.bytes.len() - self.at) / 8 / words {
-            return Err("a list is cut off");
-        }
-        (0..count).map(|_| item(self)).collect()
-    }
-
-    fn text(&mut self) -> Result<String, &'static str> {
-        let length: usize = self.number()?;
-        let rest = &self.bytes[self.at..];
-        let padded = length.checked_next_multiple_of(8).ok_or("a text is cut off")?;
-        let padded_text = rest.get(..padded).ok_or("a text is cut off")?;
-        let (text, padding) = padded_text.split_at(length);
-        if padding.iter().any(|byte| *byte != 0) {
-            return Err("a text's padding is not zero");
-        }
-        let text = str::from_utf8(text).map_err(|_| "a text is not UTF-8")?;
-        self.at += padded;
-        Ok(text.to_owned())
+    fn procedure(&mut self) -> Result<ProcedureEntry, &'static str> {
+        let (id, version, fingerprint) = (self.number()?, self.number()?, self.word()?);
+        Ok(ProcedureEntry { id, name: self.text()?, version, fingerprint })
     }
 }

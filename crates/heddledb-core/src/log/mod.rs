@@ -7,7 +7,7 @@
 //!
 //!  segment   | header | frame | frame | frame | zeros ..
 //!  frame     | header, 64 bytes | payload, whole words |     each with a round number
-//!  payload   | entry | entry | ..                            of a log: one entry per transaction
+//!  payload   | entry | entry | ..                            of a log: one entry per transaction, its writes or its call
 //!            | relation | row | row | ..                     of a checkpoint
 //! ```
 //!
@@ -19,6 +19,8 @@
 //! something is missing is a *torn tail* if it is the last one, and damage if a later one was begun.
 //! `docs/log-format.md` draws every field and goes through the crashes.
 
+mod coding;
+mod command;
 mod directory;
 mod entry;
 mod frame;
@@ -32,13 +34,16 @@ mod segment;
 mod survey;
 mod verify;
 
+pub use command::{CELLS_MAX, Cell, CellUse, Command, WritingCommand, digest, sort_cells};
 pub use directory::{lock_storage, remove_unlisted};
 pub use entry::{Entries, Entry, Malformed, Write, Writes, Writing};
 pub use frame::{
     Compression, Decoder, Encoder, FRAME_HEADER_BYTES, Flaw, Header, Kind, Label, PAYLOAD_WORDS_MAX, Place,
 };
 pub use frames::Frames;
-pub use manifest::{Checkpoint, End, Generation, Manifest, Origin, Part, RelationEntry, Standing};
+pub use manifest::{
+    Checkpoint, End, Generation, LogKind, Manifest, Origin, Part, ProcedureEntry, RelationEntry, Standing,
+};
 pub use rows::{Rows, WritingRows};
 pub use segment::{Name, SEGMENT_HEADER_BYTES, SegmentHeader};
 pub use survey::{Lost, Moment, STRETCH_BYTES, Stretch, Survey, Surveyed, Torn, survey, survey_moments};
@@ -50,7 +55,7 @@ use std::io;
 /// The version of the format of logs and checkpoints that this build writes; it reads the one before, too.
 pub const FORMAT: u32 = 2;
 /// The version of the manifest's format that this build writes; it reads the ones before, too.
-pub const MANIFEST_FORMAT: u32 = 3;
+pub const MANIFEST_FORMAT: u32 = 4;
 /// Files of a generation, and parts of a checkpoint: at most as many as a word has bits.
 pub const FILES_MAX: u8 = 64;
 
@@ -182,6 +187,36 @@ pub enum LogError {
         /// The directory.
         place: String,
         /// What nobody has said, or which row does not fit.
+        what: String,
+    },
+    /// Commands of a procedure that the program does not have, or has otherwise.
+    #[error(
+        "the log of {place} holds calls of procedure {procedure} ({stored}), which are to be made again, and the program has {found}; open it once \
+         with the program that made them, and `Builder::checkpoint_at_close`: then no call is left to be made again"
+    )]
+    ProcedureChanged {
+        /// The directory.
+        place: String,
+        /// The procedure.
+        procedure: String,
+        /// Its version and fingerprint in the log.
+        stored: String,
+        /// What the program has of that name.
+        found: String,
+    },
+    /// A call that, made again, did something else.
+    #[error(
+        "a call of procedure {procedure} in the log of {place}, made again, did not do what it had done ({what}; commit time {time:#x}); a procedure \
+         may depend on nothing but its arguments and what it reads: restore a checkpoint or a copy from before, or mend the procedure back"
+    )]
+    CallDiverged {
+        /// The directory.
+        place: String,
+        /// The procedure.
+        procedure: String,
+        /// The time of the commit.
+        time: u64,
+        /// What was seen.
         what: String,
     },
     /// Two tables of one name.

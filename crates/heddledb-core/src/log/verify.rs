@@ -139,6 +139,11 @@ impl Verifier<'_> {
         while frames.next_frame(&mut words)?.is_some() {
             for entry in Entries::new(&words) {
                 let entry = entry.map_err(|error| frames.malformed(error))?;
+                if let Some(command) = entry.command()
+                    && !self.manifest.procedures.iter().any(|known| known.id == command.procedure)
+                {
+                    return Err(frames.malformed(Malformed { at: 0, what: UNKNOWN_PROCEDURE }));
+                }
                 for write in entry.writes() {
                     self.shape(&write).map_err(|what| frames.malformed(Malformed { at: 0, what }))?;
                 }
@@ -169,5 +174,6 @@ impl Verifier<'_> {
     }
 }
 
+const UNKNOWN_PROCEDURE: &str = "a call of a procedure that the manifest does not list";
 const UNKNOWN: &str = "a relation that the manifest does not list";
 const OTHER_SHAPE: &str = "a row of another shape than its relation's";

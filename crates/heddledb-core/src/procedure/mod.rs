@@ -21,11 +21,11 @@ pub use check::Checked;
 pub use check::Held;
 pub use declare::{Declaration, Site, text, workload};
 #[cfg(feature = "postcard")]
-pub use named::NamedProcedure;
+pub use named::{NamedProcedure, decode_arguments, encode_arguments};
 pub use plan::{Plan, PlanChange, Tracking};
 pub use plan::{PlannedSite, PlannedType};
 
-use crate::error::Result;
+use crate::error::{Error, Misuse, Result};
 use crate::transaction::{ReadTransaction, Transaction};
 
 /// A transaction type whose accesses are known before it runs. Made by
@@ -47,6 +47,26 @@ pub trait Procedure: 'static {
     fn announce(arguments: &Self::Arguments<'_>, announcement: &mut Announcement<'_>) {
         let _ = (arguments, announcement);
     }
+    /// Of its text and that of the procedures that it calls: another body has another one.
+    const FINGERPRINT: u64 = 0;
+    /// Its version, if a log may say of its calls that they were made, and not what they wrote: `#[procedure(version = 1)]`.
+    const VERSION: Option<u32> = None;
+    /// Appends the bytes of arguments, for a log.
+    ///
+    /// # Errors
+    /// [`Misuse::Unencodable`]; [`Misuse::Option`] where it has no version.
+    fn encode(arguments: &Self::Arguments<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let _ = (arguments, out);
+        Err(unversioned(Self::NAME))
+    }
+    /// The arguments in bytes of a log.
+    ///
+    /// # Errors
+    /// [`Misuse::Undecodable`]; as [`Procedure::encode`].
+    fn decode(bytes: &[u8]) -> Result<Self::Arguments<'_>> {
+        let _ = bytes;
+        Err(unversioned(Self::NAME))
+    }
     /// Runs it. The arguments are only borrowed, because a body may be run again.
     ///
     /// # Errors
@@ -61,4 +81,40 @@ pub trait ReadProcedure: Procedure {
     /// # Errors
     /// As [`ReadTransaction`]'s methods, and the procedure's own.
     fn look<T: ReadTransaction>(tx: &mut T, arguments: &Self::Arguments<'_>) -> Result<Self::Output>;
+}
+
+#[cold]
+fn unversioned(name: &str) -> Error {
+    Misuse::Option(format!("procedure {name} has no version, so its calls have no place in a log")).into()
+}
+
+/// A procedure's fingerprint: of its own text, and of the procedures that it calls.
+#[doc(hidden)]
+pub const fn fingerprint(own: u64, called: &[u64]) -> u64 {
+    let (mut all, mut at) = (own, 0);
+    while at < called.len() {
+        all = (all.rotate_left(29) ^ called[at]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        at += 1;
+    }
+    all
+}
+
+/// What versions need: this crate's feature `postcard`, with which it is there for all arguments that implement serde's traits.
+#[cfg(not(feature = "postcard"))]
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a procedure with a version is written to a log, which needs the feature `postcard` of `heddledb`"
+)]
+pub trait FeaturePostcard {}
+
+#[cfg(not(feature = "postcard"))]
+#[doc(hidden)]
+pub fn encode_arguments<Q: Procedure, T: FeaturePostcard>(_: &T, _: &mut Vec<u8>) -> Result<()> {
+    Err(unversioned(Q::NAME))
+}
+
+#[cfg(not(feature = "postcard"))]
+#[doc(hidden)]
+pub fn decode_arguments<Q: Procedure, T: FeaturePostcard>(_: &[u8]) -> Result<T> {
+    Err(unversioned(Q::NAME))
 }

@@ -92,14 +92,26 @@ where
     }
 }
 
+/// Appends the bytes of arguments.
+#[doc(hidden)]
+pub fn encode_arguments<Q: Procedure, T: Serialize>(arguments: &T, out: &mut Vec<u8>) -> Result<()> {
+    let before = std::mem::take(out);
+    *out = postcard::to_extend(arguments, before).map_err(|fault| unencodable::<Q, T>("arguments", fault))?;
+    Ok(())
+}
+
+/// The arguments in `bytes`, all of which they must take.
+#[doc(hidden)]
+pub fn decode_arguments<'a, Q: Procedure, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T> {
+    decode::<Q, _>("arguments", bytes)
+}
+
 fn encode<Q: Procedure, T: Serialize>(part: &'static str, value: &T) -> Result<Vec<u8>> {
-    let refused = |fault: Fault| Misuse::Unencodable {
-        procedure: Q::NAME,
-        part,
-        given: type_name::<T>(),
-        why: words(fault).into(),
-    };
-    Ok(postcard::to_allocvec(value).map_err(refused)?)
+    Ok(postcard::to_allocvec(value).map_err(|fault| unencodable::<Q, T>(part, fault))?)
+}
+
+fn unencodable<Q: Procedure, T>(part: &'static str, fault: Fault) -> Misuse {
+    Misuse::Unencodable { procedure: Q::NAME, part, given: type_name::<T>(), why: words(fault).into() }
 }
 
 fn decode<'a, Q: Procedure, T: Deserialize<'a>>(part: &'static str, bytes: &'a [u8]) -> Result<T> {

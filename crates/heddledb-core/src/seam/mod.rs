@@ -16,6 +16,8 @@
 
 mod deferred;
 mod gathered;
+mod replayer;
+mod ticket;
 
 use crate::backup::{Backup, BackupReport};
 use crate::check::CheckReport;
@@ -33,6 +35,8 @@ use std::time::Duration;
 
 pub use self::deferred::{Applied, Defers, Intention, Operators};
 pub use self::gathered::{Job, Task};
+pub use self::replayer::{MakeReplayer, Replayer};
+pub use self::ticket::{Acknowledges, Ticket};
 pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
 pub use crate::transaction::Savepoint;
 
@@ -295,53 +299,6 @@ impl Moment {
     }
 }
 
-/// What knows how far commits are durable.
-pub trait Acknowledges: Send + Sync {
-    /// The last durable epoch.
-    fn durable(&self) -> u64;
-    /// Waits until everything up to that epoch is durable.
-    ///
-    /// # Errors
-    /// [`Error::OutcomeUnknown`] when the log fails before.
-    fn wait(&self, epoch: u64) -> Result<()>;
-}
-
-/// A commit that may not be durable yet, from
-/// `Session::run_pipelined`.
-#[derive(Clone)]
-#[must_use = "the commit is durable only when `wait` says so"]
-pub struct Ticket {
-    log: Option<Arc<dyn Acknowledges>>,
-    epoch: u64,
-}
-
-impl Ticket {
-    /// A ticket for a commit of that epoch.
-    pub fn new(log: Option<Arc<dyn Acknowledges>>, epoch: u64) -> Self {
-        Self { log, epoch }
-    }
-
-    /// Waits until the commit, and everything that it depends on, is durable. At once where the database
-    /// has no log.
-    ///
-    /// # Errors
-    /// [`Error::OutcomeUnknown`] when the log fails before.
-    pub fn wait(&self) -> Result<()> {
-        self.log.as_ref().map_or(Ok(()), |log| log.wait(self.epoch))
-    }
-
-    /// Whether it is durable already.
-    pub fn is_durable(&self) -> bool {
-        self.log.as_ref().is_none_or(|log| log.durable() >= self.epoch)
-    }
-}
-
-impl std::fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ticket").field("epoch", &self.epoch).field("is_durable", &self.is_durable()).finish()
-    }
-}
-
 /// What can suspend a waiting session, so that others of its thread go on.
 pub trait Suspend: Send + Sync {
     /// Lets the thread's other tasks run; `in_vain` if this one has looked again since and still waits. False if that
@@ -418,6 +375,14 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As `Database::resume`.
     fn resume(&self) -> Result<()>;
+    /// Makes the commits again that the directory's log has as calls, and those after them. The procedures are registered;
+    /// nobody else uses the database before.
+    ///
+    /// # Errors
+    /// As `Builder::open`.
+    fn finish_opening(self: Arc<Self>, replayer: MakeReplayer) -> Result<()>;
+    /// Whether calls are logged as such.
+    fn logs_calls(&self) -> bool;
     /// What was found when the directory was opened.
     fn recovery(&self) -> Option<&Recovery>;
     /// Whether calls are gathered into batches: then [`Engine::gather`] and [`Worker::next_task`] are how submitted calls
@@ -472,6 +437,10 @@ pub trait Worker: Defers + Send {
     fn wants_told(&self) -> bool;
     /// The call will access this.
     fn tell(&mut self, told: Told<'_>);
+    /// The procedure and the arguments of the call that begins next, for a log of commands; `None` for one that has no version.
+    fn call_at_hand(&mut self, call: Option<(TypeId, &[u8])>);
+    /// The digest of what was written since it was asked for last, of a worker that makes commits of a log again.
+    fn written(&mut self) -> u64;
     /// What is to be done with which call that was gathered. `None` if there is nothing, or, for one that waits, if there will be
     /// nothing.
     fn next_task(&mut self, waits: bool) -> Option<Task>;

@@ -7,6 +7,7 @@
 //!
 //! Clearing truncates, so a worker that has run for a while allocates nothing.
 
+mod digest;
 mod groups;
 mod marks;
 mod records;

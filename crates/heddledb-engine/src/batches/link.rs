@@ -13,6 +13,7 @@
 
 use crate::access::Groups;
 use crate::footprint::Footprint;
+use crate::log::CellUse;
 use crate::sync::{Work, work};
 
 /// No call, no edge, no member.
@@ -143,6 +144,8 @@ pub(super) struct Linker {
     members: Vec<Member>,
     /// The scanned relations, and how many leading words of their keys make a granule.
     granules: Vec<(usize, usize)>,
+    /// Some calls are executed alone.
+    some_alone: bool,
 }
 
 impl Linker {
@@ -152,14 +155,18 @@ impl Linker {
         self.members.clear();
         self.granules.clear();
         let (mut count, mut claims) = (0, 0);
+        self.some_alone = false;
         for call in calls.clone() {
             count += 1;
+            claims += call.cells().len();
+            self.some_alone |= call.is_alone();
             claims += call.points().map(|(_, _, groups, _)| groups.count_ones() as usize + 1).sum::<usize>();
             for (relation, low, high) in call.ranges() {
                 claims += 1;
                 self.scanned(relation, low, high);
             }
         }
+        claims += if self.some_alone { count } else { 0 };
         links.begin(count);
         work(Work::Cycles(CLAIM_CYCLES * claims as u64));
         let cells = (2 * claims).next_power_of_two();
@@ -182,6 +189,20 @@ impl Linker {
     }
 
     fn link_call(&mut self, links: &mut Links, call: u32, footprint: &Footprint) {
+        if self.some_alone {
+            let class = if footprint.is_alone() { Class::Alone } else { Class::Reads };
+            self.claim(links, call, ALL, class);
+        }
+        for cell in footprint.cells() {
+            let class = match cell.used() {
+                CellUse::Reads => Class::Reads,
+                CellUse::Scans => Class::Scans,
+                CellUse::Within => Class::Within,
+                CellUse::Writes => Class::Alone,
+            };
+            // Where the place is looked for, all bits matter.
+            self.claim(links, call, u64::from(cell.hash()).wrapping_mul(FACTOR), class);
+        }
         for (relation, key, groups, writes) in footprint.points() {
             for group in Groups(groups) {
                 let class = if writes { Class::Alone } else { Class::Reads };
@@ -269,9 +290,13 @@ impl Linker {
     }
 }
 
+/// What a call that is executed alone uses alone, and all others share.
+const ALL: u64 = u64::MAX;
+
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Fibonacci hashing, word by word: keys are small numbers mostly.
 fn hash(relation: usize, key: &[u64], part: u64) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: &u64| (hash.rotate_left(29) ^ word).wrapping_mul(FACTOR);
     mix(key.iter().fold((relation as u64).wrapping_mul(FACTOR), mix), &part)
 }

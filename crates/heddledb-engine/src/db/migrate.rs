@@ -71,12 +71,19 @@ impl Migrating<'_> {
             stores: stores.all().collect(),
             options: LogOptions { files: 0, at_once: false, ..self.settings.log },
             threads: self.threads,
+            versions: Vec::new(),
             salvage: self.settings.salvage,
             read_only: true,
             tell: self.settings.tell.clone(),
             as_found: true,
         };
         let opened = opening.open()?;
+        if opened.calls.is_some() {
+            let what = "its log holds calls of procedures, which are to be made again first, with the tables that they know; open it once with \
+                        the program that made them, and `Builder::checkpoint_at_close`"
+                .to_owned();
+            return Err(LogError::Migration { place: storage.place(), what }.into());
+        }
         let mut loaded = Loaded { stores, opened };
         // Somebody else may have changed it before the lock was taken again.
         if loaded.opened.files.manifest().relations != manifest.relations {

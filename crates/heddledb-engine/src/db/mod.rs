@@ -8,6 +8,7 @@ mod check;
 mod checkpoint;
 mod counters;
 mod declared;
+mod finish;
 mod garbage;
 mod migrate;
 mod parts;
@@ -16,8 +17,10 @@ mod procedures;
 mod recall;
 mod recovery;
 mod replay;
+mod replay_calls;
 mod shares;
 pub(crate) mod store;
+mod versions;
 mod walkers;
 
 use crate::arena::{Arena, Exchange};
@@ -26,14 +29,14 @@ use crate::check::CheckReport;
 use crate::copies::open_empty;
 use crate::durability::RedoLog;
 use crate::epoch::{EpochClock, Ticker};
-use crate::error::{Error, Misuse, Result};
+use crate::error::{Misuse, Result};
 use crate::isolation;
 use crate::kind::Promises;
-use crate::log::lock_storage;
+use crate::log::{LogKind, lock_storage};
 use crate::metrics::{CheckpointReport, Metrics, OldestTransaction, Recovery};
 use crate::procedure::{Declaration, Plan};
 use crate::protocol::{Env, Execution, Isolation, Protocol, Shared};
-use crate::seam::{CallByName, Callee, Engine, Job, ProcedureInfo, Registered, Worker};
+use crate::seam::{CallByName, Callee, Engine, Job, MakeReplayer, ProcedureInfo, Registered, Worker};
 use crate::settings::{Durability, Limits, Settings};
 use crate::snapshot::Boundaries;
 use crate::storage::Guard;
@@ -42,13 +45,15 @@ use crate::table::Definition;
 use crate::values::Values;
 use attempt::{Attempt, SharedStates, WorkerState};
 use counters::Counters;
+use finish::Unfinished;
 use procedures::Procedures;
 use recovery::Opened;
 use std::any::TypeId;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store::Stores;
+use versions::Versions;
 use walkers::Walkers;
 
 /// An open database, for its handles and sessions. With the last of them the thread that takes checkpoints ends, and
@@ -97,7 +102,11 @@ pub(crate) struct Inner<P: Protocol> {
     log: Option<Arc<RedoLog>>,
     /// The default of its commits; [`Durability::None`] means that nothing is logged.
     durability: Durability,
-    recovery: Option<Recovery>,
+    /// What was found when the directory was opened; set when that is finished.
+    recovery: OnceLock<Recovery>,
+    /// What opening has left to be finished.
+    unfinished: Mutex<Option<Unfinished>>,
+    versions: Versions,
     /// Held during a checkpoint.
     checkpointing: Mutex<()>,
     walkers: Walkers,
@@ -129,6 +138,11 @@ impl<P: Protocol> Inner<P> {
     #[inline(always)]
     fn env(&self, worker: usize, isolation: Isolation) -> Env<'_> {
         Env { clock: &self.clock, worker, epoch: None, after: 0, isolation }
+    }
+
+    /// Whether the log says of calls that they were made, where it can.
+    fn logs_calls(&self) -> bool {
+        self.logging().is_some_and(|log| log.kind() == LogKind::Commands)
     }
 
     /// A worker for a new session: the one that was given back last, whose memory is the warmest. Waits for one for
@@ -179,6 +193,10 @@ impl<P: Protocol> Inner<P> {
             return Err(Misuse::Option(what.to_owned()).into());
         };
         log.check()?;
+        if lock(&self.unfinished).is_some() {
+            // Its log holds commits that are not in the rows yet.
+            return Err(Misuse::Option("the database is being opened".to_owned()).into());
+        }
         let _one_at_a_time = lock(&self.checkpointing);
         let source = checkpoint::Source {
             log,
@@ -328,7 +346,7 @@ impl<P: Protocol> Engine for Handle<P> {
         }
         let storage = open_empty(backup.place())?;
         let _locked = lock_storage(&*storage)?;
-        let durable = || self.recovery.as_ref().map_or(0, |recovery| recovery.durable_epoch);
+        let durable = || self.recovery.get().map_or(0, |recovery| recovery.durable_epoch);
         let source = backup::Source {
             clock: &self.clock,
             boundaries: &self.boundaries,
@@ -356,8 +374,16 @@ impl<P: Protocol> Engine for Handle<P> {
         self.resume_log()
     }
 
+    fn finish_opening(self: Arc<Self>, replayer: MakeReplayer) -> Result<()> {
+        self.finish(replayer)
+    }
+
+    fn logs_calls(&self) -> bool {
+        Inner::logs_calls(self)
+    }
+
     fn recovery(&self) -> Option<&Recovery> {
-        self.recovery.as_ref()
+        self.recovery.get()
     }
 
     fn protocol(&self) -> &'static str {
@@ -401,6 +427,18 @@ pub(crate) fn open<P: Protocol>(
     }
     isolation::offers(name, options.levels(), settings.isolation)?;
     settings.check()?;
+    let options = match settings.log.kind {
+        LogKind::Values => options,
+        LogKind::Commands => match options.timed_in_order() {
+            Some(timed) => timed,
+            None => {
+                return option(format!(
+                    "{name} cannot log calls as such, since it does not know what they access; take `dgcc`, `dgcc-levels` or `dataflow`, or \
+                     leave `LogKind::Commands` out"
+                ));
+            }
+        },
+    };
     let mut stores = Stores::<P>::new(sessions);
     for (relation, rows) in &settings.relations {
         stores.create(relation, *rows)?;
@@ -418,27 +456,7 @@ pub(crate) fn open<P: Protocol>(
             Some(places::open_files::<P>(place, &settings, stores.all().collect(), threads)?)
         }
     };
-    // Nobody is told that it is open before what was built or removed is so in the files, if it may be written.
-    let writes = !settings.read_only;
-    let changed = writes && opened.as_ref().is_some_and(|opened| !opened.recovery.indexes.is_empty());
-    let db = start::<P>(name, options, sessions, threads, settings, stores, opened);
-    if changed && let Err(error) = db.take_checkpoint() {
-        // The log has a hand on the error, too.
-        drop(db);
-        return Err(not_opened(error));
-    }
-    Ok(db)
-}
-
-/// The failure of a checkpoint without which a database cannot be opened.
-fn not_opened(error: Error) -> Error {
-    match error {
-        Error::LogFailed(source) => match Arc::try_unwrap(source) {
-            Ok(error) => error.into(),
-            Err(source) => Error::LogFailed(source),
-        },
-        other => other,
-    }
+    Ok(start::<P>(name, options, sessions, threads, settings, stores, opened))
 }
 
 /// Puts the parts of a database together and starts its threads.
@@ -465,7 +483,8 @@ fn start<P: Protocol>(
     let shared = Arc::new(P::Shared::new(sessions));
     let mut idle = Vec::new();
     let mut orphan_arenas = Vec::new();
-    let (mut log, mut recovery, mut guard) = (None, None, None);
+    let (mut log, mut unfinished, mut guard) = (None, None, None);
+    let mut versions = Versions::default();
     if let Some(opened) = opened {
         for (number, (arena, garbage)) in opened.memory.into_iter().enumerate() {
             if number < sessions {
@@ -478,14 +497,17 @@ fn start<P: Protocol>(
         }
         let redo = RedoLog::new(
             Arc::clone(&clock),
-            opened.ids,
+            opened.relations,
             sessions,
             settings.log,
             opened.files,
             opened.epoch - 1,
         );
         log = Some(Arc::new(if settings.read_only { redo.read_only() } else { redo }));
-        (recovery, guard) = (Some(opened.recovery), Some(opened.guard));
+        guard = Some(opened.guard);
+        versions = opened.versions;
+        let checkpoint = !settings.read_only && !opened.recovery.indexes.is_empty();
+        unfinished = Some(Unfinished { recovery: opened.recovery, calls: opened.calls, checkpoint });
     }
     // The workers that are taken next come from the end.
     idle.reverse();
@@ -527,7 +549,9 @@ fn start<P: Protocol>(
         places: Mutex::new(Places { made: idle.len(), idle, _orphan_arenas: orphan_arenas }),
         log,
         durability,
-        recovery,
+        recovery: OnceLock::new(),
+        unfinished: Mutex::new(unfinished),
+        versions,
         checkpointing: Mutex::new(()),
         walkers: Walkers::new(sessions, checkpoint_threads),
         checkpoint_at_close: settings.checkpoint_at_close,

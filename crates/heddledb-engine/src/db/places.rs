@@ -38,6 +38,7 @@ pub(super) fn open_files<P: Protocol>(
         stores,
         options: LogOptions { files, at_once: settings.epoch_interval.is_some(), ..settings.log },
         threads,
+        versions: settings.versions.clone(),
         salvage: settings.salvage,
         read_only,
         tell: settings.tell.clone(),

@@ -15,19 +15,21 @@ use super::build::{Telling, build};
 use super::declared;
 use super::garbage::Garbage;
 use super::replay::Replay;
+use super::replay_calls::LoggedCalls;
 use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
 use super::store::{AnyStore, Restore};
+use super::versions::Versions;
 use crate::arena::Arena;
 use crate::copies::fresh_manifest;
-use crate::durability::{Due, Files, NewFiles, create_generation};
+use crate::durability::{Due, Files, NewFiles, Relation, create_generation};
 use crate::error::Result;
 use crate::log::{
-    self, Checkpoint, End, Frames, Generation, LogError, Malformed, Manifest, Name, RelationEntry, Rows,
-    SegmentHeader, Standing, Survey, again, lock_storage, remove_unlisted, survey,
+    self, Checkpoint, End, Frames, Generation, LogError, LogKind, Malformed, Manifest, Name, RelationEntry,
+    Rows, SegmentHeader, Standing, Survey, again, lock_storage, remove_unlisted, survey,
 };
 use crate::metrics::{Recovery, Tell};
 use crate::mutant::{Mutant, planted};
-use crate::settings::LogOptions;
+use crate::settings::{LogOptions, Versioned};
 use crate::stamp;
 use crate::storage::{Guard, Storage, write_all};
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
@@ -45,6 +47,8 @@ pub(crate) struct Opening<'a> {
     /// Whether nothing is to be written.
     pub read_only: bool,
     pub tell: Option<Tell>,
+    /// The procedures whose calls may be logged as such.
+    pub versions: Vec<Versioned>,
     /// Whether indexes are left as the files have them.
     pub as_found: bool,
 }
@@ -53,8 +57,12 @@ pub(crate) struct Opening<'a> {
 pub(crate) struct Opened {
     pub guard: Box<dyn Guard>,
     pub files: Files,
-    /// The number in the files of each relation, by its number in this process.
-    pub ids: Box<[u16]>,
+    /// What each relation is in the files, by its number in this process.
+    pub relations: Box<[Relation]>,
+    /// The procedures whose calls are logged as such.
+    pub versions: Versions,
+    /// What is to be made again before anybody sees the rows.
+    pub calls: Option<LoggedCalls>,
     /// The first epoch of the new life.
     pub epoch: u64,
     /// The memory of the rows, and the absent ones among them, by thread.
@@ -102,11 +110,15 @@ impl Opening<'_> {
         }
         // The log once: it is read a second time below.
         recovery.bytes = read.done();
+        // From the first generation on that may have calls, all is replayed in the order of commits.
+        let of_calls = |generation: &Generation| generation.kind == LogKind::Commands;
+        let first = manifest.generations.iter().position(of_calls).unwrap_or(manifest.generations.len());
+        let definitions = relations.definitions();
         let replay = Replay {
             storage,
             directory: manifest.directory,
-            generations: &manifest.generations,
-            surveys: &surveys,
+            generations: &manifest.generations[..first],
+            surveys: &surveys[..first],
             relations: &relations,
             durable,
             checkpoint_epoch,
@@ -144,6 +156,20 @@ impl Opening<'_> {
         manifest.floor = epoch;
         let time = surveys.iter().map(|survey| survey.time).max().unwrap_or(0);
         let time = time.max(manifest.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.time));
+        let versions = Versions::new(&self.versions, &mut manifest.procedures);
+        let generations: Vec<_> = old.into_iter().zip(surveys).skip(first).collect();
+        let calls = generations.iter().any(|(_, survey)| survey.rounds > 0).then(|| LoggedCalls {
+            storage: Arc::clone(&self.storage),
+            directory: manifest.directory,
+            generations,
+            durable,
+            checkpoint_epoch,
+            relations: definitions,
+            procedures: manifest.procedures.clone(),
+            one_by_one: !recovery.indexes.is_empty(),
+            threads: self.threads,
+            read,
+        });
         if !self.read_only {
             // It goes its own way from here on.
             manifest.origin = None;
@@ -155,7 +181,9 @@ impl Opening<'_> {
         recovery.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(Opened {
             guard,
-            ids: ids(&self.stores, &manifest),
+            relations: in_files(&self.stores, &manifest),
+            versions,
+            calls,
             files: Files::new(Arc::clone(&self.storage), manifest, files, self.options, due, time),
             epoch,
             memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
@@ -345,15 +373,16 @@ fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Ge
         .collect()
 }
 
-/// The number in the files of each relation, by its number in this process.
-fn ids(stores: &[&dyn AnyStore], manifest: &Manifest) -> Box<[u16]> {
-    let mut ids = Vec::new();
+/// What each relation is in the files, by its number in this process.
+fn in_files(stores: &[&dyn AnyStore], manifest: &Manifest) -> Box<[Relation]> {
+    let mut relations = Vec::new();
     for store in stores {
         let is_it =
             |entry: &&RelationEntry| entry.name == store.layout().name && entry.standing != Standing::Removed;
         let entry = manifest.relations.iter().find(is_it);
-        ids.resize(ids.len().max(store.number() + 1), u16::MAX);
-        ids[store.number()] = entry.expect("every declared relation is listed").id;
+        let entry = entry.expect("every declared relation is listed");
+        relations.resize(relations.len().max(store.number() + 1), Relation { id: u16::MAX, is_index: false });
+        relations[store.number()] = Relation { id: entry.id, is_index: entry.index_of().is_some() };
     }
-    ids.into()
+    relations.into()
 }

@@ -127,6 +127,9 @@ impl Replay<'_> {
         let relations = self.relations.count();
         for entry in Entries::new(&words[from..]) {
             let entry = entry?;
+            if entry.command().is_some() {
+                return Err(Malformed { at: from, what: "a call in a generation that is of values" });
+            }
             if entry.epoch() <= self.checkpoint_epoch || entry.epoch() > last {
                 continue;
             }

@@ -8,6 +8,7 @@ use crate::log::{Manifest, Name, RelationEntry, again};
 use crate::metrics::{RecoveryProgress, Tell};
 use crate::storage::Storage;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::table::Definition;
 
 /// Changes of a relation that are made together.
 pub(super) const BATCH: usize = 64;
@@ -44,6 +45,11 @@ impl<'a> Relations<'a> {
     /// How many numbers there are, used or not.
     pub fn count(&self) -> usize {
         self.stores.len()
+    }
+
+    /// The relations by their numbers; `None` where the records do not count.
+    pub fn definitions(&self) -> Vec<Option<&'static Definition>> {
+        self.stores.iter().map(|store| store.map(|store| store.relation())).collect()
     }
 
     /// The store of the relation with a number.

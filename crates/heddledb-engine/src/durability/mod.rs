@@ -30,17 +30,18 @@
 //! round writes all of that anew. Until that round is synced nothing is acknowledged, as before; a crash meanwhile finds
 //! the rounds that were synced before the failure.
 
+mod append;
 mod files;
+mod firsts;
 
+pub(crate) use append::{Append, Call, LoggedWrite, Says};
 pub(crate) use files::{Due, Files, NewFiles, create_generation};
 
 use crate::epoch::EpochClock;
 use crate::error::{Error, Misuse, Result};
-use crate::heap::Heap;
-use crate::log::{LogError, Manifest, Writing};
+use crate::log::{LogError, LogKind, Manifest};
 use crate::metrics::LogMetrics;
 use crate::mutant::{Mutant, planted};
-use crate::record::RecordRef;
 use crate::seam::Acknowledges;
 use crate::settings::LogOptions;
 use crate::stamp;
@@ -49,25 +50,21 @@ use crate::sync::{
     ASSERTS_LOAD, AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, Suspender, Wait, lock, now_ns,
     point, wait_notified,
 };
-use crate::table::GroupSet;
-use crate::values::{Outside, Slot};
+use append::Buffer;
 use crossbeam_utils::CachePadded;
+use firsts::{Bits, Firsts};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a worker has committed since the last round took it.
-#[derive(Default)]
-pub(crate) struct Buffer {
-    words: Vec<u64>,
-    /// The highest epoch in it.
-    highest: u64,
-}
 
 /// The log of an open database.
 pub(crate) struct RedoLog {
     clock: Arc<EpochClock>,
-    /// The number in the files of each relation, by its number in this process.
-    ids: Box<[u16]>,
+    /// What each relation is in the files, by its number in this process.
+    relations: Box<[Relation]>,
+    /// By relation, what has happened to it since the log began.
+    firsts: Box<[Firsts]>,
+    /// Whether there is a call in this life of the log that all others follow.
+    begun: Bits,
     buffers: Box<[CachePadded<Mutex<Buffer>>]>,
     options: LogOptions,
     /// The last closed epoch. Written by the leader of a round, in `ended`.
@@ -81,6 +78,15 @@ pub(crate) struct RedoLog {
     ended: Mutex<u64>,
     one_ended: Condvar,
     figures: Figures,
+}
+
+/// What a relation is in the files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Relation {
+    /// Its number there.
+    pub id: u16,
+    /// Whether its rows are index entries, which follow from those of a table.
+    pub is_index: bool,
 }
 
 /// What only the leader of a round has.
@@ -116,7 +122,7 @@ impl RedoLog {
     /// A log that continues with `files`. Everything up to epoch `durable` is on the disk.
     pub fn new(
         clock: Arc<EpochClock>,
-        ids: Box<[u16]>,
+        relations: Box<[Relation]>,
         workers: usize,
         options: LogOptions,
         files: Files,
@@ -126,7 +132,9 @@ impl RedoLog {
         figures.tell(files.due());
         Self {
             clock,
-            ids,
+            firsts: relations.iter().map(|_| Firsts::default()).collect(),
+            begun: Bits::default(),
+            relations,
             buffers: (0..workers).map(|_| CachePadded::new(Mutex::new(Buffer::default()))).collect(),
             options,
             durable: CachePadded::new(AtomicU64::new(durable)),
@@ -144,6 +152,11 @@ impl RedoLog {
     pub fn read_only(self) -> Self {
         let (refuses, durable) = (AtomicBool::new(true), CachePadded::new(AtomicU64::new(u64::MAX)));
         Self { is_read_only: true, refuses, durable, ..self }
+    }
+
+    /// What its entries say.
+    pub fn kind(&self) -> LogKind {
+        self.options.kind
     }
 
     /// Whether the database is only read.
@@ -177,13 +190,14 @@ impl RedoLog {
 
     /// A worker's appender for one commit. The worker stays pinned until after its end.
     #[inline(always)]
-    pub fn append(&self, worker: usize, time: u64) -> Append<'_> {
+    pub fn append<'a>(&'a self, worker: usize, time: u64, says: Says<'a>) -> Append<'a> {
         // Contended only by the leader of a round, for the length of a swap.
         let mut buffer = lock(&self.buffers[worker]);
-        debug_assert!(!ASSERTS_LOAD || stamp::epoch(time) > self.durable(), "a commit of a closed epoch");
-        buffer.highest = buffer.highest.max(stamp::epoch(time));
-        let entry = Writing::begin(&mut buffer.words, time);
-        Append { log: self, buffer, entry: Some(entry) }
+        if !matches!(says, Says::Nothing) {
+            debug_assert!(!ASSERTS_LOAD || stamp::epoch(time) > self.durable(), "a commit of a closed epoch");
+            buffer.highest = buffer.highest.max(stamp::epoch(time));
+        }
+        Append::begin(self, buffer, time, says)
     }
 
     /// The last durable epoch.
@@ -512,82 +526,4 @@ fn empty<T>(buffer: &mut Vec<T>) {
         buffer.shrink_to(buffer.capacity() / 2);
     }
     buffer.clear();
-}
-
-/// The entry of one commit, being written.
-pub(crate) struct Append<'a> {
-    log: &'a RedoLog,
-    buffer: MutexGuard<'a, Buffer>,
-    entry: Option<Writing>,
-}
-
-impl Append<'_> {
-    /// Whether the buffer is so full that its owner should wait for a round.
-    pub fn is_long(&self) -> bool {
-        self.buffer.words.len() >= self.log.options.buffer_words
-    }
-
-    /// Adds a write: the words of its column groups as they are in the record now. The caller is the
-    /// record's only writer.
-    #[inline(always)]
-    pub fn write(&mut self, write: &LoggedWrite<'_>) {
-        let Self { log, buffer, entry } = self;
-        let Some(entry) = entry else { return };
-        let spans = || crate::access::Groups(write.groups).map(|group| write.layout.groups[group].span);
-        let mut words: usize = if write.present { spans().map(|span| span.len()).sum() } else { 0 };
-        if write.present && !write.layout.slots.is_empty() {
-            words += write.values().map(Outside::words).sum::<usize>();
-        }
-        let id = log.ids[write.relation];
-        entry.write(&mut buffer.words, id, write.groups, write.present, write.key, words);
-        if write.present {
-            let start = buffer.words.len();
-            for span in spans() {
-                // Relaxed: stored by this thread, or ordered by the lock on the record.
-                let word = |index: usize| write.record.word(write.base + index).load(Ordering::Relaxed);
-                buffer.words.extend((span.start..span.end).map(word));
-            }
-            if !write.layout.slots.is_empty() {
-                write.heap.append(write.layout.logged_slots(write.groups), start, &mut buffer.words);
-            }
-        }
-    }
-}
-
-impl Drop for Append<'_> {
-    fn drop(&mut self) {
-        if let Some(entry) = self.entry.take() {
-            entry.end(&mut self.buffer.words);
-        }
-    }
-}
-
-/// A write to a record, for the log.
-pub(crate) struct LoggedWrite<'a> {
-    /// The record.
-    pub record: RecordRef,
-    /// Where its data begin.
-    pub base: usize,
-    /// Its shape.
-    pub layout: &'static crate::table::Layout,
-    /// Its relation's number in this process.
-    pub relation: usize,
-    /// Its key.
-    pub key: &'a [u64],
-    /// What was written.
-    pub groups: GroupSet,
-    /// Whether the row exists now.
-    pub present: bool,
-    /// Where its values are.
-    pub heap: &'a Heap,
-}
-
-impl LoggedWrite<'_> {
-    /// The values of what was written that are not in the record.
-    fn values(&self) -> impl Iterator<Item = Outside> + '_ {
-        let word = |at: usize| self.record.word(self.base + at).load(Ordering::Relaxed);
-        crate::access::Groups(self.groups)
-            .flat_map(|group| self.layout.slots_of(group))
-            .filter_map(move |at| Slot([word(at), word(at + 1)]).value())
-    }
 }

@@ -1,19 +1,21 @@
 //! From what was found of a function to the generated items.
 
+use super::arguments::Arguments;
 use super::body::{Analysed, Step};
 use super::signature::Signature;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
-use syn::{Attribute, Ident, Item, ItemFn, Path, Stmt};
+use syn::{Attribute, Ident, Item, ItemFn, Stmt};
 
 /// The function, each of whose accesses says its site, and the type that stands for it.
 pub fn procedure(
     function: &ItemFn,
     signature: &Signature,
     analysed: &Analysed,
-    announce: Option<&Path>,
+    arguments: &Arguments,
+    fingerprint: u64,
 ) -> TokenStream {
-    let implementation = implementation(function, signature, Some(analysed), announce);
+    let implementation = implementation(function, signature, Some(analysed), arguments, fingerprint);
     quote!(#function #implementation)
 }
 
@@ -35,7 +37,8 @@ pub fn implementation(
     function: &ItemFn,
     signature: &Signature,
     analysed: Option<&Analysed>,
-    announce: Option<&Path>,
+    given: &Arguments,
+    fingerprint: u64,
 ) -> TokenStream {
     let Signature { name, ident, reads_only, parameters, output, .. } = signature;
     let (vis, own) = (&function.vis, &function.sig.ident);
@@ -84,7 +87,7 @@ pub fn implementation(
         }
     });
     let announcement = Ident::new("announcement", Span::mixed_site());
-    let announced = announce.map(|announce| {
+    let announced = given.announce.as_ref().map(|announce| {
         quote! {
             const ANNOUNCES: bool = true;
             fn announce(
@@ -96,6 +99,22 @@ pub fn implementation(
             }
         }
     });
+    let versioned = given.version.as_ref().map(|version| {
+        quote! {
+            const VERSION: ::core::option::Option<u32> = ::core::option::Option::Some(#version);
+            fn encode(
+                #arguments: &Self::Arguments<'_>,
+                out: &mut ::std::vec::Vec<u8>,
+            ) -> ::heddledb::Result<()> {
+                ::heddledb::procedure::encode_arguments::<Self, _>(#arguments, out)
+            }
+            fn decode(bytes: &[u8]) -> ::heddledb::Result<Self::Arguments<'_>> {
+                ::heddledb::procedure::decode_arguments::<Self, _>(bytes)
+            }
+        }
+    });
+    let mut called = Vec::new();
+    analysed.iter().for_each(|analysed| callees(&analysed.steps, &mut called));
     quote! {
         #(#cfgs)*
         #(#docs)*
@@ -118,6 +137,11 @@ pub fn implementation(
                 #declared
             }
             #announced
+            const FINGERPRINT: u64 = ::heddledb::procedure::fingerprint(
+                #fingerprint,
+                &[#(<#called as ::heddledb::procedure::Procedure>::FINGERPRINT),*],
+            );
+            #versioned
             #[inline]
             fn run<__T: ::heddledb::Transaction>(
                 #tx: &mut __T,
@@ -128,6 +152,21 @@ pub fn implementation(
             }
         }
         #read
+    }
+}
+
+/// The procedures that are called, one after another.
+fn callees(steps: &[Step], found: &mut Vec<TokenStream>) {
+    for step in steps {
+        match step {
+            Step::Call(procedure) => found.push(quote!(#procedure)),
+            Step::Loop(inner) | Step::Piece(inner) => callees(inner, found),
+            Step::Branch { then, otherwise } => {
+                callees(then, found);
+                callees(otherwise, found);
+            }
+            Step::Access { .. } | Step::NoAbort | Step::Later => {}
+        }
     }
 }
 

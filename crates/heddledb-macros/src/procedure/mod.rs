@@ -5,28 +5,27 @@
 //! it stands in. A call of another procedure takes as many numbers as that has sites. What the walk cannot
 //! follow is refused.
 
+mod arguments;
 mod body;
 mod columns;
 mod expand;
 mod operation;
+mod repeatable;
 mod signature;
 
 use crate::errors::Errors;
+use arguments::Arguments;
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::parse::{ParseStream, Parser};
-use syn::{Error, Ident, ItemFn, Path, Token};
+use syn::{Error, ItemFn};
 
 /// What a function becomes.
 pub fn procedure(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let announce = match (!attribute.is_empty()).then(|| announce.parse2(attribute)).transpose() {
-        Ok(announce) => announce,
-        Err(error) => {
-            errors.push(error);
-            None
-        }
-    };
+    let arguments: Arguments = syn::parse2(attribute).unwrap_or_else(|error| {
+        errors.push(error);
+        Arguments::default()
+    });
     let Ok(mut function) = syn::parse2::<ItemFn>(item.clone()) else {
         let message = "`#[procedure]` belongs on a free function with a body: \
                        `fn transfer(tx: &mut impl Transaction, ..) -> Result<..> { .. }`";
@@ -42,28 +41,20 @@ pub fn procedure(attribute: TokenStream, item: TokenStream) -> TokenStream {
             return quote!(#error #function);
         }
     };
+    if arguments.version.is_some() {
+        repeatable::refuse_unrepeatable(&function, &mut errors);
+    }
+    // Before the walk says in it at which site each access is.
+    let fingerprint = repeatable::fingerprint(&function);
     let analysed = body::analyse(&mut function, &signature, &mut errors);
     match errors.finish(()) {
-        Ok(()) => expand::procedure(&function, &signature, &analysed, announce.as_ref()),
+        Ok(()) => expand::procedure(&function, &signature, &analysed, &arguments, fingerprint),
         // What calls it finds it, so that its errors are the only ones.
         Err(error) => {
             let error = error.into_compile_error();
             let placeholder = expand::placeholder(&function);
-            let procedure = expand::implementation(&function, &signature, None, None);
+            let procedure = expand::implementation(&function, &signature, None, &Arguments::default(), 0);
             quote!(#error #placeholder #procedure)
         }
     }
-}
-
-/// The function that tells what a call will access: `announce = transfer_accesses`.
-fn announce(input: ParseStream<'_>) -> syn::Result<Path> {
-    let message = "`#[procedure]` takes one argument at the most, `announce = ..`: the function that tells what a call will access; \
-                   everything else is read from the body";
-    let refuse = |error: Error| Error::new(error.span(), message);
-    let name: Ident = input.parse().map_err(refuse)?;
-    if name != "announce" {
-        return Err(Error::new_spanned(&name, message));
-    }
-    input.parse::<Token![=]>().map_err(refuse)?;
-    input.parse().map_err(refuse)
 }

@@ -8,6 +8,7 @@ use crate::random::{chance, stream};
 use heddledb::Text;
 use rand::RngExt;
 use rand::rngs::SmallRng;
+use serde::{Deserialize, Serialize};
 
 /// The transaction types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl Default for Input {
 }
 
 /// How a customer is told.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CustomerBy {
     /// By number.
     Id(u16),
@@ -73,7 +74,7 @@ pub enum CustomerBy {
 }
 
 /// A line of an order.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// The item; in an order that will roll back, the last one does not exist.
     pub i_id: u32,
@@ -84,7 +85,7 @@ pub struct Line {
 }
 
 /// Arguments of New-Order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewOrder {
     /// Warehouse.
     pub w_id: u16,
@@ -110,7 +111,7 @@ impl NewOrder {
 }
 
 /// Arguments of Payment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Payment {
     /// Warehouse.
     pub w_id: u16,
@@ -142,7 +143,7 @@ pub struct OrderStatus {
 }
 
 /// Arguments of Delivery.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Warehouse.
     pub w_id: u16,

@@ -23,6 +23,7 @@ pub mod check;
 mod deferred;
 pub mod input;
 mod load;
+mod logged;
 pub mod probe;
 mod random;
 pub mod schema;
@@ -34,6 +35,7 @@ use heddledb::{Builder, Database, Error, Misuse, ReadTransaction, Result, Sessio
 use input::{Generator, Input, Kind};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 pub use transactions::{Output, Rollback};
 
 /// Districts of a warehouse.
@@ -259,6 +261,8 @@ pub struct Tpcc {
     outside: Box<[Outside]>,
     /// 1 where transactions that only read are calls, too.
     reads_called: SharedU64,
+    /// The log says of calls that they were made. Set before workers begin; no engine is told of looks at it.
+    logs_calls: AtomicBool,
 }
 
 /// What is known of a district outside the transactions. Relaxed: both are hints or identities and
@@ -316,7 +320,8 @@ impl Tpcc {
             parameters.mix = Mix::NP;
         }
         let outside = (0..Scale::districts(warehouses)).map(|_| Outside::default()).collect();
-        Ok(Self { parameters, generators: SharedU64::new(0), outside, reads_called: SharedU64::new(0) })
+        let (generators, reads_called) = (SharedU64::new(0), SharedU64::new(0));
+        Ok(Self { parameters, generators, outside, reads_called, logs_calls: AtomicBool::new(false) })
     }
 
     /// The parameters in effect.
@@ -404,6 +409,11 @@ impl Workload for Tpcc {
         let Parameters { last_order_status, commutative, mix: Mix(shares), .. } = self.parameters;
         let is_called = |kind: Kind| !last_order_status || shares[kind as usize] > 0;
         let mut builder = builder;
+        let logs_calls = builder.logs_calls();
+        self.logs_calls.store(logs_calls, Ordering::Relaxed);
+        if logs_calls {
+            builder = logged::procedures(builder);
+        }
         if is_called(Kind::NewOrder) {
             builder = builder.procedure::<transactions::NewOrder>();
         }
@@ -478,6 +488,11 @@ impl Workload for Tpcc {
             }
             Input::Payment(input) if self.parameters.deferred => deferred::payment(session, self, input),
             Input::Delivery(input) if self.parameters.deferred => deferred::delivery(session, self, input),
+            Input::NewOrder(_) | Input::Payment(_) | Input::Delivery(_)
+                if self.logs_calls.load(Ordering::Relaxed) =>
+            {
+                logged::call(self, session, input)
+            }
             Input::NewOrder(input) => session.call(transactions::NewOrder, (self, input)),
             Input::Payment(input) if self.parameters.commutative => {
                 session.call(transactions::Payment, (self, input))

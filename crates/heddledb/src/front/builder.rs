@@ -1,12 +1,13 @@
 //! Settings for a database that is about to be opened.
 
 use super::database::{Database, relations};
+use super::replayer::{replayer, versioned};
 use super::submit;
 use crate::RecoveryProgress;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::isolation::Isolation;
 use crate::kind::{Choice, Kind, Silo};
-use crate::log::{Compression, FILES_MAX, LogError, Manifest};
+use crate::log::{Compression, FILES_MAX, LogError, LogKind, Manifest};
 use crate::migration::{Migration, Plan, SchemaChange, declared_tables, stored_tables};
 use crate::objects::Objects;
 use crate::seam::{CallByName, Open};
@@ -189,6 +190,7 @@ impl Builder {
 
     /// Registers a procedure at once; see [`Database::register`](crate::Database::register).
     pub fn procedure<Q: Procedure>(mut self) -> Self {
+        self.settings.versions.extend(versioned::<Q>());
         self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>(), None));
         self
     }
@@ -252,6 +254,20 @@ impl Builder {
     /// takes writes to several files faster.
     pub fn log_files(mut self, files: u8) -> Self {
         self.settings.log.files = files;
+        self
+    }
+
+    /// What the log says of a commit; [`LogKind::Values`] unless told. With [`LogKind::Commands`] it says of a call that it was made, and with
+    /// which arguments, if its procedure is named here and has a version (`#[procedure(version = 1)]`), and the call has accessed
+    /// nothing that it had not told before; of all other commits it says what they wrote. Such a log is much shorter. Opening the directory
+    /// calls the procedures again, side by side where they do not conflict, and checks that they write what they wrote: so a procedure may
+    /// depend on nothing but its arguments and what it reads, and with debug assertions each is executed twice to see that.
+    ///
+    /// Under `dgcc`, `dgcc-levels` and `dataflow`. The directory opens under every protocol and with either kind of log, as long as the
+    /// program has the same procedures; one that is changed gets another version, after a checkpoint
+    /// ([`Builder::checkpoint_at_close`]).
+    pub fn log_kind(mut self, kind: LogKind) -> Self {
+        self.settings.log.kind = kind;
         self
     }
 
@@ -398,6 +414,7 @@ impl Builder {
     /// Registers a procedure at once, with how it is called by its name.
     #[cfg(feature = "postcard")]
     pub(super) fn procedure_by_name<Q: Procedure>(mut self, call: CallByName) -> Self {
+        self.settings.versions.extend(versioned::<Q>());
         self.procedures.push((TypeId::of::<Q>(), Declaration::of::<Q>(), Some(call)));
         self
     }
@@ -416,6 +433,11 @@ impl Builder {
         for (id, declaration, by_name) in self.procedures {
             engine.register(Some(id), declaration, by_name)?;
         }
+        if let Err(error) = Arc::clone(&engine).finish_opening(replayer) {
+            // The log has a hand on the error, too.
+            drop(engine);
+            return Err(not_opened(error));
+        }
         let submission = match self.executors {
             0 if self.by_hand && engine.gathers() => Some(submit::by_hand(&engine, self.window)),
             0 => None,
@@ -426,5 +448,16 @@ impl Builder {
             self.objects.iter().try_for_each(|make| make(&db))?;
         }
         Ok(db)
+    }
+}
+
+/// The failure of a checkpoint without which a database cannot be opened.
+fn not_opened(error: Error) -> Error {
+    match error {
+        Error::LogFailed(source) => match Arc::try_unwrap(source) {
+            Ok(error) => error.into(),
+            Err(source) => Error::LogFailed(source),
+        },
+        other => other,
     }
 }

@@ -18,6 +18,7 @@ mod operations;
 mod overdue;
 mod owned;
 mod pending;
+mod replayer;
 mod rows;
 mod session;
 mod snapshot;

@@ -12,6 +12,7 @@ use crate::seam::{
 use crate::sight::Sight;
 use crate::table::{Definition, GroupSet};
 use heddledb_core::procedure::Told;
+use std::any::TypeId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,6 +98,12 @@ impl Worker for Overdue {
     }
 
     fn tell(&mut self, _: Told<'_>) {}
+
+    fn call_at_hand(&mut self, _: Option<(TypeId, &[u8])>) {}
+
+    fn written(&mut self) -> u64 {
+        0
+    }
 
     fn next_task(&mut self, _: bool) -> Option<Task> {
         None

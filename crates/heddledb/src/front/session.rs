@@ -33,6 +33,8 @@ pub struct Session {
     pub(super) submitting: Option<Box<Submitting>>,
     pub(super) window: Option<usize>,
     pub(super) priority: Priority,
+    /// The arguments of a call as bytes, where a log may say that it was made.
+    pub(super) call_at_hand: Option<Vec<u8>>,
 }
 
 impl Database {
@@ -91,6 +93,7 @@ impl Session {
             submitting: None,
             window: None,
             priority: Priority::Normal,
+            call_at_hand: engine.logs_calls().then(Vec::new),
         }
     }
 
@@ -318,6 +321,9 @@ impl Session {
         arguments: &Q::Arguments<'_>,
         result: impl Fn(Q::Output) -> Result<R>,
     ) -> Result<R> {
+        if self.call_at_hand.is_some() {
+            self.tell_of_call::<Q>(arguments)?;
+        }
         let callee = Callee::Type(TypeId::of::<Q>());
         let mut body = |tx: &mut Txn| {
             tx.held.hold_to::<Q>();

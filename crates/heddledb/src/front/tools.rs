@@ -4,6 +4,7 @@ use super::submit::Executor;
 use super::{Builder, Database, DeferringTxn, Pending, Session, Txn};
 use crate::deferred::Outcome;
 use crate::error::Result;
+use crate::log::LogKind;
 use crate::seam::{Callee, Open, Registered};
 use crate::table::Definition;
 use heddledb_core::kind::Execution;
@@ -31,6 +32,9 @@ pub trait BuilderInternals {
 
     /// How the chosen protocol executes calls.
     fn execution(&self) -> Execution;
+
+    /// Whether calls are to be logged as such.
+    fn logs_calls(&self) -> bool;
 }
 
 impl BuilderInternals for Builder {
@@ -56,6 +60,10 @@ impl BuilderInternals for Builder {
 
     fn execution(&self) -> Execution {
         self.protocol.promises().execution()
+    }
+
+    fn logs_calls(&self) -> bool {
+        self.settings.log.kind == LogKind::Commands
     }
 }
 

@@ -106,7 +106,7 @@ impl Built {
     }
 
     pub(super) fn generation(&self) -> Generation {
-        Generation { number: NUMBER, files: self.files.len() as u8, end: self.end }
+        Generation { number: NUMBER, files: self.files.len() as u8, kind: LogKind::Values, end: self.end }
     }
 
     pub(super) fn put(&self) -> Simulated {

@@ -51,6 +51,8 @@ fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
         ("bare-1", bare.encode_as(1)),
         ("full-2", manifest().encode_as(2)),
         ("bare-2", bare.encode_as(2)),
+        ("full-3", manifest().encode_as(3)),
+        ("bare-3", bare.encode_as(3)),
     ];
     for (name, bytes) in formats {
         for flags in [0, fuzz::MEND] {

@@ -112,11 +112,17 @@ fn any_manifest() -> impl Strategy<Value = Manifest> {
     let end = (any::<u64>(), any::<u64>()).prop_map(|(rounds, epoch)| End { rounds, epoch });
     let generation = (1..=64u8, proptest::option::of(end));
     let generations = proptest::collection::vec(generation, 0..5).prop_map(|generations| {
-        (7..).zip(generations).map(|(number, (files, end))| Generation { number, files, end }).collect()
+        (7..)
+            .zip(generations)
+            .map(|(number, (files, end))| Generation { number, files, kind: LogKind::Values, end })
+            .collect()
     });
     let kept = proptest::collection::vec(1..=64u8, 0..4).prop_map(|files| {
         let end = Some(End { rounds: 5, epoch: u64::MAX });
-        (2..).zip(files).map(|(number, files)| Generation { number, files, end }).collect()
+        (2..)
+            .zip(files)
+            .map(|(number, files)| Generation { number, files, kind: LogKind::Values, end })
+            .collect()
     });
     let origin = proptest::option::of(any::<[u64; 6]>()).prop_map(|words| {
         words.map(|[directory, from, through, rounds, time, epoch]| Origin {
@@ -140,6 +146,12 @@ fn any_manifest() -> impl Strategy<Value = Manifest> {
             log_from,
             kept,
             origin,
+            procedures: vec![ProcedureEntry {
+                id: 3,
+                name: "pay".to_owned(),
+                version: 2,
+                fingerprint: floor,
+            }],
         },
     )
 }
@@ -165,12 +177,23 @@ pub(super) fn manifest() -> Manifest {
             parts: vec![Part { bytes: 640, rows: 12 }],
         }),
         generations: vec![
-            Generation { number: 7, files: 3, end: Some(End { rounds: 6, epoch: 12 }) },
-            Generation { number: 8, files: 2, end: None },
+            Generation {
+                number: 7,
+                files: 3,
+                kind: LogKind::Commands,
+                end: Some(End { rounds: 6, epoch: 12 }),
+            },
+            Generation { number: 8, files: 2, kind: LogKind::Values, end: None },
         ],
         log_from: 5,
-        kept: vec![Generation { number: 6, files: 1, end: Some(End { rounds: 2, epoch: u64::MAX }) }],
+        kept: vec![Generation {
+            number: 6,
+            files: 1,
+            kind: LogKind::Values,
+            end: Some(End { rounds: 2, epoch: u64::MAX }),
+        }],
         origin: Some(Origin { directory: 3, from: 4, through: 5, rounds: 6, time: 8, epoch: 7 }),
+        procedures: vec![ProcedureEntry { id: 0, name: "transfer".to_owned(), version: 1, fingerprint: 77 }],
     }
 }
 
@@ -287,7 +310,7 @@ fn manifests_of_format_1() {
     // All else is as it was, and what is written from now on keeps the standings.
     assert_eq!(read.encode_as(1), written.encode_as(1));
     assert_eq!(Manifest::decode(&read.encode()).unwrap(), read);
-    assert!(Manifest::decode(&written.encode_as(4)).is_err());
+    assert!(Manifest::decode(&written.encode_as(5)).is_err());
 }
 
 #[test]
@@ -296,9 +319,26 @@ fn manifests_of_format_2() {
     let read = Manifest::decode(&written.encode_as(2)).unwrap();
     let checkpoint = written.checkpoint.clone().map(|checkpoint| Checkpoint { time: 0, ..checkpoint });
     // Nobody knows when; the log is whole from its first generation on, or begins with the next.
-    assert_eq!(read, Manifest { checkpoint, log_from: 7, kept: Vec::new(), origin: None, ..written.clone() });
+    let due = Manifest { checkpoint, log_from: 7, kept: Vec::new(), origin: None, ..of_values(&written) };
+    assert_eq!(read, due);
     let without = Manifest { generations: Vec::new(), ..written };
     assert_eq!(Manifest::decode(&without.encode_as(2)).unwrap().log_from, 9);
+}
+
+/// As a directory without commands has it.
+fn of_values(manifest: &Manifest) -> Manifest {
+    let mut manifest = manifest.clone();
+    manifest.generations.iter_mut().for_each(|generation| generation.kind = LogKind::Values);
+    manifest.procedures.clear();
+    manifest
+}
+
+#[test]
+fn manifests_of_format_3() {
+    let written = manifest();
+    assert_eq!(Manifest::decode(&written.encode_as(3)).unwrap(), of_values(&written));
+    let twice = [&written.procedures[..], &written.procedures[..]].concat();
+    assert!(Manifest { procedures: twice, ..written }.replace(&Simulated::new()).is_err());
 }
 
 #[test]
@@ -323,7 +363,7 @@ fn what_is_listed_counts() {
     manifest.break_log();
     assert_eq!((manifest.next_generation, manifest.log_from), (10, 10));
     assert!(!listed(&manifest, "log-0000000006-00") && listed(&manifest, "log-0000000007-00"));
-    let kept = Generation { number: 1, files: 1, end: None };
+    let kept = Generation { number: 1, files: 1, kind: LogKind::Values, end: None };
     let refused = Manifest { kept: vec![kept], ..manifest.clone() };
     assert!(refused.replace(&Simulated::new()).is_err());
     assert!(Manifest { log_from: 11, ..manifest }.replace(&Simulated::new()).is_err());

@@ -2,6 +2,7 @@
 //! the inputs of the fuzz targets.
 
 mod built;
+mod commands;
 mod corpus;
 mod entries;
 mod manifests;

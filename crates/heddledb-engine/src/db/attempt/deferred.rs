@@ -5,7 +5,8 @@
 //! queue behind this transaction at the same place.
 
 use super::{Attempt, WorkerState};
-use crate::commit::Commit;
+use crate::commit::{Commit, Logging};
+use crate::durability::Says;
 use crate::error::{Error, Misuse, Result};
 use crate::index::Lookup;
 use crate::log::PAYLOAD_WORDS_MAX;
@@ -172,9 +173,9 @@ impl<P: Protocol> Attempt<P> {
         if plan.logged_words() + 4 > PAYLOAD_WORDS_MAX {
             return Err(Misuse::TooLarge { limit: PAYLOAD_WORDS_MAX * 8 }.into());
         }
-        let log = log.map(|log| (&**log, env.worker));
         let (outcome, log_is_long) = {
             let (heap, boundaries) = (&*self.db.stores.heap, &self.db.boundaries);
+            let log = log.map(|log| Logging { log, worker: env.worker, says: Says::Rows });
             let mut commit = Commit::new(writes, boundaries, heap, arena, left, garbage.live(), log);
             point("commit");
             phase(Phase::Commit);

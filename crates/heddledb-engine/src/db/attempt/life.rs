@@ -1,16 +1,17 @@
 //! Beginning and ending an attempt.
 
-use super::{Attempt, Placeholder, WorkerState, modes};
+use super::{Attempt, Logs, Placeholder, WorkerState, modes};
 use crate::access::{Write, WriteSet};
-use crate::commit::{Commit, Replaced};
+use crate::commit::{Commit, Logging, Replaced};
 use crate::db::Inner;
 use crate::db::counters::Memory;
 use crate::db::garbage::ReclaimContext;
+use crate::durability::Says;
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::heap::Heap;
 use crate::log::PAYLOAD_WORDS_MAX;
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Env, Protocol};
+use crate::protocol::{Env, Isolation, Protocol};
 use crate::record::{data_base, heads_base};
 use crate::seam::{Body, Callee, Ended};
 use crate::stamp;
@@ -27,6 +28,8 @@ impl<P: Protocol> Attempt<P> {
         phase(Phase::Body);
         note(|| format!("begins, attempt {}", retry + 1));
         self.failed = false;
+        // What the log holds is made again as closures are executed: its order is known, whatever the mode.
+        let call = call.filter(|_| self.logs != Logs::Nothing);
         self.called = call.is_some();
         self.failures = 0;
         if !modes::begin(self, retry) {
@@ -207,20 +210,34 @@ impl<P: Protocol> Attempt<P> {
     /// Lets the protocol commit what was read and written. True if the log has become long.
     #[inline]
     pub(in crate::db) fn commit_writes(&mut self) -> Result<bool> {
+        let is_call = self.called && self.executed.is_announced();
         let worker = &mut *self.worker;
         let env = Env { epoch: self.epoch, after: self.after, ..self.db.env(worker.number, self.isolation) };
-        let WorkerState { local, writes, arena, left, garbage, .. } = worker;
+        let WorkerState { local, writes, arena, left, garbage, call, .. } = worker;
         let heap = &*self.db.stores.heap;
-        let log = self.db.logging();
+        let log = if self.logs == Logs::Nothing { self.db.log.as_ref() } else { self.db.logging() };
         if let Some(log) = log
             && !writes.is_empty()
         {
-            log.check().and_then(|()| fits::<P>(writes, heap))?;
+            if self.logs != Logs::Nothing {
+                log.check()?;
+            }
+            fits::<P>(writes, heap)?;
         } else if heap.has_made(env.worker) {
             // Each row must fit a frame of a copy, too.
             add_up::<P>(writes, usize::max)?;
         }
-        let log = log.map(|log| (&**log, env.worker));
+        let log = log.map(|log| {
+            let says = match self.logs {
+                Logs::Rows => Says::Rows,
+                Logs::Calls if is_call && env.isolation == Isolation::Serializable => {
+                    modes::says(&self.modes, call, writes, log)
+                }
+                Logs::Calls => Says::RowsBesideCalls { announced: log.announce(writes, None) },
+                Logs::Nothing => Says::Nothing,
+            };
+            Logging { log, worker: env.worker, says }
+        });
         let (outcome, log_is_long) = {
             let mut commit = Commit::new(writes, &self.db.boundaries, heap, arena, left, garbage.live(), log);
             point("commit");

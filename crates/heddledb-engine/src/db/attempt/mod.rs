@@ -83,6 +83,29 @@ pub(crate) struct WorkerState<P: Protocol> {
     placeholders_before: usize,
     /// Lets the thread's other sessions run while this one waits.
     pub suspender: Option<Suspender>,
+    /// The call that begins next, or runs, for the log.
+    call: CallAtHand,
+}
+
+/// A call, for a log of commands.
+#[derive(Default)]
+struct CallAtHand {
+    /// The number of its procedure in the files; `None` if the log says of it what it has written.
+    procedure: Option<u16>,
+    /// Its arguments as bytes.
+    arguments: Vec<u8>,
+    /// How many were executed twice, or could have been.
+    looked_at: u32,
+}
+
+/// What the log says of an attempt's commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Logs {
+    Rows,
+    /// Which call it was, where it was one that has told all.
+    Calls,
+    /// Nothing: they are in the log, and made again.
+    Nothing,
 }
 
 /// A key that was looked for and had no record.
@@ -147,6 +170,7 @@ impl<P: Protocol> WorkerState<P> {
             replay_log: ReplayLog::default(),
             placeholders_before: 0,
             suspender: None,
+            call: CallAtHand::default(),
         }
     }
 
@@ -184,6 +208,7 @@ pub(crate) struct Attempt<P: Protocol> {
     pub(super) failed: bool,
     /// The database was opened to be read.
     reads_only: bool,
+    logs: Logs,
     /// The attempt is a call of a registered procedure.
     called: bool,
     /// How it is executed: as a closure is, or as a call in the database's mode.
@@ -218,12 +243,18 @@ pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
 pub(super) const SCAN_PASSES: usize = 8;
 
 impl<P: Protocol> Attempt<P> {
+    /// One that makes commits of the log again: calls are executed as closures are, and nothing is logged.
+    pub(super) fn replaying(handle: Arc<Handle<P>>, worker: Box<WorkerState<P>>) -> Self {
+        Self { logs: Logs::Nothing, reads_only: false, ..Self::new(handle, worker) }
+    }
+
     pub(super) fn new(handle: Arc<Handle<P>>, worker: Box<WorkerState<P>>) -> Self {
         let db = Arc::clone(&handle.inner);
         Self {
             handle,
             isolation: db.isolation,
             reads_only: db.log.as_ref().is_some_and(|log| log.is_read_only()),
+            logs: if db.logs_calls() { Logs::Calls } else { Logs::Rows },
             db,
             worker,
             failed: false,

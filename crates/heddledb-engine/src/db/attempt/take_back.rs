@@ -49,6 +49,12 @@ impl<P: Protocol> Attempt<P> {
         self.take_back(TakeBack::Savepoint(savepoint.0))
     }
 
+    /// Takes back all that was written; what was read is checked as before.
+    pub(super) fn forget_writes(&mut self) -> Result<()> {
+        // No piece has begun: that is all.
+        self.take_back(TakeBack::Piece)
+    }
+
     fn take_back(&mut self, to: TakeBack) -> Result<()> {
         let worker = &mut *self.worker;
         let scratch = worker.writes.scratch_at(to);

@@ -17,6 +17,7 @@ use crate::sight::Sight;
 use crate::stamp;
 use crate::sync::{IN_PLACE, Suspender, spin, yield_now};
 use crate::table::{GroupSet, Span};
+use std::any::TypeId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,6 +64,20 @@ impl<P: Protocol> Worker for Attempt<P> {
 
     fn tell(&mut self, told: Told<'_>) {
         modes::tell(self, told);
+    }
+
+    fn call_at_hand(&mut self, call: Option<(TypeId, &[u8])>) {
+        let at_hand = &mut self.worker.call;
+        at_hand.procedure = None;
+        if let Some((procedure, arguments)) = call {
+            at_hand.procedure = self.db.versions.of(procedure);
+            at_hand.arguments.clear();
+            at_hand.arguments.extend_from_slice(arguments);
+        }
+    }
+
+    fn written(&mut self) -> u64 {
+        self.db.log.as_ref().map_or(0, |log| log.take_digest(self.worker.number))
     }
 
     fn next_task(&mut self, waits: bool) -> Option<Task> {

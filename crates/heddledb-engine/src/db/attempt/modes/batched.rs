@@ -49,6 +49,7 @@ impl CallMode for Batched {
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, _number: usize) -> bool {
         attempt.forget_answers();
+        telling::call(attempt);
         // A task that is to be executed has told.
         if attempt.modes.batched.seat.announces() != Some(false) {
             telling::begin(attempt);
@@ -78,7 +79,7 @@ impl CallMode for Batched {
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
         if let Some(then) = telling::end_body(attempt, body) {
-            return Ok(then);
+            return then;
         }
         let Attempt { db, worker, modes, .. } = attempt;
         let (batches, footprint) = (&db.modes.batched, &mut modes.telling.footprint);

@@ -49,6 +49,7 @@ impl CallMode for Linked {
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, _number: usize) -> bool {
         attempt.forget_answers();
+        telling::call(attempt);
         telling::begin(attempt);
         true
     }
@@ -74,7 +75,7 @@ impl CallMode for Linked {
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
         if let Some(then) = telling::end_body(attempt, body) {
-            return Ok(then);
+            return then;
         }
         let Attempt { db, worker, modes, .. } = attempt;
         let Linked { turn, before } = &mut modes.graph;

@@ -34,8 +34,10 @@ mod sequencing;
 mod telling;
 mod whole;
 
-use super::Attempt;
+use super::{Attempt, CallAtHand};
+use crate::access::WriteSet;
 use crate::batches::Batches;
+use crate::durability::{RedoLog, Says};
 use crate::error::{Conflict, Error, Result};
 use crate::kind::Promises;
 use crate::protocol::{Execution, Protocol};
@@ -201,6 +203,16 @@ impl<P: Protocol> Attempt<P> {
 /// See [`Worker::wants_told`](crate::seam::Worker::wants_told).
 pub(super) fn wants_told<P: Protocol>(attempt: &Attempt<P>) -> bool {
     attempt.dry && attempt.db.modes.execution.is_announced()
+}
+
+/// What the log says of a call that is about to commit and was announced.
+pub(super) fn says<'a>(
+    modes: &'a States,
+    call: &'a CallAtHand,
+    writes: &WriteSet,
+    log: &RedoLog,
+) -> Says<'a> {
+    telling::says(&modes.telling, call, writes, log)
 }
 
 pub(super) use batched::must_call;

@@ -5,10 +5,14 @@
 //! accesses as a closure would: it is counted ([`Stats::unforeseen`](crate::metrics::Stats::unforeseen)), and its commit is
 //! validated.
 
+use super::super::Logs;
 use super::announced::claims;
-use super::{AccessMode, Attempt, Keys, Then};
-use crate::error::{Error, Result};
+use super::{AccessMode, Attempt, CallAtHand, Keys, Then};
+use crate::access::WriteSet;
+use crate::durability::{Call, RedoLog, Says};
+use crate::error::{Error, Misuse, Result};
 use crate::footprint::Footprint;
+use crate::mutant::{Mutant, planted};
 use crate::procedure::Told;
 use crate::protocol::Protocol;
 use crate::seam::{Access, Body, Part};
@@ -25,6 +29,10 @@ pub(super) struct Telling {
     pub footprint: Footprint,
     /// How often its execution without effect was begun again.
     retries: u32,
+    /// It has accessed something else.
+    unforeseen: bool,
+    /// What its first execution wrote, where it is executed twice.
+    first: Option<u64>,
 }
 
 /// The call that has begun runs without effect first.
@@ -32,6 +40,12 @@ pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) {
     attempt.modes.telling.footprint.clear();
     attempt.modes.telling.retries = 0;
     attempt.dry = true;
+}
+
+/// A call has begun that has told, or will.
+pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>) {
+    let telling = &mut attempt.modes.telling;
+    (telling.unforeseen, telling.first) = (false, None);
 }
 
 /// Before column groups of a row are accessed.
@@ -82,14 +96,14 @@ pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'
 ///
 /// One without effect that met a commit which keeps its locks for long has not, and is begun again. However else it ended, what it
 /// has told counts, and what it will do is decided when it runs.
-pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Option<Then> {
+pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Option<Result<Then>> {
     if !attempt.dry {
-        return Some(Then::Commit);
+        return Some(twice(attempt, body));
     }
     attempt.abort_writes();
     attempt.failed = false;
     let overdue = attempt.is_overdue();
-    let Telling { footprint, retries } = &mut attempt.modes.telling;
+    let Telling { footprint, retries, .. } = &mut attempt.modes.telling;
     if !matches!(body, Body::Gave(Error::Conflict(_))) || *retries == DRY_RETRIES || overdue {
         attempt.dry = false;
         return None;
@@ -99,11 +113,62 @@ pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Op
     let retries = *retries;
     attempt.pause_before(retries);
     attempt.begin_writes(0);
-    Some(Then::Again)
+    Some(Ok(Then::Again))
+}
+
+/// What the log says of a call that is about to commit: that it was this one, if it has accessed nothing that it has not told.
+pub(in super::super) fn says<'a>(
+    telling: &'a Telling,
+    call: &'a CallAtHand,
+    writes: &WriteSet,
+    log: &RedoLog,
+) -> Says<'a> {
+    let foreseen = !telling.unforeseen || planted(Mutant::CommandUnforeseen);
+    match call {
+        CallAtHand { procedure: Some(procedure), arguments, .. } if foreseen => {
+            let footprint = &telling.footprint;
+            let announced = log.announce(writes, Some(footprint));
+            Says::Call(Call { procedure: *procedure, arguments, footprint, announced })
+        }
+        _ => Says::RowsBesideCalls { announced: log.announce(writes, None) },
+    }
+}
+
+/// One call in so many is executed twice, of those whose procedures a log calls again; with debug assertions, each.
+const LOOKED_AT: u32 = if cfg!(debug_assertions) { 1 } else { 1024 };
+
+/// A call has been executed that may be logged as such. Now and then it is executed once more, in the same attempt, so that both have
+/// read the same if it commits: a body that does something else then does so when the log is replayed.
+fn twice<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
+    let Attempt { worker, modes, logs, failed, .. } = attempt;
+    let telling = &mut modes.telling;
+    let is_done = matches!(body, Body::Done { failed: false }) && !*failed;
+    if *logs != Logs::Calls || worker.call.procedure.is_none() || telling.unforeseen || !is_done {
+        return Ok(Then::Commit);
+    }
+    let written = worker.writes.digest();
+    match telling.first.take() {
+        Some(first) if first == written => Ok(Then::Commit),
+        Some(_) => {
+            // What it has read may have changed in between.
+            attempt.validate_reads()?;
+            Err(Misuse::Diverged.into())
+        }
+        None => {
+            worker.call.looked_at = worker.call.looked_at.wrapping_add(1);
+            if !worker.call.looked_at.is_multiple_of(LOOKED_AT) || worker.writes.is_empty() {
+                return Ok(Then::Commit);
+            }
+            telling.first = Some(written);
+            attempt.forget_writes()?;
+            Ok(Then::Again)
+        }
+    }
 }
 
 #[cold]
 fn unforeseen<P: Protocol>(attempt: &mut Attempt<P>, relation: &'static Definition, key: &[u64]) {
     note(|| format!("has not told that it would access {}{key:?}", relation.name()));
+    attempt.modes.telling.unforeseen = true;
     attempt.db.counters.unforeseen(attempt.worker.number);
 }

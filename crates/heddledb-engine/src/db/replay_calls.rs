@@ -1,0 +1,371 @@
+//! Making commits again that the log has as calls (DGCC §4.2.1).
+//!
+//! **Mechanism.** Where a generation of the log has commands, it and those behind it are replayed as transactions, and not word by
+//! word: what a call reads must be there before, and what others write must come after. Commit times are the serial order, so one thread
+//! reads the rounds, and hands on what has closed, sorted by time. From there it goes as calls do under `dgcc`
+//! ([`batches`](crate::batches)): a batch is cut, its graph is made of the cells that each entry says it used, and
+//! the other threads execute it. An entry that says which rows were written uses these.
+//!
+//! ```text
+//!   files --rounds--> closed, by time --batches--> graph --> thread 0: calls procedures, puts rows
+//!                                                       '--> thread 1: ..
+//! ```
+//!
+//! **Which protocol** the database is opened under does not matter: entries that conflict are executed one after the other, so it
+//! has nothing to decide. Nothing is logged: the files have it.
+//!
+//! **Safety.** What a call writes now is added up and compared with what it wrote then. A checkpoint holds exactly the commits up to an
+//! epoch, and these are a prefix of the order: only later ones are made again, each once (PITFALLS DG12).
+
+use super::Inner;
+use super::shares::Progress;
+use super::versions::Versions;
+use crate::access::Groups;
+use crate::batches::{Batches, Next, Seat};
+use crate::error::{Error, Result};
+use crate::footprint::Footprint;
+use crate::kind::Batching;
+use crate::log::{
+    Cell, CellUse, Command, Entries, Entry, Frames, Generation, Header, LogError, ProcedureEntry, Survey,
+    Write,
+};
+use crate::mutant::{Mutant, planted};
+use crate::protocol::Protocol;
+use crate::seam::{Access, Body, Inserted, Part, Purpose, Replayer, Staged, Worker};
+use crate::stamp;
+use crate::storage::Storage;
+use crate::sync::{Mutex, Wait, in_parallel, lock};
+use crate::table::{Definition, Span};
+use crate::values::{Logged, Slot};
+use crate::words::Values;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// Generations with commands, and those behind them, which are to be replayed.
+pub(super) struct LoggedCalls {
+    pub storage: Arc<dyn Storage>,
+    pub directory: u64,
+    pub generations: Vec<(Generation, Survey)>,
+    /// The last epoch that counts.
+    pub durable: u64,
+    /// What the checkpoint holds already.
+    pub checkpoint_epoch: u64,
+    /// The relations by their numbers in the files; `None` for those whose records do not count.
+    pub relations: Vec<Option<&'static Definition>>,
+    pub procedures: Vec<ProcedureEntry>,
+    /// An index was added or removed: what is said of conflicts does not hold for it, so that all are made one by one.
+    pub one_by_one: bool,
+    pub threads: usize,
+    /// How far opening has come.
+    pub read: Progress,
+}
+
+/// What was made again.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Replayed {
+    pub transactions: u64,
+    pub writes: u64,
+    pub calls: u64,
+}
+
+/// Calls of a batch.
+const BATCH: NonZeroU32 = NonZeroU32::new(4096).unwrap();
+/// Entries that may wait to be executed.
+const AHEAD: usize = 4 * BATCH.get() as usize;
+
+/// An entry of the log, in the order of commits.
+struct Made {
+    time: u64,
+    words: Box<[u64]>,
+}
+
+impl Made {
+    fn entry(&self) -> Entry<'_> {
+        Entries::new(&self.words).next().and_then(Result::ok).expect("it was read before")
+    }
+}
+
+/// A file of a generation, at one of its frames.
+struct Stream {
+    frames: Frames,
+    header: Option<Header>,
+    words: Vec<u64>,
+}
+
+impl Stream {
+    fn round(&self) -> Option<u64> {
+        self.header.map(|header| header.label.round)
+    }
+}
+
+/// What all threads share.
+struct Replay<'a> {
+    logged: &'a LoggedCalls,
+    versions: &'a Versions,
+    values: &'a dyn Values,
+    batches: Batches<Arc<Made>>,
+    /// Why it failed, if it has.
+    failure: Mutex<Option<Error>>,
+}
+
+impl LoggedCalls {
+    /// Makes all commits again, on a thread for each replayer.
+    ///
+    /// # Errors
+    /// Damage, the system's; a call that cannot be made again, or does something else. The rows are invalid then.
+    pub fn replay<P: Protocol>(
+        &self,
+        db: &Inner<P>,
+        replayers: Vec<Box<dyn FnOnce() -> Box<dyn Replayer> + Send + '_>>,
+    ) -> Result<Replayed> {
+        let batching = Batching { levels: false, size: Some(BATCH), target_us: 0 };
+        let replay = Replay {
+            logged: self,
+            versions: &db.versions,
+            values: &*db.stores.heap,
+            batches: Batches::new(batching, 0),
+            failure: Mutex::new(None),
+        };
+        // The first reads, and executes nothing.
+        let threads = std::iter::once(None).chain(replayers.into_iter().map(Some));
+        let counts = in_parallel(threads, |_, replayer| -> Result<Replayed> {
+            let Some(replayer) = replayer else {
+                let outcome = replay.feed();
+                replay.batches.close();
+                return outcome.map(|()| Replayed::default());
+            };
+            Ok(replay.execute(&mut *replayer()))
+        })?;
+        if let Some(error) = lock(&replay.failure).take() {
+            return Err(error);
+        }
+        Ok(counts.iter().fold(Replayed::default(), |sum, one| Replayed {
+            transactions: sum.transactions + one.transactions,
+            writes: sum.writes + one.writes,
+            calls: sum.calls + one.calls,
+        }))
+    }
+}
+
+impl Replay<'_> {
+    /// Hands on what the files hold, in the order of commit times.
+    fn feed(&self) -> Result<()> {
+        let mut waiting: Vec<Made> = Vec::new();
+        for (generation, survey) in &self.logged.generations {
+            let open = |file| -> Result<Stream, LogError> {
+                let (storage, directory) = (&*self.logged.storage, self.logged.directory);
+                let mut frames = Frames::of_log(storage, directory, generation, survey, file)?;
+                let mut words = Vec::new();
+                let has_any = survey.files.get(usize::from(file)).is_some_and(|file| file.frames > 0);
+                let header = if has_any { frames.next_frame(&mut words)? } else { None };
+                Ok(Stream { frames, header, words })
+            };
+            // As for rows: of a generation that a recovery has ended, no later epoch counts.
+            let end = generation.end.map_or(u64::MAX, |end| end.epoch);
+            let last = self.logged.durable.min(end);
+            let mut streams = (0..generation.files).map(open).collect::<Result<Vec<_>, _>>()?;
+            while let Some(round) = streams.iter().filter_map(Stream::round).min() {
+                let mut closed = 0;
+                for stream in &mut streams {
+                    while let Some(header) = stream.header.filter(|header| header.label.round == round) {
+                        closed = header.label.closed;
+                        self.logged.read.add(header.bytes());
+                        self.take(stream, last, &mut waiting)?;
+                        stream.header = stream.frames.next_frame(&mut stream.words)?;
+                    }
+                }
+                // All commits of the epochs up to the closed one are in the rounds so far.
+                self.hand_on(&mut waiting, closed);
+                if lock(&self.failure).is_some() {
+                    return Ok(());
+                }
+            }
+        }
+        self.hand_on(&mut waiting, u64::MAX);
+        Ok(())
+    }
+
+    /// Takes the entries of a frame that count.
+    fn take(&self, stream: &Stream, last: u64, waiting: &mut Vec<Made>) -> Result<(), LogError> {
+        for entry in Entries::new(&stream.words) {
+            let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
+            let is_held =
+                entry.epoch() <= self.logged.checkpoint_epoch && !planted(Mutant::CommandInCheckpoint);
+            if !is_held && entry.epoch() <= last {
+                waiting.push(Made { time: entry.time(), words: entry.words().into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the commits of the epochs up to one made again.
+    fn hand_on(&self, waiting: &mut Vec<Made>, closed: u64) {
+        if !planted(Mutant::CommandsOutOfOrder) {
+            waiting.sort_by_key(|made| made.time);
+        }
+        let due = waiting.partition_point(|made| stamp::epoch(made.time) <= closed);
+        for made in waiting.drain(..due) {
+            self.batches.submit(Arc::new(made), false);
+        }
+        let mut wait = Wait::new();
+        while self.batches.metrics().queued > AHEAD && lock(&self.failure).is_none() {
+            wait.pause();
+        }
+    }
+
+    /// Executes what is handed on, until there will be nothing more.
+    fn execute(&self, replayer: &mut dyn Replayer) -> Replayed {
+        let (mut seat, mut footprint, mut count) =
+            (Seat::default(), Footprint::default(), Replayed::default());
+        while let Some(next) = self.batches.next(&mut seat, true) {
+            match next {
+                Next::Announce(made) => {
+                    footprint.clear();
+                    self.tell(&made.entry(), &mut footprint);
+                    seat.swap(&mut footprint);
+                }
+                Next::Execute(made) => {
+                    // After a failure the others are gone through only.
+                    let is_failed = lock(&self.failure).is_some();
+                    if !is_failed && let Err(error) = self.make(replayer, &made.entry(), &mut count) {
+                        lock(&self.failure).get_or_insert(error);
+                    }
+                }
+            }
+            self.batches.done(&mut seat);
+        }
+        count
+    }
+
+    /// What an entry used.
+    fn tell(&self, entry: &Entry<'_>, footprint: &mut Footprint) {
+        if self.logged.one_by_one || entry.is_alone() {
+            footprint.be_alone();
+        }
+        if let Some(command) = entry.command() {
+            footprint.use_cells(command.cells());
+            return;
+        }
+        for Write { relation, groups, present, key, .. } in entry.writes() {
+            let all = self.relation(relation).map_or(groups, |relation| relation.layout.all_groups());
+            let groups = Groups(if present { groups } else { all });
+            let cell = |group| Cell::of_row(relation, key, group, CellUse::Writes);
+            footprint.use_cells(groups.map(cell));
+            // By whatever leading words it may have been scanned.
+            let below = |words| Cell::below(relation, &key[..words], CellUse::Within);
+            footprint.use_cells((0..=key.len()).map(below));
+        }
+    }
+
+    /// The relation of a number, if its records count.
+    fn relation(&self, id: u16) -> Option<&'static Definition> {
+        self.logged.relations.get(usize::from(id)).copied().flatten()
+    }
+
+    /// Makes one commit again.
+    fn make(&self, replayer: &mut dyn Replayer, entry: &Entry<'_>, count: &mut Replayed) -> Result<()> {
+        count.transactions += 1;
+        if let Some(command) = entry.command() {
+            count.calls += 1;
+            return self.call(replayer, entry.time(), command);
+        }
+        count.writes += entry.len() as u64;
+        let worker = replayer.worker();
+        let mut retry = 0;
+        loop {
+            let outcome = self.put(worker, retry, entry);
+            let Err(Error::Conflict(_)) = outcome else { return outcome };
+            worker.back_off(retry);
+            retry += 1;
+        }
+    }
+
+    fn call(&self, replayer: &mut dyn Replayer, time: u64, command: &Command<'_>) -> Result<()> {
+        let place = || self.logged.storage.place();
+        let (procedure, call) = self.versions.call(command.procedure, &self.logged.procedures, &place)?;
+        let diverged = |what: String| LogError::CallDiverged {
+            place: place(),
+            procedure: procedure.to_owned(),
+            time,
+            what,
+        };
+        replayer.worker().written();
+        replayer
+            .call(call, &command.arguments())
+            .map_err(|error| diverged(format!("it gave up: {error}")))?;
+        if replayer.worker().written() != command.digest {
+            return Err(diverged("it wrote something else".to_owned()).into());
+        }
+        Ok(())
+    }
+
+    /// Puts the rows of an entry where they were.
+    fn put(&self, worker: &mut dyn Worker, retry: u32, entry: &Entry<'_>) -> Result<()> {
+        if !worker.begin(retry, None) {
+            return Err(worker.refusal().map_or_else(|| unreachable!("a closure is no call"), Error::from));
+        }
+        for write in entry.writes() {
+            let Some(relation) = self.relation(write.relation) else { continue };
+            if let Err(error) = self.put_row(worker, relation, &write) {
+                worker.end(Body::Gave(error))?;
+                unreachable!("it gave up");
+            }
+        }
+        worker.end(Body::Done { failed: false }).map(|_| ())
+    }
+
+    fn put_row(
+        &self,
+        worker: &mut dyn Worker,
+        relation: &'static Definition,
+        write: &Write<'_>,
+    ) -> Result<()> {
+        let layout = relation.layout;
+        let access = |groups| {
+            // Nothing beside these groups: what others make of the rest of the row is not ours.
+            let spans = Groups(groups).map(|group| layout.groups[group].span);
+            let all = |one: Span, other: Span| Span {
+                start: one.start.min(other.start),
+                end: one.end.max(other.end),
+            };
+            let span = spans.reduce(all).unwrap_or(Span { start: 0, end: 0 });
+            let wanted = Part { relation, groups, span, spans: &[] };
+            Access { wanted, key: write.key, site: 0, part: false }
+        };
+        if !write.present {
+            return worker.delete(&access(layout.all_groups())).map(|_| ());
+        }
+        let number = worker.number();
+        match worker.stage(&access(write.groups), Purpose::UpdateWatched)? {
+            Staged::Missing => {}
+            Staged::New(words) | Staged::Stored(words) => {
+                self.fill(write, relation, number, words);
+                return worker.store(&access(write.groups), write.groups);
+            }
+            Staged::Old { .. } => unreachable!("no part of it was executed before"),
+        }
+        match worker.insert(&access(layout.all_groups()))? {
+            Inserted::New(words) => self.fill(write, relation, number, words),
+            _ => unreachable!("there was none"),
+        }
+        Ok(())
+    }
+
+    /// Copies the words of column groups, and keeps the values that are not in them.
+    fn fill(&self, write: &Write<'_>, relation: &Definition, worker: usize, words: &mut [u64]) {
+        let (layout, mut data) = (relation.layout, write.data);
+        for group in Groups(write.groups) {
+            let span = layout.groups[group].span;
+            let (of_group, rest) = data.split_at(span.len());
+            words[span.start..span.end].copy_from_slice(of_group);
+            data = rest;
+            for slot in layout.slots_of(group) {
+                if let Some(value) = Slot([words[slot], words[slot + 1]]).value() {
+                    let mut bytes = Vec::new();
+                    Logged(write.data).read(value, &mut bytes);
+                    words[slot] = self.values.put(worker, &bytes);
+                }
+            }
+        }
+    }
+}

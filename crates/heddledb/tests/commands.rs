@@ -1,0 +1,419 @@
+//! Logs of commands: what is there when the calls in a directory's log are made again.
+
+use heddledb::protocol::Kind;
+use heddledb::storage::{Fault, Simulated};
+use heddledb::{
+    Backup, Builder, Database, Durability, Error, LogError, LogKind, Migration, Misuse, ReadTransaction,
+    Restore, Result, Scan, Table, Transaction, procedure,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[derive(Table, Clone, Debug, PartialEq)]
+#[table(index(ByOwner(owner)), unique(ByName(name)))]
+struct Account {
+    #[key]
+    id: u64,
+    owner: u32,
+    name: u64,
+    #[group(money)]
+    balance: i64,
+    note: String,
+}
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+struct Counter {
+    #[key]
+    shop: u32,
+    next: u64,
+}
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+struct Order {
+    #[key]
+    shop: u32,
+    #[key]
+    number: u64,
+    account: u64,
+    amount: i64,
+}
+
+/// Two rows that are known beforehand; gives up where there is not enough.
+#[procedure(version = 1)]
+fn transfer(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> Result<i64> {
+    let left = tx.update_columns(from, Account::balance, |balance| {
+        *balance -= amount;
+        *balance
+    })?;
+    if left < 0 {
+        return Err(Error::user("not enough"));
+    }
+    tx.add(Account::balance, to, amount)?;
+    Ok(left)
+}
+
+/// A key that is read, and an insert.
+#[procedure(version = 3)]
+fn place_order(tx: &mut impl Transaction, shop: u32, account: u64, amount: i64) -> Result<u64> {
+    let number = tx.update_columns(shop, Counter::next, |next| {
+        *next += 1;
+        *next
+    })?;
+    tx.insert(Order { shop, number, account, amount })?;
+    Ok(number)
+}
+
+/// It has no version.
+#[procedure]
+fn pay(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<()> {
+    tx.add(Account::balance, id, amount)
+}
+
+const ACCOUNTS: u64 = 24;
+const SHOPS: u32 = 3;
+
+fn builder(kind: Kind, storage: &Simulated) -> Builder {
+    let builder = Database::builder().protocol(kind).storage(Arc::new(storage.clone()));
+    builder
+        .table::<Account>(0)
+        .table::<Counter>(0)
+        .table::<Order>(0)
+        .procedure::<Transfer>()
+        .procedure::<PlaceOrder>()
+        .procedure::<Pay>()
+}
+
+/// All rows, and what the indexes say.
+#[derive(Clone, Debug, PartialEq)]
+struct Rows {
+    accounts: Vec<Account>,
+    by_owner: Vec<u64>,
+    counters: Vec<Counter>,
+    orders: Vec<Order>,
+}
+
+fn rows(db: &Database) -> Rows {
+    let mut session = db.session().unwrap();
+    let rows = session.run(|tx| {
+        let mut by_owner = Vec::new();
+        tx.scan_index(Scan::<ByOwner>::all(), |_, id| {
+            by_owner.push(id);
+            std::ops::ControlFlow::Continue(())
+        })?;
+        Ok(Rows {
+            accounts: tx.collect(Scan::<Account>::all())?,
+            by_owner,
+            counters: tx.collect(Scan::<Counter>::all())?,
+            orders: tx.collect(Scan::<Order>::all())?,
+        })
+    });
+    let report = db.check().unwrap();
+    assert!(report.is_whole(), "{report}");
+    rows.unwrap()
+}
+
+fn fill(db: &Database) {
+    let mut session = db.session().unwrap();
+    session
+        .run(|tx| {
+            for id in 0..ACCOUNTS {
+                let note = format!("account {id}");
+                tx.insert(Account { id, owner: id as u32 % 4, name: id, balance: 50, note })?;
+            }
+            (0..SHOPS).try_for_each(|shop| tx.insert(Counter { shop, next: 0 }))
+        })
+        .unwrap();
+}
+
+const WITH_COMMANDS: [Kind; 3] = [Kind::Dgcc, Kind::DgccLevels, Kind::Dataflow];
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_power_cut() {
+    for seed in 0..8 {
+        let storage = Simulated::new();
+        let done: Vec<u64> = {
+            let db = builder(Kind::Dgcc, &storage).executors(2).log_kind(LogKind::Commands);
+            let db = db.durability(Durability::Sync).open().unwrap();
+            fill(&db);
+            let count = |shop: u32| {
+                let mut session = db.session().unwrap();
+                (0..30).filter(|_| session.submit(PlaceOrder, (shop, 1, 1)).unwrap().wait().is_ok()).count()
+                    as u64
+            };
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..SHOPS).map(|shop| scope.spawn(move || count(shop))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            })
+        };
+        let cut = storage.after_power_cut(seed);
+        let db = builder(Kind::Silo, &cut).open().unwrap();
+        let found = rows(&db);
+        let next: Vec<u64> = found.counters.iter().map(|counter| counter.next).collect();
+        assert_eq!(next, done, "seed {seed}");
+        assert_eq!(found.orders.len() as u64, done.iter().sum::<u64>());
+    }
+}
+
+#[test]
+fn a_log_of_commands_is_shorter() {
+    let bytes = |kind: LogKind| {
+        let storage = Simulated::new();
+        let db = builder(Kind::Dgcc, &storage).executors(1).log_kind(kind).open().unwrap();
+        fill(&db);
+        let before = db.metrics().log.unwrap().entry_bytes;
+        let mut session = db.session().unwrap();
+        for number in 0..200 {
+            session.submit(PlaceOrder, (0, number % ACCOUNTS, 3)).unwrap().wait().unwrap();
+        }
+        db.flush().unwrap();
+        db.metrics().log.unwrap().entry_bytes - before
+    };
+    let (values, commands) = (bytes(LogKind::Values), bytes(LogKind::Commands));
+    assert!(commands < values, "{commands} bytes of commands, {values} of values");
+}
+
+/// Another body under the same name.
+mod changed {
+    use super::{Account, Result, Transaction, procedure};
+
+    #[procedure(version = 1)]
+    pub fn transfer(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> Result<()> {
+        tx.add(Account::balance, from, -amount)?;
+        tx.add(Account::balance, to, amount + 1)
+    }
+}
+
+#[test]
+fn another_procedure_is_refused() {
+    let storage = Simulated::new();
+    let due = {
+        let db = builder(Kind::Dgcc, &storage).log_kind(LogKind::Commands).open().unwrap();
+        fill(&db);
+        db.session().unwrap().call(Transfer, (1, 2, 3)).unwrap();
+        rows(&db)
+    };
+    let with = |other: fn(Builder) -> Builder| {
+        let builder = Database::builder().protocol(Kind::Silo).storage(Arc::new(storage.clone()));
+        other(builder.table::<Account>(0).table::<Counter>(0).table::<Order>(0))
+    };
+    for other in [|builder: Builder| builder, |builder: Builder| builder.procedure::<changed::Transfer>()] {
+        let error = with(other).open().map(|_| ()).unwrap_err();
+        let is_changed = |error: &LogError| matches!(error, LogError::ProcedureChanged { procedure, .. } if procedure == "transfer");
+        assert!(matches!(&error, Error::Open(error) if is_changed(error)), "{error}");
+    }
+    // Nothing was lost by it, and after a checkpoint nobody asks.
+    let db = builder(Kind::Silo, &storage).checkpoint_at_close(true).open().unwrap();
+    assert_eq!(rows(&db), due);
+    db.session().unwrap().run(|tx| tx.add(Account::balance, 1, 0)).unwrap();
+    drop(db);
+    let db = with(|builder| builder.procedure::<changed::Transfer>()).open().unwrap();
+    assert_eq!(rows(&db), due);
+}
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+fn next_number() -> i64 {
+    CALLS.fetch_add(1, Ordering::Relaxed) as i64
+}
+
+/// The macro cannot see what it does.
+#[procedure(version = 1)]
+fn count_up(tx: &mut impl Transaction, id: u64) -> Result<()> {
+    tx.add(Account::balance, id, next_number())
+}
+
+#[test]
+fn who_does_something_else_each_time_is_told() {
+    let storage = Simulated::new();
+    let db = builder(Kind::Dgcc, &storage).procedure::<CountUp>().log_kind(LogKind::Commands).open().unwrap();
+    fill(&db);
+    let before = rows(&db);
+    // Each call is executed twice with debug assertions, and one in many without.
+    let mut session = db.session().unwrap();
+    let outcome = (0..2000).try_for_each(|_| session.call(CountUp, 1));
+    let error = outcome.unwrap_err();
+    assert_eq!(error.misuse(), Some(&Misuse::Diverged), "{error}");
+    if cfg!(debug_assertions) {
+        assert_eq!(rows(&db), before);
+    }
+}
+
+#[test]
+fn only_a_graph_logs_commands() {
+    for kind in Kind::ALL.iter().copied().filter(|kind| !WITH_COMMANDS.contains(kind)) {
+        let error =
+            builder(kind, &Simulated::new()).log_kind(LogKind::Commands).open().map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("`dgcc`"), "{kind}: {error}");
+    }
+}
+
+#[test]
+fn a_log_that_failed_goes_on() {
+    let storage = Simulated::new();
+    let due = {
+        let db = builder(Kind::Dgcc, &storage)
+            .executors(1)
+            .log_kind(LogKind::Commands)
+            .manual_epochs()
+            .open()
+            .unwrap();
+        fill(&db);
+        let mut session = db.session().unwrap();
+        let mut place = |count: u64| {
+            (0..count).for_each(|_| {
+                session.submit(PlaceOrder, (1, 2, 3)).unwrap().wait().unwrap();
+            });
+        };
+        place(5);
+        db.flush().unwrap();
+        place(5);
+        storage.fail(storage.operations() + 1, Fault::Error);
+        assert!(db.flush().is_err());
+        db.resume().unwrap();
+        place(5);
+        rows(&db)
+    };
+    assert_eq!(due.counters[1].next, 15);
+    let db = builder(Kind::Silo, &storage).open().unwrap();
+    assert_eq!(rows(&db), due);
+}
+
+/// The same procedure by a program with another index: it writes entries of which the log says nothing.
+mod indexed {
+    use super::{Error, Result, Table, Transaction, procedure};
+
+    #[derive(Table, Clone, Debug, PartialEq)]
+    #[table(index(ByOwner(owner)), unique(ByName(name)), index(ByBalance(balance)))]
+    pub struct Account {
+        #[key]
+        id: u64,
+        owner: u32,
+        name: u64,
+        #[group(money)]
+        balance: i64,
+        note: String,
+    }
+
+    #[procedure(version = 1)]
+    pub fn transfer(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> Result<i64> {
+        let left = tx.update_columns(from, Account::balance, |balance| {
+            *balance -= amount;
+            *balance
+        })?;
+        if left < 0 {
+            return Err(Error::user("not enough"));
+        }
+        tx.add(Account::balance, to, amount)?;
+        Ok(left)
+    }
+
+    #[derive(Table, Clone, Copy)]
+    pub struct Counter {
+        #[key]
+        shop: u32,
+        next: u64,
+    }
+
+    #[derive(Table, Clone, Copy)]
+    pub struct Order {
+        #[key]
+        shop: u32,
+        #[key]
+        number: u64,
+        account: u64,
+        amount: i64,
+    }
+}
+
+#[test]
+fn an_index_that_was_added_has_what_calls_make() {
+    let storage = Simulated::new();
+    let due = {
+        let db = builder(Kind::Dgcc, &storage).log_kind(LogKind::Commands).open().unwrap();
+        fill(&db);
+        let mut session = db.session().unwrap();
+        for number in 0..100 {
+            session.call(Transfer, (number % ACCOUNTS, (number + 7) % ACCOUNTS, 1)).unwrap();
+        }
+        rows(&db)
+    };
+    let indexed = Database::builder().protocol(Kind::Silo).storage(Arc::new(storage.clone()));
+    let indexed =
+        indexed.table::<indexed::Account>(0).table::<indexed::Counter>(0).table::<indexed::Order>(0);
+    let db = indexed.procedure::<indexed::Transfer>().recovery_threads(2).open().unwrap();
+    assert_eq!(db.recovery().unwrap().calls, 100);
+    let mut balances: Vec<_> = due.accounts.iter().map(|account| (account.balance, account.id)).collect();
+    balances.sort_unstable();
+    let found = db.session().unwrap().run(|tx| {
+        let mut found = Vec::new();
+        tx.scan_index(Scan::<indexed::ByBalance>::all(), |(balance, _), id| {
+            found.push((balance, id));
+            std::ops::ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    });
+    assert_eq!(found.unwrap(), balances);
+    drop(db);
+    // It is in the checkpoint that ended the opening, so that no call is left.
+    let db = builder(Kind::TicToc, &storage).open().unwrap();
+    assert_eq!((rows(&db), db.recovery().unwrap().calls), (due, 0));
+}
+
+#[test]
+fn a_directory_with_calls_is_not_migrated() {
+    mod wider {
+        use heddledb::Table;
+        #[derive(Table, Clone, Copy)]
+        pub struct Counter {
+            #[key]
+            shop: u32,
+            next: u128,
+        }
+    }
+    let storage = Simulated::new();
+    let db = builder(Kind::Dgcc, &storage).log_kind(LogKind::Commands).open().unwrap();
+    fill(&db);
+    db.session().unwrap().call(Transfer, (1, 2, 3)).unwrap();
+    drop(db);
+    let open = || {
+        let wide = Database::builder()
+            .storage(Arc::new(storage.clone()))
+            .table::<Account>(0)
+            .table::<wider::Counter>(0);
+        wide.table::<Order>(0).migrate(Migration::new()).open()
+    };
+    let error = open().map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("holds calls of procedures"), "{error}");
+    let db = builder(Kind::Silo, &storage).open().unwrap();
+    db.checkpoint().unwrap();
+    drop(db);
+    open().unwrap();
+}
+
+/// Copies hold calls, too, of as many lives as the database had.
+#[test]
+fn a_copy_is_continued_with_calls() {
+    let (storage, copy) = (Simulated::new(), Simulated::new());
+    let mut due = None;
+    for life in 0..3 {
+        let db = builder(Kind::Dgcc, &storage).log_kind(LogKind::Commands).keep_log(1 << 30).open().unwrap();
+        let to = || Backup::to_storage(Arc::new(copy.clone()));
+        if life == 0 {
+            fill(&db);
+            db.backup(to()).unwrap();
+        }
+        let mut session = db.session().unwrap();
+        for number in 0..30 {
+            session.call(Transfer, (number % ACCOUNTS, (number + life + 1) % ACCOUNTS, 1)).unwrap();
+            session.call(PlaceOrder, ((number % 3) as u32, number, life as i64)).unwrap();
+        }
+        db.backup(to().incremental()).unwrap();
+        due = Some(rows(&db));
+    }
+    let db = builder(Kind::Silo, &copy).read_only(true).open().unwrap();
+    assert_eq!(Some(rows(&db)), due);
+    let restored = Simulated::new();
+    Restore::from_storage(Arc::new(copy)).to_storage(Arc::new(restored.clone())).unwrap();
+    let db = builder(Kind::TicToc, &restored).open().unwrap();
+    assert_eq!(Some(rows(&db)), due);
+}
