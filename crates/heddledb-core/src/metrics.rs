@@ -240,7 +240,7 @@ pub struct Recovery {
     pub rows: u64,
     /// Transactions of the log that were replayed.
     pub transactions: u64,
-    /// Their writes.
+    /// Their writes, but those of calls.
     pub writes: u64,
     /// How many of these transactions the log had as calls, which were made again.
     pub calls: u64,

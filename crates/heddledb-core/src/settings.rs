@@ -204,10 +204,11 @@ impl Settings {
                         `Builder::path`, or leave `Durability::Sync` out";
             return option(what.to_owned());
         }
-        if self.log.kind == LogKind::Commands && self.place.is_none() {
+        if self.log.kind == LogKind::Commands && (self.place.is_none() || self.durability == Durability::None)
+        {
             return option(
-                "a database without files has no log that could hold calls; name its directory with `Builder::path`, or leave \
-                 `LogKind::Commands` out"
+                "a database without files, or with `Durability::None`, has no log that could hold calls; name its directory with \
+                 `Builder::path` and choose another durability, or leave `LogKind::Commands` out"
                     .to_owned(),
             );
         }

@@ -20,6 +20,7 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "commands_say_rows_of_what_nobody_foresaw", run: say_rows_of_what_nobody_foresaw },
         Test { name: "commands_keep_scans_in_their_place", run: keep_scans_in_their_place },
         Test { name: "commands_follow_a_checkpoint", run: follow_a_checkpoint },
+        Test { name: "commands_come_before_later_lives", run: come_before_later_lives },
         Test { name: "commands_and_rows_take_turns", run: and_rows_take_turns },
     ]
 }
@@ -406,6 +407,35 @@ fn follow_a_checkpoint(kind: Kind) {
         });
         rows(&db)
     };
+    reopens(kind, &storage, &due);
+}
+
+/// Calls that read what nobody wrote while they ran come before those of a later life who write it, also where these are logged as
+/// rows.
+fn come_before_later_lives(kind: Kind) {
+    let storage = Simulated::new();
+    let db = logs(kind, &storage);
+    fill(&db);
+    db.checkpoint().unwrap();
+    drop(db);
+    for life in 0..2 {
+        let db = logs(kind, &storage);
+        let mut session = db.session().unwrap();
+        for number in 0..400 {
+            session.call(CommandsFollow, ((number % 4) as u32, number % ACCOUNTS)).unwrap();
+        }
+        drop((session, db));
+        let db = builder(kind, &storage).open().unwrap();
+        let mut session = db.session().unwrap();
+        for number in 0..200 {
+            let to = 4 + number % 8;
+            session.run(|tx| tx.set_columns((number % 4) as u32, Counter::next, to)).unwrap();
+            session.run(|tx| tx.set_columns(to as u32, Counter::next, life * 1000 + number)).unwrap();
+        }
+    }
+    let due = rows(&builder(kind, &storage).recovery_threads(1).read_only(true).open().unwrap());
+    let is_early = |account: &Account| (0..1000).contains(&account.balance);
+    assert!(due.accounts.iter().all(is_early), "the second life's calls saw the first's rows only");
     reopens(kind, &storage, &due);
 }
 

@@ -62,7 +62,8 @@ impl Settings {
             return rows;
         }
         let kind = [Kind::Dgcc, Kind::DgccLevels, Kind::Dataflow][random.below(3) as usize];
-        Self { kind, indexes: Indexes::ALL, log: LogKind::Commands, ..rows }
+        let durability = if durability == Durability::None { Durability::Epoch } else { durability };
+        Self { kind, indexes: Indexes::ALL, log: LogKind::Commands, durability, ..rows }
     }
 
     /// The same, with damage salvaged.

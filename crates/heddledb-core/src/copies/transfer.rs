@@ -100,6 +100,8 @@ impl<'a> Carrier<'a> {
     ) -> Result<(), LogError> {
         // What a recovery has dropped of it does not count here either.
         let last = generation.end.map_or(u64::MAX, |end| end.epoch).min(self.window.up_to);
+        // Calls of the generations before say nothing of what they read where nobody wrote then.
+        let alone = generation.kind == LogKind::Values && self.kind == LogKind::Commands;
         if generation.kind == LogKind::Commands {
             self.kind = LogKind::Commands;
         }
@@ -119,7 +121,7 @@ impl<'a> Carrier<'a> {
                 while let Some(header) = stream.header.filter(|header| header.label.round == round) {
                     (closed, time) = (header.label.closed, header.label.time);
                     self.encoder.get_or_insert_with(|| Encoder::new(header.compression));
-                    self.take(stream, last, &mut payloads)?;
+                    self.take(stream, last, alone, &mut payloads)?;
                     stream.header = stream.frames.next_frame(&mut stream.words)?;
                 }
             }
@@ -128,20 +130,26 @@ impl<'a> Carrier<'a> {
         Ok(())
     }
 
-    /// Takes the entries of a frame that are in the window.
-    fn take(&mut self, stream: &Stream, last: u64, payloads: &mut Vec<Vec<u64>>) -> Result<(), LogError> {
-        let words = &stream.words;
-        for entry in Entries::new(words) {
+    /// Takes the entries of a frame that are in the window; `alone` says whether each is to be replayed alone.
+    fn take(
+        &mut self,
+        stream: &Stream,
+        last: u64,
+        alone: bool,
+        payloads: &mut Vec<Vec<u64>>,
+    ) -> Result<(), LogError> {
+        for entry in Entries::new(&stream.words) {
             let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
-            let words = entry.words();
-            if entry.epoch() > self.window.after && entry.epoch() <= last {
-                let fits = |payload: &&mut Vec<u64>| payload.len() + words.len() <= PAYLOAD_WORDS_MAX;
-                match payloads.last_mut().filter(fits) {
-                    Some(payload) => payload.extend_from_slice(words),
-                    None => payloads.push(words.to_vec()),
-                }
-                self.carried.transactions += 1;
+            if entry.epoch() <= self.window.after || entry.epoch() > last {
+                continue;
             }
+            let fits = |payload: &&mut Vec<u64>| payload.len() + entry.words().len() <= PAYLOAD_WORDS_MAX;
+            if payloads.last_mut().filter(fits).is_none() {
+                payloads.push(Vec::new());
+            }
+            let payload = payloads.last_mut().expect("there is one");
+            entry.copy_to(payload, alone);
+            self.carried.transactions += 1;
         }
         Ok(())
     }

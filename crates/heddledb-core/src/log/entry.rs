@@ -193,6 +193,15 @@ impl<'a> Entry<'a> {
         self.words
     }
 
+    /// Appends it to a payload, as one that is replayed alone if that is so or is asked for.
+    pub fn copy_to(&self, out: &mut Vec<u64>, alone: bool) {
+        let start = out.len();
+        out.extend_from_slice(self.words);
+        if alone {
+            out[start + 1] |= ALONE;
+        }
+    }
+
     /// The call, if it is one. Then it has no writes.
     #[inline(always)]
     pub fn command(&self) -> Option<&Command<'a>> {

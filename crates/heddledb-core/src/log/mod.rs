@@ -204,6 +204,17 @@ pub enum LogError {
         /// What the program has of that name.
         found: String,
     },
+    /// An index that is declared otherwise than the calls of the log knew it.
+    #[error(
+        "index {index} of {place} was added, removed or changed, and its log holds calls of procedures that are to be made again, with the indexes that \
+         they knew; open it once with the program that made them, and `Builder::checkpoint_at_close`: then no call is left"
+    )]
+    IndexBesideCalls {
+        /// The directory.
+        place: String,
+        /// The index.
+        index: String,
+    },
     /// A call that, made again, did something else.
     #[error(
         "a call of procedure {procedure} in the log of {place}, made again, did not do what it had done ({what}; commit time {time:#x}); a procedure \

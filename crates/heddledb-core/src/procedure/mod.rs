@@ -49,6 +49,9 @@ pub trait Procedure: 'static {
     }
     /// Of its text and that of the procedures that it calls: another body has another one.
     const FINGERPRINT: u64 = 0;
+    /// Whether neither it nor a procedure that it calls says in its text that it does something else each time.
+    #[doc(hidden)]
+    const REPEATABLE: bool = true;
     /// Its version, if a log may say of its calls that they were made, and not what they wrote: `#[procedure(version = 1)]`.
     const VERSION: Option<u32> = None;
     /// Appends the bytes of arguments, for a log.

@@ -113,7 +113,6 @@ impl Opening<'_> {
         // From the first generation on that may have calls, all is replayed in the order of commits.
         let of_calls = |generation: &Generation| generation.kind == LogKind::Commands;
         let first = manifest.generations.iter().position(of_calls).unwrap_or(manifest.generations.len());
-        let definitions = relations.definitions();
         let replay = Replay {
             storage,
             directory: manifest.directory,
@@ -131,6 +130,15 @@ impl Opening<'_> {
             recovery.writes += share.writes;
             recovery.transactions += share.transactions;
         }
+        // From there on is replayed when procedures are known, if anything of it counts.
+        let later = || {
+            surveys[first..].iter().filter(|survey| survey.rounds > 0 && survey.highest > checkpoint_epoch)
+        };
+        let has_calls = later().next().is_some();
+        if has_calls && let Some(change) = declared.changes.first() {
+            let index = change.name.clone();
+            return Err(LogError::IndexBesideCalls { place: place(), index }.into());
+        }
         recovery.indexes = declared.changes;
         if !declared.builds.is_empty() {
             let telling = Telling::new(self.tell.clone(), read.done(), &declared.builds);
@@ -145,8 +153,31 @@ impl Opening<'_> {
         recovery.durable_epoch = durable;
         let bytes = surveys.iter().flat_map(|survey| &survey.files).map(|file| file.bytes).sum();
         let rounds = surveys.iter().map(|survey| survey.rounds).sum();
-        let due = Due { bytes, rounds, writes: recovery.writes };
+        // Of calls, and of what is behind them, nothing is known yet but the length.
+        let unread: u64 = later().flat_map(|survey| &survey.files).map(|file| file.bytes / 8).sum();
+        let due = Due { bytes, rounds, writes: recovery.writes + unread };
 
+        let versions = Versions::new(&self.versions, &mut manifest.procedures);
+        let calls = has_calls.then(|| LoggedCalls {
+            storage: Arc::clone(&self.storage),
+            directory: manifest.directory,
+            generations: manifest.generations[first..]
+                .iter()
+                .copied()
+                .zip(surveys[first..].to_vec())
+                .collect(),
+            durable,
+            checkpoint_epoch,
+            relations: relations.definitions(),
+            passed_over: relations.passed_over.clone(),
+            procedures: manifest.procedures.clone(),
+            threads: self.threads,
+            read,
+        });
+        // Who takes a directory as it is judges for himself what is left.
+        if let Some(calls) = calls.as_ref().filter(|_| !self.as_found) {
+            calls.check(&versions)?;
+        }
         if !self.read_only && !planted(Mutant::RecoveryTailNotRewritten) {
             self.settle(&manifest, &surveys)?;
         }
@@ -156,20 +187,6 @@ impl Opening<'_> {
         manifest.floor = epoch;
         let time = surveys.iter().map(|survey| survey.time).max().unwrap_or(0);
         let time = time.max(manifest.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.time));
-        let versions = Versions::new(&self.versions, &mut manifest.procedures);
-        let generations: Vec<_> = old.into_iter().zip(surveys).skip(first).collect();
-        let calls = generations.iter().any(|(_, survey)| survey.rounds > 0).then(|| LoggedCalls {
-            storage: Arc::clone(&self.storage),
-            directory: manifest.directory,
-            generations,
-            durable,
-            checkpoint_epoch,
-            relations: definitions,
-            procedures: manifest.procedures.clone(),
-            one_by_one: !recovery.indexes.is_empty(),
-            threads: self.threads,
-            read,
-        });
         if !self.read_only {
             // It goes its own way from here on.
             manifest.origin = None;

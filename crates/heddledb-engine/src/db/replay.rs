@@ -16,16 +16,14 @@
 //! An entry says what column groups hold after it, and carries its commit's time; the latest time wins. So
 //! the order of replay does not matter, and replaying twice changes nothing (PITFALLS X7).
 
-use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
+use super::shares::{BATCH, Progress, Relations, Share, UNKNOWN, check_shape};
 use super::store::Restore;
-use crate::access::Groups;
 use crate::error::Result;
 use crate::log::{Entries, Frames, Generation, LogError, Malformed, Stretch, Survey, Write};
 use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::storage::Storage;
 use crate::sync::in_parallel;
-use crate::values::Logged;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -156,18 +154,7 @@ impl Replay<'_> {
         let Some(store) = self.relations.store(write.relation) else {
             return if self.relations.passes_over(write.relation) { Ok(false) } else { Err(UNKNOWN) };
         };
-        let layout = store.layout();
-        let groups = write.groups & layout.all_groups();
-        let words: usize = match write.present {
-            true => Groups(groups).map(|group| layout.groups[group].span.len()).sum(),
-            false => 0,
-        };
-        let is_whole = match write.present && !layout.slots.is_empty() {
-            true => Logged(write.data).is_whole(words, layout.logged_slots(groups)),
-            false => write.data.len() == words,
-        };
-        let due = (groups, store.relation().key_words, true);
-        if (write.groups, write.key.len(), is_whole) == due { Ok(true) } else { Err(OTHER_SHAPE) }
+        check_shape(store.relation(), write).map(|()| true)
     }
 
     /// Makes the changes of a stretch to one thread's keys.

@@ -18,16 +18,17 @@
 //! epoch, and these are a prefix of the order: only later ones are made again, each once (PITFALLS DG12).
 
 use super::Inner;
-use super::shares::Progress;
+use super::shares::{Progress, UNKNOWN, check_shape};
 use super::versions::Versions;
 use crate::access::Groups;
 use crate::batches::{Batches, Next, Seat};
+use crate::epoch::EpochClock;
 use crate::error::{Error, Result};
 use crate::footprint::Footprint;
 use crate::kind::Batching;
 use crate::log::{
-    Cell, CellUse, Command, Entries, Entry, Frames, Generation, Header, LogError, ProcedureEntry, Survey,
-    Write,
+    Cell, CellUse, Command, Entries, Entry, Frames, Generation, Header, LogError, Malformed, ProcedureEntry,
+    Survey, Write,
 };
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
@@ -39,6 +40,7 @@ use crate::table::{Definition, Span};
 use crate::values::{Logged, Slot};
 use crate::words::Values;
 use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Generations with commands, and those behind them, which are to be replayed.
@@ -50,11 +52,11 @@ pub(super) struct LoggedCalls {
     pub durable: u64,
     /// What the checkpoint holds already.
     pub checkpoint_epoch: u64,
-    /// The relations by their numbers in the files; `None` for those whose records do not count.
+    /// The relations by their numbers in the files.
     pub relations: Vec<Option<&'static Definition>>,
     pub procedures: Vec<ProcedureEntry>,
-    /// An index was added or removed: what is said of conflicts does not hold for it, so that all are made one by one.
-    pub one_by_one: bool,
+    /// The numbers of relations whose records do not count.
+    pub passed_over: Vec<u16>,
     pub threads: usize,
     /// How far opening has come.
     pub read: Progress,
@@ -77,6 +79,10 @@ const AHEAD: usize = 4 * BATCH.get() as usize;
 struct Made {
     time: u64,
     words: Box<[u64]>,
+    /// The number of its generation.
+    generation: u64,
+    /// Nothing is executed beside it.
+    alone: bool,
 }
 
 impl Made {
@@ -103,12 +109,55 @@ struct Replay<'a> {
     logged: &'a LoggedCalls,
     versions: &'a Versions,
     values: &'a dyn Values,
+    clock: &'a EpochClock,
     batches: Batches<Arc<Made>>,
     /// Why it failed, if it has.
     failure: Mutex<Option<Error>>,
 }
 
 impl LoggedCalls {
+    /// The files of a generation.
+    fn streams(&self, generation: &Generation, survey: &Survey) -> Result<Vec<Stream>, LogError> {
+        let open = |file| {
+            let mut frames = Frames::of_log(&*self.storage, self.directory, generation, survey, file)?;
+            let mut words = Vec::new();
+            let has_any = survey.files.get(usize::from(file)).is_some_and(|file| file.frames > 0);
+            let header = if has_any { frames.next_frame(&mut words)? } else { None };
+            Ok(Stream { frames, header, words })
+        };
+        (0..generation.files).map(open).collect()
+    }
+
+    /// Whether the program has the procedures of all calls, before anything is changed because of them. Goes through the log only if it
+    /// lacks one that the files list.
+    ///
+    /// # Errors
+    /// [`LogError::ProcedureChanged`]; as [`Self::replay`].
+    pub fn check(&self, versions: &Versions) -> Result<(), LogError> {
+        let place = || self.storage.place();
+        let is_known = |id: u16| versions.call(id, &self.procedures, &place).map(|_| ());
+        if self.procedures.iter().all(|listed| is_known(listed.id).is_ok()) {
+            return Ok(());
+        }
+        for (generation, survey) in &self.generations {
+            for mut stream in self.streams(generation, survey)? {
+                while stream.header.is_some() {
+                    for entry in Entries::new(&stream.words) {
+                        let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
+                        if let Some(command) = entry.command()
+                            && entry.epoch() > self.checkpoint_epoch
+                            && entry.epoch() <= self.durable
+                        {
+                            is_known(command.procedure)?;
+                        }
+                    }
+                    stream.header = stream.frames.next_frame(&mut stream.words)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Makes all commits again, on a thread for each replayer.
     ///
     /// # Errors
@@ -123,6 +172,7 @@ impl LoggedCalls {
             logged: self,
             versions: &db.versions,
             values: &*db.stores.heap,
+            clock: &db.clock,
             batches: Batches::new(batching, 0),
             failure: Mutex::new(None),
         };
@@ -150,63 +200,77 @@ impl LoggedCalls {
 impl Replay<'_> {
     /// Hands on what the files hold, in the order of commit times.
     fn feed(&self) -> Result<()> {
-        let mut waiting: Vec<Made> = Vec::new();
+        let (mut waiting, mut last_generation) = (Vec::new(), 0);
         for (generation, survey) in &self.logged.generations {
-            let open = |file| -> Result<Stream, LogError> {
-                let (storage, directory) = (&*self.logged.storage, self.logged.directory);
-                let mut frames = Frames::of_log(storage, directory, generation, survey, file)?;
-                let mut words = Vec::new();
-                let has_any = survey.files.get(usize::from(file)).is_some_and(|file| file.frames > 0);
-                let header = if has_any { frames.next_frame(&mut words)? } else { None };
-                Ok(Stream { frames, header, words })
-            };
             // As for rows: of a generation that a recovery has ended, no later epoch counts.
             let end = generation.end.map_or(u64::MAX, |end| end.epoch);
             let last = self.logged.durable.min(end);
-            let mut streams = (0..generation.files).map(open).collect::<Result<Vec<_>, _>>()?;
+            let mut streams = self.logged.streams(generation, survey)?;
             while let Some(round) = streams.iter().filter_map(Stream::round).min() {
                 let mut closed = 0;
                 for stream in &mut streams {
                     while let Some(header) = stream.header.filter(|header| header.label.round == round) {
                         closed = header.label.closed;
                         self.logged.read.add(header.bytes());
-                        self.take(stream, last, &mut waiting)?;
+                        self.take(stream, generation.number, last, &mut waiting)?;
                         stream.header = stream.frames.next_frame(&mut stream.words)?;
                     }
                 }
                 // All commits of the epochs up to the closed one are in the rounds so far.
-                self.hand_on(&mut waiting, closed);
+                self.hand_on(&mut waiting, closed, &mut last_generation);
                 if lock(&self.failure).is_some() {
                     return Ok(());
                 }
             }
         }
-        self.hand_on(&mut waiting, u64::MAX);
+        self.hand_on(&mut waiting, u64::MAX, &mut last_generation);
         Ok(())
     }
 
     /// Takes the entries of a frame that count.
-    fn take(&self, stream: &Stream, last: u64, waiting: &mut Vec<Made>) -> Result<(), LogError> {
+    fn take(
+        &self,
+        stream: &Stream,
+        generation: u64,
+        last: u64,
+        waiting: &mut Vec<Made>,
+    ) -> Result<(), LogError> {
         for entry in Entries::new(&stream.words) {
             let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
+            for write in entry.writes() {
+                let relation = self.relation(write.relation);
+                let checked = match relation {
+                    Some(relation) => check_shape(relation, &write),
+                    None if self.logged.passed_over.contains(&write.relation) => Ok(()),
+                    None => Err(UNKNOWN),
+                };
+                checked.map_err(|what| stream.frames.malformed(Malformed { at: 0, what }))?;
+            }
             let is_held =
                 entry.epoch() <= self.logged.checkpoint_epoch && !planted(Mutant::CommandInCheckpoint);
             if !is_held && entry.epoch() <= last {
-                waiting.push(Made { time: entry.time(), words: entry.words().into() });
+                let alone = entry.is_alone();
+                waiting.push(Made { time: entry.time(), words: entry.words().into(), generation, alone });
             }
         }
         Ok(())
     }
 
-    /// Has the commits of the epochs up to one made again.
-    fn hand_on(&self, waiting: &mut Vec<Made>, closed: u64) {
+    /// Has the commits of the epochs up to one made again. The first of a generation is made alone: calls of earlier ones say nothing of
+    /// what they read where nobody wrote then.
+    fn hand_on(&self, waiting: &mut Vec<Made>, closed: u64, last_generation: &mut u64) {
         if !planted(Mutant::CommandsOutOfOrder) {
             waiting.sort_by_key(|made| made.time);
         }
         let due = waiting.partition_point(|made| stamp::epoch(made.time) <= closed);
-        for made in waiting.drain(..due) {
+        for mut made in waiting.drain(..due) {
+            if made.generation > *last_generation && !planted(Mutant::CommandNeverAlone) {
+                (made.alone, *last_generation) = (true, made.generation);
+            }
             self.batches.submit(Arc::new(made), false);
         }
+        // So that no epoch gets too many commits, where nobody else advances it.
+        self.clock.advance();
         let mut wait = Wait::new();
         while self.batches.metrics().queued > AHEAD && lock(&self.failure).is_none() {
             wait.pause();
@@ -221,13 +285,19 @@ impl Replay<'_> {
             match next {
                 Next::Announce(made) => {
                     footprint.clear();
+                    if made.alone {
+                        footprint.be_alone();
+                    }
                     self.tell(&made.entry(), &mut footprint);
                     seat.swap(&mut footprint);
                 }
                 Next::Execute(made) => {
                     // After a failure the others are gone through only.
                     let is_failed = lock(&self.failure).is_some();
-                    if !is_failed && let Err(error) = self.make(replayer, &made.entry(), &mut count) {
+                    // A panic of ours must not keep the others waiting for what this one has in its hands.
+                    let make = || self.make(replayer, &made.entry(), &mut count);
+                    let outcome = if is_failed { Ok(Ok(())) } else { catch_unwind(AssertUnwindSafe(make)) };
+                    if let Err(error) = outcome.unwrap_or_else(|_| Err(self.panicked(made.time))) {
                         lock(&self.failure).get_or_insert(error);
                     }
                 }
@@ -237,11 +307,14 @@ impl Replay<'_> {
         count
     }
 
+    #[cold]
+    fn panicked(&self, time: u64) -> Error {
+        let (place, what) = (self.logged.storage.place(), "making it again panicked".to_owned());
+        LogError::CallDiverged { place, procedure: "(none)".to_owned(), time, what }.into()
+    }
+
     /// What an entry used.
     fn tell(&self, entry: &Entry<'_>, footprint: &mut Footprint) {
-        if self.logged.one_by_one || entry.is_alone() {
-            footprint.be_alone();
-        }
         if let Some(command) = entry.command() {
             footprint.use_cells(command.cells());
             return;

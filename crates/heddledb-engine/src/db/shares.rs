@@ -2,13 +2,15 @@
 
 use super::garbage::Garbage;
 use super::store::AnyStore;
+use crate::access::Groups;
 use crate::arena::Arena;
 use crate::error::Result;
-use crate::log::{Manifest, Name, RelationEntry, again};
+use crate::log::{Manifest, Name, RelationEntry, Write, again};
 use crate::metrics::{RecoveryProgress, Tell};
 use crate::storage::Storage;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::table::Definition;
+use crate::values::Logged;
 
 /// Changes of a relation that are made together.
 pub(super) const BATCH: usize = 64;
@@ -17,6 +19,22 @@ pub(super) const BATCH: usize = 64;
 pub(super) const UNKNOWN: &str = "a relation that the manifest does not list";
 /// What is wrong with a row that does not fit its relation.
 pub(super) const OTHER_SHAPE: &str = "a row of another shape than its relation's";
+
+/// Compares a write with the shape of its relation.
+pub(super) fn check_shape(relation: &Definition, write: &Write<'_>) -> Result<(), &'static str> {
+    let layout = relation.layout;
+    let groups = write.groups & layout.all_groups();
+    let words: usize = match write.present {
+        true => Groups(groups).map(|group| layout.groups[group].span.len()).sum(),
+        false => 0,
+    };
+    let is_whole = match write.present && !layout.slots.is_empty() {
+        true => Logged(write.data).is_whole(words, layout.logged_slots(groups)),
+        false => write.data.len() == words,
+    };
+    let due = (groups, relation.key_words, true);
+    if (write.groups, write.key.len(), is_whole) == due { Ok(()) } else { Err(OTHER_SHAPE) }
+}
 
 /// Relations by their number in the files.
 pub(super) struct Relations<'a> {

@@ -2,6 +2,7 @@
 
 use super::arguments::Arguments;
 use super::body::{Analysed, Step};
+use super::repeatable::Text;
 use super::signature::Signature;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -13,9 +14,9 @@ pub fn procedure(
     signature: &Signature,
     analysed: &Analysed,
     arguments: &Arguments,
-    fingerprint: u64,
+    text: Text,
 ) -> TokenStream {
-    let implementation = implementation(function, signature, Some(analysed), arguments, fingerprint);
+    let implementation = implementation(function, signature, Some(analysed), arguments, text);
     quote!(#function #implementation)
 }
 
@@ -38,7 +39,7 @@ pub fn implementation(
     signature: &Signature,
     analysed: Option<&Analysed>,
     given: &Arguments,
-    fingerprint: u64,
+    text: Text,
 ) -> TokenStream {
     let Signature { name, ident, reads_only, parameters, output, .. } = signature;
     let (vis, own) = (&function.vis, &function.sig.ident);
@@ -113,8 +114,18 @@ pub fn implementation(
             }
         }
     });
+    let Text { fingerprint, is_repeatable } = text;
     let mut called = Vec::new();
     analysed.iter().for_each(|analysed| callees(&analysed.steps, &mut called));
+    let asserted = given.version.is_some().then(|| {
+        quote! {
+            const _: () = ::core::assert!(
+                <#ident as ::heddledb::procedure::Procedure>::REPEATABLE,
+                "a procedure with a version calls one that takes clocks, random numbers, threads, the environment, files, statics or hash maps, \
+                 so that calling it again may do something else"
+            );
+        }
+    });
     quote! {
         #(#cfgs)*
         #(#docs)*
@@ -137,6 +148,8 @@ pub fn implementation(
                 #declared
             }
             #announced
+            const REPEATABLE: bool =
+                #is_repeatable #(&& <#called as ::heddledb::procedure::Procedure>::REPEATABLE)*;
             const FINGERPRINT: u64 = ::heddledb::procedure::fingerprint(
                 #fingerprint,
                 &[#(<#called as ::heddledb::procedure::Procedure>::FINGERPRINT),*],
@@ -152,6 +165,8 @@ pub fn implementation(
             }
         }
         #read
+        #(#cfgs)*
+        #asserted
     }
 }
 

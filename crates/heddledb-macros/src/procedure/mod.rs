@@ -17,6 +17,7 @@ use crate::errors::Errors;
 use arguments::Arguments;
 use proc_macro2::TokenStream;
 use quote::quote;
+use repeatable::Text;
 use syn::{Error, ItemFn};
 
 /// What a function becomes.
@@ -45,15 +46,19 @@ pub fn procedure(attribute: TokenStream, item: TokenStream) -> TokenStream {
         repeatable::refuse_unrepeatable(&function, &mut errors);
     }
     // Before the walk says in it at which site each access is.
-    let fingerprint = repeatable::fingerprint(&function);
+    let text = Text {
+        fingerprint: repeatable::fingerprint(&function),
+        is_repeatable: repeatable::is_repeatable(&function),
+    };
     let analysed = body::analyse(&mut function, &signature, &mut errors);
     match errors.finish(()) {
-        Ok(()) => expand::procedure(&function, &signature, &analysed, &arguments, fingerprint),
+        Ok(()) => expand::procedure(&function, &signature, &analysed, &arguments, text),
         // What calls it finds it, so that its errors are the only ones.
         Err(error) => {
             let error = error.into_compile_error();
             let placeholder = expand::placeholder(&function);
-            let procedure = expand::implementation(&function, &signature, None, &Arguments::default(), 0);
+            let procedure =
+                expand::implementation(&function, &signature, None, &Arguments::default(), Text::default());
             quote!(#error #placeholder #procedure)
         }
     }

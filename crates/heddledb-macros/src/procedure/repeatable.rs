@@ -6,6 +6,14 @@ use proc_macro2::{Delimiter, Ident, Punct, Spacing, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Error, ItemFn};
 
+/// What is told of a function's text.
+#[derive(Clone, Copy, Default)]
+pub struct Text {
+    pub fingerprint: u64,
+    /// See [`is_repeatable`].
+    pub is_repeatable: bool,
+}
+
 /// Types whose values differ from one execution to the next, wherever they stand.
 const TYPES: [(&str, &str); 6] = [
     ("Instant", "takes a clock"),
@@ -17,45 +25,55 @@ const TYPES: [(&str, &str); 6] = [
 ];
 
 /// Modules with functions of that kind, where a path leads through them.
-const MODULES: [(&str, &str); 9] = [
+const MODULES: [(&str, &str); 6] = [
     ("rand", "is random"),
     ("fastrand", "is random"),
     ("getrandom", "is random"),
     ("thread", "depends on threads"),
     ("env", "depends on the environment"),
     ("fs", "depends on files"),
-    ("net", "depends on the network"),
-    ("process", "depends on the process"),
-    ("io", "depends on files"),
 ];
 
 /// Refuses in the body of a versioned procedure what makes it do something else when it is called again.
 pub fn refuse_unrepeatable(function: &ItemFn, errors: &mut Errors) {
-    look(function.block.to_token_stream(), errors);
+    look(function.block.to_token_stream(), &mut |ident, why| {
+        let instead = match &ident.to_string()[..] {
+            "HashMap" => "take a `BTreeMap`",
+            "HashSet" => "take a `BTreeSet`",
+            _ => "make what is needed of it an argument",
+        };
+        let message = format!(
+            "a log says of a procedure with a version that it was called, and calls it again: `{ident}` {why}; {instead}, or leave the \
+             version out"
+        );
+        errors.push(Error::new(ident.span(), message));
+    });
 }
 
-fn look(tokens: TokenStream, errors: &mut Errors) {
+/// Whether nothing of that kind is in the body.
+pub fn is_repeatable(function: &ItemFn) -> bool {
+    let mut is_repeatable = true;
+    look(function.block.to_token_stream(), &mut |_, _| is_repeatable = false);
+    is_repeatable
+}
+
+/// Shows what is of that kind, and why.
+fn look(tokens: TokenStream, found: &mut dyn FnMut(&Ident, &'static str)) {
     let mut tokens = tokens.into_iter().peekable();
+    let mut in_lifetime = false;
     while let Some(token) = tokens.next() {
+        let is_lifetime = std::mem::take(&mut in_lifetime);
         match token {
-            TokenTree::Group(group) => look(group.stream(), errors),
-            TokenTree::Ident(ident) => {
+            TokenTree::Group(group) => look(group.stream(), found),
+            TokenTree::Ident(ident) if !is_lifetime => {
                 let is_path = |punct: &Punct| punct.as_char() == ':' && punct.spacing() == Spacing::Joint;
                 let leads_on = matches!(tokens.peek(), Some(TokenTree::Punct(punct)) if is_path(punct));
                 if let Some(why) = why(&ident, leads_on) {
-                    let instead = match &ident.to_string()[..] {
-                        "HashMap" => "take a `BTreeMap`",
-                        "HashSet" => "take a `BTreeSet`",
-                        _ => "make what is needed of it an argument",
-                    };
-                    let message = format!(
-                        "a log says of a procedure with a version that it was called, and calls it again: `{ident}` {why}; {instead}, or leave \
-                         the version out"
-                    );
-                    errors.push(Error::new(ident.span(), message));
+                    found(&ident, why);
                 }
             }
-            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            TokenTree::Punct(punct) => in_lifetime = punct.as_char() == '\'',
+            TokenTree::Ident(_) | TokenTree::Literal(_) => {}
         }
     }
 }

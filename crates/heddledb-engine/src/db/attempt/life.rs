@@ -31,6 +31,10 @@ impl<P: Protocol> Attempt<P> {
         // What the log holds is made again as closures are executed: its order is known, whatever the mode.
         let call = call.filter(|_| self.logs != Logs::Nothing);
         self.called = call.is_some();
+        if let Some(Callee::Number(_)) = call {
+            // Nobody has told its arguments.
+            self.worker.call.procedure = None;
+        }
         self.failures = 0;
         if !modes::begin(self, retry) {
             // What is no call and should be one will not begin later either.
@@ -189,7 +193,9 @@ impl<P: Protocol> Attempt<P> {
         }
         match modes::commit(self) {
             Ok(log_is_long) => {
-                self.db.counters.commit(self.worker.number);
+                if self.logs != Logs::Nothing {
+                    self.db.counters.commit(self.worker.number);
+                }
                 self.end_attempt();
                 attempt_ended(true);
                 if log_is_long && let Some(log) = self.db.logging() {
@@ -230,6 +236,8 @@ impl<P: Protocol> Attempt<P> {
         let log = log.map(|log| {
             let says = match self.logs {
                 Logs::Rows => Says::Rows,
+                // What reads only is in no log, and what it scans is nobody's concern.
+                Logs::Calls if writes.is_empty() => Says::Rows,
                 Logs::Calls if is_call && env.isolation == Isolation::Serializable => {
                     modes::says(&self.modes, call, writes, log)
                 }

@@ -44,4 +44,11 @@ fn free(tx: &mut impl Transaction, id: u64) -> Result<()> {
     tx.add(Account::balance, id, Instant::now().elapsed().as_secs() as i64)
 }
 
+/// A lifetime is no static.
+#[procedure]
+fn named(tx: &mut impl Transaction, id: u64) -> Result<()> {
+    let names: [&'static str; 2] = ["one", "other"];
+    tx.add(Account::balance, id, names.len() as i64)
+}
+
 fn main() {}

@@ -12,6 +12,7 @@ use crate::access::WriteSet;
 use crate::durability::{Call, RedoLog, Says};
 use crate::error::{Error, Misuse, Result};
 use crate::footprint::Footprint;
+use crate::log::{CELLS_MAX, PAYLOAD_WORDS_MAX};
 use crate::mutant::{Mutant, planted};
 use crate::procedure::Told;
 use crate::protocol::Protocol;
@@ -124,6 +125,7 @@ pub(in super::super) fn says<'a>(
     log: &RedoLog,
 ) -> Says<'a> {
     let foreseen = !telling.unforeseen || planted(Mutant::CommandUnforeseen);
+    let foreseen = foreseen && call.arguments.len() <= ARGUMENTS_MAX;
     match call {
         CallAtHand { procedure: Some(procedure), arguments, .. } if foreseen => {
             let footprint = &telling.footprint;
@@ -133,6 +135,9 @@ pub(in super::super) fn says<'a>(
         _ => Says::RowsBesideCalls { announced: log.announce(writes, None) },
     }
 }
+
+/// The most bytes of arguments, so that with its cells a call fits a frame of the log.
+const ARGUMENTS_MAX: usize = 8 * (PAYLOAD_WORDS_MAX - CELLS_MAX);
 
 /// One call in so many is executed twice, of those whose procedures a log calls again; with debug assertions, each.
 const LOOKED_AT: u32 = if cfg!(debug_assertions) { 1 } else { 1024 };
