@@ -6,7 +6,7 @@
 
 use crate::access::{Groups, Write, WriteSet};
 use crate::arena::Arena;
-use crate::durability::{Append, LoggedWrite, RedoLog, Says};
+use crate::durability::{Announced, Append, LoggedWrite, RedoLog, Says};
 use crate::heap::Heap;
 use crate::mutant::{Mutant, planted};
 use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
@@ -66,6 +66,8 @@ pub(crate) struct Logging<'a> {
     pub worker: usize,
     /// What is said of it.
     pub says: Says<'a>,
+    /// What was announced of it.
+    pub announced: Announced,
 }
 
 /// What a committing protocol gets: the writes, and the means to install them.
@@ -221,12 +223,12 @@ impl<'a> Commit<'a> {
 
     /// Appends a write to the log.
     fn log<C: ConcurrencyWords>(&mut self, write: &Write, made: Option<Made<'_>>, time: u64) {
-        let Some(Logging { log, worker, says }) = self.log else { return };
+        let Some(Logging { log, worker, says, announced }) = self.log else { return };
         if planted(Mutant::LogDeleteNotLogged) && !write.present {
             return;
         }
         debug_assert!(!ASSERTS_LOAD || stamps::<C>(write).all(stamp::is_locked), "logged without the lock");
-        let entry = self.entry.get_or_insert_with(|| log.append(worker, time, says));
+        let entry = self.entry.get_or_insert_with(|| log.append(worker, time, says, announced));
         entry.write(&LoggedWrite {
             record: write.record,
             base: data_base::<C>(write.layout),

@@ -8,7 +8,7 @@ use crate::access::WriteSet;
 use crate::arena::Arena;
 use crate::commit::{Commit, LeftOver};
 use crate::db::store::{copy_group, heads};
-use crate::durability::{Due, Files, RedoLog, Says, create_generation};
+use crate::durability::{Announced, Due, Files, RedoLog, Says, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::heap::Heap;
@@ -575,7 +575,7 @@ fn an_acknowledged_commit_is_on_the_disk() {
             clock.pin(worker);
             let epoch = clock.commit_epoch(worker);
             let time = stamp::floor(epoch) + worker as u64 + 1;
-            drop(log.append(worker, time, Says::Rows));
+            drop(log.append(worker, time, Says::Rows, Announced::default()));
             clock.unpin(worker);
             log.wait(epoch).expect("the disk works");
             time

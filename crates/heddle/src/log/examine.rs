@@ -11,8 +11,8 @@ use crate::database::tables::shape;
 use heddledb::LogError;
 use heddledb::internals::copies::reach;
 use heddledb::internals::log::{
-    Checkpoint, Compression, Entries, Entry, Frames, Generation, Header, LogKind, Malformed, Manifest, Name,
-    ProcedureEntry, RelationEntry, Rows, SegmentHeader, Survey, survey,
+    Checkpoint, Compression, Entries, Entry, Frame, Frames, Generation, LogKind, Malformed, Manifest, Name,
+    ProcedureEntry, RelationEntry, Rounds, Rows, SegmentHeader, Survey, survey,
 };
 use heddledb::storage::Storage;
 use heddledb::table::Logged;
@@ -184,13 +184,6 @@ struct Examiner<'a, 's> {
     see: See<'s>,
 }
 
-/// A file of a generation, at one of its frames.
-struct Stream {
-    frames: Frames,
-    header: Option<Header>,
-    words: Vec<u64>,
-}
-
 #[derive(Default)]
 struct Sum {
     writes: u64,
@@ -333,28 +326,16 @@ impl Examiner<'_, '_> {
         told: &mut GenerationTold,
         sums: &mut BTreeMap<u16, Sum>,
     ) -> Result<(), LogError> {
-        let open = |file| -> Result<Stream, LogError> {
-            let mut frames = Frames::of_log(self.storage, self.directory, generation, survey, file)?;
-            let mut words = Vec::new();
-            let header = match survey.files[usize::from(file)].frames {
-                0 => None,
-                _ => frames.next_frame(&mut words)?,
-            };
-            Ok(Stream { frames, header, words })
-        };
-        let mut streams = (0..generation.files).map(open).collect::<Result<Vec<_>, _>>()?;
-        let at = |stream: &Stream| stream.header.map(|header| header.label.round);
-        while let Some((round, file)) =
-            streams.iter().enumerate().filter_map(|(file, stream)| Some((at(stream)?, file))).min()
-        {
-            let stream = &mut streams[file];
-            if stream.header.is_some_and(|header| header.compression != Compression::None) {
-                told.files[file].compressed += 1;
+        let mut rounds = Rounds::new(self.storage, self.directory, generation, survey)?;
+        let mut see = |frame: Frame<'_>| {
+            let round = frame.header.label.round;
+            if frame.header.compression != Compression::None {
+                told.files[frame.file].compressed += 1;
             }
-            for entry in Entries::new(&stream.words) {
-                let entry = entry.map_err(|error| stream.frames.malformed(error))?;
-                self.shape(&entry).map_err(|what| stream.frames.malformed(Malformed { at: 0, what }))?;
-                told.files[file].transactions += 1;
+            for entry in Entries::new(frame.words) {
+                let entry = entry.map_err(|error| frame.frames.malformed(error))?;
+                self.shape(&entry).map_err(|what| frame.frames.malformed(Malformed { at: 0, what }))?;
+                told.files[frame.file].transactions += 1;
                 let fate = if entry.epoch() > told.counts_up_to_epoch {
                     told.dropped += 1;
                     Fate::Dropped
@@ -375,14 +356,16 @@ impl Examiner<'_, '_> {
                     }
                 }
                 if let Some(see) = &mut self.see {
-                    let told = Told { generation: generation.number, file: file as u8, round, entry, fate };
+                    let told =
+                        Told { generation: generation.number, file: frame.file as u8, round, entry, fate };
                     if !see(&self.names, &told) {
                         self.see = None;
                     }
                 }
             }
-            stream.header = stream.frames.next_frame(&mut stream.words)?;
-        }
+            Ok(())
+        };
+        while rounds.next_round(&mut see)?.is_some() {}
         Ok(())
     }
 

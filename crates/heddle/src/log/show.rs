@@ -58,7 +58,7 @@ pub fn transaction_json(names: &Names, told: &Told<'_>) -> String {
             "procedure": procedure(names, command),
             "arguments": bytes(&command.arguments()),
             "cells": command.cells().count(),
-            "alone": command.alone,
+            "alone": told.entry.is_alone(),
             "digest": format!("{:016x}", command.digest),
         })
     });
@@ -104,7 +104,7 @@ pub fn transaction(names: &Names, told: &Told<'_>) -> String {
     if let Some(command) = entry.command() {
         let (name, arguments) = (procedure(names, command), bytes(&command.arguments()));
         let cells = count(command.cells().count() as u64, "cell");
-        let alone = if command.alone { ", alone" } else { "" };
+        let alone = if entry.is_alone() { ", alone" } else { "" };
         let _ =
             writeln!(text, "  calls {name}  [{arguments}]  {cells}{alone}, digest {:016x}", command.digest);
     }

@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::log::{
-    Encoder, End, Entries, FILES_MAX, Frames, Generation, Header, Kind, Label, LogError, LogKind, Manifest,
-    Name, PAYLOAD_WORDS_MAX, Place, SEGMENT_HEADER_BYTES, SegmentHeader, Survey, again,
+    Encoder, End, Entries, Frame, Generation, Kind, Label, LogError, LogKind, Manifest, Name,
+    PAYLOAD_WORDS_MAX, Place, Rounds, SEGMENT_HEADER_BYTES, SegmentHeader, Survey, again,
 };
 use crate::mutant::{Mutant, planted};
 use crate::stamp;
@@ -45,19 +45,6 @@ pub(super) struct Carrier<'a> {
     time: u64,
     carried: Carried,
     told: &'a mut dyn FnMut(Carried),
-}
-
-/// A file of a generation, at one of its frames.
-struct Stream {
-    frames: Frames,
-    header: Option<Header>,
-    words: Vec<u64>,
-}
-
-impl Stream {
-    fn round(&self) -> Option<u64> {
-        self.header.map(|header| header.label.round)
-    }
 }
 
 impl<'a> Carrier<'a> {
@@ -105,27 +92,16 @@ impl<'a> Carrier<'a> {
         if generation.kind == LogKind::Commands {
             self.kind = LogKind::Commands;
         }
-        let open = |file| -> Result<Stream, LogError> {
-            let mut frames = Frames::of_log(from, directory, generation, survey, file)?;
-            let mut words = Vec::new();
-            let has_any = survey.files.get(usize::from(file)).is_some_and(|file| file.frames > 0);
-            let header = if has_any { frames.next_frame(&mut words)? } else { None };
-            Ok(Stream { frames, header, words })
-        };
-        let mut streams = (0..generation.files.min(FILES_MAX)).map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut rounds = Rounds::new(from, directory, generation, survey)?;
         let mut payloads: Vec<Vec<u64>> = Vec::new();
-        while let Some(round) = streams.iter().filter_map(Stream::round).min() {
-            let (mut closed, mut time) = (0, 0);
+        loop {
             payloads.clear();
-            for stream in &mut streams {
-                while let Some(header) = stream.header.filter(|header| header.label.round == round) {
-                    (closed, time) = (header.label.closed, header.label.time);
-                    self.encoder.get_or_insert_with(|| Encoder::new(header.compression));
-                    self.take(stream, last, alone, &mut payloads)?;
-                    stream.header = stream.frames.next_frame(&mut stream.words)?;
-                }
-            }
-            self.round(closed.min(last), time, &payloads)?;
+            let header = rounds.next_round(|frame| {
+                self.encoder.get_or_insert_with(|| Encoder::new(frame.header.compression));
+                self.take(frame, last, alone, &mut payloads)
+            })?;
+            let Some(header) = header else { break };
+            self.round(header.label.closed.min(last), header.label.time, &payloads)?;
         }
         Ok(())
     }
@@ -133,13 +109,13 @@ impl<'a> Carrier<'a> {
     /// Takes the entries of a frame that are in the window; `alone` says whether each is to be replayed alone.
     fn take(
         &mut self,
-        stream: &Stream,
+        frame: Frame<'_>,
         last: u64,
         alone: bool,
         payloads: &mut Vec<Vec<u64>>,
     ) -> Result<(), LogError> {
-        for entry in Entries::new(&stream.words) {
-            let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
+        for entry in Entries::new(frame.words) {
+            let entry = entry.map_err(|malformed| frame.frames.malformed(malformed))?;
             if entry.epoch() <= self.window.after || entry.epoch() > last {
                 continue;
             }

@@ -137,8 +137,6 @@ impl WritingCommand {
 pub struct Command<'a> {
     /// The number of its procedure in the manifest.
     pub procedure: u16,
-    /// Nothing is executed beside it: all before it ends first, and all behind it begins after it.
-    pub alone: bool,
     /// Of what it wrote.
     pub digest: u64,
     bytes: usize,
@@ -161,15 +159,7 @@ impl<'a> Command<'a> {
         if count > CELLS_MAX || rest.len() != count.div_ceil(2) {
             return Err("a command has another number of cells than it says");
         }
-        let command = Self {
-            procedure: head as u16,
-            alone: size & ALONE != 0,
-            digest,
-            bytes,
-            arguments,
-            count,
-            cells: rest,
-        };
+        let command = Self { procedure: head as u16, digest, bytes, arguments, count, cells: rest };
         let is_padded = bytes % 8 == 0 || arguments.last().is_some_and(|last| last >> (bytes % 8 * 8) == 0);
         if !is_padded || count % 2 == 1 && rest.last().is_some_and(|last| last >> 32 != 0) {
             return Err("a command has something where zeros are due");

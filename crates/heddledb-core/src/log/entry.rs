@@ -113,12 +113,11 @@ impl<'a> Entries<'a> {
         if stamp::time(time) != time {
             return Err("a commit time has state bits");
         }
+        let alone = size & ALONE != 0;
         if size & COMMAND != 0 {
             let command = Some(Command::read(entry)?);
-            let alone = command.is_some_and(|command| command.alone);
             return Ok((Entry { time, count: 0, body: &[], at: 0, words: entry, command, alone }, rest));
         }
-        let alone = size & ALONE != 0;
         let mut body = &entry[2..];
         for _ in 0..writes {
             (_, body) = Write::split(body)?;

@@ -29,6 +29,7 @@ mod frames;
 pub mod fuzz;
 mod manifest;
 mod read;
+mod rounds;
 mod rows;
 mod segment;
 mod survey;
@@ -44,6 +45,7 @@ pub use frames::Frames;
 pub use manifest::{
     Checkpoint, End, Generation, LogKind, Manifest, Origin, Part, ProcedureEntry, RelationEntry, Standing,
 };
+pub use rounds::{Frame, Rounds};
 pub use rows::{Rows, WritingRows};
 pub use segment::{Name, SEGMENT_HEADER_BYTES, SegmentHeader};
 pub use survey::{Lost, Moment, STRETCH_BYTES, Stretch, Survey, Surveyed, Torn, survey, survey_moments};

@@ -437,8 +437,9 @@ pub trait Worker: Defers + Send {
     fn wants_told(&self) -> bool;
     /// The call will access this.
     fn tell(&mut self, told: Told<'_>);
-    /// The procedure and the arguments of the call that begins next, for a log of commands; `None` for one that has no version.
-    fn call_at_hand(&mut self, call: Option<(TypeId, &[u8])>);
+    /// Which procedure the call that begins next is of, for a log of commands; `None` for one that has no version. Returns where its
+    /// arguments are to be written as bytes, if they are wanted.
+    fn call_at_hand(&mut self, procedure: Option<TypeId>) -> Option<&mut Vec<u8>>;
     /// The digest of what was written since it was asked for last, of a worker that makes commits of a log again.
     fn written(&mut self) -> u64;
     /// What is to be done with which call that was gathered. `None` if there is nothing, or, for one that waits, if there will be

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::footprint::Footprint;
 use crate::kind::Batching;
 use crate::log::{
-    Cell, CellUse, Command, Entries, Entry, Frames, Generation, Header, LogError, Malformed, ProcedureEntry,
+    Cell, CellUse, Command, Entries, Entry, Frame, Generation, LogError, Malformed, ProcedureEntry, Rounds,
     Survey, Write,
 };
 use crate::mutant::{Mutant, planted};
@@ -91,19 +91,6 @@ impl Made {
     }
 }
 
-/// A file of a generation, at one of its frames.
-struct Stream {
-    frames: Frames,
-    header: Option<Header>,
-    words: Vec<u64>,
-}
-
-impl Stream {
-    fn round(&self) -> Option<u64> {
-        self.header.map(|header| header.label.round)
-    }
-}
-
 /// What all threads share.
 struct Replay<'a> {
     logged: &'a LoggedCalls,
@@ -116,16 +103,9 @@ struct Replay<'a> {
 }
 
 impl LoggedCalls {
-    /// The files of a generation.
-    fn streams(&self, generation: &Generation, survey: &Survey) -> Result<Vec<Stream>, LogError> {
-        let open = |file| {
-            let mut frames = Frames::of_log(&*self.storage, self.directory, generation, survey, file)?;
-            let mut words = Vec::new();
-            let has_any = survey.files.get(usize::from(file)).is_some_and(|file| file.frames > 0);
-            let header = if has_any { frames.next_frame(&mut words)? } else { None };
-            Ok(Stream { frames, header, words })
-        };
-        (0..generation.files).map(open).collect()
+    /// The rounds of a generation.
+    fn rounds(&self, generation: &Generation, survey: &Survey) -> Result<Rounds, LogError> {
+        Rounds::new(&*self.storage, self.directory, generation, survey)
     }
 
     /// Whether the program has the procedures of all calls, before anything is changed because of them. Goes through the log only if it
@@ -140,20 +120,20 @@ impl LoggedCalls {
             return Ok(());
         }
         for (generation, survey) in &self.generations {
-            for mut stream in self.streams(generation, survey)? {
-                while stream.header.is_some() {
-                    for entry in Entries::new(&stream.words) {
-                        let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
-                        if let Some(command) = entry.command()
-                            && entry.epoch() > self.checkpoint_epoch
-                            && entry.epoch() <= self.durable
-                        {
-                            is_known(command.procedure)?;
-                        }
+            let mut rounds = self.rounds(generation, survey)?;
+            let mut see = |frame: Frame<'_>| {
+                for entry in Entries::new(frame.words) {
+                    let entry = entry.map_err(|malformed| frame.frames.malformed(malformed))?;
+                    if let Some(command) = entry.command()
+                        && entry.epoch() > self.checkpoint_epoch
+                        && entry.epoch() <= self.durable
+                    {
+                        is_known(command.procedure)?;
                     }
-                    stream.header = stream.frames.next_frame(&mut stream.words)?;
                 }
-            }
+                Ok(())
+            };
+            while rounds.next_round(&mut see)?.is_some() {}
         }
         Ok(())
     }
@@ -205,19 +185,13 @@ impl Replay<'_> {
             // As for rows: of a generation that a recovery has ended, no later epoch counts.
             let end = generation.end.map_or(u64::MAX, |end| end.epoch);
             let last = self.logged.durable.min(end);
-            let mut streams = self.logged.streams(generation, survey)?;
-            while let Some(round) = streams.iter().filter_map(Stream::round).min() {
-                let mut closed = 0;
-                for stream in &mut streams {
-                    while let Some(header) = stream.header.filter(|header| header.label.round == round) {
-                        closed = header.label.closed;
-                        self.logged.read.add(header.bytes());
-                        self.take(stream, generation.number, last, &mut waiting)?;
-                        stream.header = stream.frames.next_frame(&mut stream.words)?;
-                    }
-                }
+            let mut rounds = self.logged.rounds(generation, survey)?;
+            while let Some(header) = rounds.next_round(|frame| {
+                self.logged.read.add(frame.header.bytes());
+                self.take(frame, generation.number, last, &mut waiting)
+            })? {
                 // All commits of the epochs up to the closed one are in the rounds so far.
-                self.hand_on(&mut waiting, closed, &mut last_generation);
+                self.hand_on(&mut waiting, header.label.closed, &mut last_generation);
                 if lock(&self.failure).is_some() {
                     return Ok(());
                 }
@@ -230,13 +204,13 @@ impl Replay<'_> {
     /// Takes the entries of a frame that count.
     fn take(
         &self,
-        stream: &Stream,
+        frame: Frame<'_>,
         generation: u64,
         last: u64,
         waiting: &mut Vec<Made>,
     ) -> Result<(), LogError> {
-        for entry in Entries::new(&stream.words) {
-            let entry = entry.map_err(|malformed| stream.frames.malformed(malformed))?;
+        for entry in Entries::new(frame.words) {
+            let entry = entry.map_err(|malformed| frame.frames.malformed(malformed))?;
             for write in entry.writes() {
                 let relation = self.relation(write.relation);
                 let checked = match relation {
@@ -244,7 +218,7 @@ impl Replay<'_> {
                     None if self.logged.passed_over.contains(&write.relation) => Ok(()),
                     None => Err(UNKNOWN),
                 };
-                checked.map_err(|what| stream.frames.malformed(Malformed { at: 0, what }))?;
+                checked.map_err(|what| frame.frames.malformed(Malformed { at: 0, what }))?;
             }
             let is_held =
                 entry.epoch() <= self.logged.checkpoint_epoch && !planted(Mutant::CommandInCheckpoint);

@@ -28,8 +28,6 @@ pub(crate) struct Buffer {
 pub(crate) enum Says<'a> {
     /// The rows that it wrote.
     Rows,
-    /// The same, in a log of commands, of which this was announced.
-    RowsBesideCalls { announced: Announced },
     /// That it was this call.
     Call(Call<'a>),
     /// Nothing: it is in the log, and is made again. What it writes is added up.
@@ -45,10 +43,9 @@ pub(crate) struct Call<'a> {
     pub arguments: &'a [u8],
     /// All that it has read, at the least.
     pub footprint: &'a Footprint,
-    pub announced: Announced,
 }
 
-/// What was announced of a commit before it drew its time.
+/// What was announced of a commit before it drew its time; nothing, in a log without calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Announced {
     /// Something happens for the first time: it is replayed alone.
@@ -62,7 +59,7 @@ pub(crate) struct Append<'a> {
     log: &'a RedoLog,
     buffer: MutexGuard<'a, Buffer>,
     entry: Entry<'a>,
-    announced: Option<Announced>,
+    announced: Announced,
 }
 
 enum Entry<'a> {
@@ -72,6 +69,16 @@ enum Entry<'a> {
         digest: u64,
         call: Option<(WritingCommand, Call<'a>)>,
     },
+}
+
+impl<'a> Says<'a> {
+    /// What the call has told, if it says that it was one.
+    pub fn footprint(&self) -> Option<&'a Footprint> {
+        match self {
+            Self::Call(call) => Some(call.footprint),
+            Self::Rows | Self::Nothing => None,
+        }
+    }
 }
 
 impl RedoLog {
@@ -118,15 +125,10 @@ impl<'a> Append<'a> {
         mut buffer: MutexGuard<'a, Buffer>,
         time: u64,
         says: Says<'a>,
+        announced: Announced,
     ) -> Self {
-        let announced = match says {
-            Says::Rows | Says::Nothing => None,
-            Says::RowsBesideCalls { announced } | Says::Call(Call { announced, .. }) => Some(announced),
-        };
         let entry = match says {
-            Says::Rows | Says::RowsBesideCalls { .. } => {
-                Entry::Rows(Some(Writing::begin(&mut buffer.words, time)))
-            }
+            Says::Rows => Entry::Rows(Some(Writing::begin(&mut buffer.words, time))),
             Says::Nothing => Entry::Sum { digest: 0, call: None },
             Says::Call(call) => {
                 let writing = WritingCommand::begin(&mut buffer.words, time, call.procedure, call.arguments);
@@ -146,7 +148,7 @@ impl<'a> Append<'a> {
     #[inline(always)]
     pub fn write(&mut self, write: &LoggedWrite<'_>) {
         let relation = self.log.relations[write.relation];
-        if self.announced.is_some_and(|announced| announced.alone) {
+        if self.announced.alone {
             // As they were announced: all, of a row that comes or goes. What is known of too few is announced again.
             self.log.firsts[write.relation].groups().make_known(write.groups.into());
         }
@@ -211,15 +213,14 @@ impl Drop for Append<'_> {
         let Self { log, buffer, entry, announced } = self;
         match entry {
             Entry::Rows(entry) => {
-                let alone = announced.is_some_and(|announced| announced.alone);
                 if let Some(entry) = entry.take() {
-                    entry.end_alone(&mut buffer.words, alone);
+                    entry.end_alone(&mut buffer.words, announced.alone);
                 }
             }
             Entry::Sum { digest, call } => {
                 buffer.digest = *digest;
                 if let Some((writing, call)) = call.take() {
-                    end_call(log, buffer, writing, &call, *digest);
+                    end_call(log, buffer, writing, &call, *announced, *digest);
                 }
             }
         }
@@ -227,9 +228,16 @@ impl Drop for Append<'_> {
 }
 
 /// Ends the entry of a call: with what it has read, too.
-fn end_call(log: &RedoLog, buffer: &mut Buffer, writing: WritingCommand, call: &Call<'_>, digest: u64) {
+fn end_call(
+    log: &RedoLog,
+    buffer: &mut Buffer,
+    writing: WritingCommand,
+    call: &Call<'_>,
+    announced: Announced,
+    digest: u64,
+) {
     let Buffer { words, cells, .. } = buffer;
-    let Announced { mut alone, quiet } = call.announced;
+    let Announced { mut alone, quiet } = announced;
     if !planted(Mutant::CommandReadsForgotten) {
         for (relation, key, groups, _) in call.footprint.points() {
             let id = log.relations[relation].id;
@@ -252,7 +260,7 @@ fn end_call(log: &RedoLog, buffer: &mut Buffer, writing: WritingCommand, call: &
     cells.truncate(CELLS_MAX);
     writing.end(words, cells, alone, digest);
     cells.clear();
-    if call.announced.alone {
+    if announced.alone {
         log.begun.make_known(1);
         for (at, (relation, low, high)) in call.footprint.ranges().enumerate() {
             if at >= 64 || quiet >> at & 1 == 0 {

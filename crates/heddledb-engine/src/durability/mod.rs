@@ -34,7 +34,7 @@ mod append;
 mod files;
 mod firsts;
 
-pub(crate) use append::{Append, Call, LoggedWrite, Says};
+pub(crate) use append::{Announced, Append, Call, LoggedWrite, Says};
 pub(crate) use files::{Due, Files, NewFiles, create_generation};
 
 use crate::epoch::EpochClock;
@@ -190,14 +190,20 @@ impl RedoLog {
 
     /// A worker's appender for one commit. The worker stays pinned until after its end.
     #[inline(always)]
-    pub fn append<'a>(&'a self, worker: usize, time: u64, says: Says<'a>) -> Append<'a> {
+    pub fn append<'a>(
+        &'a self,
+        worker: usize,
+        time: u64,
+        says: Says<'a>,
+        announced: Announced,
+    ) -> Append<'a> {
         // Contended only by the leader of a round, for the length of a swap.
         let mut buffer = lock(&self.buffers[worker]);
         if !matches!(says, Says::Nothing) {
             debug_assert!(!ASSERTS_LOAD || stamp::epoch(time) > self.durable(), "a commit of a closed epoch");
             buffer.highest = buffer.highest.max(stamp::epoch(time));
         }
-        Append::begin(self, buffer, time, says)
+        Append::begin(self, buffer, time, says, announced)
     }
 
     /// The last durable epoch.

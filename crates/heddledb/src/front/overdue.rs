@@ -99,7 +99,9 @@ impl Worker for Overdue {
 
     fn tell(&mut self, _: Told<'_>) {}
 
-    fn call_at_hand(&mut self, _: Option<(TypeId, &[u8])>) {}
+    fn call_at_hand(&mut self, _: Option<TypeId>) -> Option<&mut Vec<u8>> {
+        None
+    }
 
     fn written(&mut self) -> u64 {
         0

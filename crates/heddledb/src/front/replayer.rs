@@ -53,17 +53,10 @@ impl Session {
     /// Tells the engine what the log is to say of the call that begins next.
     #[cold]
     pub(super) fn tell_of_call<Q: Procedure>(&mut self, arguments: &Q::Arguments<'_>) -> Result<()> {
-        let bytes = self.call_at_hand.get_or_insert_default();
-        bytes.clear();
-        let call = match Q::VERSION {
-            None => None,
-            Some(_) => {
-                Q::encode(arguments, bytes)?;
-                Some((TypeId::of::<Q>(), &bytes[..]))
-            }
-        };
-        let txn = self.txn.as_mut().expect("a session has its worker until it is dropped");
-        txn.worker.call_at_hand(call);
+        let procedure = Q::VERSION.map(|_| TypeId::of::<Q>());
+        if let Some(bytes) = self.txn_mut().worker.call_at_hand(procedure) {
+            Q::encode(arguments, bytes)?;
+        }
         Ok(())
     }
 }

@@ -33,8 +33,8 @@ pub struct Session {
     pub(super) submitting: Option<Box<Submitting>>,
     pub(super) window: Option<usize>,
     pub(super) priority: Priority,
-    /// The arguments of a call as bytes, where a log may say that it was made.
-    pub(super) call_at_hand: Option<Vec<u8>>,
+    /// Whether a log may say of a call that it was made.
+    logs_calls: bool,
 }
 
 impl Database {
@@ -93,7 +93,7 @@ impl Session {
             submitting: None,
             window: None,
             priority: Priority::Normal,
-            call_at_hand: engine.logs_calls().then(Vec::new),
+            logs_calls: engine.logs_calls(),
         }
     }
 
@@ -321,7 +321,7 @@ impl Session {
         arguments: &Q::Arguments<'_>,
         result: impl Fn(Q::Output) -> Result<R>,
     ) -> Result<R> {
-        if self.call_at_hand.is_some() {
+        if self.logs_calls {
             self.tell_of_call::<Q>(arguments)?;
         }
         let callee = Callee::Type(TypeId::of::<Q>());

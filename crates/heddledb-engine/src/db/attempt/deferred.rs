@@ -6,7 +6,7 @@
 
 use super::{Attempt, WorkerState};
 use crate::commit::{Commit, Logging};
-use crate::durability::Says;
+use crate::durability::{Announced, Says};
 use crate::error::{Error, Misuse, Result};
 use crate::index::Lookup;
 use crate::log::PAYLOAD_WORDS_MAX;
@@ -175,7 +175,12 @@ impl<P: Protocol> Attempt<P> {
         }
         let (outcome, log_is_long) = {
             let (heap, boundaries) = (&*self.db.stores.heap, &self.db.boundaries);
-            let log = log.map(|log| Logging { log, worker: env.worker, says: Says::Rows });
+            let log = log.map(|log| Logging {
+                log,
+                worker: env.worker,
+                says: Says::Rows,
+                announced: Announced::default(),
+            });
             let mut commit = Commit::new(writes, boundaries, heap, arena, left, garbage.live(), log);
             point("commit");
             phase(Phase::Commit);

@@ -6,7 +6,7 @@ use crate::commit::{Commit, Logging, Replaced};
 use crate::db::Inner;
 use crate::db::counters::Memory;
 use crate::db::garbage::ReclaimContext;
-use crate::durability::Says;
+use crate::durability::{Announced, Says};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::heap::Heap;
 use crate::log::PAYLOAD_WORDS_MAX;
@@ -235,16 +235,17 @@ impl<P: Protocol> Attempt<P> {
         }
         let log = log.map(|log| {
             let says = match self.logs {
-                Logs::Rows => Says::Rows,
-                // What reads only is in no log, and what it scans is nobody's concern.
-                Logs::Calls if writes.is_empty() => Says::Rows,
                 Logs::Calls if is_call && env.isolation == Isolation::Serializable => {
-                    modes::says(&self.modes, call, writes, log)
+                    modes::says(&self.modes, call)
                 }
-                Logs::Calls => Says::RowsBesideCalls { announced: log.announce(writes, None) },
+                Logs::Rows | Logs::Calls => Says::Rows,
                 Logs::Nothing => Says::Nothing,
             };
-            Logging { log, worker: env.worker, says }
+            // What reads only is in no log, and what it scans is nobody's concern.
+            let announces = self.logs == Logs::Calls && !writes.is_empty();
+            let announced =
+                if announces { log.announce(writes, says.footprint()) } else { Announced::default() };
+            Logging { log, worker: env.worker, says, announced }
         });
         let (outcome, log_is_long) = {
             let mut commit = Commit::new(writes, &self.db.boundaries, heap, arena, left, garbage.live(), log);

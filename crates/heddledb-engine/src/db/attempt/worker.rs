@@ -66,14 +66,14 @@ impl<P: Protocol> Worker for Attempt<P> {
         modes::tell(self, told);
     }
 
-    fn call_at_hand(&mut self, call: Option<(TypeId, &[u8])>) {
+    fn call_at_hand(&mut self, procedure: Option<TypeId>) -> Option<&mut Vec<u8>> {
+        // What is to be announced only is in no log.
+        let wanted = procedure.filter(|_| !modes::must_call(self));
         let at_hand = &mut self.worker.call;
-        at_hand.procedure = None;
-        if let Some((procedure, arguments)) = call {
-            at_hand.procedure = self.db.versions.of(procedure);
-            at_hand.arguments.clear();
-            at_hand.arguments.extend_from_slice(arguments);
-        }
+        at_hand.procedure = wanted.and_then(|procedure| self.db.versions.of(procedure));
+        at_hand.procedure?;
+        at_hand.arguments.clear();
+        Some(&mut at_hand.arguments)
     }
 
     fn written(&mut self) -> u64 {

@@ -35,9 +35,8 @@ mod telling;
 mod whole;
 
 use super::{Attempt, CallAtHand};
-use crate::access::WriteSet;
 use crate::batches::Batches;
-use crate::durability::{RedoLog, Says};
+use crate::durability::Says;
 use crate::error::{Conflict, Error, Result};
 use crate::kind::Promises;
 use crate::protocol::{Execution, Protocol};
@@ -206,13 +205,8 @@ pub(super) fn wants_told<P: Protocol>(attempt: &Attempt<P>) -> bool {
 }
 
 /// What the log says of a call that is about to commit and was announced.
-pub(super) fn says<'a>(
-    modes: &'a States,
-    call: &'a CallAtHand,
-    writes: &WriteSet,
-    log: &RedoLog,
-) -> Says<'a> {
-    telling::says(&modes.telling, call, writes, log)
+pub(super) fn says<'a>(modes: &'a States, call: &'a CallAtHand) -> Says<'a> {
+    telling::says(&modes.telling, call)
 }
 
 pub(super) use batched::must_call;

@@ -8,8 +8,7 @@
 use super::super::Logs;
 use super::announced::claims;
 use super::{AccessMode, Attempt, CallAtHand, Keys, Then};
-use crate::access::WriteSet;
-use crate::durability::{Call, RedoLog, Says};
+use crate::durability::{Call, Says};
 use crate::error::{Error, Misuse, Result};
 use crate::footprint::Footprint;
 use crate::log::{CELLS_MAX, PAYLOAD_WORDS_MAX};
@@ -118,21 +117,15 @@ pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Op
 }
 
 /// What the log says of a call that is about to commit: that it was this one, if it has accessed nothing that it has not told.
-pub(in super::super) fn says<'a>(
-    telling: &'a Telling,
-    call: &'a CallAtHand,
-    writes: &WriteSet,
-    log: &RedoLog,
-) -> Says<'a> {
+pub(in super::super) fn says<'a>(telling: &'a Telling, call: &'a CallAtHand) -> Says<'a> {
     let foreseen = !telling.unforeseen || planted(Mutant::CommandUnforeseen);
-    let foreseen = foreseen && call.arguments.len() <= ARGUMENTS_MAX;
     match call {
-        CallAtHand { procedure: Some(procedure), arguments, .. } if foreseen => {
-            let footprint = &telling.footprint;
-            let announced = log.announce(writes, Some(footprint));
-            Says::Call(Call { procedure: *procedure, arguments, footprint, announced })
+        CallAtHand { procedure: Some(procedure), arguments, .. }
+            if foreseen && arguments.len() <= ARGUMENTS_MAX =>
+        {
+            Says::Call(Call { procedure: *procedure, arguments, footprint: &telling.footprint })
         }
-        _ => Says::RowsBesideCalls { announced: log.announce(writes, None) },
+        _ => Says::Rows,
     }
 }
 
