@@ -1,9 +1,10 @@
 //! What a call will access, as it told before.
 //!
-//! A [`Footprint`] is made of *points*, a row's column groups, read or written; and of *ranges* of keys. Whoever scans a
-//! range may write what it finds there.
+//! A [`Footprint`] is made of *points*, a row's column groups, which are read, added to or written; and of *ranges* of keys.
+//! Whoever scans a range may write what it finds there.
 
 use crate::log::Cell;
+pub(super) use crate::procedure::Usage;
 use crate::table::GroupSet;
 use std::ops::Range;
 
@@ -14,7 +15,7 @@ struct Point {
     /// Where its key is among the words.
     key: Key,
     groups: GroupSet,
-    writes: bool,
+    usage: Usage,
 }
 
 /// Keys from one to another, both included.
@@ -103,10 +104,10 @@ impl Footprint {
         &self.words[key.words()]
     }
 
-    /// Announces that the call will read or write column groups of that row.
-    pub fn add_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) {
+    /// Announces that the call will use column groups of that row.
+    pub fn add_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) {
         let key = self.keep(key);
-        self.points.push(Point { relation, key, groups, writes });
+        self.points.push(Point { relation, key, groups, usage });
         self.relations |= 1 << (relation % 64);
     }
 
@@ -119,11 +120,11 @@ impl Footprint {
     /// Whether this access to these column groups was announced.
     ///
     /// Cheap where accesses come in the order in which they were announced.
-    pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, writes: bool) -> bool {
+    pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
         let (mut left, count) = (groups, self.points.len());
         for at in (self.next..count).chain(0..self.next) {
             let point = self.points[at];
-            if point.relation == relation && point.writes >= writes && self.words(point.key) == key {
+            if point.relation == relation && point.usage.allows(usage) && self.words(point.key) == key {
                 left &= !point.groups;
                 if left == 0 {
                     self.next = at + 1;
@@ -142,9 +143,9 @@ impl Footprint {
         self.ranges.iter().any(around)
     }
 
-    /// The points: relation, key, column groups, whether they are written.
-    pub fn points(&self) -> impl Iterator<Item = (usize, &[u64], GroupSet, bool)> {
-        self.points.iter().map(|point| (point.relation, self.words(point.key), point.groups, point.writes))
+    /// The points: relation, key, column groups, how they are used.
+    pub fn points(&self) -> impl Iterator<Item = (usize, &[u64], GroupSet, Usage)> {
+        self.points.iter().map(|point| (point.relation, self.words(point.key), point.groups, point.usage))
     }
 
     /// The ranges: relation, lowest and highest key.
@@ -160,11 +161,11 @@ impl Footprint {
         self.ranges.iter().any(meets)
     }
 
-    /// Whether the call has one of these keys as a point, and one that it writes if that matters.
-    pub fn touches(&self, relation: usize, low: &[u64], high: &[u64], writes: bool) -> bool {
+    /// Whether the call has one of these keys as a point, and one that it changes if that matters.
+    pub fn touches(&self, relation: usize, low: &[u64], high: &[u64], changes: bool) -> bool {
         let within = |point: &Point| {
             let key = self.words(point.key);
-            point.relation == relation && point.writes >= writes && low <= key && key <= high
+            point.relation == relation && point.usage.changes() >= changes && low <= key && key <= high
         };
         self.relations & 1 << (relation % 64) != 0 && self.points.iter().any(within)
     }
@@ -172,21 +173,27 @@ impl Footprint {
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
+    use super::Usage::{Adds, Reads, Writes};
     use super::*;
 
     #[test]
     fn what_was_said_is_known() {
         let mut known = Footprint::default();
-        known.add_point(1, &[2], 0b01, false);
-        known.add_point(1, &[2], 0b10, true);
+        known.add_point(1, &[2], 0b01, Reads);
+        known.add_point(1, &[2], 0b10, Writes);
+        known.add_point(1, &[4], 0b01, Adds);
         known.add_range(1, &[5], &[8]);
-        assert!(known.has_point(1, &[2], 0b11, false));
-        assert!(known.has_point(1, &[2], 0b10, true));
-        assert!(!known.has_point(1, &[2], 0b01, true), "it is only read");
-        assert!(!known.has_point(1, &[3], 0b01, false));
-        assert!(known.has_point(1, &[6], 0b11, true), "whoever scans may write");
+        assert!(known.has_point(1, &[2], 0b11, Reads));
+        assert!(known.has_point(1, &[2], 0b10, Writes) && known.has_point(1, &[2], 0b10, Adds));
+        assert!(!known.has_point(1, &[2], 0b01, Writes), "it is only read");
+        assert!(!known.has_point(1, &[3], 0b01, Reads));
+        assert!(
+            known.has_point(1, &[4], 0b01, Adds) && !known.has_point(1, &[4], 0b01, Reads),
+            "it only adds"
+        );
+        assert!(known.has_point(1, &[6], 0b11, Writes), "whoever scans may write");
         assert!(known.has_range(1, &[5], &[6]) && !known.has_range(1, &[5], &[9]));
         known.clear();
-        assert!(!known.has_point(1, &[2], 0b01, false));
+        assert!(!known.has_point(1, &[2], 0b01, Reads));
     }
 }

@@ -27,6 +27,7 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "graph_scans_meet_what_is_inserted", run: scans_meet_what_is_inserted },
         Test { name: "graph_believes_what_procedures_tell", run: believes_what_procedures_tell },
         Test { name: "graph_call_gives_up_waiting", run: gives_up_waiting },
+        Test { name: "graph_adds_go_side_by_side", run: adds_go_side_by_side },
     ]
 }
 
@@ -390,4 +391,44 @@ fn gives_up_waiting(kind: Kind) {
     let mut session = db.session().expect("its place is free");
     assert_eq!(session.call(GraphRaise, (1, 2)).expect("nobody is in the way"), 2);
     assert_eq!(sum(&db), 3);
+}
+
+#[procedure]
+fn graph_add(tx: &mut impl Transaction, first: u64, second: u64) -> Result<()> {
+    tx.add(Node::value, first, 1)?;
+    tx.add(Node::value, second, 2)?;
+    Ok(())
+}
+
+/// Calls that only add to a row wait for none of their like; whoever reads it or replaces it waits for them, and they for it.
+fn adds_go_side_by_side(kind: Kind) {
+    const CALLS: u64 = 200;
+    if !kind.execution().is_announced() {
+        return;
+    }
+    let builder = Database::builder().protocol(kind).executors(3);
+    let db = filled(builder.procedure::<GraphAdd>().procedure::<GraphRaise>(), |_| 0);
+    on_threads(kind, &db, 3, |session, _, _| {
+        let pending: Vec<_> = (0..CALLS).map(|_| session.submit(GraphAdd, (1, 2))).collect();
+        pending.into_iter().for_each(|call| call.and_then(|call| call.wait()).expect("it commits"));
+    });
+    assert_eq!(sum(&db), 3 * 3 * CALLS as i64);
+    let metrics = db.metrics();
+    assert_eq!((metrics.stats.conflicts_total(), metrics.stats.unforeseen), (0, 0), "{metrics}");
+    if let Some(graph) = metrics.graph {
+        assert_eq!((graph.calls, graph.edges), (3 * CALLS, 0), "{metrics}");
+    }
+    on_threads(kind, &db, 3, |session, _, _| {
+        let mut last = 0;
+        for _ in 0..CALLS {
+            let adds = [(); 2].map(|()| session.submit(GraphAdd, (1, 2)).expect("it is submitted"));
+            let value = session.call(GraphRaise, (1, 3)).expect("it commits");
+            adds.into_iter().for_each(|call| call.wait().expect("it commits"));
+            assert!(last < value, "{last} before {value}");
+            last = value;
+        }
+    });
+    assert_eq!(sum(&db), 3 * (3 + 2 * 3 + 2) * CALLS as i64);
+    let metrics = db.metrics();
+    assert_eq!((metrics.stats.conflicts_total(), metrics.stats.unforeseen), (0, 0), "{metrics}");
 }

@@ -6,6 +6,31 @@ use crate::table::{
     encode_key,
 };
 
+/// How a call uses column groups of a row. Two calls that do the same may go side by side, unless they write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// It reads them.
+    Reads,
+    /// It adds to them, and does not see what they are: sums do not depend on the order.
+    Adds,
+    /// It writes them, whether it reads them or not.
+    Writes,
+}
+
+impl Usage {
+    /// Whether who has announced this may do that.
+    #[inline]
+    pub fn allows(self, used: Self) -> bool {
+        self == used || self == Self::Writes
+    }
+
+    /// Whether a later reader sees another row for it.
+    #[inline]
+    pub fn changes(self) -> bool {
+        self != Self::Reads
+    }
+}
+
 /// Something that a call will access, in words.
 #[derive(Clone, Copy, Debug)]
 pub enum Told<'a> {
@@ -17,8 +42,8 @@ pub enum Told<'a> {
         key: &'a [u64],
         /// The column groups.
         groups: GroupSet,
-        /// Whether they are written.
-        writes: bool,
+        /// How they are used.
+        usage: Usage,
     },
     /// All keys from one to another, both included.
     Range {
@@ -51,12 +76,18 @@ impl<'a> Announcement<'a> {
 
     /// These columns of a row are read, and not written.
     pub fn reads<C: Columns>(&mut self, key: <C::Table as Relation>::Key, columns: C) {
-        self.row::<C::Table>(&key, columns.groups(), false);
+        self.row::<C::Table>(&key, columns.groups(), Usage::Reads);
     }
 
     /// These columns of a row are written, whether they are read or not.
     pub fn writes<C: Columns>(&mut self, key: <C::Table as Relation>::Key, columns: C) {
-        self.row::<C::Table>(&key, columns.groups(), true);
+        self.row::<C::Table>(&key, columns.groups(), Usage::Writes);
+    }
+
+    /// These columns of a row are added to by [`Transaction::add`](crate::transaction::Transaction::add), and else not accessed. Others may add to
+    /// them at the same time.
+    pub fn adds<C: Columns>(&mut self, key: <C::Table as Relation>::Key, columns: C) {
+        self.row::<C::Table>(&key, columns.groups(), Usage::Adds);
     }
 
     /// A row is read.
@@ -84,9 +115,9 @@ impl<'a> Announcement<'a> {
         }
     }
 
-    fn row<R: Relation>(&mut self, key: &R::Key, groups: GroupSet, writes: bool) {
+    fn row<R: Relation>(&mut self, key: &R::Key, groups: GroupSet, usage: Usage) {
         let words: R::Words = encode_key(key);
-        (self.tell)(Told::Row { relation: R::definition(), key: words.words(), groups, writes });
+        (self.tell)(Told::Row { relation: R::definition(), key: words.words(), groups, usage });
     }
 }
 
@@ -104,7 +135,7 @@ struct Entries<'a, 'b, T> {
 
 impl<T: Table> IndexVisitor<T> for Entries<'_, '_, T> {
     fn visit<I: Index<Table = T>>(&mut self) -> Result<()> {
-        self.announcement.row::<I>(&I::entry(self.row), I::LAYOUT.all_groups(), true);
+        self.announcement.row::<I>(&I::entry(self.row), I::LAYOUT.all_groups(), Usage::Writes);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ mod declare;
 mod named;
 mod plan;
 
-pub use announce::{Announcement, Told};
+pub use announce::{Announcement, Told, Usage};
 pub use check::Checked;
 pub use check::Held;
 pub use declare::{Declaration, Site, text, workload};

@@ -3,7 +3,7 @@
 //! The calls of a batch are linked one by one, in their order. For each unit of conflict, a *cell*, the linker keeps the two
 //! last groups of calls that share it: the *open* one, which the next call of the same class joins, and the one *before*, for
 //! which all of the open one wait (the paper's dominating set, in which either the last writer or the readers since are).
-//! Calls share a cell as readers; a writer has it alone.
+//! Calls share a cell as readers, or as those that only add; a writer has it alone.
 //!
 //! Cells are column groups of rows, and *granules*: where a call of the batch scans keys of a relation, the leading words
 //! that all scans of that relation have in common are a cell too. Scans share it, and so do writes of rows in it: what the latter
@@ -12,7 +12,7 @@
 //! A cell is found by a hash. Two with the same hash are one, and their calls wait more often than they need.
 
 use crate::access::Groups;
-use crate::footprint::Footprint;
+use crate::footprint::{Footprint, Usage};
 use crate::log::CellUse;
 use crate::sync::{Work, work};
 
@@ -34,6 +34,8 @@ enum Class {
     Alone,
     /// It reads the row.
     Reads,
+    /// It adds to the row.
+    Adds,
     /// It scans keys of the granule.
     Scans,
     /// It writes a row of the granule.
@@ -203,12 +205,18 @@ impl Linker {
             // Where the place is looked for, all bits matter.
             self.claim(links, call, u64::from(cell.hash()).wrapping_mul(FACTOR), class);
         }
-        for (relation, key, groups, writes) in footprint.points() {
+        for (relation, key, groups, usage) in footprint.points() {
+            let class = match usage {
+                Usage::Reads => Class::Reads,
+                Usage::Adds => Class::Adds,
+                Usage::Writes => Class::Alone,
+            };
             for group in Groups(groups) {
-                let class = if writes { Class::Alone } else { Class::Reads };
                 self.claim(links, call, hash(relation, key, group as u64), class);
             }
-            if writes && let Some(granule) = self.granule(relation, key) {
+            if usage.changes()
+                && let Some(granule) = self.granule(relation, key)
+            {
                 self.claim(links, call, granule, Class::Within);
             }
         }
@@ -303,6 +311,7 @@ fn hash(relation: usize, key: &[u64], part: u64) -> u64 {
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
+    use super::Usage::{Adds, Reads, Writes};
     use super::*;
     use crate::sync::Random;
 
@@ -326,9 +335,9 @@ mod tests {
 
     #[test]
     fn readers_share_and_a_writer_waits_for_them() {
-        let write = || call(|to| to.add_point(3, &[7], 0b01, true));
-        let read = || call(|to| to.add_point(3, &[7], 0b01, false));
-        let other = call(|to| to.add_point(3, &[7], 0b10, true));
+        let of = |usage| move || call(|to| to.add_point(3, &[7], 0b01, usage));
+        let (write, read) = (of(Writes), of(Reads));
+        let other = call(|to| to.add_point(3, &[7], 0b10, Writes));
         let links = links(&[write(), read(), read(), other, write(), write()]);
         let expected: [&[u32]; 6] = [&[1, 2], &[4], &[4], &[], &[5], &[]];
         (0..6).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
@@ -337,13 +346,24 @@ mod tests {
     }
 
     #[test]
+    fn who_adds_waits_for_who_reads() {
+        let of = |usage| call(|to| to.add_point(3, &[7], 1, usage));
+        let links = links(&[of(Adds), of(Adds), of(Reads), of(Adds), of(Writes)]);
+        let expected: [&[u32]; 5] = [&[2], &[2], &[3], &[4], &[]];
+        (0..5).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
+        assert_eq!(links.waits, [0, 0, 2, 1, 1]);
+    }
+
+    #[test]
     fn a_call_has_one_edge_to_another_and_none_to_itself() {
         let both = || {
             call(|to| {
-                to.add_point(0, &[1], 1, false);
-                to.add_point(0, &[1], 1, true);
-                to.add_point(0, &[2], 1, true);
-                to.add_point(0, &[2], 1, false);
+                to.add_point(0, &[1], 1, Reads);
+                to.add_point(0, &[1], 1, Writes);
+                to.add_point(0, &[2], 1, Writes);
+                to.add_point(0, &[2], 1, Reads);
+                to.add_point(0, &[3], 1, Adds);
+                to.add_point(0, &[3], 1, Reads);
             })
         };
         let links = links(&[both(), both()]);
@@ -352,9 +372,9 @@ mod tests {
 
     #[test]
     fn many_are_gathered() {
-        let mut calls: Vec<Footprint> = (0..20).map(|_| call(|to| to.add_point(0, &[1], 1, false))).collect();
+        let mut calls: Vec<Footprint> = (0..20).map(|_| call(|to| to.add_point(0, &[1], 1, Reads))).collect();
         calls.extend((0..3).map(|_| call(|to| to.add_range(0, &[1], &[1]))));
-        let writer = |key| call(move |to| to.add_point(0, &[key], 1, true));
+        let writer = |key| call(move |to| to.add_point(0, &[key], 1, Writes));
         calls.push(writer(1));
         let links = links(&calls);
         let gather = calls.len() as u32;
@@ -367,7 +387,7 @@ mod tests {
     #[test]
     fn scans_meet_writes_within_their_granule() {
         let scan = |district| call(move |to| to.add_range(5, &[1, district, 0], &[1, district, u64::MAX]));
-        let insert = |district| call(move |to| to.add_point(5, &[1, district, 9], 1, true));
+        let insert = |district| call(move |to| to.add_point(5, &[1, district, 9], 1, Writes));
         let links = links(&[insert(2), insert(2), scan(2), scan(2), insert(3), insert(2), scan(3)]);
         let expected: [&[u32]; 7] = [&[1, 2, 3], &[2, 3, 5], &[5], &[5], &[6], &[], &[]];
         (0..7).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
@@ -376,14 +396,15 @@ mod tests {
     /// Whether the second must wait for the first.
     fn conflict(one: &Footprint, other: &Footprint) -> bool {
         let points = |one: &Footprint, other: &Footprint| {
-            one.points().any(|(relation, key, groups, writes)| {
-                other.points().any(|(of, at, others, written)| {
-                    relation == of && key == at && groups & others != 0 && (writes || written)
+            one.points().any(|(relation, key, groups, usage)| {
+                other.points().any(|(of, at, others, used)| {
+                    let shared = usage == used && usage != Writes;
+                    relation == of && key == at && groups & others != 0 && !shared
                 })
             })
         };
         let scans = |one: &Footprint, other: &Footprint| {
-            one.points().any(|(relation, key, _, writes)| writes && other.scans(relation, key, key))
+            one.points().any(|(relation, key, _, usage)| usage.changes() && other.scans(relation, key, key))
         };
         points(one, other) || scans(one, other) || scans(other, one)
     }
@@ -401,7 +422,8 @@ mod tests {
                         for _ in 0..random.below(4) {
                             let key = [random.below(2), random.below(5)];
                             let groups = random.below(3) as u16 + 1;
-                            to.add_point(random.below(2) as usize, &key, groups, random.below(3) == 0);
+                            let usage = [Reads, Reads, Writes, Adds][random.below(4) as usize];
+                            to.add_point(random.below(2) as usize, &key, groups, usage);
                         }
                         if random.below(9) == 0 {
                             let of = random.below(3);

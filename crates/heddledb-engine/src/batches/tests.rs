@@ -1,6 +1,7 @@
 //! Threads that build and execute batches, with jobs that are numbers.
 
 use super::*;
+use crate::footprint::Usage;
 use crate::sync::Random;
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicUsize;
@@ -12,7 +13,8 @@ fn told(job: u32, footprint: &mut Footprint) {
     let mut random = Random::new(u64::from(job));
     footprint.clear();
     for at in 0..=random.below(3) {
-        footprint.add_point(1, &[random.below(ROWS)], 1, at == 0);
+        let usage = if at == 0 { Usage::Writes } else { Usage::Reads };
+        footprint.add_point(1, &[random.below(ROWS)], 1, usage);
     }
 }
 
@@ -39,8 +41,8 @@ impl World {
         let mut footprint = Footprint::default();
         told(job, &mut footprint);
         let mut rows: Vec<(usize, bool)> = Vec::new();
-        for (_, key, _, writes) in footprint.points() {
-            let row = key[0] as usize;
+        for (_, key, _, usage) in footprint.points() {
+            let (row, writes) = (key[0] as usize, usage.changes());
             match rows.iter_mut().find(|(known, _)| *known == row) {
                 Some((_, written)) => *written |= writes,
                 None => rows.push((row, writes)),

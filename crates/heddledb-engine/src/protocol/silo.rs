@@ -114,6 +114,8 @@ pub struct Local {
     own: Vec<RecordRef>,
     /// Calls are executed like closures.
     whole: bool,
+    /// Pauses on a lock before it is given up.
+    patience: u32,
     nested: Option<Nested>,
     /// In the order of the write set, groups ascending.
     locks: Vec<Lock>,
@@ -139,7 +141,7 @@ impl Local {
                 if word == stamp::SEALED {
                     return Err(Conflict::Reclaimed);
                 }
-                if wait.rounds() >= PAUSES {
+                if wait.rounds() >= self.patience {
                     return Err(Conflict::Locked);
                 }
                 wait.pause();
@@ -289,7 +291,11 @@ impl Protocol for Silo {
         let counter = (options.allocation == Allocation::Counter).then(|| Arc::clone(counter));
         assert!(counter.is_some() || !options.opaque, "opaque reads need times from the counter");
         let (whole, opaque) = (options.calls == Calls::Whole, options.opaque);
-        Local { nested, counter, whole, opaque, ..Local::default() }
+        // Calls that are told of each other meet at a lock only where both add to what it is of. What they do takes longer than a
+        // pause, so it is worth waiting for several of them.
+        let told = matches!(options.calls, Calls::Graph | Calls::Batched(_));
+        let patience = if told { 8 * PAUSES } else { PAUSES };
+        Local { nested, counter, whole, opaque, patience, ..Local::default() }
     }
 
     #[inline]

@@ -336,11 +336,15 @@ impl<P: Protocol> Attempt<P> {
             return Ok(self.worker.replay_log.refused() == 0);
         }
         let groups = access.wanted.groups;
+        let mode = match patch {
+            Patch::Add { .. } => AccessMode::Adds,
+            Patch::Merge { .. } => AccessMode::Writes,
+        };
         if P::PIECES && self.dry {
-            modes::row(self, access, AccessMode::Writes)?;
+            modes::row(self, access, mode)?;
             return Ok(true);
         }
-        let Some(record) = self.find(access, AccessMode::Writes)? else { return Ok(false) };
+        let Some(record) = self.find(access, mode)? else { return Ok(false) };
         let writes = &self.worker.writes;
         let known = writes.find(record);
         let own = known.map(|write| writes.writes()[write].present);

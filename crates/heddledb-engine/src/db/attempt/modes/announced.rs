@@ -2,12 +2,13 @@
 //! that.
 //!
 //! [`Announced`] holds the footprints of all calls. Ranges count as written. Points are found by a hash of
-//! relation, key and column group; two that share a bucket only wait more often than they need. A writer
-//! replaces what its bucket held: calls after the writer wait for it, and it waits for those before.
+//! relation, key and column group; two that share a bucket only wait more often than they need. Readers share it, and so
+//! do those that only add. A writer replaces what its bucket held: calls after the writer wait for it, and it waits for
+//! those before.
 
 use super::AccessMode;
 use crate::access::Groups;
-use crate::footprint::Footprint;
+use crate::footprint::{Footprint, Usage};
 use crate::mutant::{Mutant, planted};
 use crate::seam::Access;
 use crate::table::GroupSet;
@@ -19,18 +20,51 @@ pub(super) struct Turn {
     pub number: u64,
 }
 
-/// The column groups that an access is announced with, and whether as written.
-pub(super) fn claims(access: &Access<'_>, mode: AccessMode) -> (GroupSet, bool) {
+/// The column groups that an access is announced with, and how it uses them.
+pub(super) fn claims(access: &Access<'_>, mode: AccessMode) -> (GroupSet, Usage) {
+    let usage = match mode {
+        AccessMode::Reads => Usage::Reads,
+        AccessMode::Adds => Usage::Adds,
+        AccessMode::Writes | AccessMode::WritesEntries => Usage::Writes,
+    };
     // An access that only asks whether a row exists reads what an insertion writes.
-    (access.wanted.groups.max(1), mode != AccessMode::Reads)
+    (access.wanted.groups.max(1), usage)
 }
 
 /// The calls that will access the points of a bucket and have not ended, as far as others must wait for them.
 #[derive(Clone, Debug, Default)]
 struct Bucket {
     writer: Option<Turn>,
-    /// Readers since the writer.
+    /// Since the writer: readers, and those that add.
     readers: Vec<Turn>,
+    adders: Vec<Turn>,
+}
+
+impl Bucket {
+    /// A call uses it, too: whom it must let end.
+    fn before(&self, usage: Usage) -> impl Iterator<Item = Turn> {
+        let readers = if usage == Usage::Reads { &[][..] } else { &self.readers };
+        let adders = if usage == Usage::Adds { &[][..] } else { &self.adders };
+        self.writer.iter().chain(readers).chain(adders).copied()
+    }
+
+    /// It is used by that call; `runs` says who has not ended.
+    fn join(&mut self, turn: Turn, usage: Usage, runs: impl Fn(Turn) -> bool) {
+        let sharers = match usage {
+            Usage::Reads => &mut self.readers,
+            Usage::Adds => &mut self.adders,
+            Usage::Writes => {
+                self.writer = Some(turn);
+                self.readers.clear();
+                self.adders.clear();
+                return;
+            }
+        };
+        if !sharers.contains(&turn) {
+            sharers.retain(|sharer| runs(*sharer));
+            sharers.push(turn);
+        }
+    }
 }
 
 /// What all calls have announced.
@@ -71,7 +105,7 @@ impl Announced {
         relation: usize,
         key: &[u64],
         groups: GroupSet,
-        writes: bool,
+        usage: Usage,
         runs: impl Fn(Turn) -> bool,
         found: &mut Vec<Turn>,
     ) {
@@ -79,11 +113,7 @@ impl Announced {
             return;
         }
         for group in Groups(groups) {
-            let bucket = self.bucket(relation, key, group);
-            found.extend(bucket.writer.filter(|turn| runs(*turn)));
-            if writes {
-                found.extend(bucket.readers.iter().copied().filter(|turn| runs(*turn)));
-            }
+            found.extend(self.bucket(relation, key, group).before(usage).filter(|turn| runs(*turn)));
         }
         self.scanners.retain(|turn| runs(*turn));
         let meets = |turn: &&Turn| self.calls[turn.worker].1.scans(relation, key, key);
@@ -132,22 +162,15 @@ impl Announced {
         found: &mut Vec<Turn>,
     ) {
         // A call that has ended need not be awaited, and a call does not wait for itself.
-        for (relation, key, groups, writes) in footprint.points() {
-            self.before_point(relation, key, groups, writes, runs, found);
+        for (relation, key, groups, usage) in footprint.points() {
+            self.before_point(relation, key, groups, usage, runs, found);
         }
         for (relation, low, high) in footprint.ranges() {
             self.before_range(relation, low, high, true, runs, found);
         }
-        for (relation, key, groups, writes) in footprint.points() {
+        for (relation, key, groups, usage) in footprint.points() {
             for group in Groups(groups) {
-                let bucket = self.bucket(relation, key, group);
-                if writes {
-                    bucket.writer = Some(turn);
-                    bucket.readers.clear();
-                } else if !bucket.readers.contains(&turn) {
-                    bucket.readers.retain(|reader| runs(*reader));
-                    bucket.readers.push(turn);
-                }
+                self.bucket(relation, key, group).join(turn, usage, runs);
             }
         }
         if footprint.ranges().next().is_some() {
@@ -161,6 +184,7 @@ impl Announced {
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
+    use super::Usage::{Adds, Reads, Writes};
     use super::*;
 
     fn turn(number: u64) -> Turn {
@@ -182,23 +206,37 @@ mod tests {
     #[test]
     fn writers_wait_for_all_and_readers_for_writers() {
         let mut announced = Announced::new(8);
-        let mut point = |number, groups, writes| {
-            announce(&mut announced, number, |footprint| footprint.add_point(3, &[7], groups, writes))
+        let mut point = |number, groups, usage| {
+            announce(&mut announced, number, |footprint| footprint.add_point(3, &[7], groups, usage))
         };
-        assert_eq!(point(1, 0b01, true), []);
-        assert_eq!(point(2, 0b01, false), [1]);
-        assert_eq!(point(3, 0b01, false), [1]);
-        assert_eq!(point(4, 0b10, true), [], "another column group");
-        assert_eq!(point(5, 0b11, true), [1, 2, 3, 4]);
-        assert_eq!(point(6, 0b01, false), [5]);
+        assert_eq!(point(1, 0b01, Writes), []);
+        assert_eq!(point(2, 0b01, Reads), [1]);
+        assert_eq!(point(3, 0b01, Reads), [1]);
+        assert_eq!(point(4, 0b10, Writes), [], "another column group");
+        assert_eq!(point(5, 0b11, Writes), [1, 2, 3, 4]);
+        assert_eq!(point(6, 0b01, Reads), [5]);
+    }
+
+    #[test]
+    fn who_adds_lets_others_add() {
+        let mut announced = Announced::new(8);
+        let mut point = |number, usage| {
+            announce(&mut announced, number, |footprint| footprint.add_point(3, &[7], 1, usage))
+        };
+        assert_eq!(point(1, Writes), []);
+        assert_eq!(point(2, Adds), [1]);
+        assert_eq!(point(3, Adds), [1]);
+        assert_eq!(point(4, Reads), [1, 2, 3]);
+        assert_eq!(point(5, Adds), [1, 4]);
+        assert_eq!(point(6, Writes), [1, 2, 3, 4, 5]);
     }
 
     #[test]
     fn a_row_may_be_read_and_written() {
         let mut announced = Announced::new(4);
         let both = |footprint: &mut Footprint| {
-            footprint.add_point(0, &[1], 1, false);
-            footprint.add_point(0, &[1], 1, true);
+            footprint.add_point(0, &[1], 1, Reads);
+            footprint.add_point(0, &[1], 1, Writes);
         };
         assert_eq!(announce(&mut announced, 1, both), []);
         assert_eq!(announce(&mut announced, 2, both), [1]);
@@ -209,19 +247,19 @@ mod tests {
         let mut announced = Announced::new(8);
         let mut add =
             |number, fill: &dyn Fn(&mut Footprint)| announce(&mut announced, number, |known| fill(known));
-        assert_eq!(add(1, &|known| known.add_point(2, &[4, 9], 1, false)), []);
+        assert_eq!(add(1, &|known| known.add_point(2, &[4, 9], 1, Reads)), []);
         assert_eq!(add(2, &|known| known.add_range(2, &[4, 0], &[4, u64::MAX])), [1]);
         assert_eq!(add(3, &|known| known.add_range(2, &[5, 0], &[5, u64::MAX])), []);
         assert_eq!(add(4, &|known| known.add_range(2, &[4, 3], &[5, 2])), [1, 2, 3]);
-        assert_eq!(add(5, &|known| known.add_point(2, &[5, 1], 1, false)), [3, 4]);
-        assert_eq!(add(6, &|known| known.add_point(66, &[4, 9], 1, true)), [], "another relation");
+        assert_eq!(add(5, &|known| known.add_point(2, &[5, 1], 1, Reads)), [3, 4]);
+        assert_eq!(add(6, &|known| known.add_point(66, &[4, 9], 1, Writes)), [], "another relation");
     }
 
     #[test]
     fn who_reads_lets_readers_be() {
         let mut announced = Announced::new(4);
-        announce(&mut announced, 1, |known| known.add_point(2, &[4], 1, false));
-        announce(&mut announced, 2, |known| known.add_point(2, &[6], 1, true));
+        announce(&mut announced, 1, |known| known.add_point(2, &[4], 1, Reads));
+        announce(&mut announced, 2, |known| known.add_point(2, &[6], 1, Writes));
         let mut before = |low, high, writes| {
             let mut found = Vec::new();
             announced.before_range(2, &[low], &[high], writes, |turn| turn.number > 0, &mut found);

@@ -79,6 +79,8 @@ pub(super) enum Then {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AccessMode {
     Reads,
+    /// It is added to, and its value is not seen.
+    Adds,
     Writes,
     /// It is written, and its value decides which entries of indexes are written with it.
     WritesEntries,

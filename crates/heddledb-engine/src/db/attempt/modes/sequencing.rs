@@ -146,21 +146,23 @@ impl CallMode for Sequenced {
     fn row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
         let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let number = relation.number();
-        let (groups, writes) = claims(access, mode);
+        // Calls are executed in the order of their turns, sums, too.
+        let mode = if mode == AccessMode::Adds { AccessMode::Writes } else { mode };
+        let (groups, usage) = claims(access, mode);
         let Sequenced { phase, footprint, before, .. } = &mut attempt.modes.sequencing;
         if *phase == Phase::Announcing {
-            footprint.add_point(number, key, groups, writes);
+            footprint.add_point(number, key, groups, usage);
         }
         if *phase == Phase::Now || *phase == Phase::Announcing && mode == AccessMode::WritesEntries {
             let sequencer = &attempt.db.modes.sequencing;
             let runs = |turn| sequencer.runs(turn);
-            lock(&sequencer.announced).before_point(number, key, groups, writes, runs, before);
+            lock(&sequencer.announced).before_point(number, key, groups, usage, runs, before);
             if planted(Mutant::SequencedNowNotAwaited) {
                 before.clear();
             }
             sequencer.await_end(before, attempt.worker.suspender.as_ref());
         }
-        if *phase == Phase::Later && !footprint.has_point(number, key, groups, writes) {
+        if *phase == Phase::Later && !footprint.has_point(number, key, groups, usage) {
             return Err(unforeseen(relation, key));
         }
         Ok(())

@@ -55,11 +55,11 @@ pub(super) fn row<P: Protocol>(
     mode: AccessMode,
 ) -> Result<()> {
     let Access { wanted: Part { relation, .. }, key, .. } = *access;
-    let (groups, writes) = claims(access, mode);
+    let (groups, usage) = claims(access, mode);
     let footprint = &mut attempt.modes.telling.footprint;
     if attempt.dry {
-        footprint.add_point(relation.number(), key, groups, writes);
-    } else if !footprint.has_point(relation.number(), key, groups, writes) {
+        footprint.add_point(relation.number(), key, groups, usage);
+    } else if !footprint.has_point(relation.number(), key, groups, usage) {
         unforeseen(attempt, relation, key);
     }
     Ok(())
@@ -85,8 +85,8 @@ pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'
     let footprint = &mut attempt.modes.telling.footprint;
     match told {
         // As in `claims`: whether a row exists is in its first group.
-        Told::Row { relation, key, groups, writes } => {
-            footprint.add_point(relation.number(), key, groups.max(1), writes);
+        Told::Row { relation, key, groups, usage } => {
+            footprint.add_point(relation.number(), key, groups.max(1), usage);
         }
         Told::Range { relation, low, high } => footprint.add_range(relation.number(), low, high),
     }
