@@ -6,6 +6,8 @@ use heddledb::protocol::Kind;
 use heddledb::{Database, Error, ReadTransaction, Scan, Session, Table, Transaction};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -20,6 +22,7 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "rows_are_whole_of_one_group", run: rows_are_whole::<Wide> },
         Test { name: "rows_are_whole_of_two_groups", run: rows_are_whole::<Split> },
         Test { name: "memory_is_flat_under_churn", run: churn },
+        Test { name: "insert_after_a_look_of_before", run: insert_after_a_look_of_before },
     ]
 }
 
@@ -367,4 +370,47 @@ fn churn(kind: Kind) {
     assert!(last.0 <= first.0 + first.0 / 20, "record memory grew: {sizes:?}");
     assert!(last.1 <= first.1 + first.1 / 4 + 8, "index nodes grew: {sizes:?}");
     assert!(last.2 <= first.2 * 2 + 100, "garbage grew: {sizes:?}");
+}
+
+/// Two transactions scan the same empty range, and each adds a row there, whose key its session has looked for in vain in a transaction
+/// before: one sees the other's (found by a history under load).
+fn insert_after_a_look_of_before(kind: Kind) {
+    if kind.sessions_max() < 2 {
+        return;
+    }
+    type Row = <Ordered as Tables>::Row;
+    let db = open(kind);
+    let mut one = lawful(db.session());
+    let ((go, going), (told, telling)) = (channel(), channel());
+    let count = |tx: &mut heddledb::Txn| Ok::<_, Error>(Ordered::scan(tx, 10, 20, false, usize::MAX)?.len());
+    let db = &db;
+    std::thread::scope(|scope| {
+        let other = scope.spawn(move || {
+            let mut session = lawful(db.session());
+            assert!(lawful(session.run(|tx| tx.get::<Row>(16))).is_none());
+            going.recv().expect("the other begins");
+            let seen = lawful(session.run(|tx| {
+                let seen = count(tx)?;
+                tx.insert(Ordered::row(16, 1, 1))?;
+                Ok(seen)
+            }));
+            // Nobody listens where this one had to wait.
+            let _ = told.send(());
+            seen
+        });
+        assert!(lawful(one.run(|tx| tx.get::<Row>(15))).is_none());
+        let mut attempts = 0;
+        let seen = lawful(one.run(|tx| {
+            let seen = count(tx)?;
+            tx.insert(Ordered::row(15, 1, 1))?;
+            attempts += 1;
+            if attempts == 1 {
+                go.send(()).expect("the other waits");
+                let _ = telling.recv_timeout(Duration::from_millis(50));
+            }
+            Ok(seen)
+        }));
+        let other = other.join().expect("it does not panic");
+        assert_eq!((seen + other), 1, "one comes after the other: {seen}, {other}");
+    });
 }

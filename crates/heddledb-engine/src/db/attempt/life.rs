@@ -76,6 +76,8 @@ impl<P: Protocol> Attempt<P> {
             worker.scanned = None;
             worker.ahead.clear();
         }
+        // What was looked for in vain before says nothing of what this one has looked at.
+        worker.missed.forget();
         let env = self.db.env(worker.number, self.isolation);
         P::begin(&mut worker.local, env, retry);
     }
