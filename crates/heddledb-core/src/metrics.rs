@@ -185,8 +185,11 @@ impl fmt::Display for Metrics {
             write!(f, "\nlog: {} rounds, {} written", log.rounds, Bytes(log.bytes))?;
             write!(f, " in {:?}, durable up to epoch {}", log.io_time, log.durable_epoch)?;
         }
-        if let Some(GraphMetrics { batches, calls, edges, queued, batch_size }) = self.graph {
-            write!(f, "\ngraphs: {batches} batches with {calls} calls and {edges} edges; ")?;
+        if let Some(GraphMetrics { batches, calls, edges, in_pieces, queued, batch_size }) = self.graph {
+            write!(
+                f,
+                "\ngraphs: {batches} batches with {calls} calls, {in_pieces} of them in pieces, and {edges} edges; "
+            )?;
             write!(f, "the next takes up to {batch_size} calls, {queued} wait")?;
         }
         if let Some(age) = self.oldest_snapshot {
@@ -226,6 +229,8 @@ pub struct GraphMetrics {
     pub calls: u64,
     /// Edges of these graphs: which call waits for which. Through many that read the same goes one for each of them.
     pub edges: u64,
+    /// Calls that were executed in pieces: no edge leads to them.
+    pub in_pieces: u64,
     /// Calls that wait to be taken into a batch.
     pub queued: usize,
     /// The most calls of the next batch.

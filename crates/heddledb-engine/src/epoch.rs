@@ -59,7 +59,8 @@
 //! - `ic3`, `datm`: what a piece shows has no stamp before the commit, and has a commit after those that it
 //!   depends on have decided, each of which had read its epoch before.
 //! - Calls that commit in parts (`chopped`, `deterministic-lazy`) commit all parts in the epoch of their begin,
-//!   so they take both pins at the begin ([`EpochClock::pin_together`]). They are procedures, which do not think.
+//!   so they take both pins at the begin ([`EpochClock::pin_together`]). They are procedures, which do not think. Those of batches
+//!   (`dgcc`) commit in the epoch in which the first of their phase begins, whose commit pin has a place of its own.
 //! - `unprotected`: one session; the commit pin is taken as everywhere, since rounds of the log run beside it.
 //!
 //! **Times of idle transactions.** Who advances the epoch at intervals also notes which workers are behind it
@@ -219,6 +220,16 @@ impl EpochClock {
         self.publish(worker, begun)
     }
 
+    /// Pins the current epoch for what `worker` finds and for its commits, and returns it.
+    pub fn pin_commits(&self, worker: usize) -> u64 {
+        self.publish(worker, |epoch| begun(epoch) | committing(epoch))
+    }
+
+    /// The last place: that of no session.
+    pub fn last_place(&self) -> usize {
+        self.places.len() - 1
+    }
+
     /// Pins the current epoch for what `worker` finds and for its commits, and waits until none of the first
     /// `workers` has a commit pin at an earlier one: all workers that pin so run in one epoch at a time. `since` is
     /// the last epoch in which this worker did. None, and not pinned, where the suspender's time is over before.
@@ -229,7 +240,7 @@ impl EpochClock {
         since: &mut u64,
         suspender: Option<&Suspender>,
     ) -> Option<u64> {
-        let epoch = self.publish(worker, |epoch| begun(epoch) | committing(epoch));
+        let epoch = self.pin_commits(worker);
         if *since != epoch {
             // SeqCst: a worker that pins later sees this epoch, at least. One that is ahead waits for us.
             let behind = |place: &CachePadded<AtomicU64>| {

@@ -52,6 +52,8 @@ pub(super) struct Footprint {
     relations: u64,
     /// The position of the point that is likely to be asked for next.
     next: usize,
+    /// It is all that the call will access, and from this site on the call does not give up.
+    sure_from: Option<u16>,
 }
 
 impl Footprint {
@@ -64,6 +66,7 @@ impl Footprint {
         self.alone = false;
         self.relations = 0;
         self.next = 0;
+        self.sure_from = None;
     }
 
     /// It is a call that a log says used those cells.
@@ -94,6 +97,16 @@ impl Footprint {
         self.relations = other.relations;
     }
 
+    /// The call will access nothing else, and from that site on it does not give up; or that is not known.
+    pub fn be_sure_from(&mut self, site: Option<u16>) {
+        self.sure_from = site;
+    }
+
+    /// From which site on the call does not give up, where it will access nothing else.
+    pub fn sure_from(&self) -> Option<u16> {
+        self.sure_from
+    }
+
     fn keep(&mut self, key: &[u64]) -> Key {
         let at = self.words.len();
         self.words.extend_from_slice(key);
@@ -121,10 +134,28 @@ impl Footprint {
     ///
     /// Cheap where accesses come in the order in which they were announced.
     pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
+        self.find_points(relation, key, groups, usage, |_| ()) || self.has_range(relation, key, key)
+    }
+
+    /// Finds the points with which this access was announced, the next ones first, and passes on their positions. False if
+    /// there are none for some of the column groups.
+    pub fn find_points(
+        &mut self,
+        relation: usize,
+        key: &[u64],
+        groups: GroupSet,
+        usage: Usage,
+        mut found: impl FnMut(usize),
+    ) -> bool {
         let (mut left, count) = (groups, self.points.len());
         for at in (self.next..count).chain(0..self.next) {
             let point = self.points[at];
-            if point.relation == relation && point.usage.allows(usage) && self.words(point.key) == key {
+            if left & point.groups != 0
+                && point.relation == relation
+                && point.usage.allows(usage)
+                && self.words(point.key) == key
+            {
+                found(at);
                 left &= !point.groups;
                 if left == 0 {
                     self.next = at + 1;
@@ -132,19 +163,24 @@ impl Footprint {
                 }
             }
         }
-        self.has_range(relation, key, key)
+        false
     }
 
     /// Whether a scan of all these keys was announced, as one range.
     pub fn has_range(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+        self.find_range(relation, low, high).is_some()
+    }
+
+    /// The position of a range with all these keys.
+    pub fn find_range(&self, relation: usize, low: &[u64], high: &[u64]) -> Option<usize> {
         let around = |keys: &Keys| {
             keys.relation == relation && self.words(keys.low) <= low && high <= self.words(keys.high)
         };
-        self.ranges.iter().any(around)
+        self.ranges.iter().position(around)
     }
 
     /// The points: relation, key, column groups, how they are used.
-    pub fn points(&self) -> impl Iterator<Item = (usize, &[u64], GroupSet, Usage)> {
+    pub fn points(&self) -> impl ExactSizeIterator<Item = (usize, &[u64], GroupSet, Usage)> {
         self.points.iter().map(|point| (point.relation, self.words(point.key), point.groups, point.usage))
     }
 

@@ -293,12 +293,13 @@ pub fn derive_key(input: TokenStream) -> TokenStream {
 /// | `#[piece] { .. }` | The accesses of this block are one piece. |
 /// | `#[causal]` | On a statement: the application orders its accesses after whatever they could conflict with. |
 /// | `#[no_abort]` | On a statement of the body itself: from here on it does not give up. Only transaction chopping asks for it. |
-/// | `#[later]` | On a statement of the body itself: from here on it does not give up, and which rows it comes to does not depend on what it reads from here on. Only deterministic execution asks for it. |
+/// | `#[later]` | On a statement of the body itself: from here on it does not give up, and which rows it comes to does not depend on what it reads from here on. Deterministic execution asks for it, and `dgcc` of procedures that tell what they access: it executes them in pieces. |
 ///
 /// # Telling what a call will access
 /// `#[procedure(announce = transfer_accesses)]` names a function with the same parameters, behind a
 /// `&mut heddledb::procedure::Announcement`, which tells what a call with such arguments will access. Protocols that order calls by that
-/// (`dgcc`, `dataflow`) need not execute the body to find out. It may tell too much or too little: see there.
+/// (`dgcc`, `dataflow`) need not execute the body to find out. It may tell too much, and too little where there is no mark `#[later]`: see
+/// there.
 ///
 /// ```
 /// use heddledb::procedure::Announcement;

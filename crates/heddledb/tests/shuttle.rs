@@ -6,6 +6,7 @@
 
 #![cfg(feature = "shuttle")]
 
+use heddledb::procedure::Announcement;
 use heddledb::protocol::Kind;
 use heddledb::{
     Database, Error, Pending, ReadTransaction, Result, Scan, Session, Table, Transaction, procedure,
@@ -213,6 +214,55 @@ fn submitted_calls() {
 fn submitted_calls_in_batches() {
     shuttle::check_random(|| submit_and_close(Kind::Dgcc), schedules());
     shuttle::check_pct(|| submit_and_close(Kind::DgccLevels), schedules(), 3);
+}
+
+fn tell_moves(to: &mut Announcement<'_>, from: u64, through: u64) {
+    to.writes(from, Cell::value);
+    to.writes(through, Cell::value);
+}
+
+/// Takes from a cell and gives to another, in pieces; tells what the first has then.
+#[procedure(announce = tell_moves)]
+fn move_one(tx: &mut impl Transaction, from: u64, through: u64) -> Result<i64> {
+    #[later]
+    let left = tx.update_columns(from, Cell::value, |value| {
+        *value -= 1;
+        *value
+    })?;
+    tx.update_columns(through, Cell::value, |value| *value += 1)?;
+    Ok(left)
+}
+
+/// Two calls that meet in two cells, in other orders, executed in pieces by two executors; a closure sees whole calls.
+fn pieces_and_a_closure() {
+    let builder = Database::builder().protocol(Kind::Dgcc).sessions(5).executors(2).manual_epochs();
+    let db = builder.table::<Cell>(4).procedure::<MoveOne>().open().expect("the settings are lawful");
+    let cells = |session: &mut Session| {
+        session.run(|tx| (0..2).try_for_each(|key| tx.insert(Cell { key, value: 0 })))
+    };
+    let mut session = db.session().expect("a session is free");
+    cells(&mut session).expect("the table is empty");
+    let looks = shuttle::thread::spawn({
+        let db = db.clone();
+        move || {
+            let mut session = db.session().expect("a session is free");
+            let sum = |tx: &mut heddledb::Txn| {
+                let one = tx.get_columns(0, Cell::value)?.expect("it is there");
+                Ok(one + tx.get_columns(1, Cell::value)?.expect("it is there"))
+            };
+            assert_eq!(session.run(sum).expect("it is read"), 0, "it sees half of a call");
+        }
+    });
+    let calls = [(0, 1), (1, 0), (0, 1)].map(|call| session.submit(MoveOne, call).expect("it is submitted"));
+    let seen = calls.map(|call| call.wait().expect("it commits"));
+    assert_eq!(seen, [-1, 0, -1], "their order is that of their submission");
+    looks.join().expect("it does not panic");
+}
+
+#[test]
+fn pieces() {
+    shuttle::check_random(pieces_and_a_closure, schedules());
+    shuttle::check_pct(pieces_and_a_closure, schedules(), 3);
 }
 
 #[test]

@@ -102,6 +102,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Hekaton, "")
     } else if of(&["Sequenced"]) {
         (Kind::DeterministicLazy, "phases")
+    } else if of(&["Piece", "DecidesInPhase"]) {
+        (Kind::Dgcc, "pieces")
     } else if of(&["Graph"]) {
         (Kind::Dataflow, "graph")
     } else if of(&["Command"]) {

@@ -14,6 +14,7 @@
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
 //! - `graph`: calls that wait for those before them, and what they did not foresee;
+//! - `pieces`: submitted calls that let go of what they have accessed, piece by piece;
 //! - `submit`: calls that threads of the database execute, and who hears of them;
 //! - `commands`: calls that a log says were made, made again when the directory is opened;
 //! - `deferred`: transactions that write down what is done at the commit, beside others; `late`: whose rows have keys that
@@ -36,6 +37,7 @@ mod load;
 mod objects;
 mod opacity;
 mod phases;
+mod pieces;
 mod procedures;
 mod random;
 mod reclamation;
@@ -71,6 +73,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(procedures::tests());
     tests.extend(phases::tests());
     tests.extend(graph::tests());
+    tests.extend(pieces::tests());
     tests.extend(submit::tests());
     tests.extend(commands::tests());
     tests.extend(deferred::tests());

@@ -46,6 +46,11 @@ impl Execution {
     pub fn commits_pieces(self) -> bool {
         matches!(self, Self::Chopped | Self::Sequenced)
     }
+
+    /// Whether a commit may be of the epoch in which something before it began, though the next has begun.
+    pub fn commits_late(self) -> bool {
+        self.commits_pieces() || self == Self::Batched
+    }
 }
 
 /// What a protocol promises under its options.

@@ -139,7 +139,8 @@ impl Declaration {
     }
 
     /// The next access begins the later phase: from there on the procedure does not give up, and which rows it comes to
-    /// does not depend on what it reads there. Deterministic execution lets other calls run beside it.
+    /// does not depend on what it reads there. Deterministic execution lets other calls run beside it, and `dgcc` executes it in pieces if
+    /// it tells what it accesses.
     pub fn later(&mut self) {
         if self.depth == 0 {
             self.later = Some(self.sites.len() as u16);

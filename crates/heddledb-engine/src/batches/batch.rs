@@ -1,6 +1,7 @@
 //! A batch: its calls, their graph, and which of them may begin (DGCC §3.3, Algorithm 2).
 
 use super::link::{Linker, Links, NONE};
+use super::pieces::Pieces;
 use crate::footprint::Footprint;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use crossbeam_utils::CachePadded;
@@ -26,7 +27,7 @@ pub(super) struct Owner {
 
 /// Words that begin with a cache line, wherever they are: so which of them share one is the same in each run.
 #[derive(Debug, Default)]
-struct Words {
+pub(super) struct Words {
     lines: Vec<Line>,
     count: usize,
 }
@@ -39,7 +40,7 @@ struct Line([AtomicU32; WORDS]);
 const WORDS: usize = 16;
 
 impl Words {
-    fn fill(&mut self, values: impl ExactSizeIterator<Item = u32>) {
+    pub fn fill(&mut self, values: impl ExactSizeIterator<Item = u32>) {
         self.count = values.len();
         let lines = self.count.div_ceil(WORDS);
         if self.lines.len() < lines {
@@ -54,7 +55,7 @@ impl Words {
         (at < self.count).then(|| &self.lines[at / WORDS].0[at % WORDS])
     }
 
-    fn at(&self, at: u32) -> &AtomicU32 {
+    pub fn at(&self, at: u32) -> &AtomicU32 {
         self.get(at).expect("it is a vertex")
     }
 }
@@ -85,6 +86,8 @@ pub(super) struct Batch<J> {
     /// When its oldest call came, in nanoseconds.
     pub since: u64,
     pub links: Links,
+    /// The calls that are executed in pieces, before all others.
+    pub pieces: Pieces,
     /// By vertex, how many vertices before it have not ended.
     waits: Words,
     /// The jobs that may begin, in the order in which that was found out, and then `NONE`.
@@ -92,8 +95,11 @@ pub(super) struct Batch<J> {
     /// How many of these have begun, and how many were put there.
     begun: CachePadded<AtomicU32>,
     put: CachePadded<AtomicU32>,
-    /// Calls that have not ended.
+    /// Calls that have not ended, and those of them that are executed in pieces.
     left: CachePadded<AtomicU32>,
+    pieces_left: CachePadded<AtomicU32>,
+    /// How many workers have turned to it.
+    pub workers: AtomicU32,
     levels: Option<Levels>,
 }
 
@@ -110,6 +116,8 @@ struct Levels {
 
 /// What the end of a call leads to.
 pub(super) trait Released {
+    /// All calls in pieces have ended.
+    fn pieces_over(&mut self);
     /// A level of so many calls begins.
     fn begins_level(&mut self, calls: usize);
     /// A job may begin.
@@ -128,11 +136,14 @@ impl<J: Clone> Batch<J> {
             calls: 0,
             since: 0,
             links: Links::default(),
+            pieces: Pieces::default(),
             waits: Words::default(),
             ready: Words::default(),
             begun: zero(),
             put: zero(),
             left: zero(),
+            pieces_left: zero(),
+            workers: AtomicU32::new(0),
             levels: levels.then(Levels::default),
         }
     }
@@ -158,8 +169,9 @@ impl<J: Clone> Batch<J> {
         &self.vertices[call as usize]
     }
 
-    /// Makes the graph of what the calls have told.
-    pub fn link(&mut self, linker: &mut Linker, told: &mut Vec<Footprint>) {
+    /// Makes the graph of what the calls have told; `in_pieces` says whether calls may be executed in pieces. Returns how many are
+    /// executed one after another at the most, if they are whole.
+    pub fn link(&mut self, linker: &mut Linker, told: &mut Vec<Footprint>, in_pieces: bool) -> usize {
         let vertices = &self.vertices[..self.calls];
         if told.len() < vertices.len() {
             told.resize_with(vertices.len(), Footprint::default);
@@ -171,8 +183,9 @@ impl<J: Clone> Batch<J> {
                 .for_each(|(told, vertex)| std::mem::swap(told, &mut lock(&vertex.footprint)));
         };
         swap(told);
-        linker.link(&mut self.links, told.iter());
+        let depth = linker.link(&mut self.links, (&mut self.pieces, in_pieces), told.iter());
         swap(told);
+        self.pieces.fill();
         self.waits.fill(self.links.waits.iter().copied());
         self.ready.fill(std::iter::repeat_n(NONE, self.calls));
         if let Some(levels) = &mut self.levels {
@@ -182,17 +195,28 @@ impl<J: Clone> Batch<J> {
         self.begun.store(0, Ordering::Relaxed);
         self.put.store(0, Ordering::Relaxed);
         self.left.store(self.calls as u32, Ordering::Relaxed);
+        self.pieces_left.store(self.pieces.calls.len() as u32, Ordering::Relaxed);
+        self.workers.store(0, Ordering::Relaxed);
+        depth
     }
 
-    /// Releases the calls that wait for none. True if the batch is over already.
+    /// Releases the calls that are executed in pieces, and if there are none, the others. True if the batch is over already.
     pub fn start(&self, released: &mut impl Released) -> bool {
+        for call in &self.pieces.calls {
+            released.job(*call);
+        }
+        self.pieces.calls.is_empty() && self.start_whole(released)
+    }
+
+    /// Releases the calls that are executed whole and wait for none. True if the batch is over already.
+    fn start_whole(&self, released: &mut impl Released) -> bool {
         if self.levels.is_some() {
             return self.start_level(0, released);
         }
         let mut over = false;
         for call in 0..self.calls as u32 {
             // Not of `waits`, which falls while others execute what was released.
-            if self.links.waits[call as usize] == 0 {
+            if self.links.waits[call as usize] == 0 && !self.pieces.has(call) {
                 over |= self.release(call, released);
             }
         }
@@ -218,7 +242,13 @@ impl<J: Clone> Batch<J> {
     pub fn end(&self, call: u32, released: &mut impl Released) -> bool {
         *lock(&self.vertices[call as usize].work) = Work::Over;
         let mut over = false;
-        if let Some(levels) = &self.levels {
+        if self.pieces.has(call) {
+            // AcqRel: what they did happens before what those do that are executed whole.
+            if self.pieces_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                released.pieces_over();
+                over = self.start_whole(released);
+            }
+        } else if let Some(levels) = &self.levels {
             // AcqRel: what the calls of a level did happens before those of the next.
             if levels.left.fetch_sub(1, Ordering::AcqRel) == 1 {
                 // Relaxed: only who ended the level changes it.

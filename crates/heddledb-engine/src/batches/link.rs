@@ -5,15 +5,12 @@
 //! which all of the open one wait (the paper's dominating set, in which either the last writer or the readers since are).
 //! Calls share a cell as readers, or as those that only add; a writer has it alone.
 //!
-//! Cells are column groups of rows, and *granules*: where a call of the batch scans keys of a relation, the leading words
-//! that all scans of that relation have in common are a cell too. Scans share it, and so do writes of rows in it: what the latter
-//! do to each other is told by the rows. So a phantom is a conflict like any other (PITFALLS DG14).
-//!
-//! A cell is found by a hash. Two with the same hash are one, and their calls wait more often than they need.
+//! What cells are is said in [`cells`](super::cells). Calls that are executed in pieces are linked otherwise
+//! ([`pieces`](super::pieces)), and have ended before one begins that is not.
 
-use crate::access::Groups;
-use crate::footprint::{Footprint, Usage};
-use crate::log::CellUse;
+use super::cells::{Cells, Class, Entry, Granules};
+use super::pieces::{PieceLinker, Pieces};
+use crate::footprint::Footprint;
 use crate::sync::{Work, work};
 
 /// No call, no edge, no member.
@@ -26,21 +23,6 @@ const GATHERED: u32 = 16;
 /// What linking takes for each use of a cell, measured where batches have 16,000 of them: virtual cores are told, whose cells cost
 /// nothing.
 const CLAIM_CYCLES: u64 = 60;
-
-/// How a call uses a cell. Those of one class share it, but for `Alone`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    /// It writes the row, or uses the cell in two ways.
-    Alone,
-    /// It reads the row.
-    Reads,
-    /// It adds to the row.
-    Adds,
-    /// It scans keys of the granule.
-    Scans,
-    /// It writes a row of the granule.
-    Within,
-}
 
 /// The edges of a graph, and how many each vertex waits for. Its first vertices are the calls.
 #[derive(Debug, Default)]
@@ -135,113 +117,85 @@ struct Cell {
 }
 
 const EMPTY: Group = Group { last: NONE, count: 0 };
-const UNUSED: Cell = Cell { hash: 0, tag: 0, class: Class::Alone, open: EMPTY, before: EMPTY };
+
+impl Entry for Cell {
+    const UNUSED: Self = Self { hash: 0, tag: 0, class: Class::Alone, open: EMPTY, before: EMPTY };
+
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn tag(&self) -> u64 {
+        self.tag
+    }
+}
 
 /// What links batches, one after another. Its memory is kept.
 #[derive(Debug, Default)]
 pub(super) struct Linker {
-    cells: Vec<Cell>,
-    /// The batch that is linked.
-    tag: u64,
+    cells: Cells<Cell>,
     members: Vec<Member>,
-    /// The scanned relations, and how many leading words of their keys make a granule.
-    granules: Vec<(usize, usize)>,
-    /// Some calls are executed alone.
-    some_alone: bool,
+    granules: Granules,
+    pieces: PieceLinker,
 }
 
 impl Linker {
-    /// Makes the graph of calls that access this.
-    pub fn link<'a>(&mut self, links: &mut Links, calls: impl Iterator<Item = &'a Footprint> + Clone) {
-        self.tag += 1;
+    /// Makes the graph of calls that access this, but for those that are executed in pieces. Returns how many of the calls are
+    /// executed one after another at the most, if they are whole.
+    pub fn link<'a>(
+        &mut self,
+        links: &mut Links,
+        (pieces, in_pieces): (&mut Pieces, bool),
+        calls: impl Iterator<Item = &'a Footprint> + Clone,
+    ) -> usize {
         self.members.clear();
         self.granules.clear();
         let (mut count, mut claims) = (0, 0);
-        self.some_alone = false;
+        let (mut some_alone, mut some_sure) = (false, false);
         for call in calls.clone() {
             count += 1;
             claims += call.cells().len();
-            self.some_alone |= call.is_alone();
+            some_alone |= call.is_alone();
+            some_sure |= call.sure_from().is_some();
             claims += call.points().map(|(_, _, groups, _)| groups.count_ones() as usize + 1).sum::<usize>();
             for (relation, low, high) in call.ranges() {
                 claims += 1;
-                self.scanned(relation, low, high);
+                self.granules.scanned(relation, low, high);
             }
         }
-        claims += if self.some_alone { count } else { 0 };
+        claims += if some_alone { count } else { 0 };
         links.begin(count);
         work(Work::Cycles(CLAIM_CYCLES * claims as u64));
-        let cells = (2 * claims).next_power_of_two();
-        if self.cells.len() < cells {
-            self.cells.clear();
-            self.cells.resize(cells, UNUSED);
+        pieces.begin(count);
+        if some_sure && in_pieces {
+            self.pieces.link(pieces, &self.granules, claims, calls.clone());
         }
-        for (at, call) in calls.enumerate() {
-            self.link_call(links, at as u32, call);
+        self.cells.begin(claims);
+        for (call, footprint) in (0..).zip(calls).filter(|(call, _)| !pieces.has(*call)) {
+            self.link_call(links, call, footprint, some_alone);
         }
+        let depth = links.levels[..count].iter().max().map_or(0, |most| most + 1);
+        depth.max(pieces.depth) as usize
     }
 
-    /// A call scans those keys.
-    fn scanned(&mut self, relation: usize, low: &[u64], high: &[u64]) {
-        let common = low.iter().zip(high).take_while(|(low, high)| low == high).count();
-        match self.granules.iter_mut().find(|(scanned, _)| *scanned == relation) {
-            Some((_, words)) => *words = common.min(*words),
-            None => self.granules.push((relation, common)),
-        }
-    }
-
-    fn link_call(&mut self, links: &mut Links, call: u32, footprint: &Footprint) {
-        if self.some_alone {
+    fn link_call(&mut self, links: &mut Links, call: u32, footprint: &Footprint, some_alone: bool) {
+        if some_alone {
             let class = if footprint.is_alone() { Class::Alone } else { Class::Reads };
             self.claim(links, call, ALL, class);
         }
-        for cell in footprint.cells() {
-            let class = match cell.used() {
-                CellUse::Reads => Class::Reads,
-                CellUse::Scans => Class::Scans,
-                CellUse::Within => Class::Within,
-                CellUse::Writes => Class::Alone,
-            };
-            // Where the place is looked for, all bits matter.
-            self.claim(links, call, u64::from(cell.hash()).wrapping_mul(FACTOR), class);
-        }
-        for (relation, key, groups, usage) in footprint.points() {
-            let class = match usage {
-                Usage::Reads => Class::Reads,
-                Usage::Adds => Class::Adds,
-                Usage::Writes => Class::Alone,
-            };
-            for group in Groups(groups) {
-                self.claim(links, call, hash(relation, key, group as u64), class);
-            }
-            if usage.changes()
-                && let Some(granule) = self.granule(relation, key)
-            {
-                self.claim(links, call, granule, Class::Within);
-            }
-        }
-        for (relation, low, _) in footprint.ranges() {
-            if let Some(granule) = self.granule(relation, low) {
-                self.claim(links, call, granule, Class::Scans);
-            }
-        }
-    }
-
-    /// The granule in which that key is, if there are granules in its relation.
-    fn granule(&self, relation: usize, key: &[u64]) -> Option<u64> {
-        let (_, words) = self.granules.iter().find(|(scanned, _)| *scanned == relation)?;
-        Some(hash(relation, &key[..*words], u64::MAX))
+        let granules = std::mem::take(&mut self.granules);
+        granules.cells(footprint, |_, hash, class| self.claim(links, call, hash, class));
+        self.granules = granules;
     }
 
     /// The call uses a cell.
     fn claim(&mut self, links: &mut Links, call: u32, hash: u64, class: Class) {
-        let at = self.find(hash);
-        let mut cell = self.cells[at];
-        if cell.tag != self.tag {
+        let (at, known) = self.cells.find(hash);
+        let Some(mut cell) = known else {
             let open = self.join(EMPTY, call);
-            self.cells[at] = Cell { hash, tag: self.tag, class, open, before: EMPTY };
+            self.cells.set(at, Cell { hash, tag: self.cells.tag, class, open, before: EMPTY });
             return;
-        }
+        };
         let Member { vertex: last, next } = self.members[cell.open.last as usize];
         if last == call {
             if cell.class == class {
@@ -254,23 +208,14 @@ impl Linker {
                 cell.before = self.close(links, others);
                 cell.open = self.join(EMPTY, call);
             }
-        } else if cell.class == class && class != Class::Alone {
+        } else if cell.class == class && class.shares() {
             cell.open = self.join(cell.open, call);
         } else {
             cell.before = self.close(links, cell.open);
             (cell.open, cell.class) = (self.join(EMPTY, call), class);
         }
-        self.cells[at] = cell;
+        self.cells.set(at, cell);
         self.wait(links, cell.before, call);
-    }
-
-    fn find(&self, hash: u64) -> usize {
-        let mask = self.cells.len() - 1;
-        let mut at = (hash >> 32) as usize & mask;
-        while self.cells[at].tag == self.tag && self.cells[at].hash != hash {
-            at = (at + 1) & mask;
-        }
-        at
     }
 
     fn join(&mut self, group: Group, vertex: u32) -> Group {
@@ -301,18 +246,10 @@ impl Linker {
 /// What a call that is executed alone uses alone, and all others share.
 const ALL: u64 = u64::MAX;
 
-const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Fibonacci hashing, word by word: keys are small numbers mostly.
-fn hash(relation: usize, key: &[u64], part: u64) -> u64 {
-    let mix = |hash: u64, word: &u64| (hash.rotate_left(29) ^ word).wrapping_mul(FACTOR);
-    mix(key.iter().fold((relation as u64).wrapping_mul(FACTOR), mix), &part)
-}
-
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
-    use super::Usage::{Adds, Reads, Writes};
     use super::*;
+    use crate::footprint::Usage::{Adds, Reads, Writes};
     use crate::sync::Random;
 
     fn call(fill: impl FnOnce(&mut Footprint)) -> Footprint {
@@ -323,7 +260,7 @@ mod tests {
 
     fn links(calls: &[Footprint]) -> Links {
         let mut links = Links::default();
-        Linker::default().link(&mut links, calls.iter());
+        Linker::default().link(&mut links, (&mut Pieces::default(), false), calls.iter());
         links
     }
 
@@ -432,7 +369,7 @@ mod tests {
                     })
                 })
                 .collect();
-            linker.link(&mut links, calls.iter());
+            linker.link(&mut links, (&mut Pieces::default(), false), calls.iter());
             let vertices = links.first.len();
             let mut waits = vec![0; vertices];
             // By vertex, those before it. Gone through until nothing is new, since gathering vertices have higher numbers than

@@ -10,6 +10,9 @@
 //! once by who ended the last call before it, whose cache has what they share. A call that a worker brought itself, an
 //! *owner's*, was announced by that worker before it was queued, and is executed by it when its turn has come.
 //!
+//! **In pieces.** Calls of which all is known beforehand are executed before the others of their batch, side by side also where they
+//! meet ([`pieces`]).
+//!
 //! **Cutting.** When nothing else is being built: whatever is queued, up to [`pace`]'s size. While another batch is built, only
 //! a full one; so several graphs are built side by side, each by one worker, and executed one after another
 //! (§4.1.2).
@@ -23,8 +26,10 @@
 //! This room knows neither tables nor protocols: it keeps jobs of a type `J`, and tells when each may begin.
 
 mod batch;
+mod cells;
 mod link;
 mod pace;
+mod pieces;
 mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
@@ -33,11 +38,12 @@ use crate::footprint::Footprint;
 use crate::kind::Batching;
 use crate::metrics::GraphMetrics;
 use crate::sync::{
-    AtomicU32, AtomicU64, Condvar, MODEL, Mutex, MutexGuard, Ordering, Suspender, Wait, fence, lock, now_ns,
-    wait_notified, wait_until,
+    AtomicBool, AtomicU32, AtomicU64, Condvar, MODEL, Mutex, MutexGuard, Ordering, Suspender, Wait, fence,
+    lock, now_ns, wait_notified, wait_until,
 };
 use batch::{Batch, Owner, Released, Work};
 use crossbeam_utils::CachePadded;
+use pieces::Progress;
 use state::{Built, Queued, State};
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,6 +65,8 @@ pub(crate) struct Batches<J> {
     executed: CachePadded<AtomicU64>,
     /// Changes when there may be something to do that was not there: calls were queued, a batch was cut, built, or has ended.
     events: CachePadded<AtomicU64>,
+    /// Half as many calls are queued as are executed, and no batch is built: one of those who execute is to build the next.
+    behind: CachePadded<AtomicBool>,
     /// By worker, its own call.
     owners: Box<[CachePadded<OwnCall>]>,
 }
@@ -84,8 +92,12 @@ pub(crate) struct Seat<J> {
     /// Calls that it is to announce: of which batch, how many of it are its, and which are left.
     announces: Option<(Arc<Batch<J>>, u32, Range<u32>)>,
     doing: Option<Doing>,
+    /// Of a call that is executed in pieces.
+    progress: Progress,
     /// The events after which it has found nothing to build.
     idle_at: Option<u64>,
+    /// It builds a batch before it executes what may begin.
+    builds: bool,
 }
 
 /// The number of a batch; of none, 0.
@@ -111,7 +123,15 @@ pub(crate) enum Next<J> {
 
 impl<J> Default for Seat<J> {
     fn default() -> Self {
-        Self { batch: None, kept: Vec::new(), announces: None, doing: None, idle_at: None }
+        Self {
+            batch: None,
+            kept: Vec::new(),
+            announces: None,
+            doing: None,
+            progress: Progress::default(),
+            idle_at: None,
+            builds: false,
+        }
     }
 }
 
@@ -132,6 +152,49 @@ impl<J: Clone> Seat<J> {
             std::mem::swap(&mut *lock(&batch.vertex(call).footprint), footprint);
         }
     }
+
+    /// The batch and the call at hand, if that is executed in pieces.
+    fn pieces(&self) -> Option<(&Batch<J>, u32)> {
+        match (self.doing, &self.batch) {
+            (Some(Doing::Executes(call)), Some(batch)) if batch.pieces.has(call) => Some((batch, call)),
+            _ => None,
+        }
+    }
+
+    /// Whether the call at hand is executed in pieces.
+    pub fn in_pieces(&self) -> bool {
+        self.pieces().is_some()
+    }
+
+    /// The call at hand, which is executed in pieces, comes to one of its accesses: points first, and then ranges. Waits for those
+    /// before it. False if it has let go of that already.
+    pub fn come(&mut self, unit: usize, suspender: Option<&Suspender>) -> bool {
+        let mut progress = std::mem::take(&mut self.progress);
+        let come = self
+            .pieces()
+            .is_none_or(|(batch, call)| batch.pieces.come(call, unit as u32, &mut progress, suspender));
+        self.progress = progress;
+        come
+    }
+
+    /// Whether the call at hand keeps something that others wait for, and that it will not access any more.
+    pub fn is_due(&self) -> bool {
+        self.progress.is_due
+    }
+
+    /// What the call at hand has done since it last let go of something is done again.
+    pub fn begin_again(&mut self) {
+        self.progress.begin_again();
+    }
+
+    /// What the call at hand has done so far stands: it lets go of what it will not access again.
+    pub fn let_go(&mut self) {
+        let mut progress = std::mem::take(&mut self.progress);
+        if let Some((batch, call)) = self.pieces() {
+            batch.pieces.let_go(call, &mut progress);
+        }
+        self.progress = progress;
+    }
 }
 
 /// Where calls that may begin go.
@@ -141,9 +204,17 @@ struct Release<'a, J> {
     /// Whose end it was keeps so many of them.
     kept: Option<&'a mut Vec<u32>>,
     keeps: usize,
+    /// What to do when all calls in pieces have ended.
+    pieces_over: Option<&'a dyn Fn()>,
 }
 
 impl<J: Clone> Released for Release<'_, J> {
+    fn pieces_over(&mut self) {
+        if let Some(over) = self.pieces_over {
+            over();
+        }
+    }
+
     fn begins_level(&mut self, calls: usize) {
         self.keeps = if calls <= SMALL_LEVEL { calls } else { 0 };
     }
@@ -178,6 +249,7 @@ impl<J: Clone> Batches<J> {
             sleepers: AtomicU32::new(0),
             executed: CachePadded::new(AtomicU64::new(0)),
             events: CachePadded::new(AtomicU64::new(0)),
+            behind: CachePadded::new(AtomicBool::new(false)),
             owners: (0..workers).map(|_| CachePadded::default()).collect(),
         }
     }
@@ -187,6 +259,10 @@ impl<J: Clone> Batches<J> {
         let queued = Queued { work: Work::Job(job), footprint: Footprint::default(), since: now_ns() };
         let mut state = lock(&self.state);
         state.queue.push(queued, first);
+        // Relaxed: a hint.
+        if state.is_behind() && !self.behind.load(Ordering::Relaxed) {
+            self.behind.store(true, Ordering::Relaxed);
+        }
         self.happened(state);
         self.wake(false);
     }
@@ -227,10 +303,22 @@ impl<J: Clone> Batches<J> {
     fn look(&self, seat: &mut Seat<J>) -> Option<Next<J>> {
         loop {
             self.follow(seat);
+            // With nothing in its hands that others wait for. Relaxed: a hint, and one of them changes it.
+            if seat.kept.is_empty()
+                && seat.announces.is_none()
+                && self.behind.load(Ordering::Relaxed)
+                && self.behind.swap(false, Ordering::Relaxed)
+            {
+                seat.builds = self.build(seat, true);
+            }
             if let Some(batch) = &seat.batch
+                && !seat.builds
                 && let Some(call) = seat.kept.pop().or_else(|| batch.take())
                 && let Some(job) = batch.job(call)
             {
+                if batch.pieces.has(call) {
+                    batch.pieces.begin_call(call, &mut seat.progress);
+                }
                 seat.doing = Some(Doing::Executes(call));
                 return Some(Next::Execute(job));
             }
@@ -240,7 +328,13 @@ impl<J: Clone> Batches<J> {
                 seat.doing = Some(Doing::Announces(call));
                 return Some(Next::Announce(job));
             }
-            if self.told(seat) {
+            let told = self.told(seat);
+            if std::mem::take(&mut seat.builds) {
+                // What is left of the batch that it builds, if others do not do it.
+                seat.builds = self.announce(seat);
+                continue;
+            }
+            if told {
                 continue;
             }
             // Acquire: pairs with `happened`. Who has nothing to do does not disturb those who have by the lock.
@@ -260,22 +354,38 @@ impl<J: Clone> Batches<J> {
         // Acquire: with the number comes what its calls must see.
         if self.executed.load(Ordering::Acquire) != number(&seat.batch) {
             seat.batch = lock(&self.state).executing.clone();
+            if let Some(batch) = &seat.batch {
+                // Relaxed: a count, looked at when the batch is over.
+                batch.workers.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 
     /// What [`Batches::next`] gave was done.
     pub fn done(&self, seat: &mut Seat<J>) {
+        self.done_beside(seat, None, &|| ());
+    }
+
+    /// As [`Batches::done`], where calls may be executed in pieces. If it was the last of them in its batch, that is said before any
+    /// other begins.
+    pub fn done_beside(&self, seat: &mut Seat<J>, suspender: Option<&Suspender>, pieces_over: &dyn Fn()) {
+        let mut progress = std::mem::take(&mut seat.progress);
+        if let Some((batch, call)) = seat.pieces() {
+            batch.pieces.let_go_of_all(call, &mut progress, suspender);
+        }
+        seat.progress = progress;
         match seat.doing.take() {
-            Some(Doing::Executes(call)) => self.end(seat, call, true),
+            Some(Doing::Executes(call)) => self.end(seat, call, true, Some(pieces_over)),
             Some(Doing::Announces(_)) | None => {}
         }
     }
 
     /// A call has ended. Its worker keeps one of those that it released, if it can execute it.
-    fn end(&self, seat: &mut Seat<J>, call: u32, keeps: bool) {
+    fn end(&self, seat: &mut Seat<J>, call: u32, keeps: bool, pieces_over: Option<&dyn Fn()>) {
         let Seat { batch: Some(batch), kept, .. } = seat else { return };
         let kept = keeps.then_some(kept);
-        if batch.end(call, &mut Release { batches: self, batch, kept, keeps: usize::from(!self.levels) }) {
+        let keeps = usize::from(!self.levels);
+        if batch.end(call, &mut Release { batches: self, batch, kept, keeps, pieces_over }) {
             self.end_batch();
         }
     }
@@ -287,6 +397,8 @@ impl<J: Clone> Batches<J> {
             if let Some(batch) = state.executing.take() {
                 let queued = state.queue.len();
                 state.pace.ended(batch.calls, batch.since, now_ns(), queued);
+                // Relaxed: all calls of it have ended.
+                state.workers = batch.workers.load(Ordering::Relaxed) as usize;
                 state.batches.push(batch);
             }
             if !self.start(state) {
@@ -309,7 +421,13 @@ impl<J: Clone> Batches<J> {
         }
         self.happened(guard);
         let over = next.is_some_and(|batch| {
-            batch.start(&mut Release { batches: self, batch: &batch, kept: None, keeps: 0 })
+            batch.start(&mut Release {
+                batches: self,
+                batch: &batch,
+                kept: None,
+                keeps: 0,
+                pieces_over: None,
+            })
         });
         self.wake(true);
         over
@@ -335,6 +453,12 @@ impl<J: Clone> Batches<J> {
             self.link(state, number);
         }
         true
+    }
+
+    /// Takes calls to be announced, if there are any.
+    fn announce(&self, seat: &mut Seat<J>) -> bool {
+        seat.announces = lock(&self.state).built.iter_mut().find_map(Built::chunk);
+        seat.announces.is_some()
     }
 
     /// Helps to build a batch; `announces` says whether the worker can announce calls. False if there is nothing to do.
@@ -369,16 +493,20 @@ impl<J: Clone> Batches<J> {
         }
         let mut batch = find(&mut state, number).batch.take().expect("it is linked once");
         let (mut linker, mut told) = state.linkers.pop().unwrap_or_default();
+        let in_pieces = state.wants_pieces();
         drop(state);
         let linked = Arc::get_mut(&mut batch).expect("whoever announced its calls has let it go");
-        linked.link(&mut linker, &mut told);
+        let depth = linked.link(&mut linker, &mut told, in_pieces);
         let (calls, edges) = (batch.calls as u64, batch.links.edges() as u64);
+        let pieces = batch.pieces.calls.len() as u64;
         let mut state = lock(&self.state);
         state.linkers.push((linker, told));
+        state.depth = (calls as usize, depth);
         let metrics = &mut state.metrics;
         metrics.batches += 1;
         metrics.calls += calls;
         metrics.edges += edges;
+        metrics.in_pieces += pieces;
         find(&mut state, number).batch = Some(batch);
         if self.start(state) {
             self.end_batch();
@@ -442,7 +570,7 @@ impl<J: Clone> Batches<J> {
     /// The worker's own call has ended.
     pub fn end_own(&self, seat: &mut Seat<J>) {
         if let Some(Doing::Executes(call)) = seat.doing.take() {
-            self.end(seat, call, false);
+            self.end(seat, call, false, None);
             // It may not come again for long.
             seat.batch = None;
         }

@@ -26,6 +26,10 @@ pub(super) struct State<J> {
     pub built: VecDeque<Built<J>>,
     pub executing: Option<Arc<Batch<J>>>,
     pub pace: Pace,
+    /// Of the batch that was linked last, how many calls it had, and how many of them are executed one after another if they are
+    /// whole; and how many workers the batch had that has ended last.
+    pub depth: (usize, usize),
+    pub workers: usize,
     pub closed: bool,
     // Memory to be used again.
     pub batches: Vec<Arc<Batch<J>>>,
@@ -80,6 +84,8 @@ impl<J: Clone> State<J> {
             built: VecDeque::new(),
             executing: None,
             pace: Pace::new(batching),
+            depth: (0, 1),
+            workers: 1,
             closed: false,
             batches: Vec::new(),
             footprints: Vec::new(),
@@ -92,6 +98,19 @@ impl<J: Clone> State<J> {
     pub fn may_cut(&self) -> bool {
         let (queued, building) = (self.queue.len(), self.built.len());
         queued > 0 && (building == 0 || queued >= self.pace.size() && building < BUILT_AHEAD)
+    }
+
+    /// Whether calls are to be executed in pieces where they can be: where whole calls that wait for each other would keep workers
+    /// idle, to judge by the batch before. Else they are better whole.
+    pub fn wants_pieces(&self) -> bool {
+        let (calls, depth) = self.depth;
+        depth * self.workers.max(1) > calls
+    }
+
+    /// Whether it is time to build the next batch while one is executed.
+    pub fn is_behind(&self) -> bool {
+        let executed = self.executing.as_ref().map_or(0, |batch| batch.calls);
+        self.built.is_empty() && executed > 0 && 2 * self.queue.len() >= executed
     }
 
     /// Cuts a batch from the front of the queue.

@@ -18,12 +18,21 @@ fn told(job: u32, footprint: &mut Footprint) {
     }
 }
 
+/// Every third job is executed whole.
+fn told_in_pieces(job: u32, footprint: &mut Footprint) {
+    told(job, footprint);
+    footprint.be_sure_from((!job.is_multiple_of(3)).then_some(0));
+}
+
 /// Rows, each with the last job that wrote it, and checks of who meets whom.
 struct World {
     batches: Batches<u32>,
     /// By row, who has it: writers count for many.
     held: [AtomicUsize; ROWS as usize],
     last: [AtomicUsize; ROWS as usize],
+    /// By row, the last job that read it, as far as jobs are in pieces.
+    read: [AtomicUsize; ROWS as usize],
+    in_pieces: bool,
     executed: AtomicUsize,
 }
 
@@ -33,7 +42,8 @@ impl World {
     fn new(batching: Batching, workers: usize) -> Self {
         let zeros = || [const { AtomicUsize::new(0) }; ROWS as usize];
         let batches = Batches::new(batching, workers);
-        Self { batches, held: zeros(), last: zeros(), executed: AtomicUsize::new(0) }
+        let (held, last, read) = (zeros(), zeros(), zeros());
+        Self { batches, held, last, read, in_pieces: false, executed: AtomicUsize::new(0) }
     }
 
     /// Executes a job: nobody else has what it accesses, and whoever wrote it before came before.
@@ -63,6 +73,39 @@ impl World {
         self.executed.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Executes a job in pieces: each access comes after those before it, in the order of the jobs.
+    fn execute_in_pieces(&self, job: u32, seat: &mut Seat<u32>) {
+        let mut footprint = Footprint::default();
+        told(job, &mut footprint);
+        let mut random = Random::new(u64::from(job));
+        let (job, gives_up) = (job as usize, job % 5 == 1);
+        for (unit, (_, key, _, usage)) in footprint.points().enumerate() {
+            if gives_up && unit == 1 {
+                break;
+            }
+            assert!(seat.come(unit, None), "job {job} has let go of access {unit}");
+            let row = key[0] as usize;
+            let (last, read) = (&self.last[row], &self.read[row]);
+            assert!(last.load(Ordering::SeqCst) <= job, "job {job} comes late to row {row}");
+            if usage.changes() {
+                assert!(
+                    read.load(Ordering::SeqCst) <= job,
+                    "job {job} comes late to row {row}, which was read"
+                );
+                last.store(job, Ordering::SeqCst);
+            } else {
+                read.fetch_max(job, Ordering::SeqCst);
+            }
+            if random.below(3) == 0 {
+                std::thread::yield_now();
+            }
+            if seat.is_due() || random.below(4) == 0 {
+                seat.let_go();
+            }
+        }
+        self.executed.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// One worker: does whatever there is to do.
     fn work(&self) {
         let mut seat = Seat::default();
@@ -71,9 +114,14 @@ impl World {
             match next {
                 Next::Announce(job) => {
                     assert_eq!(seat.announces(), Some(true));
-                    told(job, &mut footprint);
+                    if self.in_pieces {
+                        told_in_pieces(job, &mut footprint);
+                    } else {
+                        told(job, &mut footprint);
+                    }
                     seat.swap(&mut footprint);
                 }
+                Next::Execute(job) if seat.in_pieces() => self.execute_in_pieces(job, &mut seat),
                 Next::Execute(job) => self.execute(job),
             }
             self.batches.done(&mut seat);
@@ -137,5 +185,22 @@ fn owners_wait_for_their_turn() {
             world.batches.close();
         });
         assert_eq!(world.executed.into_inner(), (OWNERS * CALLS + jobs) as usize, "{batching:?}");
+    }
+}
+
+/// Jobs in pieces and others: where they meet they keep their order, access by access. One in five gives up after its first.
+#[test]
+fn pieces_that_meet_keep_their_order() {
+    const JOBS: u32 = if cfg!(miri) { 60 } else { 3_000 };
+    for batching in sizes().filter(|batching| !batching.levels) {
+        let world = World { in_pieces: true, ..World::new(batching, 0) };
+        std::thread::scope(|scope| {
+            (0..3).for_each(|_| _ = scope.spawn(|| world.work()));
+            (0..JOBS).for_each(|job| world.batches.submit(job, false));
+            world.batches.close();
+        });
+        assert_eq!(world.executed.into_inner(), JOBS as usize, "{batching:?}");
+        let metrics = world.batches.metrics();
+        assert!(metrics.in_pieces > 0 && metrics.in_pieces <= u64::from(JOBS) * 2 / 3, "{metrics:?}");
     }
 }

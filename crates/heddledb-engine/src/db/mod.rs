@@ -469,13 +469,14 @@ fn start<P: Protocol>(
     stores: Stores<P>,
     opened: Option<Opened>,
 ) -> Arc<Handle<P>> {
-    // Checkpoints pin the epoch from places behind those of the sessions.
-    let places = sessions + checkpoint_threads;
+    // Checkpoints pin the epoch from places behind those of the sessions, and phases of calls in pieces from the last.
+    let phases = usize::from(options.execution() == Execution::Batched);
+    let places = sessions + checkpoint_threads + phases;
     let clock = match &opened {
         Some(opened) => EpochClock::starting_at(places, opened.epoch),
         None => EpochClock::new(places),
     }
-    .with_late_commits(options.execution().commits_pieces());
+    .with_late_commits(options.execution().commits_late());
     let clock = Arc::new(clock);
     clock.name_words();
     let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));

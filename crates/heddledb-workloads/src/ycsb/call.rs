@@ -35,6 +35,8 @@ impl<R: Fields> Procedure for Transact<R> {
     type Output = Output;
 
     fn declare(declaration: &mut Declaration) {
+        // It never gives up, and its input says what it accesses.
+        declaration.later();
         declaration.repeat(|access| {
             access.get_row::<R>();
             access.update_row::<R>();

@@ -29,8 +29,8 @@ pub const PAPER: Paper = Paper {
     notes: &[
         "2PL is dl-detect, OCC is ts-alloc (times from one counter, as in the paper's text), MVCC is hekaton. Each worker has 1,000 \
          transactions queued under every protocol; latency is counted from when they are queued.",
-        "A vertex of dgcc is a whole transaction; the paper's are single accesses. What one accesses is told in YCSB, as in the paper; in TPC-C \
-         it is found by executing the transaction without effect.",
+        "What a transaction accesses is told in YCSB, as in the paper, so it is executed in pieces: where two meet, one waits for an access of the \
+         other. In TPC-C it is found by executing the transaction without effect, and a vertex is a whole transaction.",
         "YCSB's transactions have 16 accesses of 100,000 records: the paper does not say. Orders count from 2 % on.",
     ],
     figures,

@@ -80,6 +80,10 @@ pub fn figure_8c(scope: &Scope) -> Result<Figure, Failure> {
                 let ratio = results.over("dgcc", MOST, 1.0)?;
                 Ok(Finding::new(ratio < 2.0, format!("8 workers make {} of one", times(ratio))))
             },
+        )
+        .otherwise(
+            "a payment only adds to its warehouse's and its district's sums, and calls that add go side by side here; where it reads them \
+             (`heddle sim tpcc --mix payment --read-sums --queue 100`), payments are serial",
         )],
     })
 }

@@ -1,6 +1,6 @@
 //! Sections 5.1 to 5.4, YCSB: writes, workers, skew, latency.
 
-use super::settings::{KINDS, MOST, OTHERS, WHOLE, ahead, cores, is_best, point, quick_note};
+use super::settings::{GATHERED, KINDS, MOST, OTHERS, ahead, cores, is_best, point, quick_note};
 use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
 use crate::reproduce::figure::{
@@ -88,7 +88,7 @@ pub fn figure_6(scope: &Scope) -> Result<Figure, Failure> {
             Claim::new("DGCC is significantly more resilient to this increase.", |results| {
                 is_resilient(results, 20.0, 80.0)
             })
-            .otherwise(WHOLE),
+            .otherwise(GATHERED),
             Claim::new(
                 "Its throughput is four times that of the others at high contention (abstract).",
                 |results| {
@@ -99,7 +99,7 @@ pub fn figure_6(scope: &Scope) -> Result<Figure, Failure> {
                     ))
                 },
             )
-            .otherwise(WHOLE),
+            .otherwise(GATHERED),
         ],
     })
 }
@@ -167,7 +167,7 @@ pub fn figure_7d(scope: &Scope) -> Result<Figure, Failure> {
             Claim::new("DGCC shows the best performance under different contention rates.", |results| {
                 is_best(results, MOST)
             })
-            .otherwise(WHOLE),
+            .otherwise(GATHERED),
         ],
     })
 }
@@ -214,7 +214,7 @@ pub fn figure_11(scope: &Scope) -> Result<Figure, Failure> {
                 "DGCC is significantly less sensitive to contention than 2PL, OCC and MVCC.",
                 |results| is_resilient(results, 0.0, 0.8),
             )
-            .otherwise(WHOLE),
+            .otherwise(GATHERED),
             Claim::new("Without skew is the ideal case for all of them.", |results| {
                 let lines = OTHERS.iter().chain(&["dgcc"]);
                 let falls = |line: &&str| Ok(results.at(line, 0.0)? >= results.at(line, 0.8)?);

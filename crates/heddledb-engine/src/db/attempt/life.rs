@@ -279,8 +279,11 @@ impl<P: Protocol> Attempt<P> {
 
     /// Whether a decision to give up, or a panic, rests on reads that still stand.
     pub(super) fn validate_reads(&mut self) -> Result<(), Conflict> {
+        modes::begin_decision(self)?;
         let worker = &mut *self.worker;
-        P::validate(&mut worker.local, self.db.env(worker.number, self.isolation))
+        let outcome = P::validate(&mut worker.local, self.db.env(worker.number, self.isolation));
+        modes::end_decision(self);
+        outcome
     }
 
     /// Queues what this attempt leaves in the indexes without a row.

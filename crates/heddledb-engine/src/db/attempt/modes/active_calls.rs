@@ -1,6 +1,6 @@
 //! Which sessions have a call under way, where calls commit in parts.
 
-use crate::sync::{AtomicU64, Ordering, Suspender, wait_until};
+use crate::sync::{AtomicU64, Ordering, Suspender, model_fence, wait_until};
 use crossbeam_utils::CachePadded;
 
 /// Which sessions have a call under way, and how many wait for closures to end.
@@ -27,6 +27,7 @@ impl ActiveCalls {
         loop {
             // SeqCst: either who closes the gate sees this, or we see the gate closed.
             self.calls[worker].store(1, Ordering::SeqCst);
+            model_fence();
             if is_open() {
                 break;
             }

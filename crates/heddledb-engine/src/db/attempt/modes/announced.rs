@@ -8,10 +8,11 @@
 
 use super::AccessMode;
 use crate::access::Groups;
+use crate::error::{Error, Misuse};
 use crate::footprint::{Footprint, Usage};
 use crate::mutant::{Mutant, planted};
 use crate::seam::Access;
-use crate::table::GroupSet;
+use crate::table::{Definition, GroupSet};
 
 /// The turn of a call: of which worker, and its number in the order of all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,12 @@ pub(super) fn claims(access: &Access<'_>, mode: AccessMode) -> (GroupSet, Usage)
     };
     // An access that only asks whether a row exists reads what an insertion writes.
     (access.wanted.groups.max(1), usage)
+}
+
+/// What a call is told that accesses a key which it had not announced, where that matters.
+#[cold]
+pub(super) fn unannounced(relation: &'static Definition, key: &[u64]) -> Error {
+    Misuse::Unforeseen { table: relation.layout.name, key: format!("{key:x?}") }.into()
 }
 
 /// The calls that will access the points of a bucket and have not ended, as far as others must wait for them.

@@ -9,16 +9,30 @@
 //! **Safety.** The graph decides who waits, and nothing else: see [`telling`], and what is said of
 //! [`graph`](super::graph). An attempt of a submitted call that fails is made again in its place; a session's own gets a new one.
 //!
-//! **Where we leave the paper.** The unit is the whole call, so what it decides needs no pieces of its own, and nobody else
-//! sees what it has written before it commits (DG6). Commits lock and validate, since closures, and what was not
-//! foreseen, are in no graph (DG5, DG15). Access sets may be found, not declared (DG1).
+//! **In pieces** (DGCC §3.1, §3.4). A submitted call whose procedure tells what it will access, and marks with `#[later]` from where on
+//! it does not give up, is executed in pieces: behind that mark it commits what it has done so far whenever others wait for
+//! something of it that it will not access again, and lets go of that. It waits before each access, and not before it begins.
+//! Nobody else is under way then that sees calls as a whole ([`phases`](super::phases)). It must access nothing that it has not told: since
+//! others may have seen what it did before, and what it had told of the rest, that is refused
+//! ([`Misuse::Unforeseen`](crate::error::Misuse::Unforeseen)).
+//!
+//! **Where we leave the paper.** The unit is the whole call, unless pieces are asked for, so what it decides needs no pieces of its
+//! own, and nobody else sees what it has written before it commits (DG6). What may give up is one piece, the first, and not several
+//! condition pieces. Commits lock and validate, since closures, and what was not foreseen, are in no graph (DG5, DG15). Access sets may
+//! be found, not declared (DG1).
 
-use super::{AccessMode, Attempt, CallMode, Keys, Then, telling};
+use super::super::Logs;
+use super::announced::{claims, unannounced};
+use super::phases::Phases;
+use super::{AccessMode, Answer, Attempt, CallMode, Keys, Then, parts, telling};
 use crate::batches::{Batches, Next, Seat};
-use crate::error::{Conflict, Result};
+use crate::db::Inner;
+use crate::error::{Conflict, Error, Misuse, Result};
+use crate::footprint::Usage;
 use crate::kind::Promises;
+use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
-use crate::seam::{Access, Body, Job, Task};
+use crate::seam::{Access, Body, Job, Part, Task};
 use crate::sync::note;
 use crate::table::Definition;
 use std::sync::Arc;
@@ -29,13 +43,30 @@ pub(super) struct Batched {
     seat: Seat<Arc<dyn Job>>,
     /// The attempt has the place of the session's own call.
     own: bool,
+    /// The attempt is a call in pieces.
+    pieces: bool,
+    /// It will not give up any more.
+    sure: bool,
+    /// The accesses, as they were told, that it comes to.
+    units: Vec<usize>,
+}
+
+/// What workers share.
+pub(in super::super) struct Shared {
+    pub batches: Batches<Arc<dyn Job>>,
+    phases: Phases,
+    /// Calls may be executed in pieces.
+    in_pieces: bool,
 }
 
 impl CallMode for Batched {
-    type Shared = Batches<Arc<dyn Job>>;
+    type Shared = Shared;
 
-    fn shared(sessions: usize, promises: &dyn Promises) -> Self::Shared {
-        Batches::new(promises.batching(), sessions)
+    fn shared(sessions: usize, promises: &dyn Promises) -> Shared {
+        let batching = promises.batching();
+        let (batches, phases) = (Batches::new(batching, sessions), Phases::new(sessions));
+        // Levels are what graphs without barriers are compared with.
+        Shared { batches, phases, in_pieces: !batching.levels }
     }
 
     /// A task that is to be announced must be a call: what else it may be cannot tell what it accesses without doing it.
@@ -43,13 +74,27 @@ impl CallMode for Batched {
         if !attempt.called && must_call(attempt) {
             return false;
         }
-        attempt.db.clock.pin(attempt.worker.number);
+        let Attempt { db, worker, modes, epoch, .. } = attempt;
+        let Batched { seat, pieces, .. } = &mut modes.batched;
+        *pieces = seat.in_pieces();
+        if *pieces {
+            let phase = db.modes.batched.phases.enter(&db.clock, worker.suspender.as_ref());
+            *epoch = Some(phase).filter(|_| !planted(Mutant::PieceInOwnEpoch));
+        }
+        db.clock.pin(worker.number);
         true
     }
 
-    fn call<P: Protocol>(attempt: &mut Attempt<P>, _number: usize) -> bool {
-        attempt.forget_answers();
-        telling::call(attempt);
+    fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {
+        parts::call(attempt, number);
+        // A log of commands has the order of whole calls.
+        let in_pieces = attempt.db.modes.batched.in_pieces && attempt.logs == Logs::Rows;
+        let later = if in_pieces { attempt.worker.plan_cache.plan.later_of(number) } else { None };
+        telling::call(attempt, later);
+        let Batched { seat, sure, .. } = &mut attempt.modes.batched;
+        *sure = false;
+        // Of an attempt before nothing stands.
+        seat.begin_again();
         // A task that is to be executed has told.
         if attempt.modes.batched.seat.announces() != Some(false) {
             telling::begin(attempt);
@@ -57,16 +102,65 @@ impl CallMode for Batched {
         true
     }
 
-    fn end<P: Protocol>(attempt: &mut Attempt<P>) {
-        attempt.dry = false;
-        let Batched { seat, own, .. } = &mut attempt.modes.batched;
-        if std::mem::take(own) {
-            attempt.db.modes.batched.end_own(seat);
+    fn commit<P: Protocol>(attempt: &mut Attempt<P>) -> Result<bool> {
+        if attempt.modes.batched.pieces {
+            // Its last piece has committed.
+            return Ok(attempt.modes.parts.log_is_long);
+        }
+        Self::begin_decision(attempt)?;
+        let outcome = attempt.commit_writes();
+        Self::end_decision(attempt);
+        outcome
+    }
+
+    /// A call that is executed whole meets none in pieces.
+    fn begin_decision<P: Protocol>(attempt: &Attempt<P>) -> Result<(), Conflict> {
+        let (phases, worker) = (&attempt.db.modes.batched.phases, &attempt.worker);
+        if attempt.called || phases.begin_decision(worker.number, worker.suspender.as_ref()) {
+            Ok(())
+        } else {
+            Err(Conflict::TimedOut)
         }
     }
 
+    fn end_decision<P: Protocol>(attempt: &Attempt<P>) {
+        if !attempt.called {
+            attempt.db.modes.batched.phases.end_decision(attempt.worker.number);
+        }
+    }
+
+    fn end<P: Protocol>(attempt: &mut Attempt<P>) {
+        (attempt.dry, attempt.epoch) = (false, None);
+        let Batched { seat, own, .. } = &mut attempt.modes.batched;
+        if std::mem::take(own) {
+            attempt.db.modes.batched.batches.end_own(seat);
+        }
+    }
+
+    /// Between two accesses, where nothing is half done, a call in pieces lets go of what others wait for.
+    fn enter<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
+        if !attempt.modes.batched.pieces {
+            return Ok(Answer::Live);
+        }
+        if parts::replays(attempt, site)? {
+            return Ok(Answer::Replayed);
+        }
+        let sure_from = attempt.modes.telling.footprint.sure_from();
+        let Batched { seat, sure, .. } = &mut attempt.modes.batched;
+        *sure |= sure_from.is_some_and(|from| site >= from);
+        if *sure && seat.is_due() {
+            commit_piece(attempt)?;
+            attempt.begin_writes(0);
+        }
+        Ok(parts::record(attempt, site))
+    }
+
     fn row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
-        telling::row(attempt, access, mode)
+        if attempt.modes.batched.pieces {
+            come_to_row(attempt, access, mode)
+        } else {
+            telling::row(attempt, access, mode)
+        }
     }
 
     fn range<P: Protocol>(
@@ -74,20 +168,35 @@ impl CallMode for Batched {
         relation: &'static Definition,
         keys: Keys<'_>,
     ) -> Result<()> {
-        telling::range(attempt, relation, keys)
+        if attempt.modes.batched.pieces {
+            come_to_range(attempt, relation, keys)
+        } else {
+            telling::range(attempt, relation, keys)
+        }
     }
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
+        if attempt.modes.batched.pieces {
+            if body.is_done() {
+                if attempt.failed {
+                    return Err(Misuse::Failed.into());
+                }
+                commit_piece(attempt)?;
+            }
+            return Ok(Then::Commit);
+        }
         if let Some(then) = telling::end_body(attempt, body) {
             return then;
         }
         let Attempt { db, worker, modes, .. } = attempt;
-        let (batches, footprint) = (&db.modes.batched, &mut modes.telling.footprint);
+        let (batches, footprint) = (&db.modes.batched.batches, &mut modes.telling.footprint);
         let Batched { seat, own, .. } = &mut modes.batched;
         if seat.announces() == Some(true) {
             seat.swap(footprint);
             return Ok(Then::Over);
         }
+        // Its session waits for its turn, and executes it whole.
+        footprint.be_sure_from(None);
         let call = batches.enter(worker.number, footprint);
         if !batches.await_turn(seat, (worker.number, call), worker.suspender.as_ref()) {
             attempt.begin_writes(0);
@@ -99,6 +208,59 @@ impl CallMode for Batched {
         attempt.begin_writes(0);
         Ok(Then::Again)
     }
+
+    fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
+        attempt.modes.batched.seat.begin_again();
+        attempt.modes.batched.pieces && parts::retry(attempt)
+    }
+
+    fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+        if attempt.modes.batched.pieces { parts::given_up(attempt, error) } else { error }
+    }
+}
+
+/// Commits what a call in pieces has done since it last did, and lets go of what it will not access again.
+fn commit_piece<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
+    if planted(Mutant::PieceLetGoEarly) {
+        attempt.modes.batched.seat.let_go();
+        crate::sync::yield_now();
+    }
+    parts::commit_part(attempt)?;
+    attempt.modes.batched.seat.let_go();
+    Ok(())
+}
+
+/// A call in pieces comes to column groups of a row.
+fn come_to_row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
+    let Access { wanted: Part { relation, .. }, key, .. } = *access;
+    let (groups, usage) = claims(access, mode);
+    let footprint = &mut attempt.modes.telling.footprint;
+    let Batched { seat, units, .. } = &mut attempt.modes.batched;
+    units.clear();
+    if !footprint.find_points(relation.number(), key, groups, usage, |unit| units.push(unit)) {
+        // Whoever scans reads what it finds.
+        let range = footprint.find_range(relation.number(), key, key).filter(|_| usage == Usage::Reads);
+        units.clear();
+        units.extend(range.map(|range| footprint.points().len() + range));
+    }
+    let suspender = attempt.worker.suspender.as_ref();
+    if units.is_empty() || !units.iter().all(|unit| seat.come(*unit, suspender)) {
+        return Err(unannounced(relation, key));
+    }
+    Ok(())
+}
+
+/// A call in pieces comes to a scan.
+fn come_to_range<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    relation: &'static Definition,
+    (low, high): Keys<'_>,
+) -> Result<()> {
+    let footprint = &attempt.modes.telling.footprint;
+    let unit =
+        footprint.find_range(relation.number(), low, high).map(|range| footprint.points().len() + range);
+    let (seat, suspender) = (&mut attempt.modes.batched.seat, attempt.worker.suspender.as_ref());
+    if unit.is_some_and(|unit| seat.come(unit, suspender)) { Ok(()) } else { Err(unannounced(relation, low)) }
 }
 
 /// Whether the attempt's worker has a task to announce: then what begins must be a call.
@@ -110,7 +272,7 @@ impl<P: Protocol> Attempt<P> {
     /// See [`Worker::next_task`](crate::seam::Worker::next_task).
     pub(in crate::db) fn next_job(&mut self, waits: bool) -> Option<Task> {
         let seat = &mut self.modes.batched.seat;
-        self.db.modes.batched.next(seat, waits).map(|next| match next {
+        self.db.modes.batched.batches.next(seat, waits).map(|next| match next {
             Next::Announce(job) => Task::Announce(job),
             Next::Execute(job) => {
                 seat.swap(&mut self.modes.telling.footprint);
@@ -121,6 +283,9 @@ impl<P: Protocol> Attempt<P> {
 
     /// See [`Worker::end_task`](crate::seam::Worker::end_task).
     pub(in crate::db) fn end_job(&mut self) {
-        self.db.modes.batched.done(&mut self.modes.batched.seat);
+        let Inner { modes, clock, .. } = &*self.db;
+        let pieces_over = || modes.batched.phases.end(clock);
+        let suspender = self.worker.suspender.as_ref();
+        modes.batched.batches.done_beside(&mut self.modes.batched.seat, suspender, &pieces_over);
     }
 }

@@ -49,7 +49,7 @@ impl CallMode for Linked {
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, _number: usize) -> bool {
         attempt.forget_answers();
-        telling::call(attempt);
+        telling::call(attempt, None);
         telling::begin(attempt);
         true
     }

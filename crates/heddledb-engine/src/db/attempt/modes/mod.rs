@@ -14,6 +14,7 @@
 //! | `sequencing` | calls that take turns |
 //! | `graph` | calls that wait for those before them that they conflict with |
 //! | `batched` | the same, batch by batch |
+//! | `phases` | of this one: when its calls commit in pieces |
 //! | `telling` | of these two: finding out what a call will access |
 //! | `sequencer`, `announced` | of `sequencing` and `graph`: the order of calls, and what they announced |
 //! | `gate` | through which attempts begin, or one that has failed often alone |
@@ -28,6 +29,7 @@ mod chopping;
 mod gate;
 mod graph;
 mod parts;
+mod phases;
 mod pieces;
 mod sequencer;
 mod sequencing;
@@ -125,6 +127,16 @@ trait CallMode: Default {
         attempt.commit_writes()
     }
 
+    /// What was read is about to be checked, so that the attempt may commit, or may give up for good.
+    #[inline(always)]
+    fn begin_decision<P: Protocol>(_attempt: &Attempt<P>) -> Result<(), Conflict> {
+        Ok(())
+    }
+
+    /// It was checked.
+    #[inline(always)]
+    fn end_decision<P: Protocol>(_attempt: &Attempt<P>) {}
+
     /// The attempt has ended, and its worker is no longer pinned.
     #[inline(always)]
     fn end<P: Protocol>(_attempt: &mut Attempt<P>) {}
@@ -183,7 +195,7 @@ trait CallMode: Default {
 impl SharedStates {
     /// The batches of calls.
     pub fn batches(&self) -> &Batches<Arc<dyn Job>> {
-        &self.batched
+        &self.batched.batches
     }
 }
 
@@ -271,6 +283,18 @@ macro_rules! modes {
         #[inline(always)]
         pub(super) fn commit<P: Protocol>(attempt: &mut Attempt<P>) -> Result<bool> {
             match attempt.execution_of_calls() { $(Execution::$execution => $mode::commit(attempt),)+ }
+        }
+
+        /// See [`CallMode::begin_decision`].
+        #[inline(always)]
+        pub(super) fn begin_decision<P: Protocol>(attempt: &Attempt<P>) -> Result<(), Conflict> {
+            match attempt.execution_of_calls() { $(Execution::$execution => $mode::begin_decision(attempt),)+ }
+        }
+
+        /// See [`CallMode::end_decision`].
+        #[inline(always)]
+        pub(super) fn end_decision<P: Protocol>(attempt: &Attempt<P>) {
+            match attempt.execution_of_calls() { $(Execution::$execution => $mode::end_decision(attempt),)+ }
         }
 
         /// See [`CallMode::end`].

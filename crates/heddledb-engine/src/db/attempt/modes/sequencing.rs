@@ -28,7 +28,7 @@
 //! phase has read something (of entries in secondary indexes that an update moves or a deletion takes along)
 //! are awaited while the call holds its turn. Tests: `phases_*` of the conformance suite.
 
-use super::announced::{Turn, claims};
+use super::announced::{Turn, claims, unannounced};
 use super::sequencer::Sequencer;
 use super::{AccessMode, Answer, Attempt, CallMode, Keys, Then, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
@@ -163,7 +163,7 @@ impl CallMode for Sequenced {
             sequencer.await_end(before, attempt.worker.suspender.as_ref());
         }
         if *phase == Phase::Later && !footprint.has_point(number, key, groups, usage) {
-            return Err(unforeseen(relation, key));
+            return Err(unannounced(relation, key));
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl CallMode for Sequenced {
         match phase {
             Phase::Announcing => footprint.add_range(relation.number(), low, high),
             Phase::Later if !footprint.has_range(relation.number(), low, high) => {
-                return Err(unforeseen(relation, low));
+                return Err(unannounced(relation, low));
             }
             _ => {}
         }
@@ -271,9 +271,4 @@ fn announce<P: Protocol>(attempt: &mut Attempt<P>, complete: bool) {
     }
     sequencer.await_end(before, attempt.worker.suspender.as_ref());
     attempt.begin_writes(0);
-}
-
-#[cold]
-fn unforeseen(relation: &'static Definition, key: &[u64]) -> Error {
-    Misuse::Unforeseen { table: relation.layout.name, key: format!("{key:x?}") }.into()
 }

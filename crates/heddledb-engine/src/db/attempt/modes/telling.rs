@@ -6,7 +6,7 @@
 //! validated.
 
 use super::super::Logs;
-use super::announced::claims;
+use super::announced::{claims, unannounced};
 use super::{AccessMode, Attempt, CallAtHand, Keys, Then};
 use crate::durability::{Call, Says};
 use crate::error::{Error, Misuse, Result};
@@ -33,6 +33,8 @@ pub(super) struct Telling {
     unforeseen: bool,
     /// What its first execution wrote, where it is executed twice.
     first: Option<u64>,
+    /// From which site on it does not give up, if what its procedure tells is all.
+    sure_from: Option<u16>,
 }
 
 /// The call that has begun runs without effect first.
@@ -43,9 +45,9 @@ pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) {
 }
 
 /// A call has begun that has told, or will.
-pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>) {
+pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, sure_from: Option<u16>) {
     let telling = &mut attempt.modes.telling;
-    (telling.unforeseen, telling.first) = (false, None);
+    (telling.unforeseen, telling.first, telling.sure_from) = (false, None, sure_from);
 }
 
 /// Before column groups of a row are accessed.
@@ -60,7 +62,7 @@ pub(super) fn row<P: Protocol>(
     if attempt.dry {
         footprint.add_point(relation.number(), key, groups, usage);
     } else if !footprint.has_point(relation.number(), key, groups, usage) {
-        unforeseen(attempt, relation, key);
+        return unforeseen(attempt, relation, key);
     }
     Ok(())
 }
@@ -75,14 +77,15 @@ pub(super) fn range<P: Protocol>(
     if attempt.dry {
         footprint.add_range(relation.number(), low, high);
     } else if !footprint.has_range(relation.number(), low, high) {
-        unforeseen(attempt, relation, low);
+        return unforeseen(attempt, relation, low);
     }
     Ok(())
 }
 
 /// The call will access this, as its procedure says.
 pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) {
-    let footprint = &mut attempt.modes.telling.footprint;
+    let Telling { footprint, sure_from, .. } = &mut attempt.modes.telling;
+    footprint.be_sure_from(*sure_from);
     match told {
         // As in `claims`: whether a row exists is in its first group.
         Told::Row { relation, key, groups, usage } => {
@@ -165,8 +168,17 @@ fn twice<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
 }
 
 #[cold]
-fn unforeseen<P: Protocol>(attempt: &mut Attempt<P>, relation: &'static Definition, key: &[u64]) {
+fn unforeseen<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    relation: &'static Definition,
+    key: &[u64],
+) -> Result<()> {
     note(|| format!("has not told that it would access {}{key:?}", relation.name()));
     attempt.modes.telling.unforeseen = true;
     attempt.db.counters.unforeseen(attempt.worker.number);
+    // Which calls are executed in pieces is a matter of chance, and what they refuse is not.
+    if attempt.modes.telling.footprint.sure_from().is_some() {
+        return Err(unannounced(relation, key));
+    }
+    Ok(())
 }
