@@ -134,7 +134,20 @@ impl Footprint {
     ///
     /// Cheap where accesses come in the order in which they were announced.
     pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
-        self.find_points(relation, key, groups, usage, |_| ()) || self.has_range(relation, key, key)
+        // Whoever scans may write what it finds; but where others may have seen what it did, it tells that, too.
+        let is_scanned = self.sure_from.is_none() || usage == Usage::Reads;
+        self.find_points(relation, key, groups, usage, |_| ())
+            || is_scanned && self.has_range(relation, key, key)
+    }
+
+    /// Whether the point at that position allows such an access, of all these column groups.
+    pub fn is_point(&self, at: usize, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
+        self.points.get(at).is_some_and(|point| {
+            point.relation == relation
+                && groups & !point.groups == 0
+                && point.usage.allows(usage)
+                && self.words(point.key) == key
+        })
     }
 
     /// Finds the points with which this access was announced, the next ones first, and passes on their positions. False if
@@ -148,7 +161,13 @@ impl Footprint {
         mut found: impl FnMut(usize),
     ) -> bool {
         let (mut left, count) = (groups, self.points.len());
-        for at in (self.next..count).chain(0..self.next) {
+        let order = || (self.next..count).chain(0..self.next);
+        if let Some(at) = order().find(|at| self.is_point(*at, relation, key, groups, usage)) {
+            found(at);
+            self.next = at + 1;
+            return true;
+        }
+        for at in order() {
             let point = self.points[at];
             if left & point.groups != 0
                 && point.relation == relation

@@ -1,7 +1,8 @@
 //! Calls that are submitted: settings, durability, what is kept and for how long, and closing. What every protocol must do
 //! with them is in the conformance suite (`submit_*`).
 
-use heddledb::protocol::Isolation;
+use heddledb::procedure::Announcement;
+use heddledb::protocol::{Isolation, Kind};
 use heddledb::storage::{Fault, Simulated};
 use heddledb::{
     Builder, Database, Durability, Error, Misuse, Pending, ReadTransaction, Result, Session, Table,
@@ -358,4 +359,40 @@ fn what_was_submitted_is_there_after_closing() {
     drop((session, db));
     assert!(calls.iter().all(Pending::is_done));
     assert_eq!(found(&disk.after_power_cut(3), 0), 100);
+}
+
+fn tell_count_both(to: &mut Announcement<'_>, first: u64, second: u64) {
+    to.writes(first, Counter::count);
+    to.writes(second, Counter::count);
+}
+
+#[procedure(announce = tell_count_both)]
+fn count_both(tx: &mut impl Transaction, first: u64, second: u64) -> Result<()> {
+    #[later]
+    tx.update_columns(first, Counter::count, |count| *count += 1)?;
+    tx.update_columns(second, Counter::count, |count| *count += 1)
+}
+
+/// Many calls in pieces of one batch, which wait for each other and for the disk: nobody waits for the disk with a call in its hands
+/// that keeps the epoch open.
+#[test]
+fn many_calls_in_pieces_become_durable() {
+    const CALLS: usize = 700;
+    for executors in [1, 3] {
+        let disk = Simulated::new();
+        let builder = Database::builder().protocol(Kind::Dgcc).executors(executors).window(CALLS);
+        let builder = builder.storage(Arc::new(disk.clone())).procedure::<CountBoth>();
+        let db = builder.table::<Counter>(2).open().unwrap();
+        let insert = |key| move |tx: &mut heddledb::Txn| tx.insert(Counter { key, count: 0 });
+        let mut session = db.session().unwrap();
+        (0..2).for_each(|key| session.run(insert(key)).unwrap());
+        session.set_durability(Durability::Sync).unwrap();
+        let keys = |at: usize| (at as u64 % 2, (at as u64 + 1) % 2);
+        let calls: Vec<_> = (0..CALLS).map(|at| session.submit(CountBoth, keys(at)).unwrap()).collect();
+        calls.into_iter().for_each(|call| call.wait().unwrap());
+        let pieces = db.metrics().graph.unwrap().in_pieces;
+        drop((session, db));
+        assert!(pieces > 0 || executors == 1, "{pieces} of {CALLS} in pieces");
+        assert_eq!(found(&disk.after_power_cut(3), 0), CALLS as i64);
+    }
 }

@@ -17,6 +17,7 @@ pub(super) fn tests() -> Vec<Test> {
     vec![
         Test { name: "pieces_have_an_order", run: have_an_order },
         Test { name: "pieces_scan_and_insert", run: scan_and_insert },
+        Test { name: "pieces_remove_and_insert", run: remove_and_insert },
         Test { name: "pieces_give_up_before_others_see_them", run: give_up_before_others_see_them },
         Test { name: "pieces_refuse_what_was_not_told", run: refuse_what_was_not_told },
     ]
@@ -43,7 +44,11 @@ fn builder(kind: Kind) -> Builder {
     let interval = Duration::from_micros(200);
     let builder = Database::builder().protocol(kind).executors(3).sessions(8);
     let builder = builder.epoch_interval(interval).snapshot_interval(interval);
-    builder.procedure::<PiecesMove>().procedure::<PiecesList>().procedure::<PiecesTry>()
+    builder
+        .procedure::<PiecesMove>()
+        .procedure::<PiecesList>()
+        .procedure::<PiecesTry>()
+        .procedure::<PiecesRenew>()
 }
 
 fn filled(kind: Kind) -> Database {
@@ -263,6 +268,48 @@ fn scan_and_insert(kind: Kind) {
     let mut seen = seen.into_inner().expect("nobody panics");
     seen.sort_unstable();
     assert!(seen.iter().zip(&seen[1..]).all(|(one, other)| one.1 <= other.1 && one != other), "{seen:?}");
+}
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+#[table(name = "pieces_tagged", index(PiecesByTag(tag)))]
+struct Tagged {
+    #[key]
+    key: u64,
+    tag: u64,
+}
+
+fn tell_renew(to: &mut Announcement<'_>, row: Tagged) {
+    to.inserts(&row);
+    to.inserts(&row);
+    to.adds(row.key, Row::sum);
+}
+
+/// Removes a row that has entries in an index, and adds it again.
+#[procedure(announce = tell_renew)]
+fn pieces_renew(tx: &mut impl Transaction, row: Tagged) -> Result<bool> {
+    #[later]
+    let was_there = tx.delete::<Tagged>(row.key)?;
+    tx.insert::<Tagged>(row)?;
+    tx.add(Row::sum, row.key, 1)?;
+    Ok(was_there)
+}
+
+/// An operation that comes to a row several times, as the removal of one with entries does, is one access.
+fn remove_and_insert(kind: Kind) {
+    const CALLS: u64 = 200;
+    if kind.execution() != Execution::Batched {
+        return;
+    }
+    let db = filled(kind);
+    on_threads(kind, &db, 3, |session, _, _| {
+        let submitted: Vec<_> =
+            (0..CALLS).map(|at| session.submit(PiecesRenew, Tagged { key: at % 2, tag: 7 })).collect();
+        for pending in submitted {
+            pending.and_then(|pending| pending.wait()).expect("it commits");
+        }
+    });
+    let rows = db.session().and_then(|mut session| session.run(|tx| tx.collect(Scan::<Tagged>::all())));
+    assert_eq!(rows.expect("it is read").len(), 2);
 }
 
 fn tell_try(to: &mut Announcement<'_>, keys: [u64; 3], most: i64, told: usize, _: bool) {

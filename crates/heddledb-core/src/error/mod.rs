@@ -237,8 +237,7 @@ pub enum Misuse {
         /// Why it gave up.
         why: String,
     },
-    /// A procedure that accessed, behind its mark `#[later]`, what it had not come to with other answers; or, where it is executed in
-    /// pieces, what it does not tell.
+    /// A procedure that accessed, behind its mark `#[later]`, what it had not come to with other answers, or had not told.
     #[error(
         "a procedure accessed a key of table `{table}` that depends on what it had read behind `#[later]`, or that it had not told as often ({key}); put the mark behind what such keys depend on, and let `announce` tell each access"
     )]

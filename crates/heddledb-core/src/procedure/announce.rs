@@ -66,7 +66,7 @@ pub enum Told<'a> {
 ///
 /// **In pieces.** Under `dgcc` a submitted call of a procedure that has a mark `#[later]`, too, is executed in pieces: behind the mark it
 /// lets others have a row as soon as it has come to it as often as was told, so calls that meet in a row wait for that access
-/// and not for each other's end. Such a function must tell everything, each access as often as it is made: what is not told
+/// and not for each other's end. Such a function must tell everything, each access as often as it is made (an upsert is two): what is not told
 /// is refused ([`Misuse::Unforeseen`](crate::error::Misuse::Unforeseen)), and if others may have seen what the call did before, that stands
 /// ([`Misuse::PiecesStand`](crate::error::Misuse::PiecesStand)), as it does where a call gives up, or panics, behind its mark.
 pub struct Announcement<'a> {

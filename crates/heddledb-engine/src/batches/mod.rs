@@ -30,9 +30,11 @@ mod cells;
 mod link;
 mod pace;
 mod pieces;
+mod seat;
 mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
+mod words;
 
 use crate::footprint::Footprint;
 use crate::kind::Batching;
@@ -43,9 +45,9 @@ use crate::sync::{
 };
 use batch::{Batch, Owner, Released, Work};
 use crossbeam_utils::CachePadded;
-use pieces::Progress;
+use seat::Doing;
+pub(crate) use seat::Seat;
 use state::{Built, Queued, State};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A level of so few calls is executed by who ended the level before: others would come too late (DGCC §4.1.3).
@@ -83,33 +85,9 @@ const WAITS: u64 = 1;
 const MAY_BEGIN: u64 = 2;
 const GIVEN_UP: u64 = 3;
 
-/// What a worker has in its hands.
-pub(crate) struct Seat<J> {
-    /// The batch that it executes calls of.
-    batch: Option<Arc<Batch<J>>>,
-    /// Calls that it is to execute, the last first.
-    kept: Vec<u32>,
-    /// Calls that it is to announce: of which batch, how many of it are its, and which are left.
-    announces: Option<(Arc<Batch<J>>, u32, Range<u32>)>,
-    doing: Option<Doing>,
-    /// Of a call that is executed in pieces.
-    progress: Progress,
-    /// The events after which it has found nothing to build.
-    idle_at: Option<u64>,
-    /// It builds a batch before it executes what may begin.
-    builds: bool,
-}
-
 /// The number of a batch; of none, 0.
 fn number<J>(batch: &Option<Arc<Batch<J>>>) -> u64 {
     batch.as_ref().map_or(0, |batch| batch.number)
-}
-
-/// What a worker does with which call of the batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    Announces(u32),
-    Executes(u32),
 }
 
 /// What a worker is to do next.
@@ -119,82 +97,6 @@ pub(crate) enum Next<J> {
     Announce(J),
     /// To execute it.
     Execute(J),
-}
-
-impl<J> Default for Seat<J> {
-    fn default() -> Self {
-        Self {
-            batch: None,
-            kept: Vec::new(),
-            announces: None,
-            doing: None,
-            progress: Progress::default(),
-            idle_at: None,
-            builds: false,
-        }
-    }
-}
-
-impl<J: Clone> Seat<J> {
-    /// Whether the call at hand is to be announced, and not executed; `None` if there is none.
-    pub fn announces(&self) -> Option<bool> {
-        self.doing.map(|doing| matches!(doing, Doing::Announces(_)))
-    }
-
-    /// Exchanges what the call at hand has told for another footprint.
-    pub fn swap(&self, footprint: &mut Footprint) {
-        let (batch, call) = match self.doing {
-            Some(Doing::Announces(call)) => (self.announces.as_ref().map(|(batch, ..)| batch), call),
-            Some(Doing::Executes(call)) => (self.batch.as_ref(), call),
-            None => return,
-        };
-        if let Some(batch) = batch {
-            std::mem::swap(&mut *lock(&batch.vertex(call).footprint), footprint);
-        }
-    }
-
-    /// The batch and the call at hand, if that is executed in pieces.
-    fn pieces(&self) -> Option<(&Batch<J>, u32)> {
-        match (self.doing, &self.batch) {
-            (Some(Doing::Executes(call)), Some(batch)) if batch.pieces.has(call) => Some((batch, call)),
-            _ => None,
-        }
-    }
-
-    /// Whether the call at hand is executed in pieces.
-    pub fn in_pieces(&self) -> bool {
-        self.pieces().is_some()
-    }
-
-    /// The call at hand, which is executed in pieces, comes to one of its accesses: points first, and then ranges. Waits for those
-    /// before it. False if it has let go of that already.
-    pub fn come(&mut self, unit: usize, suspender: Option<&Suspender>) -> bool {
-        let mut progress = std::mem::take(&mut self.progress);
-        let come = self
-            .pieces()
-            .is_none_or(|(batch, call)| batch.pieces.come(call, unit as u32, &mut progress, suspender));
-        self.progress = progress;
-        come
-    }
-
-    /// Whether the call at hand keeps something that others wait for, and that it will not access any more.
-    pub fn is_due(&self) -> bool {
-        self.progress.is_due
-    }
-
-    /// What the call at hand has done since it last let go of something is done again.
-    pub fn begin_again(&mut self) {
-        self.progress.begin_again();
-    }
-
-    /// What the call at hand has done so far stands: it lets go of what it will not access again.
-    pub fn let_go(&mut self) {
-        let mut progress = std::mem::take(&mut self.progress);
-        if let Some((batch, call)) = self.pieces() {
-            batch.pieces.let_go(call, &mut progress);
-        }
-        self.progress = progress;
-    }
 }
 
 /// Where calls that may begin go.

@@ -15,8 +15,8 @@
 //!
 //! **No deadlock.** The calls begin in their order, so whom one waits for has begun before it, and waits for earlier ones only.
 
-use super::batch::Words;
 use super::cells::{Cells, Class, Entry, Granules};
+use super::words::Words;
 use crate::footprint::Footprint;
 use crate::mutant::{Mutant, planted};
 use crate::sync::{Ordering, Suspender, wait_out};

@@ -206,7 +206,12 @@ impl Executor {
     fn perform(&mut self, task: Task) {
         match task {
             Task::Announce(job) => job.announce(&mut self.session),
-            Task::Execute(job) => self.execute(job),
+            // Not made durable here, however many there are: others may wait for this call to end, and the epoch for them.
+            Task::Execute(job) => {
+                if job.execute(&mut self.session) {
+                    self.committed.push(job);
+                }
+            }
         }
         self.session.txn_mut().worker.end_task();
     }

@@ -47,7 +47,7 @@ pub(super) struct Batched {
     pieces: bool,
     /// It will not give up any more.
     sure: bool,
-    /// The accesses, as they were told, that it comes to.
+    /// The accesses, as they were told, that it has come to in the operation that runs.
     units: Vec<usize>,
 }
 
@@ -76,7 +76,7 @@ impl CallMode for Batched {
         }
         let Attempt { db, worker, modes, epoch, .. } = attempt;
         let Batched { seat, pieces, .. } = &mut modes.batched;
-        *pieces = seat.in_pieces();
+        *pieces = attempt.called && seat.in_pieces();
         if *pieces {
             let phase = db.modes.batched.phases.enter(&db.clock, worker.suspender.as_ref());
             *epoch = Some(phase).filter(|_| !planted(Mutant::PieceInOwnEpoch));
@@ -131,6 +131,7 @@ impl CallMode for Batched {
 
     fn end<P: Protocol>(attempt: &mut Attempt<P>) {
         (attempt.dry, attempt.epoch) = (false, None);
+        attempt.let_others_begin();
         let Batched { seat, own, .. } = &mut attempt.modes.batched;
         if std::mem::take(own) {
             attempt.db.modes.batched.batches.end_own(seat);
@@ -146,7 +147,8 @@ impl CallMode for Batched {
             return Ok(Answer::Replayed);
         }
         let sure_from = attempt.modes.telling.footprint.sure_from();
-        let Batched { seat, sure, .. } = &mut attempt.modes.batched;
+        let Batched { seat, sure, units, .. } = &mut attempt.modes.batched;
+        units.clear();
         *sure |= sure_from.is_some_and(|from| site >= from);
         if *sure && seat.is_due() {
             commit_piece(attempt)?;
@@ -210,8 +212,11 @@ impl CallMode for Batched {
     }
 
     fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
-        attempt.modes.batched.seat.begin_again();
-        attempt.modes.batched.pieces && parts::retry(attempt)
+        let Batched { seat, sure, pieces, .. } = &mut attempt.modes.batched;
+        seat.begin_again();
+        // Where it begins from its start, what is before its mark may give up again.
+        *sure = false;
+        *pieces && parts::retry(attempt)
     }
 
     fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
@@ -236,15 +241,20 @@ fn come_to_row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode:
     let (groups, usage) = claims(access, mode);
     let footprint = &mut attempt.modes.telling.footprint;
     let Batched { seat, units, .. } = &mut attempt.modes.batched;
-    units.clear();
+    // An operation may come to a row more than once: what it has come to is one access.
+    let known = |unit: &usize| footprint.is_point(*unit, relation.number(), key, groups, usage);
+    if units.iter().any(known) {
+        return Ok(());
+    }
+    let before = units.len();
     if !footprint.find_points(relation.number(), key, groups, usage, |unit| units.push(unit)) {
         // Whoever scans reads what it finds.
         let range = footprint.find_range(relation.number(), key, key).filter(|_| usage == Usage::Reads);
-        units.clear();
+        units.truncate(before);
         units.extend(range.map(|range| footprint.points().len() + range));
     }
     let suspender = attempt.worker.suspender.as_ref();
-    if units.is_empty() || !units.iter().all(|unit| seat.come(*unit, suspender)) {
+    if units.len() == before || !units[before..].iter().all(|unit| seat.come(*unit, suspender)) {
         return Err(unannounced(relation, key));
     }
     Ok(())

@@ -5,7 +5,7 @@
 //!
 //! **Closures.** What a closure reads during a phase may be half of a call. It is found out when the closure commits, or decides to give up:
 //! both are done outside of phases, and what has changed since it was read is a conflict then as ever. So a body that thinks keeps no
-//! call waiting, and a closure waits for one phase at most: the next begins when those that wait have decided.
+//! call waiting, and a closure waits for one phase, mostly: the next begins when those that wait have decided.
 
 use super::active_calls::ActiveCalls;
 use crate::epoch::EpochClock;
@@ -19,6 +19,9 @@ pub(super) struct Phases {
     state: CachePadded<AtomicU64>,
     deciding: ActiveCalls,
 }
+
+/// So many times a phase looks whether those that waited for the one before have decided.
+const LOOKS: u32 = 1_000;
 
 const NONE: u64 = 0;
 const BEGINS: u64 = u64::MAX;
@@ -34,10 +37,14 @@ impl Phases {
             // Acquire: what others have done before the phase began happens before.
             match self.state.load(Ordering::Acquire) {
                 NONE => {
-                    // Those that have waited for the phase before decide first; unless another call has found that nobody does.
-                    // Relaxed: looked at again.
+                    // Those that have waited for the phase before decide first; unless another call has found that nobody does, or
+                    // they do not come: they may be suspended sessions of a thread that waits for this call.
+                    let mut looks = 0;
                     wait_out(suspender, || {
-                        self.deciding.nobody_waits() || self.state.load(Ordering::Relaxed) != NONE
+                        looks += 1;
+                        // Relaxed: looked at again.
+                        let begun = self.state.load(Ordering::Relaxed) != NONE;
+                        begun || looks > LOOKS || self.deciding.nobody_waits()
                     });
                     // SeqCst: either who decides sees this, or we see that it decides.
                     let begins =
