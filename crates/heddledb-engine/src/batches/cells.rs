@@ -11,9 +11,10 @@ use crate::footprint::{Footprint, Usage};
 use crate::log::CellUse;
 
 /// How a call uses a cell. Those of one class share it, but for `Alone`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Class {
     /// It writes the row, or uses the cell in two ways.
+    #[default]
     Alone,
     /// It reads the row.
     Reads,
@@ -105,53 +106,46 @@ fn hash(relation: usize, key: &[u64], part: u64) -> u64 {
     mix(key.iter().fold((relation as u64).wrapping_mul(FACTOR), mix), &part)
 }
 
-/// A cell of a table of cells: where it is found, and whose it is.
-pub(super) trait Entry: Copy {
-    /// One that is in no batch.
-    const UNUSED: Self;
-    fn hash(&self) -> u64;
-    /// The batch whose cell it is.
-    fn tag(&self) -> u64;
-}
-
-/// Cells by their hashes, those of one batch after those of another. Its memory is kept.
-#[derive(Debug)]
-pub(super) struct Cells<E> {
-    entries: Vec<E>,
+/// What is known of cells, by their hashes, for one batch after another. Its memory is kept.
+#[derive(Debug, Default)]
+pub(super) struct Cells<V> {
+    slots: Vec<Slot<V>>,
     /// The batch whose cells count.
-    pub tag: u64,
+    tag: u64,
 }
 
-impl<E> Default for Cells<E> {
-    fn default() -> Self {
-        Self { entries: Vec::new(), tag: 0 }
-    }
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot<V> {
+    hash: u64,
+    /// The batch whose cell it is; 0 if it is none yet.
+    tag: u64,
+    value: V,
 }
 
-impl<E: Entry> Cells<E> {
-    /// None is in it, and so many find room.
+impl<V: Copy + Default> Cells<V> {
+    /// Nothing is known of any, and so many find room.
     pub fn begin(&mut self, cells: usize) {
         self.tag += 1;
-        let entries = (2 * cells).next_power_of_two();
-        if self.entries.len() < entries {
-            self.entries.clear();
-            self.entries.resize(entries, E::UNUSED);
+        let slots = (2 * cells).next_power_of_two();
+        if self.slots.len() < slots {
+            self.slots.clear();
+            self.slots.resize(slots, Slot::default());
         }
     }
 
-    /// The place of a cell, and what is there, if it is in the batch.
-    pub fn find(&self, hash: u64) -> (usize, Option<E>) {
-        let mask = self.entries.len() - 1;
+    /// The place of a cell, and what is known of it.
+    pub fn find(&self, hash: u64) -> (usize, Option<V>) {
+        let mask = self.slots.len() - 1;
         let mut at = (hash >> 32) as usize & mask;
-        while self.entries[at].tag() == self.tag && self.entries[at].hash() != hash {
+        while self.slots[at].tag == self.tag && self.slots[at].hash != hash {
             at = (at + 1) & mask;
         }
-        let entry = self.entries[at];
-        (at, (entry.tag() == self.tag).then_some(entry))
+        let Slot { tag, value, .. } = self.slots[at];
+        (at, (tag == self.tag).then_some(value))
     }
 
-    /// Changes what is at a place that was found.
-    pub fn set(&mut self, at: usize, entry: E) {
-        self.entries[at] = entry;
+    /// Says what is known of the cell for which that place was found.
+    pub fn set(&mut self, at: usize, hash: u64, value: V) {
+        self.slots[at] = Slot { hash, tag: self.tag, value };
     }
 }

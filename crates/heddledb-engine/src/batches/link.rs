@@ -8,7 +8,7 @@
 //! What cells are is said in [`cells`](super::cells). Calls that are executed in pieces are linked otherwise
 //! ([`pieces`](super::pieces)), and have ended before one begins that is not.
 
-use super::cells::{Cells, Class, Entry, Granules};
+use super::cells::{Cells, Class, Granules};
 use super::pieces::{PieceLinker, Pieces};
 use crate::footprint::Footprint;
 use crate::sync::{Work, work};
@@ -93,7 +93,7 @@ impl Links {
 }
 
 /// A group of calls: a list of members.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Group {
     last: u32,
     count: u32,
@@ -106,29 +106,14 @@ struct Member {
     next: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Cell {
-    hash: u64,
-    /// The batch whose cell it is.
-    tag: u64,
     class: Class,
     open: Group,
     before: Group,
 }
 
 const EMPTY: Group = Group { last: NONE, count: 0 };
-
-impl Entry for Cell {
-    const UNUSED: Self = Self { hash: 0, tag: 0, class: Class::Alone, open: EMPTY, before: EMPTY };
-
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-
-    fn tag(&self) -> u64 {
-        self.tag
-    }
-}
 
 /// What links batches, one after another. Its memory is kept.
 #[derive(Debug, Default)]
@@ -193,7 +178,7 @@ impl Linker {
         let (at, known) = self.cells.find(hash);
         let Some(mut cell) = known else {
             let open = self.join(EMPTY, call);
-            self.cells.set(at, Cell { hash, tag: self.cells.tag, class, open, before: EMPTY });
+            self.cells.set(at, hash, Cell { class, open, before: EMPTY });
             return;
         };
         let Member { vertex: last, next } = self.members[cell.open.last as usize];
@@ -214,7 +199,7 @@ impl Linker {
             cell.before = self.close(links, cell.open);
             (cell.open, cell.class) = (self.join(EMPTY, call), class);
         }
-        self.cells.set(at, cell);
+        self.cells.set(at, hash, cell);
         self.wait(links, cell.before, call);
     }
 

@@ -271,11 +271,9 @@ impl<J: Clone> Batches<J> {
     /// As [`Batches::done`], where calls may be executed in pieces. If it was the last of them in its batch, that is said before any
     /// other begins.
     pub fn done_beside(&self, seat: &mut Seat<J>, suspender: Option<&Suspender>, pieces_over: &dyn Fn()) {
-        let mut progress = std::mem::take(&mut seat.progress);
-        if let Some((batch, call)) = seat.pieces() {
-            batch.pieces.let_go_of_all(call, &mut progress, suspender);
+        if let Some((pieces, call, progress)) = seat.pieces() {
+            pieces.let_go_of_all(call, progress, suspender);
         }
-        seat.progress = progress;
         match seat.doing.take() {
             Some(Doing::Executes(call)) => self.end(seat, call, true, Some(pieces_over)),
             Some(Doing::Announces(_)) | None => {}
@@ -359,14 +357,14 @@ impl<J: Clone> Batches<J> {
 
     /// Takes calls to be announced, if there are any.
     fn announce(&self, seat: &mut Seat<J>) -> bool {
-        seat.announces = lock(&self.state).built.iter_mut().find_map(Built::chunk);
+        seat.announces = lock(&self.state).chunk();
         seat.announces.is_some()
     }
 
     /// Helps to build a batch; `announces` says whether the worker can announce calls. False if there is nothing to do.
     fn build(&self, seat: &mut Seat<J>, announces: bool) -> bool {
         let mut state = lock(&self.state);
-        if announces && let Some(chunk) = state.built.iter_mut().find_map(Built::chunk) {
+        if announces && let Some(chunk) = state.chunk() {
             seat.announces = Some(chunk);
             return true;
         }

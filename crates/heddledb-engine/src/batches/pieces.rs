@@ -15,7 +15,7 @@
 //!
 //! **No deadlock.** The calls begin in their order, so whom one waits for has begun before it, and waits for earlier ones only.
 
-use super::cells::{Cells, Class, Entry, Granules};
+use super::cells::{Cells, Class, Granules};
 use super::words::Words;
 use crate::footprint::Footprint;
 use crate::mutant::{Mutant, planted};
@@ -233,29 +233,14 @@ impl Pieces {
 }
 
 /// A cell, and who claimed it last.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Cell {
-    hash: u64,
-    tag: u64,
     class: Class,
     /// A call uses it that is executed whole.
     whole: bool,
     call: u32,
     group: u32,
     before: u32,
-}
-
-impl Entry for Cell {
-    const UNUSED: Self =
-        Self { hash: 0, tag: 0, class: Class::Alone, whole: false, call: NONE, group: NONE, before: NONE };
-
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-
-    fn tag(&self) -> u64 {
-        self.tag
-    }
 }
 
 /// What finds out which calls of a batch are executed in pieces, and their groups. Its memory is kept.
@@ -301,8 +286,7 @@ impl PieceLinker {
     /// A call uses a cell that is executed whole.
     fn use_whole(&mut self, hash: u64) {
         let (at, known) = self.cells.find(hash);
-        let cell = known.unwrap_or(Cell { hash, tag: self.cells.tag, ..Cell::UNUSED });
-        self.cells.set(at, Cell { whole: true, ..cell });
+        self.cells.set(at, hash, Cell { whole: true, ..known.unwrap_or_default() });
     }
 
     fn claim(
@@ -317,8 +301,7 @@ impl PieceLinker {
         let Some(mut cell) = known else {
             let group = pieces.group();
             pieces.claim(unit, (group, NONE));
-            let new = Cell { hash, tag: self.cells.tag, class, whole: false, call, group, before: NONE };
-            self.cells.set(at, new);
+            self.cells.set(at, hash, Cell { class, whole: false, call, group, before: NONE });
             return;
         };
         if cell.call == call {
@@ -345,6 +328,6 @@ impl PieceLinker {
             cell.call = call;
             pieces.claim(unit, (cell.group, cell.before));
         }
-        self.cells.set(at, cell);
+        self.cells.set(at, hash, cell);
     }
 }

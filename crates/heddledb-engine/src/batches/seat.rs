@@ -1,7 +1,7 @@
 //! What a worker has in its hands.
 
 use super::batch::Batch;
-use super::pieces::Progress;
+use super::pieces::{Pieces, Progress};
 use crate::footprint::Footprint;
 use crate::sync::{Suspender, lock};
 use std::ops::Range;
@@ -63,28 +63,22 @@ impl<J: Clone> Seat<J> {
         }
     }
 
-    /// The batch and the call at hand, if that is executed in pieces.
-    pub(super) fn pieces(&self) -> Option<(&Batch<J>, u32)> {
-        match (self.doing, &self.batch) {
-            (Some(Doing::Executes(call)), Some(batch)) if batch.pieces.has(call) => Some((batch, call)),
-            _ => None,
-        }
-    }
-
     /// Whether the call at hand is executed in pieces.
     pub fn in_pieces(&self) -> bool {
-        self.pieces().is_some()
+        pieces_of(&self.batch, self.doing).is_some()
+    }
+
+    /// The pieces of the batch, the call at hand, and how far that is, if it is executed in pieces.
+    pub(super) fn pieces(&mut self) -> Option<(&Pieces, u32, &mut Progress)> {
+        let (pieces, call) = pieces_of(&self.batch, self.doing)?;
+        Some((pieces, call, &mut self.progress))
     }
 
     /// The call at hand, which is executed in pieces, comes to one of its accesses: points first, and then ranges. Waits for those
     /// before it. False if it has let go of that already.
     pub fn come(&mut self, unit: usize, suspender: Option<&Suspender>) -> bool {
-        let mut progress = std::mem::take(&mut self.progress);
-        let come = self
-            .pieces()
-            .is_none_or(|(batch, call)| batch.pieces.come(call, unit as u32, &mut progress, suspender));
-        self.progress = progress;
-        come
+        let pieces = self.pieces();
+        pieces.is_none_or(|(pieces, call, progress)| pieces.come(call, unit as u32, progress, suspender))
     }
 
     /// Whether the call at hand keeps something that others wait for, and that it will not access any more.
@@ -99,10 +93,16 @@ impl<J: Clone> Seat<J> {
 
     /// What the call at hand has done so far stands: it lets go of what it will not access again.
     pub fn let_go(&mut self) {
-        let mut progress = std::mem::take(&mut self.progress);
-        if let Some((batch, call)) = self.pieces() {
-            batch.pieces.let_go(call, &mut progress);
+        if let Some((pieces, call, progress)) = self.pieces() {
+            pieces.let_go(call, progress);
         }
-        self.progress = progress;
+    }
+}
+
+/// The pieces of the batch, and the call that is executed, if it is one of them.
+fn pieces_of<J>(batch: &Option<Arc<Batch<J>>>, doing: Option<Doing>) -> Option<(&Pieces, u32)> {
+    match (doing, batch) {
+        (Some(Doing::Executes(call)), Some(batch)) if batch.pieces.has(call) => Some((&batch.pieces, call)),
+        _ => None,
     }
 }

@@ -100,6 +100,11 @@ impl<J: Clone> State<J> {
         queued > 0 && (building == 0 || queued >= self.pace.size() && building < BUILT_AHEAD)
     }
 
+    /// Calls to be announced, if there are any left.
+    pub fn chunk(&mut self) -> Option<(Arc<Batch<J>>, u32, Range<u32>)> {
+        self.built.iter_mut().find_map(Built::chunk)
+    }
+
     /// Whether calls are to be executed in pieces where they can be: where whole calls that wait for each other would keep workers
     /// idle, to judge by the batch before. Else they are better whole.
     pub fn wants_pieces(&self) -> bool {

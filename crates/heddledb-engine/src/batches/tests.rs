@@ -129,6 +129,16 @@ impl World {
     }
 }
 
+/// Three workers execute jobs that come one by one: each once.
+fn execute_all(world: &World, jobs: u32) {
+    std::thread::scope(|scope| {
+        (0..3).for_each(|_| _ = scope.spawn(|| world.work()));
+        (0..jobs).for_each(|job| world.batches.submit(job, false));
+        world.batches.close();
+    });
+    assert_eq!(world.executed.load(Ordering::SeqCst), jobs as usize);
+}
+
 fn sizes() -> impl Iterator<Item = Batching> {
     [Some(1), Some(7), Some(100), None].into_iter().flat_map(|size| {
         let size = size.and_then(NonZeroU32::new);
@@ -141,13 +151,9 @@ fn sizes() -> impl Iterator<Item = Batching> {
 fn jobs_that_meet_keep_their_order() {
     const JOBS: u32 = if cfg!(miri) { 60 } else { 3_000 };
     for batching in sizes() {
+        println!("{batching:?}");
         let world = World::new(batching, 0);
-        std::thread::scope(|scope| {
-            (0..3).for_each(|_| _ = scope.spawn(|| world.work()));
-            (0..JOBS).for_each(|job| world.batches.submit(job, false));
-            world.batches.close();
-        });
-        assert_eq!(world.executed.into_inner(), JOBS as usize, "{batching:?}");
+        execute_all(&world, JOBS);
         let metrics = world.batches.metrics();
         assert_eq!((metrics.calls, metrics.queued), (u64::from(JOBS), 0), "{batching:?}");
         assert!(batching.size.is_none_or(|size| metrics.batches >= u64::from(JOBS / size)), "{batching:?}");
@@ -193,13 +199,9 @@ fn owners_wait_for_their_turn() {
 fn pieces_that_meet_keep_their_order() {
     const JOBS: u32 = if cfg!(miri) { 60 } else { 3_000 };
     for batching in sizes().filter(|batching| !batching.levels) {
+        println!("{batching:?}");
         let world = World { in_pieces: true, ..World::new(batching, 0) };
-        std::thread::scope(|scope| {
-            (0..3).for_each(|_| _ = scope.spawn(|| world.work()));
-            (0..JOBS).for_each(|job| world.batches.submit(job, false));
-            world.batches.close();
-        });
-        assert_eq!(world.executed.into_inner(), JOBS as usize, "{batching:?}");
+        execute_all(&world, JOBS);
         let metrics = world.batches.metrics();
         assert!(metrics.in_pieces > 0 && metrics.in_pieces <= u64::from(JOBS) * 2 / 3, "{metrics:?}");
     }

@@ -27,7 +27,7 @@ use super::phases::Phases;
 use super::{AccessMode, Answer, Attempt, CallMode, Keys, Then, parts, telling};
 use crate::batches::{Batches, Next, Seat};
 use crate::db::Inner;
-use crate::error::{Conflict, Error, Misuse, Result};
+use crate::error::{Conflict, Error, Result};
 use crate::footprint::Usage;
 use crate::kind::Promises;
 use crate::mutant::{Mutant, planted};
@@ -179,10 +179,7 @@ impl CallMode for Batched {
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
         if attempt.modes.batched.pieces {
-            if body.is_done() {
-                if attempt.failed {
-                    return Err(Misuse::Failed.into());
-                }
+            if parts::completes(attempt, body)? {
                 commit_piece(attempt)?;
             }
             return Ok(Then::Commit);

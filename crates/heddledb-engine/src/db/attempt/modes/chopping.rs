@@ -9,7 +9,7 @@
 //! Closures and epochs: as for all calls that commit in parts (`parts`).
 
 use super::{Answer, Attempt, CallMode, Then, parts};
-use crate::error::{Conflict, Error, Misuse, Result};
+use crate::error::{Conflict, Error, Result};
 use crate::kind::Promises;
 use crate::protocol::Protocol;
 use crate::seam::Body;
@@ -62,10 +62,7 @@ impl CallMode for Chopped {
     }
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
-        if body.is_done() {
-            if attempt.failed {
-                return Err(Misuse::Failed.into());
-            }
+        if parts::completes(attempt, body)? {
             parts::commit_part(attempt)?;
         }
         Ok(Then::Commit)

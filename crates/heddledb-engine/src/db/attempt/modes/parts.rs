@@ -14,6 +14,7 @@ use super::{Answer, Attempt};
 use crate::error::{Error, Misuse, Result};
 use crate::procedure::{PlannedSite, PlannedType};
 use crate::protocol::Protocol;
+use crate::seam::Body;
 use crate::sync::wait_until;
 use std::sync::Arc;
 
@@ -103,6 +104,11 @@ pub(super) fn replays<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Resul
 pub(super) fn record<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Answer {
     attempt.worker.replay_log.begin(site);
     Answer::Recorded
+}
+
+/// Whether the body has come to its end, so that its last part commits; an error, if an operation of it has failed.
+pub(super) fn completes<P: Protocol>(attempt: &Attempt<P>, body: &Body) -> Result<bool> {
+    if body.is_done() && attempt.failed { Err(Misuse::Failed.into()) } else { Ok(body.is_done()) }
 }
 
 /// Commits the part that runs.

@@ -31,7 +31,7 @@
 use super::announced::{Turn, claims, unannounced};
 use super::sequencer::Sequencer;
 use super::{AccessMode, Answer, Attempt, CallMode, Keys, Then, parts};
-use crate::error::{Conflict, Error, Misuse, Result};
+use crate::error::{Conflict, Error, Result};
 use crate::footprint::Footprint;
 use crate::kind::Promises;
 use crate::mutant::{Mutant, planted};
@@ -210,10 +210,7 @@ impl CallMode for Sequenced {
             announce(attempt, body.is_done() && !attempt.failed);
             return Ok(Then::Again);
         }
-        if body.is_done() {
-            if attempt.failed {
-                return Err(Misuse::Failed.into());
-            }
+        if parts::completes(attempt, body)? {
             commit_phase(attempt)?;
         }
         Ok(Then::Commit)
