@@ -15,6 +15,7 @@ pub use stamp::{
 
 use crate::Workload;
 use crate::array::{self, Array};
+use crate::articles::{self, Articles};
 use crate::micro::{self, Micro, Reads};
 use crate::stamp::Application;
 use crate::tpcc::{self, Binding, Mix, Mode, Scale, Tpcc};
@@ -297,6 +298,54 @@ impl WorkloadArguments for ArrayArguments {
             theta: self.theta.unwrap_or(default.theta),
             eager: self.eager || default.eager,
             plain: self.plain || default.plain,
+        })
+    }
+}
+
+/// Arguments of Articles.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ArticlesArguments {
+    /// Articles [default: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000), help_heading = ARTICLES)]
+    pub articles: Option<u32>,
+    /// Users [default: 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000), help_heading = ARTICLES)]
+    pub users: Option<u32>,
+    /// How articles and users are chosen: uniform, zipf, or powerlaw, by which H-Store has every second transaction meet
+    /// in one article [default: uniform]
+    #[arg(long, value_name = "NAME", help_heading = ARTICLES)]
+    pub keys: Option<articles::Keys>,
+    /// Skew of keys by zipf: 0 is uniform, below 1 [default: 0.9]
+    #[arg(long, value_name = "T", value_parser = theta, help_heading = ARTICLES)]
+    pub theta: Option<f64>,
+    /// An article with so many comments gets no more [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = ARTICLES)]
+    pub comment_cap: Option<u32>,
+    /// Where AddComment inserts: insert-last, after it has counted, or as-written, between reading the count and
+    /// writing it, as in H-Store [default: insert-last]
+    #[arg(long, value_name = "NAME", help_heading = ARTICLES)]
+    pub order: Option<articles::Order>,
+    /// Whether GetArticle and GetComments are procedures among those that write (called), or none (apart). Beside
+    /// --read-only snapshot the analysis need not know of them, and AddComment is chopped in two [default: called]
+    #[arg(long, value_name = "NAME", help_heading = ARTICLES)]
+    pub readers: Option<articles::Readers>,
+}
+
+const ARTICLES: &str = "Articles";
+
+impl WorkloadArguments for ArticlesArguments {
+    type Workload = Articles;
+
+    fn workload(&self) -> Result<Articles> {
+        let default = articles::Parameters::default();
+        let keys = self.keys.unwrap_or(default.keys);
+        Articles::new(articles::Parameters {
+            articles: self.articles.unwrap_or(default.articles),
+            users: self.users.unwrap_or(default.users),
+            keys: self.theta.map_or(Ok(keys), |theta| keys.with_theta(theta))?,
+            comment_cap: self.comment_cap.unwrap_or(default.comment_cap),
+            order: self.order.unwrap_or(default.order),
+            readers: self.readers.unwrap_or(default.readers),
         })
     }
 }

@@ -10,6 +10,7 @@
 #[cfg(feature = "arguments")]
 pub mod arguments;
 pub mod array;
+pub mod articles;
 pub mod micro;
 pub mod stamp;
 pub mod tpcc;

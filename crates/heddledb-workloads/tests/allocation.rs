@@ -7,7 +7,7 @@ use heddledb::protocol::Kind;
 use heddledb::{Database, Transaction};
 use heddledb_workloads::Workload;
 use heddledb_workloads::tpcc::{Mix, Scale, Tpcc};
-use heddledb_workloads::{micro, tpcc, tpce, ycsb};
+use heddledb_workloads::{articles, micro, tpcc, tpce, ycsb};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -88,6 +88,11 @@ fn transactions_do_not_allocate() {
         let parameters = tpce::Parameters { customers: 100, limit_pct, ..Default::default() };
         let found = allocations(&tpce::Tpce::new(parameters).unwrap(), COUNT);
         assert!(found < COUNT as u64 / 20, "tpce, {limit_pct} % limit orders: {found} allocations");
+    }
+    for order in [articles::Order::InsertLast, articles::Order::AsWritten] {
+        let parameters = articles::Parameters { articles: 1000, order, ..Default::default() };
+        let found = allocations(&articles::Articles::new(parameters).unwrap(), COUNT);
+        assert!(found < COUNT as u64 / 20, "articles, {}: {found} allocations", order.name());
     }
     let parameters = micro::Parameters { rows: 1000, ..Default::default() };
     let found = allocations(&micro::Micro::new(parameters).unwrap(), COUNT);

@@ -5,7 +5,11 @@ mod run;
 use heddledb::procedure::{Checked, Declaration, Procedure, workload};
 use heddledb::protocol::Kind;
 use heddledb::{Error, Result, Txn};
-use heddledb_analysis::{Analysis, Granularity, Options, analyse, text};
+use heddledb_analysis::{Analysis, Granularity, Method, Options, analyse, text};
+use heddledb_workloads::articles::transactions::{
+    AddComment, AddCommentAsWritten, GetArticle, GetComments, UpdateUserInfo,
+};
+use heddledb_workloads::articles::{self, Articles};
 use heddledb_workloads::micro::table::{Backwards, Forwards};
 use heddledb_workloads::micro::{self, Micro};
 use heddledb_workloads::tpcc::input::Input;
@@ -217,6 +221,70 @@ fn of_the_microbenchmark_only_both_orders_together_are_merged() {
         assert_eq!(pieces(std::slice::from_ref(&backwards)), [64]);
         assert_eq!(pieces(&[forwards.clone(), backwards.clone()]), [1, 1]);
     }
+}
+
+/// Of Articles' AddComment, every way to cut it: its order, what the analysis knows of those who only read, and whether
+/// the pieces commit one by one.
+#[test]
+fn an_insert_that_comes_last_is_a_piece() {
+    let readers = |readonly| {
+        let mut readers = [Declaration::of::<GetArticle>(), Declaration::of::<GetComments>()];
+        readers.iter_mut().for_each(|reader| reader.set_readonly(readonly));
+        readers
+    };
+    let pieces = |add: Declaration, on_snapshots: bool, method: Method| {
+        let [article, comments] = readers(on_snapshots);
+        let procedures = [add, Declaration::of::<UpdateUserInfo>(), article, comments];
+        let workload = workload("articles", &procedures);
+        let safe = method == Method::Chopping;
+        let options =
+            Options { granularity: Granularity::Group, method, rollback_safe: safe, ..Options::default() };
+        let analysis = analyse(&workload, &options);
+        let add = &analysis.types[0];
+        add.pieces
+            .iter()
+            .map(|piece| analysis.graph.tables(piece.sites.clone()).join("+"))
+            .collect::<Vec<_>>()
+    };
+    let (last, written) = (Declaration::of::<AddComment>, Declaration::of::<AddCommentAsWritten>);
+    let cut = vec!["articles".to_owned(), "comments".to_owned()];
+    let whole = vec!["articles+comments".to_owned()];
+    for on_snapshots in [true, false] {
+        assert_eq!(pieces(last(), on_snapshots, Method::Ic3), cut, "on snapshots {on_snapshots}");
+        for method in [Method::Ic3, Method::Chopping] {
+            assert_eq!(pieces(written(), on_snapshots, method), whole, "on snapshots {on_snapshots}");
+        }
+    }
+    assert_eq!(pieces(last(), true, Method::Chopping), cut);
+    assert_eq!(pieces(last(), false, Method::Chopping), whole);
+}
+
+#[test]
+fn bodies_of_articles_keep_to_their_declarations() {
+    let parameters =
+        articles::Parameters { articles: 30, users: 5, comment_cap: 40, ..articles::Parameters::default() };
+    let articles = Articles::new(parameters).unwrap();
+    let db = loaded(&articles, Kind::Silo, 1);
+    let mut session = db.session().unwrap();
+    let mut generator = articles.generator(0, 1, 1);
+    let mut input = articles::Input::default();
+    let mut done = [0; 4];
+    let mut full = 0;
+    for round in 0..6000 {
+        articles.draw(&mut generator, &mut input);
+        let output = session.run(|tx| match &input {
+            articles::Input::GetArticle { article } => checked::<GetArticle>(tx, *article),
+            articles::Input::GetComments { article } => checked::<GetComments>(tx, *article),
+            articles::Input::AddComment(add) if round % 2 == 0 => checked::<AddComment>(tx, (add, 40)),
+            articles::Input::AddComment(add) => checked::<AddCommentAsWritten>(tx, (add, 40)),
+            articles::Input::UpdateUserInfo(update) => {
+                checked::<UpdateUserInfo>(tx, (update.user, update.last_name))
+            }
+        });
+        done[articles.kind(&input)] += 1;
+        full += u32::from(output.unwrap() == articles::Output::Added { index: None });
+    }
+    assert!(done.iter().all(|done| *done > 0) && full > 0, "{done:?}, {full} full");
 }
 
 #[test]

@@ -35,6 +35,9 @@ pub trait BuilderInternals {
 
     /// Whether calls are to be logged as such.
     fn logs_calls(&self) -> bool;
+
+    /// Whether the database will run on threads, and not on virtual cores.
+    fn is_native(&self) -> bool;
 }
 
 impl BuilderInternals for Builder {
@@ -64,6 +67,10 @@ impl BuilderInternals for Builder {
 
     fn logs_calls(&self) -> bool {
         self.settings.log.kind == LogKind::Commands
+    }
+
+    fn is_native(&self) -> bool {
+        self.native
     }
 }
 
