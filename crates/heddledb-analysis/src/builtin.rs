@@ -29,6 +29,7 @@ pub const ALL: &[Builtin] = &[
     builtin!("micro-reversed", "the same beside a type that goes backwards: a single piece is left"),
     builtin!("smallbank", "SmallBank"),
     builtin!("articles", "Articles: a counter around an insert"),
+    builtin!("articles-insert-last", "the same with the insert last: it need not be merged"),
     builtin!("figure1a", "IC3 figure 1a and 2: two tables, each read and then written"),
     builtin!("figure1b", "IC3 figure 1b: a dependency over three types"),
     builtin!("figure3", "IC3 figure 3 and 4: two tables in opposite orders, then a third"),

@@ -312,6 +312,14 @@ fn articles_is_one_piece_unless_the_insert_comes_last() {
     let moved = text.replace(&format!("{insert}{update}"), &format!("{update}{insert}"));
     assert_ne!(moved, text);
     assert_eq!(pieces(&of_text(&moved), "add_comment"), ["[articles]*", "comments"]);
+    let last = analyse(&workload("articles-insert-last"), &Options::default());
+    assert_eq!(pieces(&last, "add_comment"), ["articles*", "comments"]);
+    assert_eq!(last.snapshots, ["get_article", "get_comments"]);
+    let chopped = Options { method: Method::Chopping, ..Options::default() };
+    assert_eq!(
+        pieces(&analyse(&workload("articles-insert-last"), &chopped), "add_comment"),
+        ["articles*", "comments"]
+    );
 }
 
 // Properties with names of their own
