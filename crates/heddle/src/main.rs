@@ -216,6 +216,9 @@ mod tests {
             Some(WorkloadArguments::Tpce(tpce)) => tpce.workload().and_then(|_| tpce.common.plan()),
             Some(WorkloadArguments::Ycsb(ycsb)) => ycsb.workload().and_then(|_| ycsb.common.plan()),
             Some(WorkloadArguments::Micro(micro)) => micro.workload().and_then(|_| micro.common.plan()),
+            Some(WorkloadArguments::Articles(articles)) => {
+                articles.workload().and_then(|_| articles.common.plan())
+            }
             Some(WorkloadArguments::Array(array)) => array.workload().and_then(|_| array.common.plan()),
             Some(WorkloadArguments::Vacation(vacation)) => {
                 vacation.workload().and_then(|_| vacation.common.plan())
@@ -247,6 +250,7 @@ mod tests {
             SimCommand::Tpce(tpce) => tpce.workload().and_then(|_| tpce.common.plan()),
             SimCommand::Ycsb(ycsb) => ycsb.workload().and_then(|_| ycsb.common.plan()),
             SimCommand::Micro(micro) => micro.workload().and_then(|_| micro.common.plan()),
+            SimCommand::Articles(articles) => articles.workload().and_then(|_| articles.common.plan()),
             _ => return Err("no workload".into()),
         };
         plan.map_err(|failure| failure.message)
@@ -320,6 +324,12 @@ mod tests {
             ("bench micro --pieces 65", "65 is not in 1..=64"),
             ("bench micro --scope 200000", "the scope is 1 to the number of rows, 100000"),
             ("bench micro --read-place between", "give among, before or after"),
+            ("bench articles --keys pareto", "give uniform, zipf or powerlaw"),
+            ("bench articles --theta 0.5", "give --keys zipf with --theta"),
+            ("bench articles --keys zipf --theta 1", "a number from 0 to below 1"),
+            ("bench articles --order first", "give insert-last or as-written"),
+            ("bench articles --readers away", "give called or apart"),
+            ("bench articles --comment-cap 0", "0 is not in 1.."),
             ("bench tpcd", "unrecognized subcommand 'tpcd'"),
             ("bench tpcc --speed 3", "unexpected argument '--speed'"),
         ];
@@ -384,6 +394,7 @@ mod tests {
             ("sim ycsb --read-only never", "give serializable or snapshot"),
             ("sim tpce --customers 9", "9 is not in 10..=100000"),
             ("sim micro --rows 100 --scope 99", "leaves out 8 of them at least"),
+            ("sim articles --articles 0", "0 is not in 1..=100000000"),
             ("sim tpcc --seconds 3", "unexpected argument '--seconds'"),
             ("sim tpcd", "unrecognized subcommand 'tpcd'"),
         ];

@@ -149,6 +149,7 @@ fn the_list_has_workloads_and_protocols() {
         "tpce",
         "ycsb",
         "micro",
+        "articles",
         "array",
         "kmeans",
         "vacation",

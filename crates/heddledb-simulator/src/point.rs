@@ -14,6 +14,7 @@ use heddledb_engine_simulated::sync::simulation::{
 };
 use heddledb_engine_simulated::sync::thread;
 use heddledb_workloads::array::Array;
+use heddledb_workloads::articles::Articles;
 use heddledb_workloads::micro::Micro;
 use heddledb_workloads::stamp::Application;
 use heddledb_workloads::stamp::bayes::Bayes;
@@ -225,6 +226,7 @@ subjects! {
         Ycsb "YCSB.",
         Tpce "TPC-E.",
         Micro "IC3's microbenchmark.",
+        Articles "H-Store's Articles.",
         Array "DRP's array.",
         Vacation "STAMP's vacation.",
     }

@@ -15,21 +15,25 @@ use heddledb::protocol::{Isolation, Kind};
 use heddledb::{Compression, Durability, LogKind};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{
-    ApplicationArguments, ArrayArguments, BayesArguments, GenomeArguments, IntruderArguments,
-    KmeansArguments, LabyrinthArguments, MicroArguments, TpccArguments, TpceArguments, VacationArguments,
-    WorkloadArguments as OfWorkload, YcsbArguments,
+    ApplicationArguments, ArrayArguments, ArticlesArguments, BayesArguments, GenomeArguments,
+    IntruderArguments, KmeansArguments, LabyrinthArguments, MicroArguments, TpccArguments, TpceArguments,
+    VacationArguments, WorkloadArguments as OfWorkload, YcsbArguments,
 };
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The workloads with a line each.
-pub const WORKLOADS: [(&str, &str); 11] = [
+pub const WORKLOADS: [(&str, &str); 12] = [
     ("tpcc", "TPC-C: order entry in warehouses; few of them, or random binding, make it contended"),
     ("tpce", "TPC-E: the read-write transactions of a brokerage house; few securities make it contended"),
     ("ycsb", "YCSB: reads and writes of records drawn from a zipfian distribution; theta sets the skew"),
     (
         "micro",
         "IC3's microbenchmark: pieces of four updates, each on a table of its own; scope sets the contention",
+    ),
+    (
+        "articles",
+        "H-Store's Articles: a news site whose comments are shown and added; --keys sets the contention",
     ),
     ("array", "DRP's array: fifty increments each, deferred; --shared and --theta set the contention"),
     ("kmeans", "STAMP's k-means, run to its end: sums of points, deferred; few centres make it contended"),
@@ -72,6 +76,9 @@ pub enum WorkloadArguments {
     /// IC3's microbenchmark: pieces of four updates, each on a table of its own
     #[command(after_help = MICRO_EXAMPLES)]
     Micro(Benchmark<MicroArguments>),
+    /// H-Store's Articles: a news site whose comments are shown and added
+    #[command(after_help = ARTICLES_EXAMPLES)]
+    Articles(Benchmark<ArticlesArguments>),
     /// DRP's array: transactions that increment fifty elements each
     #[command(after_help = ARRAY_EXAMPLES)]
     Array(Benchmark<ArrayArguments>),
@@ -135,6 +142,14 @@ Examples:
   heddle bench micro --scope 10 --threads 1,2 --protocol all
   heddle bench micro --pieces 64 --rows 10000 --user-aborts 5
   heddle bench micro --reversed --reads 50 --read-place before";
+
+const ARTICLES_EXAMPLES: &str = "\
+Examples:
+  heddle bench articles --quick
+  heddle bench articles --keys zipf --theta 0.9 --comment-cap 1000000 --threads 1,2 --protocol silo,ic3
+  heddle bench articles --keys powerlaw --protocol all   # as in H-Store
+  heddle bench articles --protocol chopping-occ --read-only snapshot --readers apart   # AddComment in two pieces
+  heddle bench articles --protocol chopping-occ --read-only snapshot --readers apart --order as-written   # in one";
 
 const ARRAY_EXAMPLES: &str = "\
 Examples:

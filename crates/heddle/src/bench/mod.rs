@@ -53,6 +53,10 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
             let workload = micro.workload()?;
             run(&workload, &micro.common.plan()?, command)
         }
+        Some(WorkloadArguments::Articles(articles)) => {
+            let workload = articles.workload()?;
+            run(&workload, &articles.common.plan()?, command)
+        }
         Some(WorkloadArguments::Array(array)) => {
             let workload = array.workload()?;
             run(&workload, &array.common.plan()?, command)

@@ -31,9 +31,9 @@ use clap::{Args, Subcommand};
 use costs::CostsArguments;
 use heddledb_simulator::point::Subject;
 use heddledb_workloads::arguments::{
-    ApplicationArguments, ArrayArguments, BayesArguments, GenomeArguments, IntruderArguments,
-    KmeansArguments, LabyrinthArguments, MicroArguments, TpccArguments, TpceArguments, VacationArguments,
-    WorkloadArguments, YcsbArguments,
+    ApplicationArguments, ArrayArguments, ArticlesArguments, BayesArguments, GenomeArguments,
+    IntruderArguments, KmeansArguments, LabyrinthArguments, MicroArguments, TpccArguments, TpceArguments,
+    VacationArguments, WorkloadArguments, YcsbArguments,
 };
 use search::{HuntArguments, ReplayArguments};
 use shapes::ShapesArguments;
@@ -61,6 +61,9 @@ pub enum SimCommand {
     /// IC3's microbenchmark: pieces of four updates, each on a table of its own
     #[command(after_help = MICRO_EXAMPLES)]
     Micro(Box<Simulated<MicroArguments>>),
+    /// H-Store's Articles: a news site whose comments are shown and added
+    #[command(after_help = ARTICLES_EXAMPLES)]
+    Articles(Box<Simulated<ArticlesArguments>>),
     /// DRP's array: transactions that increment fifty elements each
     #[command(after_help = ARRAY_EXAMPLES)]
     Array(Box<Simulated<ArrayArguments>>),
@@ -135,6 +138,11 @@ Examples:
   heddle sim micro --quick --rows 1000
   heddle sim micro --rows 10000 --scope 10 --cores 1,16,64 --protocol all";
 
+const ARTICLES_EXAMPLES: &str = "\
+Examples:
+  heddle sim articles --quick --articles 10000
+  heddle sim articles --articles 10000 --keys powerlaw --comment-cap 1000000 --cores 1,16,64 --protocol silo,ic3";
+
 const ARRAY_EXAMPLES: &str = "\
 Examples:
   heddle sim array --quick --protocol drp,silo
@@ -163,6 +171,7 @@ pub fn sim(arguments: &SimArguments, command: String) -> Result<bool, Failure> {
         SimCommand::Tpce(tpce) => run(tpce, command),
         SimCommand::Ycsb(ycsb) => run(ycsb, command),
         SimCommand::Micro(micro) => run(micro, command),
+        SimCommand::Articles(articles) => run(articles, command),
         SimCommand::Array(array) => run(array, command),
         SimCommand::Vacation(vacation) => run(vacation, command),
         SimCommand::Kmeans(kmeans) => complete(kmeans, command),
@@ -238,6 +247,7 @@ mod tests {
             SimCommand::Tpce(tpce) => (tpce.workload().unwrap().into(), &tpce.common),
             SimCommand::Ycsb(ycsb) => (ycsb.workload().unwrap().into(), &ycsb.common),
             SimCommand::Micro(micro) => (micro.workload().unwrap().into(), &micro.common),
+            SimCommand::Articles(articles) => (articles.workload().unwrap().into(), &articles.common),
             SimCommand::Array(array) => (array.workload().unwrap().into(), &array.common),
             SimCommand::Vacation(vacation) => (vacation.workload().unwrap().into(), &vacation.common),
             SimCommand::Kmeans(kmeans) => (kmeans.application().unwrap().into(), &kmeans.common),
@@ -269,6 +279,7 @@ mod tests {
         for line in [
             "micro --pieces 3 --rows 100 --scope 10 --user-aborts 10 --reversed --protocol tictoc --cores 3",
             "tpce --customers 20 --security-range 2 --protocol silo --cores 3",
+            "articles --articles 60 --users 5 --keys powerlaw --protocol silo,ic3,chopping-occ --cores 3",
             "array --elements 500 --accesses 5 --shared --theta 0.9 --protocol drp --cores 3",
             "vacation --contention hot --relations 100 --protocol drp,silo --cores 3",
         ] {
