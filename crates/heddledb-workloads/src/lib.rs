@@ -77,6 +77,11 @@ pub trait Workload: Send + Sync + 'static {
     fn call(&self, session: &mut Session, input: &Self::Input) -> Result<Self::Output> {
         session.run(|tx| self.execute(tx, input))
     }
+    /// Whether its transactions can be submitted, for executors to call: whether they are calls of procedures, all of them under
+    /// protocols that announce calls.
+    fn is_submittable(&self) -> bool {
+        false
+    }
     /// Whether an input only reads, so that [`Workload::look`] can run it on a snapshot.
     fn only_reads(&self, _input: &Self::Input) -> bool {
         false
@@ -93,6 +98,9 @@ pub trait Workload: Send + Sync + 'static {
     fn sweep<T: ReadTransaction>(&self, _tx: &mut T) -> Result<u64> {
         Ok(0)
     }
+    /// Tells the generator that an input is submitted, and others are drawn before it has committed: what follows from a
+    /// committed transaction is not to be drawn again.
+    fn submitted(&self, _generator: &mut Self::Generator, _input: &Self::Input) {}
     /// Tells the generator of a committed transaction, before [`Workload::record`]: for workloads in which
     /// one transaction follows from another. What follows is drawn next, and until it has committed, again.
     fn committed(&self, _generator: &mut Self::Generator, _input: &Self::Input, _output: &Self::Output) {}

@@ -60,6 +60,7 @@ pub(super) fn worker<W: Workload>(
                 tally.transactions += u64::from(measured.is_some());
                 continue;
             }
+            workload.submitted(&mut generator, &input);
             let arguments = (Arc::clone(workload), input.clone());
             let since = clock();
             let pending = session.submit_as(arguments, call::<W>)?;

@@ -320,6 +320,10 @@ impl Workload for Micro {
         }
     }
 
+    fn is_submittable(&self) -> bool {
+        true
+    }
+
     fn record(&self, ledger: &mut Ledger, input: &Input, (): ()) {
         ledger.commits[self.kind(input)] += 1;
         ledger.updates.resize(self.parameters.pieces, 0);

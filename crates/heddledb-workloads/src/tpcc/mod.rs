@@ -1,10 +1,9 @@
 //! TPC-C: order entry at a wholesale supplier. The five transactions of clause 2, the population
 //! of clause 4.3 and the consistency conditions of clause 3.3.2.
 //!
-//! The standard form is the default: D_NEXT_O_ID is a column, one New-Order in a hundred rolls
-//! back, all tables grow, Delivery is one transaction over ten districts. [`Mode`] offers the
-//! deviations of two published implementations for like-for-like comparisons, and names itself in
-//! [`Workload::parameters`].
+//! The standard form is the default: D_NEXT_O_ID is a column, one New-Order in a hundred rolls back, all tables
+//! grow, Delivery is one transaction over ten districts. [`Mode`] offers the deviations of two published
+//! implementations for like-for-like comparisons, and names itself in [`Workload::parameters`].
 //!
 //! | room | what |
 //! |---|---|
@@ -405,10 +404,9 @@ impl Workload for Tpcc {
     }
 
     fn tables(&self, builder: Builder) -> Builder {
-        let builder = load::tables(&self.parameters, builder);
+        let mut builder = load::tables(&self.parameters, builder);
         let Parameters { last_order_status, commutative, mix: Mix(shares), .. } = self.parameters;
         let is_called = |kind: Kind| !last_order_status || shares[kind as usize] > 0;
-        let mut builder = builder;
         let logs_calls = builder.logs_calls();
         self.logs_calls.store(logs_calls, Ordering::Relaxed);
         if logs_calls {
@@ -510,6 +508,10 @@ impl Workload for Tpcc {
             }
             Input::OrderStatus(_) | Input::StockLevel(_) => session.run(|tx| self.look(tx, input)),
         }
+    }
+
+    fn is_submittable(&self) -> bool {
+        self.parameters.mode != Mode::Sto && !self.parameters.deferred
     }
 
     #[inline]

@@ -198,6 +198,8 @@ pub struct Generator {
     results: VecDeque<(u64, i64)>,
     /// Limit orders that were quoted.
     tickers: VecDeque<Ticker>,
+    /// Market-Feeds that were submitted, whose tickers are not among these any more.
+    submitted_feeds: usize,
 }
 
 /// What all generators of a workload share.
@@ -217,6 +219,7 @@ impl Generator {
             t_id: number << SEQUENCE_BITS,
             results: VecDeque::new(),
             tickers: VecDeque::new(),
+            submitted_feeds: 0,
         }
     }
 
@@ -246,6 +249,28 @@ impl Generator {
         }
     }
 
+    /// Takes what follows from others off the lists of what is due, since it is going to be done.
+    pub(super) fn submitted(&mut self, input: &Input) {
+        match input {
+            Input::TradeResult(result) => self.settle(result.t_id),
+            Input::MarketFeed(_) => {
+                self.quote();
+                self.submitted_feeds += 1;
+            }
+            Input::TradeOrder(_) | Input::TradeUpdate(_) => {}
+        }
+    }
+
+    /// The result of this trade is not due any more.
+    fn settle(&mut self, t_id: u64) {
+        self.results.retain(|(other, _)| *other != t_id);
+    }
+
+    /// The first tickers are not due any more.
+    fn quote(&mut self) {
+        self.tickers.drain(..FEED.min(self.tickers.len()));
+    }
+
     /// Takes note of a commit.
     pub(super) fn committed(&mut self, input: &Input, output: &Output) {
         match (input, output) {
@@ -256,9 +281,12 @@ impl Generator {
                     self.tickers.push_back(Ticker { s_symb, quantity: order.quantity, price });
                 }
             }
-            (Input::TradeResult(result), _) => self.results.retain(|(t_id, _)| *t_id != result.t_id),
+            (Input::TradeResult(result), _) => self.settle(result.t_id),
             (Input::MarketFeed(_), Output::MarketFeed { triggered }) => {
-                self.tickers.drain(..FEED.min(self.tickers.len()));
+                match self.submitted_feeds {
+                    0 => self.quote(),
+                    _ => self.submitted_feeds -= 1,
+                }
                 self.results.extend(triggered.requests().iter().map(|request| (request.t_id, request.price)));
             }
             _ => {}
@@ -403,6 +431,30 @@ mod tests {
 
     fn percent(part: usize, whole: usize) -> usize {
         (part * 100 + whole / 2) / whole
+    }
+
+    /// What is due is drawn until it has committed, or is submitted: then what is due behind it comes next.
+    #[test]
+    fn what_is_submitted_is_not_drawn_again() {
+        let (tpce, _) = draws(small(), 0);
+        let mut generator = tpce.generator(0, 1, 42);
+        generator.results.extend([(1, 10), (2, 20)]);
+        let ticker = |price: i64| Ticker { price, ..Ticker::default() };
+        generator.tickers.extend((0..2 * FEED as i64).map(ticker));
+        let mut draw = |submitted: bool| {
+            let mut input = Input::default();
+            tpce.draw(&mut generator, &mut input);
+            if submitted {
+                tpce.submitted(&mut generator, &input);
+            }
+            match input {
+                Input::TradeResult(result) => result.price,
+                Input::MarketFeed(feed) => 100 + feed.entries[0].price,
+                Input::TradeOrder(_) | Input::TradeUpdate(_) => -1,
+            }
+        };
+        let drawn = [false, true, false, true, false, true, true, true].map(&mut draw);
+        assert_eq!(drawn, [10, 10, 20, 20, 100, 100, 100 + FEED as i64, -1]);
     }
 
     #[test]

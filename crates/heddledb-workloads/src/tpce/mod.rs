@@ -301,6 +301,14 @@ impl Workload for Tpce {
         }
     }
 
+    fn is_submittable(&self) -> bool {
+        true
+    }
+
+    fn submitted(&self, generator: &mut Generator, input: &Input) {
+        generator.submitted(input);
+    }
+
     fn committed(&self, generator: &mut Generator, input: &Input, output: &Output) {
         generator.committed(input, output);
     }

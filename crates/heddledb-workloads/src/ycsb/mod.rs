@@ -408,6 +408,10 @@ impl Workload for Ycsb {
         with_shape!(self.parameters, Shape => session.call(Transact::<Shape>::default(), (self, input)))
     }
 
+    fn is_submittable(&self) -> bool {
+        !self.parameters.ordered()
+    }
+
     #[inline]
     fn only_reads(&self, input: &Input) -> bool {
         !input.writes
