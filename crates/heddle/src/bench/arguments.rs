@@ -3,7 +3,7 @@
 //! clap checks each argument by itself; [`Common::plan`] and the `workload` methods check what
 //! only makes sense together. Every refusal says what is allowed.
 
-use super::runner::{LogSettings, Settings};
+use super::settings::{LogSettings, Settings};
 use super::snapshots::arguments::SnapshotsArguments;
 use crate::arguments::{protocols, refuse_levels, seconds};
 use crate::clock::Clock;

@@ -2,10 +2,13 @@
 
 pub mod arguments;
 pub mod completion;
+mod figures;
 pub mod runner;
+pub mod settings;
 pub mod snapshots;
 #[cfg(test)]
 pub mod toy;
+mod worker;
 
 use crate::failure::Failure;
 use crate::machine;
@@ -20,6 +23,7 @@ use heddledb_workloads::Workload;
 use heddledb_workloads::arguments::ApplicationArguments;
 use runner::Job;
 use std::io::Write;
+use std::sync::Arc;
 
 /// Runs the command. True if every check held.
 pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failure> {
@@ -33,37 +37,19 @@ pub fn bench(arguments: &BenchArguments, command: String) -> Result<bool, Failur
         None => {
             Err(Failure::usage("name a workload, such as tpcc or ycsb, or give --list to see what there is"))
         }
-        Some(WorkloadArguments::Tpcc(tpcc)) => {
-            let workload = tpcc.workload()?;
-            run(&workload, &tpcc.common.plan()?, command)
-        }
+        Some(WorkloadArguments::Tpcc(tpcc)) => run(tpcc.workload()?, &tpcc.common.plan()?, command),
         Some(WorkloadArguments::Recovery(tpcc)) => {
-            let workload = tpcc.workload()?;
-            run(&workload, &tpcc.common.recovery().plan()?, command)
+            run(tpcc.workload()?, &tpcc.common.recovery().plan()?, command)
         }
-        Some(WorkloadArguments::Tpce(tpce)) => {
-            let workload = tpce.workload()?;
-            run(&workload, &tpce.common.plan()?, command)
-        }
-        Some(WorkloadArguments::Ycsb(ycsb)) => {
-            let workload = ycsb.workload()?;
-            run(&workload, &ycsb.common.plan()?, command)
-        }
-        Some(WorkloadArguments::Micro(micro)) => {
-            let workload = micro.workload()?;
-            run(&workload, &micro.common.plan()?, command)
-        }
+        Some(WorkloadArguments::Tpce(tpce)) => run(tpce.workload()?, &tpce.common.plan()?, command),
+        Some(WorkloadArguments::Ycsb(ycsb)) => run(ycsb.workload()?, &ycsb.common.plan()?, command),
+        Some(WorkloadArguments::Micro(micro)) => run(micro.workload()?, &micro.common.plan()?, command),
         Some(WorkloadArguments::Articles(articles)) => {
-            let workload = articles.workload()?;
-            run(&workload, &articles.common.plan()?, command)
+            run(articles.workload()?, &articles.common.plan()?, command)
         }
-        Some(WorkloadArguments::Array(array)) => {
-            let workload = array.workload()?;
-            run(&workload, &array.common.plan()?, command)
-        }
+        Some(WorkloadArguments::Array(array)) => run(array.workload()?, &array.common.plan()?, command),
         Some(WorkloadArguments::Vacation(vacation)) => {
-            let workload = vacation.workload()?;
-            run(&workload, &vacation.common.plan()?, command)
+            run(vacation.workload()?, &vacation.common.plan()?, command)
         }
         Some(WorkloadArguments::Kmeans(kmeans)) => complete(kmeans, command),
         Some(WorkloadArguments::Intruder(intruder)) => complete(intruder, command),
@@ -98,16 +84,16 @@ fn list(width: Option<usize>) -> String {
     parts.map(part).join("\n")
 }
 
-fn run<W: Workload>(workload: &W, plan: &Plan, command: String) -> Result<bool, Failure> {
+fn run<W: Workload>(workload: W, plan: &Plan, command: String) -> Result<bool, Failure> {
     plan.outputs.probe()?;
-    let report = measure(workload, plan, command);
+    let report = measure(&Arc::new(workload), plan, command);
     publish(&report, &plan.outputs)?;
     Ok(!report.failed())
 }
 
 /// Makes all runs. They go round: the first of every configuration, then the second, so that a
 /// machine that gets slower does so for all alike.
-pub fn measure<W: Workload>(workload: &W, plan: &Plan, command: String) -> Report {
+pub fn measure<W: Workload>(workload: &Arc<W>, plan: &Plan, command: String) -> Report {
     let start = |configuration: Configuration, run: usize, title: &str, progress: &Progress| {
         let job = Job {
             kind: configuration.kind,
@@ -121,7 +107,7 @@ pub fn measure<W: Workload>(workload: &W, plan: &Plan, command: String) -> Repor
         };
         job.run()
     };
-    measure_all(plan, command, |configuration| empty(workload, plan, configuration), start)
+    measure_all(plan, command, |configuration| empty(&**workload, plan, configuration), start)
 }
 
 /// Makes all runs by `start`, of measurements that `empty` has begun.
@@ -206,12 +192,12 @@ mod tests {
     use clap::Parser;
 
     /// The report of a short benchmark of counters, with arguments as on the command line.
-    fn report(toy: &Toy, arguments: &str) -> Report {
+    fn report(toy: Toy, arguments: &str) -> Report {
         let line = format!("heddle bench tpcc --seconds 0.1 --warmup 0.02 {arguments}");
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         let crate::Command::Bench(bench) = cli.command else { panic!("not a benchmark") };
         let Some(WorkloadArguments::Tpcc(tpcc)) = bench.workload else { panic!("not tpcc") };
-        measure(toy, &tpcc.common.plan().unwrap(), line)
+        measure(&Arc::new(toy), &tpcc.common.plan().unwrap(), line)
     }
 
     #[test]
@@ -231,7 +217,7 @@ mod tests {
     #[test]
     fn every_protocol_counts_right_and_the_report_has_its_shape() {
         let toy = Toy { counters: 3, error: 0, missing: 0 };
-        let report = report(&toy, "--protocol all --threads 1,2 --runs 2 --pool 100");
+        let report = report(toy, "--protocol all --threads 1,2 --runs 2 --pool 100");
         assert!(!report.failed(), "{}", table::render(&report, false));
         assert_eq!(report.results.len(), 2 * Kind::ALL.len() - 1);
         assert!(report.baseline.is_none(), "unprotected was asked for");
@@ -256,18 +242,18 @@ mod tests {
 
     #[test]
     fn a_baseline_is_run_for_the_ratio_alone() {
-        let toy = Toy { counters: 3, error: 0, missing: 0 };
-        let with = report(&toy, "--protocol silo --runs 1 --pool 0");
+        let toy = || Toy { counters: 3, error: 0, missing: 0 };
+        let with = report(toy(), "--protocol silo --runs 1 --pool 0");
         assert_eq!((with.results.len(), with.baseline.is_some()), (1, true));
         assert!(with.results[0].ratio_to_unprotected.is_some());
-        let without = report(&toy, "--protocol silo --runs 1 --no-baseline");
+        let without = report(toy(), "--protocol silo --runs 1 --no-baseline");
         assert!(without.baseline.is_none() && without.results[0].ratio_to_unprotected.is_none());
     }
 
     #[test]
     fn a_check_that_fails_fails_the_report() {
         let toy = Toy { counters: 3, error: 1, missing: 0 };
-        let report = report(&toy, "--protocol silo --runs 1 --no-baseline");
+        let report = report(toy, "--protocol silo --runs 1 --no-baseline");
         assert!(report.failed());
         assert!(table::render(&report, false).contains("FAILED silo, 1 thread: no count is lost"));
     }
@@ -275,7 +261,7 @@ mod tests {
     #[test]
     fn a_workers_error_is_the_runs_error() {
         let toy = Toy { counters: 3, error: 0, missing: 1 };
-        let report = report(&toy, "--protocol silo,no-wait --threads 2 --runs 1 --no-baseline");
+        let report = report(toy, "--protocol silo,no-wait --threads 2 --runs 1 --no-baseline");
         assert!(report.failed());
         let error = report.results[0].runs[0].error.as_ref().unwrap();
         assert!(error.contains("has no row with key"), "{error}");

@@ -9,7 +9,7 @@ use super::figure::{
 };
 use crate::bench::arguments::{Configuration as BenchConfiguration, Plan as BenchPlan};
 use crate::bench::completion;
-use crate::bench::runner::{LogSettings, Settings as RunnerSettings};
+use crate::bench::settings::{LogSettings, Settings as RunnerSettings};
 use crate::clock::Clock;
 use crate::failure::{Failure, chain};
 use crate::report::model::{Machine, Measurement, Report};
@@ -30,6 +30,7 @@ use heddledb_workloads::ycsb::Ycsb;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Virtual cores that there are.
@@ -353,16 +354,16 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
         let refused = |error: heddledb::Error| Failure::run(chain(&error));
         let report = match group[0].workload {
             ThreadWorkload::Tpcc(parameters) => {
-                measure(&Tpcc::new(parameters).map_err(refused)?, &group, plan)
+                measure(Tpcc::new(parameters).map_err(refused)?, &group, plan)
             }
             ThreadWorkload::Ycsb(parameters) => {
-                measure(&Ycsb::new(parameters).map_err(refused)?, &group, plan)
+                measure(Ycsb::new(parameters).map_err(refused)?, &group, plan)
             }
             ThreadWorkload::Array(parameters) => {
-                measure(&Array::new(parameters).map_err(refused)?, &group, plan)
+                measure(Array::new(parameters).map_err(refused)?, &group, plan)
             }
             ThreadWorkload::Vacation(parameters) => {
-                measure(&Vacation::new(parameters).map_err(refused)?, &group, plan)
+                measure(Vacation::new(parameters).map_err(refused)?, &group, plan)
             }
             ThreadWorkload::Kmeans(parameters) => {
                 let kmeans = Kmeans::new(parameters).map_err(refused)?;
@@ -383,8 +384,8 @@ fn run_for_real(figures: &[Figure], plan: &Plan) -> Result<Real, Failure> {
 }
 
 /// Runs settings of one workload.
-fn measure<W: Workload>(workload: &W, settings: &[ThreadSetting], plan: &Plan) -> Report {
-    bench::measure(workload, &bench_plan(settings, plan), String::new())
+fn measure<W: Workload>(workload: W, settings: &[ThreadSetting], plan: &Plan) -> Report {
+    bench::measure(&Arc::new(workload), &bench_plan(settings, plan), String::new())
 }
 
 /// The benchmark that settings of one workload amount to.

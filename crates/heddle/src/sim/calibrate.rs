@@ -18,7 +18,8 @@
 use super::costs::{read, render};
 use super::fit::{Sample, fit};
 use crate::arguments::protocols;
-use crate::bench::runner::{Job, LogSettings, Settings as RunnerSettings};
+use crate::bench::runner::Job;
+use crate::bench::settings::{LogSettings, Settings as RunnerSettings};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
@@ -35,6 +36,7 @@ use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{TpccArguments, WorkloadArguments, YcsbArguments};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Arguments of `heddle sim calibrate`.
@@ -265,7 +267,7 @@ fn really<A: WorkloadArguments>(
     progress: &Progress,
 ) -> Result<[f64; 2], Failure> {
     let broken = |error: String| Failure::run(format!("{title}: {error}"));
-    let workload = parsed::<A>(words)?.workload().map_err(|error| broken(error.to_string()))?;
+    let workload = Arc::new(parsed::<A>(words)?.workload().map_err(|error| broken(error.to_string()))?);
     let durability = Durability::None;
     let job = Job { kind, workload: &workload, settings, threads: 1, durability, run: 1, title, progress };
     let run = job.run();
