@@ -141,6 +141,41 @@ fn deferred_workloads_and_applications_are_run_and_checked() {
     }
 }
 
+/// Every workload of procedures, submitted: by windows, and in an open loop.
+#[test]
+fn submitted_calls_of_every_workload_are_run_and_checked() {
+    let small = "--threads 2 --seconds 0.2 --warmup 0.05 --runs 1 --pool 200 --json -";
+    for (line, protocols) in [
+        ("tpcc --scale tiny --queue 20", "silo,ic3,dgcc,dataflow,drp"),
+        ("tpcc --scale tiny --mix np --rate 2000", "silo,dgcc"),
+        ("tpcc --scale tiny --read-only snapshot --queue 20 --clients 1", "tictoc,dgcc-levels"),
+        ("tpcc --scale tiny --queue 20 --durability epoch --log commands --checkpoint --recover", "dgcc"),
+        ("ycsb --records 1000 --theta 0.8 --queue 20", "silo,dgcc,dataflow"),
+        ("ycsb --records 1000 --preset f --rate 3000 --arrivals fixed", "wait-die,dgcc"),
+        ("tpce --customers 20 --queue 20", "silo,dgcc"),
+        ("micro --rows 1000 --queue 5 --user-aborts 5", "ic3,dgcc"),
+    ] {
+        let output = heddle(&format!("bench {line} --protocol {protocols} {small}"));
+        let table = text(&output.stderr);
+        assert!(output.status.success(), "{line}: {table}");
+        let report: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+        let results = report["results"].as_array().unwrap();
+        assert_eq!(results.len(), protocols.split(',').count(), "{line}");
+        let open = line.contains("--rate");
+        for result in results {
+            assert!(result["throughput_tps"].as_f64().unwrap() > 0.0, "{line}");
+            assert_eq!(result["driver"]["loop"], if open { "open" } else { "window" });
+            assert_eq!(result["driver"]["clients"], if line.contains("--clients 1") { 1 } else { 2 });
+            assert_eq!(result["latency_from"], if open { "intended arrival" } else { "submission" });
+            assert_eq!(result["calls"]["open"].is_object(), open);
+            let checks = result["checks"].as_array().unwrap();
+            let counted = |check: &Value| check["name"].as_str().unwrap().contains("the database counted");
+            assert!(checks.iter().any(counted), "{line}: {checks:?}");
+        }
+        assert!(table.contains("executors") && table.contains("clients"), "{table}");
+    }
+}
+
 #[test]
 fn the_list_has_workloads_and_protocols() {
     let list = text(&heddle("bench --list").stdout);
@@ -177,6 +212,18 @@ fn refusals_are_one_line_and_exit_with_two() {
         ("bench kmeans --durability sync", "without a log"),
         ("bench tpcc --deferred --mode sto", "cannot be deferred"),
         ("bench tpcc --read-only dirty", "give serializable or snapshot"),
+        ("bench array --queue 8", "only calls can be submitted"),
+        ("bench vacation --rate 100", "only calls can be submitted"),
+        ("bench ycsb --preset e --queue 8", "only calls can be submitted"),
+        ("bench kmeans --queue 8", "only calls can be submitted"),
+        ("bench tpcc --deferred --queue 8", "only calls can be submitted"),
+        ("bench tpcc --queue 0", "give a whole number from 1 to 100000"),
+        ("bench tpcc --rate 0", "give calls a second from 1"),
+        ("bench tpcc --rate 10 --arrivals often", "give poisson or fixed"),
+        ("bench tpcc --arrivals fixed", "--arrivals is for --rate"),
+        ("bench tpcc --clients 2", "--clients is for --queue or --rate"),
+        ("bench tpcc --crew 2 --queue 8", "leave out --crew"),
+        ("bench tpcc --protocol unprotected --queue 8", "unprotected cannot run on 1 threads"),
         ("speed", "unrecognized subcommand 'speed'"),
     ];
     for (line, expected) in cases {

@@ -110,8 +110,8 @@ pub use heddledb_core::error::{Conflict, Error, GaveUp, Met, Misuse, ObjectMisus
 pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, LogKind, NotUnique};
 pub use heddledb_core::metrics::{
-    CheckpointReport, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction, Recovery,
-    RecoveryProgress, Stats,
+    CheckpointReport, GraphMetrics, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction,
+    Recovery, RecoveryProgress, Stats,
 };
 pub use heddledb_core::migration::{Migration, SchemaChange, TableChange};
 pub use heddledb_core::objects::{self, Objects};

@@ -3,7 +3,8 @@
 //! clap checks each argument by itself; [`Common::plan`] and the `workload` methods check what
 //! only makes sense together. Every refusal says what is allowed.
 
-use super::settings::{LogSettings, Settings};
+use super::arrivals::{Arrivals, Spacing};
+use super::settings::{Driver, LogSettings, Settings, Submission};
 use super::snapshots::arguments::SnapshotsArguments;
 use crate::arguments::{protocols, refuse_levels, seconds};
 use crate::clock::Clock;
@@ -112,7 +113,9 @@ Examples:
   heddle bench tpcc --protocol all --mix new-order --remote-items 10
   heddle bench tpcc --protocol ic3 --threads 2 --crew 4   # waits suspend a transaction, and another runs
   heddle bench tpcc --threads 2 --read-only snapshot   # Order-Status and Stock-Level on snapshots
-  heddle bench tpcc --threads 2 --durability none,epoch,sync --dir /var/tmp";
+  heddle bench tpcc --threads 2 --durability none,epoch,sync --dir /var/tmp
+  heddle bench tpcc --mix np --threads 2 --protocol silo,dgcc --queue 100   # submitted calls, 100 of each client in flight
+  heddle bench tpcc --threads 2 --protocol silo,dgcc --rate 20000   # 20,000 calls a second arrive, kept up with or not";
 
 const RECOVERY_EXAMPLES: &str = "\
 Examples:
@@ -134,7 +137,9 @@ Examples:
   heddle bench ycsb --quick
   heddle bench ycsb --theta 0.9 --reads 50 --ops 16 --records 1000000 --protocol all --threads 1,2
   heddle bench ycsb --preset b --protocol tictoc --json -
-  heddle bench ycsb --preset b --threads 2 --read-only snapshot";
+  heddle bench ycsb --preset b --threads 2 --read-only snapshot
+  heddle bench ycsb --theta 0.8 --threads 2 --protocol silo,dgcc --queue 100
+  heddle bench ycsb --threads 2 --protocol silo,dgcc --rate 50000 --arrivals fixed --clients 1";
 
 const MICRO_EXAMPLES: &str = "\
 Examples:
@@ -226,12 +231,26 @@ pub struct Common {
     /// Protocols, by commas; `all` runs every one
     #[arg(long, short, value_name = "NAME,..", value_delimiter = ',', default_value = "silo,tictoc")]
     pub protocol: Vec<String>,
-    /// Numbers of threads, by commas
+    /// Numbers of threads that execute transactions, by commas
     #[arg(long, short, value_name = "N,..", value_delimiter = ',', default_value = "1", value_parser = threads)]
     pub threads: Vec<usize>,
     /// Sessions on each thread. With several, each goes on where another waits for a transaction; with one, a wait spins
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub crew: u16,
+    /// Have clients submit calls, and keep so many of each in flight; as many threads of the database as --threads says execute
+    /// them. Latency counts from the submission. With --rate, the most that each client has in flight [default then: 10000]
+    #[arg(long, value_name = "N", value_parser = queue)]
+    pub queue: Option<usize>,
+    /// Have so many calls a second arrive at the clients, whatever becomes of those before: an open loop. Latency counts from the
+    /// arrival, also where a call cannot be submitted at once
+    #[arg(long, value_name = "CALLS", value_parser = rate)]
+    pub rate: Option<f64>,
+    /// The gaps between arrivals with --rate: poisson, drawn from the seed, or fixed [default: poisson]
+    #[arg(long, value_name = "GAPS")]
+    pub arrivals: Option<Spacing>,
+    /// Threads that submit calls, with --queue or --rate [default: as many as execute them]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub clients: Option<usize>,
     /// Length of the measured window of a run [default: 5]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
@@ -300,6 +319,24 @@ fn threads(text: &str) -> Result<usize, String> {
     match text.trim().parse() {
         Ok(count @ 1..) => Ok(count),
         _ => Err("give whole numbers from 1, such as 1,2,4".into()),
+    }
+}
+
+/// Calls that a client has in flight in an open loop, unless it is told otherwise: more than a database can have use of, and not
+/// so many that they fill the memory.
+const IN_FLIGHT: usize = 10_000;
+
+fn queue(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=100_000) => Ok(count),
+        _ => Err("give a whole number from 1 to 100000".into()),
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if (1.0..=1e8).contains(&rate) => Ok(rate),
+        _ => Err("give calls a second from 1 to 100000000, such as 20000".into()),
     }
 }
 
@@ -383,8 +420,28 @@ impl Common {
         common
     }
 
+    /// What begins the transactions.
+    fn driver(&self) -> Result<Driver, Failure> {
+        let Self { queue, rate, arrivals, clients, crew, .. } = *self;
+        let refusal = match () {
+            () if rate.is_none() && arrivals.is_some() => "--arrivals is for --rate: give both",
+            () if queue.is_none() && rate.is_none() && clients.is_some() => {
+                "--clients is for --queue or --rate: give one of these"
+            }
+            () if queue.is_none() && rate.is_none() => return Ok(Driver::Closed),
+            () if crew > 1 => "the executors of submitted calls have a session each: leave out --crew",
+            () => {
+                let arrivals = rate.map(|rate| Arrivals { rate, spacing: arrivals.unwrap_or_default() });
+                let queue = queue.unwrap_or(IN_FLIGHT);
+                return Ok(Driver::Submitted(Submission { clients, queue, arrivals }));
+            }
+        };
+        Err(Failure::usage(refusal))
+    }
+
     /// The plan, or why there can be none.
     pub fn plan(&self) -> Result<Plan, Failure> {
+        let driver = self.driver()?;
         let (kinds, all) = protocols(&self.protocol, Kind::ALL)?;
         let mut counts = self.threads.clone();
         counts.sort_unstable();
@@ -399,7 +456,13 @@ impl Common {
         let mut asked = Vec::new();
         for &kind in &kinds {
             for &threads in &counts {
-                let most = kind.sessions_max() / usize::from(self.crew);
+                // Clients have sessions, too.
+                let most =
+                    (kind.sessions_max() / usize::from(self.crew)).saturating_sub(match self.clients {
+                        _ if driver == Driver::Closed => 0,
+                        Some(clients) => clients,
+                        None => kind.sessions_max().div_ceil(2),
+                    });
                 if threads <= most {
                     let each = durabilities.iter();
                     asked.extend(each.map(|&durability| Configuration { kind, threads, durability }));
@@ -429,13 +492,16 @@ impl Common {
         refuse_levels(&kinds, self.isolation, Kind::levels)?;
         let baseline = Configuration { kind: Kind::Unprotected, threads: 1, durability: Durability::None };
         let offered = baseline.kind.levels().contains(&self.isolation);
-        let needed = !self.no_baseline && offered && !asked.contains(&baseline);
+        // It has one session, which nobody can submit calls to, and another latency.
+        let closed = driver == Driver::Closed;
+        let needed = closed && !self.no_baseline && offered && !asked.contains(&baseline);
         let (default_seconds, default_runs) = if self.quick { (1.0, 1) } else { (5.0, 3) };
         Ok(Plan {
             baseline: needed.then_some(baseline),
             asked,
             runs: self.runs.unwrap_or(default_runs),
             settings: Settings {
+                driver,
                 warmup: Duration::from_secs_f64(self.warmup),
                 seconds: Duration::from_secs_f64(self.seconds.unwrap_or(default_seconds)),
                 crew: self.crew.into(),
@@ -463,7 +529,7 @@ impl Common {
 
 fn at_most(threads: usize) -> String {
     match threads {
-        0 => "no thread with so large a --crew".into(),
+        0 => "no thread with so large a --crew, or with clients that submit".into(),
         1 => "1 thread only".into(),
         _ => format!("{threads} threads at most"),
     }

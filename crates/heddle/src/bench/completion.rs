@@ -4,6 +4,7 @@
 //! sessions; which transaction took how long is not known.
 
 use super::arguments::{Configuration, Plan};
+use super::settings::Driver;
 use crate::failure::{Failure, chain};
 use crate::machine;
 use crate::progress::Progress;
@@ -20,6 +21,8 @@ pub fn check(plan: &Plan) -> Result<(), Failure> {
         "an application is run without a log: leave out --durability"
     } else if plan.settings.crew > 1 {
         "the threads of an application wait for one another, so each has one session: leave out --crew"
+    } else if plan.settings.driver != Driver::Closed {
+        "an application runs transactions that are no calls of procedures, and only calls can be submitted: leave out --queue and --rate"
     } else {
         return Ok(());
     };

@@ -1,6 +1,8 @@
 //! `heddle bench`: a workload under several protocols and numbers of threads.
 
 pub mod arguments;
+mod arrivals;
+mod client;
 pub mod completion;
 mod figures;
 pub mod runner;
@@ -13,15 +15,17 @@ mod worker;
 use crate::failure::Failure;
 use crate::machine;
 use crate::progress::Progress;
-use crate::report::model::{Measurement, Report, Run};
+use crate::report::model::{self, Measurement, Report, Run};
 use crate::report::outputs::{self, Outputs};
 use crate::report::{html, rate, table};
 use crate::terminal::{aligned, columns, widest};
 use arguments::{BenchArguments, Benchmark, Configuration, Plan, WorkloadArguments};
+use arrivals::Arrivals;
 use heddledb::protocol::Kind;
 use heddledb_workloads::Workload;
 use heddledb_workloads::arguments::ApplicationArguments;
 use runner::Job;
+use settings::{Driver, Submission};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -85,6 +89,13 @@ fn list(width: Option<usize>) -> String {
 }
 
 fn run<W: Workload>(workload: W, plan: &Plan, command: String) -> Result<bool, Failure> {
+    if plan.settings.driver != Driver::Closed && !workload.is_submittable() {
+        return Err(Failure::usage(format!(
+            "{} runs transactions that are no calls of procedures, as these arguments have it, and only calls can be submitted: leave \
+             out --queue and --rate",
+            workload.name()
+        )));
+    }
     plan.outputs.probe()?;
     let report = measure(&Arc::new(workload), plan, command);
     publish(&report, &plan.outputs)?;
@@ -149,6 +160,7 @@ fn measure_all(
         notes: plan.notes.clone(),
     };
     report.fill_ratios();
+    report.note_backlogs(table::name);
     report.note_stolen_time();
     report
 }
@@ -162,7 +174,10 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
         ("crew", settings.crew as f64),
         ("pool", settings.pool as f64),
     ];
+    let driver = told(&settings.driver, configuration.threads);
     Measurement {
+        latency_from: driver.latency_from().to_owned(),
+        driver: Some(driver),
         workload: workload.name().to_owned(),
         protocol: configuration.kind.name().to_owned(),
         durability: format!("{:?}", configuration.durability).to_lowercase(),
@@ -179,6 +194,18 @@ fn empty<W: Workload>(workload: &W, plan: &Plan, configuration: Configuration) -
     }
 }
 
+/// A driver as reports tell it, where so many threads execute.
+fn told(driver: &Driver, threads: usize) -> model::Driver {
+    let clients = driver.clients(threads);
+    match driver.submission() {
+        None => model::Driver::Closed,
+        Some(&Submission { queue, arrivals: None, .. }) => model::Driver::Window { clients, queue },
+        Some(&Submission { queue, arrivals: Some(Arrivals { rate, spacing }), .. }) => {
+            model::Driver::Open { clients, queue, rate, arrivals: spacing.to_string() }
+        }
+    }
+}
+
 /// Prints the table of a report and writes the files.
 pub fn publish(report: &Report, outputs: &Outputs) -> Result<(), Failure> {
     outputs::publish(outputs, |colours| table::render(report, colours), report, || html::page(report))
@@ -190,10 +217,16 @@ mod tests {
     use super::*;
     use crate::Cli;
     use clap::Parser;
+    use std::time::Duration;
 
     /// The report of a short benchmark of counters, with arguments as on the command line.
     fn report(toy: Toy, arguments: &str) -> Report {
-        let line = format!("heddle bench tpcc --seconds 0.1 --warmup 0.02 {arguments}");
+        let mut line = format!("heddle bench tpcc {arguments}");
+        for (flag, short) in [("--seconds", " 0.1"), ("--warmup", " 0.02")] {
+            if !line.contains(flag) {
+                line += &format!(" {flag}{short}");
+            }
+        }
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         let crate::Command::Bench(bench) = cli.command else { panic!("not a benchmark") };
         let Some(WorkloadArguments::Tpcc(tpcc)) = bench.workload else { panic!("not tpcc") };
@@ -216,8 +249,7 @@ mod tests {
 
     #[test]
     fn every_protocol_counts_right_and_the_report_has_its_shape() {
-        let toy = Toy { counters: 3, error: 0, missing: 0 };
-        let report = report(toy, "--protocol all --threads 1,2 --runs 2 --pool 100");
+        let report = report(Toy::three(), "--protocol all --threads 1,2 --runs 2 --pool 100");
         assert!(!report.failed(), "{}", table::render(&report, false));
         assert_eq!(report.results.len(), 2 * Kind::ALL.len() - 1);
         assert!(report.baseline.is_none(), "unprotected was asked for");
@@ -242,17 +274,16 @@ mod tests {
 
     #[test]
     fn a_baseline_is_run_for_the_ratio_alone() {
-        let toy = || Toy { counters: 3, error: 0, missing: 0 };
-        let with = report(toy(), "--protocol silo --runs 1 --pool 0");
+        let with = report(Toy::three(), "--protocol silo --runs 1 --pool 0");
         assert_eq!((with.results.len(), with.baseline.is_some()), (1, true));
         assert!(with.results[0].ratio_to_unprotected.is_some());
-        let without = report(toy(), "--protocol silo --runs 1 --no-baseline");
+        let without = report(Toy::three(), "--protocol silo --runs 1 --no-baseline");
         assert!(without.baseline.is_none() && without.results[0].ratio_to_unprotected.is_none());
     }
 
     #[test]
     fn a_check_that_fails_fails_the_report() {
-        let toy = Toy { counters: 3, error: 1, missing: 0 };
+        let toy = Toy { error: 1, ..Toy::three() };
         let report = report(toy, "--protocol silo --runs 1 --no-baseline");
         assert!(report.failed());
         assert!(table::render(&report, false).contains("FAILED silo, 1 thread: no count is lost"));
@@ -260,10 +291,148 @@ mod tests {
 
     #[test]
     fn a_workers_error_is_the_runs_error() {
-        let toy = Toy { counters: 3, error: 0, missing: 1 };
+        let toy = Toy { missing: 1, ..Toy::three() };
         let report = report(toy, "--protocol silo,no-wait --threads 2 --runs 1 --no-baseline");
         assert!(report.failed());
         let error = report.results[0].runs[0].error.as_ref().unwrap();
         assert!(error.contains("has no row with key"), "{error}");
+    }
+
+    /// One run, of few inputs.
+    const SHORT: &str = "--runs 1 --pool 100";
+
+    /// Every protocol but the one with one session executes what two clients submit, and counts right.
+    #[test]
+    fn submitted_calls_are_counted_under_every_protocol() {
+        let report = report(Toy::three(), &format!("--protocol all --threads 2 --queue 8 {SHORT}"));
+        assert!(!report.failed(), "{}", table::render(&report, false));
+        assert_eq!(report.results.len(), Kind::ALL.len() - 1);
+        assert!(
+            report.baseline.is_none() && report.notes.iter().any(|note| note.starts_with("unprotected on 2"))
+        );
+        for result in &report.results {
+            assert_eq!(result.driver, Some(model::Driver::Window { clients: 2, queue: 8 }));
+            assert_eq!((result.threads, result.latency_from.as_str()), (2, "submission"));
+            assert!(result.throughput_tps > 0.0 && result.latency_us.p50 > 0.0, "{result:?}");
+            assert!((0.02..0.3).contains(&result.user_abort_rate), "{result:?}");
+            assert!(result.checks.iter().any(|check| check.name == "no count is lost"));
+            assert!(result.checks.iter().any(|check| check.name.starts_with("the database counted")));
+            let calls = result.calls.unwrap();
+            assert!(calls.open.is_none());
+            let gathers = result.protocol.starts_with("dgcc");
+            assert_eq!(calls.batches.is_some_and(|batches| batches.calls >= 1.0), gathers, "{result:?}");
+        }
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+        let (text, page) = (table::render(&report, false), html::page(&report));
+        for told in [
+            "executors",
+            "clients",
+            "calls/batch",
+            "each client keeps 8 submitted calls in flight",
+            "from the submission",
+        ] {
+            assert!(text.contains(told), "{told} is missing in\n{text}");
+            assert!(page.to_lowercase().contains(told), "{told} is missing");
+        }
+    }
+
+    /// A window of one is latency without a queue; a longer one has the queue in it.
+    #[test]
+    fn latency_has_the_window_in_it() {
+        let mean = |queue: usize| {
+            let arguments = format!("--protocol silo --clients 1 --queue {queue} {SHORT} --seconds 0.3");
+            let report = report(Toy::three(), &arguments);
+            assert!(!report.failed(), "{}", table::render(&report, false));
+            let result = &report.results[0];
+            // Little's law: what is in flight is what ends in a second times how long each is in flight.
+            let ended = &result.runs[0];
+            let rate = (ended.committed + ended.user_aborts) as f64 / ended.seconds;
+            rate * result.latency_us.mean / 1e6
+        };
+        let (one, many) = (mean(1), mean(64));
+        assert!(one < 1.1, "{one} in flight of 1");
+        assert!((10.0..66.0).contains(&many), "{many} in flight of 64");
+    }
+
+    #[test]
+    fn submitted_calls_are_made_durable() {
+        let arguments = "--protocol silo,dgcc --threads 2 --queue 16 --durability epoch,sync --runs 1";
+        let report = report(Toy::three(), arguments);
+        assert!(!report.failed(), "{}", table::render(&report, false));
+        assert_eq!(report.results.len(), 4);
+        for result in &report.results {
+            assert!(result.throughput_tps > 0.0 && result.log.unwrap().bytes_per_transaction > 0.0);
+        }
+    }
+
+    /// One executor, and 500 calls a second, of which one stalls it for 200 ms: those that arrive meanwhile wait, and their latencies
+    /// say so, though the client cannot submit most of them while the executor is not done.
+    #[test]
+    fn a_stall_is_in_the_latency_of_all_that_arrive_meanwhile() {
+        let stalled = |driver: &str| {
+            let toy = Toy { stall: (100, Duration::from_millis(200)), ..Toy::three() };
+            let arguments = format!("--protocol silo --seconds 1 --warmup 0 {SHORT} {driver}");
+            let report = report(toy, &arguments);
+            assert!(!report.failed(), "{}", table::render(&report, false));
+            report.results[0].clone()
+        };
+        for driver in
+            ["--rate 500 --arrivals fixed", "--rate 500 --queue 4", "--rate 500 --queue 1 --clients 2"]
+        {
+            let result = stalled(driver);
+            let open = result.calls.unwrap().open.unwrap();
+            assert!(open.keeps_up(), "{driver}: {open:?}");
+            assert!((350.0..650.0).contains(&open.arrived_per_second), "{driver}: {open:?}");
+            // A fifth of the calls came meanwhile, and waited for 100 ms in the mean.
+            assert!(result.latency_us.p95 > 50e3 && result.latency_us.mean > 5e3, "{driver}: {result:?}");
+            assert!(result.latency_us.max > 190e3, "{driver}: {result:?}");
+            assert_eq!(result.latency_from, "intended arrival");
+        }
+        // A window of one omits them: one call of all has waited.
+        let result = stalled("--queue 1");
+        assert!(result.latency_us.p99 < 50e3 && result.latency_us.max > 190e3, "{result:?}");
+    }
+
+    /// An executor that needs a millisecond for each call executes less than a thousand a second, and the report says so.
+    #[test]
+    fn a_rate_that_is_too_high_is_told() {
+        let toy = Toy { each: Duration::from_millis(1), ..Toy::three() };
+        let report = report(toy, &format!("--protocol silo,dgcc --rate 4000 {SHORT} --seconds 0.3"));
+        assert!(!report.failed(), "no check fails: {}", table::render(&report, false));
+        for result in &report.results {
+            let open = result.calls.unwrap().open.unwrap();
+            assert!(!open.keeps_up() && open.ended_per_second < 1_100.0, "{open:?}");
+            assert!((2_500.0..5_500.0).contains(&open.arrived_per_second), "{open:?}");
+        }
+        let (text, page) = (table::render(&report, false), html::page(&report));
+        assert!(text.contains("silo, 1 executor does not keep up with 4.00 k calls a second"), "{text}");
+        assert!(text.contains("NO") && text.contains("asked/s"), "{text}");
+        assert!(page.contains("On 1 executor nothing keeps up with 4.00 k calls a second."), "{page}");
+    }
+
+    #[test]
+    fn a_failed_call_is_the_runs_error() {
+        for driver in ["--queue 8", "--rate 10000"] {
+            let toy = Toy { missing: 1, ..Toy::three() };
+            let report = report(toy, &format!("--protocol silo,dgcc --threads 2 {driver} {SHORT}"));
+            for result in &report.results {
+                let error = result.runs[0].error.as_ref().expect("it fails");
+                assert!(error.contains("has no row with key"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_call_is_not_submitted() {
+        let line = "heddle bench tpcc --queue 8";
+        let Cli { command: crate::Command::Bench(bench), .. } = Cli::try_parse_from(line.split(' ')).unwrap()
+        else {
+            panic!("not a benchmark")
+        };
+        let Some(WorkloadArguments::Tpcc(tpcc)) = bench.workload else { panic!("not tpcc") };
+        let toy = Toy { closures: true, ..Toy::three() };
+        let refusal = run(toy, &tpcc.common.plan().unwrap(), line.to_owned()).unwrap_err();
+        assert!(format!("{refusal:?}").contains("only calls can be submitted"), "{refusal:?}");
     }
 }

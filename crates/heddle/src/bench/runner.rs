@@ -3,15 +3,17 @@
 //! **The window.** Workers start together, warm up, and count from the moment they see the signal
 //! to measure until they see the one to stop; the window reaches from the first worker's begin to
 //! the last one's end. A transaction that spans the end is not cut off, so the window is a
-//! transaction longer than asked for.
+//! transaction longer than asked for. Workers execute their transactions themselves, or are clients that submit them
+//! ([`super::client`]).
 //!
-//! **What the clock covers.** Inputs are drawn into a pool before the start and used in turn,
+//! **What the clock covers**, in a closed loop. Inputs are drawn into a pool before the start and used in turn,
 //! refreshed at each use. The clock is read once for each transaction: its end is the next one's
 //! start. So latency covers all attempts of a transaction with the waits between them, and the few
 //! nanoseconds of bookkeeping after the transaction before it, and nothing escapes it.
 
-use super::figures::Counts;
-use super::settings::Settings;
+use super::client::client;
+use super::figures::{Counts, Submitted};
+use super::settings::{Driver, Settings};
 use super::worker::{Inputs, MEASURE, STOP, Signal, Span, Tally, WARM_UP, Work, misfortune};
 use crate::failure::chain;
 use crate::machine;
@@ -19,7 +21,7 @@ use crate::progress::Progress;
 use crate::report::model::{CheckResult, Run};
 use crate::report::rate;
 use heddledb::protocol::Kind;
-use heddledb::{Database, Durability, Error, Session};
+use heddledb::{Database, Durability, Error, Metrics, Session};
 use heddledb_workloads::Workload;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -37,7 +39,7 @@ pub struct Job<'a, W> {
     pub workload: &'a Arc<W>,
     /// How long and how.
     pub settings: &'a Settings,
-    /// How many workers.
+    /// How many threads execute transactions: workers, or executors of the database.
     pub threads: usize,
     /// When commits count as done.
     pub durability: Durability,
@@ -58,15 +60,16 @@ impl<W: Workload> Job<'_, W> {
     /// Opens, loads, measures and checks.
     fn complete(&self) -> Result<Run, Error> {
         let settings = self.settings;
-        // Loading may use every core, whatever the number of workers.
-        let workers = self.threads * self.crew();
-        let sessions = workers.max(settings.cores.len()).clamp(1, self.kind.sessions_max());
+        // Loading may use every core, whatever the number of workers. Executors have their sessions from the beginning.
+        let executors = settings.driver.submission().map_or(0, |_| self.threads);
+        let sessions = executors + self.workers().max(settings.cores.len());
+        let sessions = sessions.clamp(1, self.kind.sessions_max());
         let folder = match self.durability {
             Durability::None => None,
             _ => Some(machine::folder(&settings.log.directory, "heddle-bench-")?),
         };
         let open = |path: Option<&Path>| {
-            let builder = Database::builder().protocol(self.kind).sessions(sessions);
+            let builder = Database::builder().protocol(self.kind).sessions(sessions).executors(executors);
             let builder = if path.is_some() { builder.log_kind(settings.log.kind) } else { builder };
             let builder = self.workload.tables(builder).isolation(settings.isolation);
             match path {
@@ -90,7 +93,7 @@ impl<W: Workload> Job<'_, W> {
         drop(bar);
         let load_seconds = loading.elapsed().as_secs_f64();
         if let (Some(folder), true) = (&folder, settings.log.checkpoint) {
-            // As a server does that is self.threads on data: what has happened to the rows before is not in its log.
+            // As a server does that is started on data: what has happened to the rows before is not in its log.
             db.checkpoint()?;
             drop(db);
             db = open(Some(folder.path()))?;
@@ -139,7 +142,23 @@ impl<W: Workload> Job<'_, W> {
 
     /// Sessions on each thread.
     fn crew(&self) -> usize {
-        self.settings.crew.min(self.kind.sessions_max() / self.threads).max(1)
+        match self.settings.driver {
+            Driver::Closed => self.settings.crew.min(self.kind.sessions_max() / self.threads).max(1),
+            Driver::Submitted(_) => 1,
+        }
+    }
+
+    /// How many threads the run starts: workers, or clients.
+    fn started(&self) -> usize {
+        match self.settings.driver {
+            Driver::Closed => self.threads,
+            Driver::Submitted(_) => self.settings.driver.clients(self.threads),
+        }
+    }
+
+    /// How many draw inputs and have a session for that.
+    fn workers(&self) -> usize {
+        self.started() * self.crew()
     }
 
     /// Starts the workers, conducts them through warm-up and window, and collects what was counted.
@@ -150,15 +169,18 @@ impl<W: Workload> Job<'_, W> {
             workload: self.workload,
             settings,
             durability: self.durability,
-            workers: self.threads * self.crew(),
+            workers: self.workers(),
             signal: &signal,
         };
-        let barrier = Barrier::new(self.threads + 1);
-        let pinned = self.threads <= settings.cores.len();
-        let tallies = thread::scope(|scope| {
+        let started = self.started();
+        let barrier = Barrier::new(started + 1);
+        // Executors are not, so clients are not either: they would take one of the cores from them.
+        let pinned = settings.driver == Driver::Closed && started <= settings.cores.len();
+        let start = db.metrics();
+        let (tallies, window) = thread::scope(|scope| {
             let (work, barrier) = (&work, &barrier);
-            let mut workers = Vec::with_capacity(self.threads);
-            for number in 0..self.threads {
+            let mut workers = Vec::with_capacity(started);
+            for number in 0..started {
                 let core = pinned.then(|| settings.cores[number]);
                 let body = move || self.thread(work, number, db, core, barrier);
                 let name = format!("worker-{number}");
@@ -167,25 +189,26 @@ impl<W: Workload> Job<'_, W> {
                     Err(error) => {
                         // The workers that did start wait for the whole number at the barrier.
                         work.signal.raise(STOP);
-                        for _ in workers.len()..=self.threads {
+                        for _ in workers.len()..=started {
                             scope.spawn(|| barrier.wait());
                         }
-                        return Err(misfortune(format!("a thread could not be self.threads: {error}")));
+                        return Err(misfortune(format!("a thread could not be started: {error}")));
                     }
                 }
             }
             let bar = self.progress.phase(&format!("{}: drawing inputs", self.title));
             barrier.wait();
             drop(bar);
-            self.conduct(db, work.signal);
+            let window = self.conduct(db, work.signal);
             let tallies: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
             let mut all = Vec::new();
             for tallies in tallies {
                 all.extend(tallies.unwrap_or_else(|_| Err(misfortune("a worker panicked".into())))?);
             }
-            Ok(all)
+            Ok((all, window))
         })?;
-        Ok(Counts { tallies })
+        let submitted = window.map(|[begin, end]| Submitted::between(&[start, begin, end, db.metrics()]));
+        Ok(Counts { tallies, submitted })
     }
 
     /// The life of one thread: that of its session, or of several.
@@ -208,7 +231,11 @@ impl<W: Workload> Job<'_, W> {
                     barrier.wait();
                 }
             };
-            Self::worker(work, number * crew + member, session, wait)
+            let number = number * crew + member;
+            match work.settings.driver.submission() {
+                None => Self::worker(work, number, session, wait),
+                Some(submission) => client(work, submission, number, session, wait),
+            }
         };
         let tallies = match crew {
             1 => db.session().map(|mut session| vec![worker(0, &mut session)]),
@@ -223,9 +250,11 @@ impl<W: Workload> Job<'_, W> {
             .collect()
     }
 
-    /// Gives the signals, and moves the bar while it waits.
-    fn conduct(&self, db: &Database, signal: &Signal) {
+    /// Gives the signals, and moves the bar while it waits. Where calls are submitted, returns what the database told of itself
+    /// when the window began and ended.
+    fn conduct(&self, db: &Database, signal: &Signal) -> Option<[Metrics; 2]> {
         let settings = self.settings;
+        let mut told = Vec::new();
         let phases = [("warming up", settings.warmup, MEASURE), ("measuring", settings.seconds, STOP)];
         for (name, length, next) in phases {
             let bar = self.progress.phase(&format!("{}: {name}", self.title));
@@ -245,7 +274,11 @@ impl<W: Workload> Job<'_, W> {
                 }
             }
             signal.raise(next);
+            if settings.driver != Driver::Closed {
+                told.push(db.metrics());
+            }
         }
+        told.try_into().ok()
     }
 
     /// The life of one worker.
@@ -278,7 +311,7 @@ impl<W: Workload> Job<'_, W> {
             let outcome = read_only.run(workload, session, input);
             let end = clock.now();
             let looked = read_only.looks(workload, input);
-            let span = Span { since: start, to: end, looked };
+            let span = Span { since: start, to: end, looked, counted: true };
             match tally.tell(workload, &mut inputs.generator, input, outcome, span) {
                 Ok(true) => {
                     tally.time.note(session.last_commit());

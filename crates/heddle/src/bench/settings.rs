@@ -1,5 +1,6 @@
 //! How the runs of a benchmark are made: what is the same in all of them.
 
+use super::arrivals::Arrivals;
 use crate::clock::Clock;
 use heddledb::protocol::Isolation;
 use heddledb::{Compression, LogKind};
@@ -10,6 +11,8 @@ use std::time::Duration;
 /// What is the same in all runs of a benchmark.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// What begins the transactions.
+    pub driver: Driver,
     /// How long workers run before the window.
     pub warmup: Duration,
     /// How long the window is.
@@ -30,6 +33,41 @@ pub struct Settings {
     pub cores: Vec<usize>,
     /// The clock.
     pub clock: Clock,
+}
+
+/// What begins the transactions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Driver {
+    /// Each worker executes its transactions itself, one after another: a closed loop.
+    Closed,
+    /// Clients submit calls, which executors of the database execute.
+    Submitted(Submission),
+}
+
+/// How clients submit calls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Submission {
+    /// How many clients; as many as there are executors unless told.
+    pub clients: Option<usize>,
+    /// How many calls of each client are in flight at most.
+    pub queue: usize,
+    /// When calls arrive, in an open loop. Without, there are always as many in flight as may be: a window.
+    pub arrivals: Option<Arrivals>,
+}
+
+impl Driver {
+    /// How calls are submitted, if they are.
+    pub fn submission(&self) -> Option<&Submission> {
+        match self {
+            Self::Closed => None,
+            Self::Submitted(submission) => Some(submission),
+        }
+    }
+
+    /// How many clients there are where so many threads execute; none in a closed loop.
+    pub fn clients(&self, threads: usize) -> usize {
+        self.submission().map_or(0, |submission| submission.clients.unwrap_or(threads))
+    }
 }
 
 /// How a log is written.

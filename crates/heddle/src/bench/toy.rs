@@ -1,10 +1,16 @@
 //! A small workload for the tests of the runner and the reports: counters that are counted up.
 
-use heddledb::{Builder, Database, Error, ReadTransaction, Result, Scan, Table, Transaction};
+use heddledb::{
+    Builder, Database, Error, ReadTransaction, Result, Scan, Session, Table, Transaction, procedure,
+};
 use heddledb_workloads::{Check, Workload};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 /// Counters, few of them, so that workers meet.
+#[derive(Default)]
 pub struct Toy {
     /// How many.
     pub counters: u64,
@@ -12,6 +18,25 @@ pub struct Toy {
     pub error: u64,
     /// How many counters are asked for but not loaded.
     pub missing: u64,
+    /// How many transactions have been run.
+    pub run: AtomicU64,
+    /// The transaction of this number, from one, sleeps so long: the thread that executes it stalls.
+    pub stall: (u64, Duration),
+    /// How long each transaction takes besides.
+    pub each: Duration,
+    /// Whether transactions are closures instead of calls.
+    pub closures: bool,
+}
+
+impl Toy {
+    /// Three counters and nothing else.
+    pub fn three() -> Self {
+        Self { counters: 3, ..Self::default() }
+    }
+
+    fn key(&self, input: &u64) -> u64 {
+        input % (self.counters + self.missing)
+    }
 }
 
 /// One counter.
@@ -20,6 +45,13 @@ pub struct Counter {
     #[key]
     id: u64,
     count: u64,
+}
+
+/// Counts up, or gives up.
+#[procedure]
+pub fn count_up(tx: &mut impl Transaction, key: u64, refused: bool) -> Result<u64> {
+    tx.update_columns(key, Counter::count, |count| *count += 1)?;
+    if refused { Err(Error::user("refused")) } else { Ok(1) }
 }
 
 impl Workload for Toy {
@@ -41,7 +73,7 @@ impl Workload for Toy {
     }
 
     fn tables(&self, builder: Builder) -> Builder {
-        builder.table::<Counter>(self.counters as usize)
+        builder.table::<Counter>(self.counters as usize).procedure::<CountUp>()
     }
 
     fn load(&self, db: &Database, _seed: u64, progress: &(dyn Fn(f64) + Sync)) -> Result<()> {
@@ -69,9 +101,25 @@ impl Workload for Toy {
     }
 
     fn execute<T: Transaction>(&self, tx: &mut T, input: &u64) -> Result<u64> {
-        let key = input % (self.counters + self.missing);
-        tx.update::<Counter, _>(key, |counter| counter.count += 1)?;
-        if self.kind(input) == 1 { Err(Error::user("refused")) } else { Ok(1) }
+        count_up(tx, self.key(input), self.kind(input) == 1)
+    }
+
+    fn call(&self, session: &mut Session, input: &u64) -> Result<u64> {
+        let (number, length) = self.stall;
+        if self.run.fetch_add(1, Ordering::Relaxed) + 1 == number {
+            thread::sleep(length);
+        }
+        if !self.each.is_zero() {
+            thread::sleep(self.each);
+        }
+        if self.closures {
+            return session.run(|tx| self.execute(tx, input));
+        }
+        session.call(CountUp, (self.key(input), self.kind(input) == 1))
+    }
+
+    fn is_submittable(&self) -> bool {
+        !self.closures
     }
 
     fn record(&self, ledger: &mut u64, _input: &u64, output: u64) {

@@ -1,4 +1,4 @@
-//! What every worker of a run has: what it is told, its inputs, its tally.
+//! What every worker of a run has, whatever begins its transactions: what it is told, its inputs, its tally.
 
 use super::settings::Settings;
 use crate::clock::Clock;
@@ -107,6 +107,8 @@ pub struct Span {
     pub to: u64,
     /// Whether it was run on a snapshot.
     pub looked: bool,
+    /// Whether it ended in the window, or in the warm-up while that lasts.
+    pub counted: bool,
 }
 
 /// What one worker counted in the window; the ledger counts from the load on.
@@ -124,6 +126,8 @@ pub struct Tally<L> {
     pub looks: u64,
     /// Commits since the start, warm-up included.
     pub commits_ever: u64,
+    /// Those of them that ran on snapshots.
+    pub looks_ever: u64,
     /// Commits and user aborts by kind.
     pub kinds: Vec<[u64; 2]>,
     /// Latencies of committed transactions in ticks.
@@ -131,9 +135,23 @@ pub struct Tally<L> {
     /// Of some of them, until they were durable.
     pub durable: Histogram<u64>,
     pub time: LogicalTime,
+    /// How calls arrived, in an open loop.
+    pub flow: Option<Flow>,
     /// Some of the commits, until they are durable.
     watched: VecDeque<(u64, Ticket)>,
     watches: bool,
+}
+
+/// How calls arrived at a client.
+pub struct Flow {
+    /// Calls that arrived in the window.
+    pub arrived: u64,
+    /// Calls that had arrived when it began, and had not ended.
+    pub waiting_begin: u64,
+    /// The same when it ended.
+    pub waiting_end: u64,
+    /// How long after its arrival each call was submitted, in ticks.
+    pub late: Histogram<u64>,
 }
 
 /// A histogram of times in ticks.
@@ -141,6 +159,20 @@ fn histogram(clock: &Clock) -> Result<Histogram<u64>, Error> {
     let longest = clock.ticks(LATENCY_MAX).max(2);
     Histogram::new_with_max(longest, LATENCY_DIGITS)
         .map_err(|error| misfortune(format!("no histogram of latencies: {error}")))
+}
+
+impl Flow {
+    /// Nothing has arrived.
+    pub fn new(clock: &Clock) -> Result<Self, Error> {
+        Ok(Self { arrived: 0, waiting_begin: 0, waiting_end: 0, late: histogram(clock)? })
+    }
+
+    /// The window begins, and so many calls wait or are in flight.
+    pub fn begin(&mut self, waiting: u64) {
+        self.arrived = 0;
+        self.waiting_begin = waiting;
+        self.late.reset();
+    }
 }
 
 impl<L: Default> Tally<L> {
@@ -157,10 +189,12 @@ impl<L: Default> Tally<L> {
             stats: Stats::default(),
             looks: 0,
             commits_ever: 0,
+            looks_ever: 0,
             kinds: vec![[0; 2]; work.workload.kinds().len()],
             latency: histogram(clock)?,
             durable: histogram(clock)?,
             time: LogicalTime::default(),
+            flow: None,
             watched: VecDeque::new(),
             watches: work.durability == Durability::Epoch,
         })
@@ -216,13 +250,16 @@ impl<L: Default> Tally<L> {
                 workload.committed(generator, input, &output);
                 workload.record(&mut self.ledger, input, output);
                 self.commits_ever += 1;
-                kind[0] += 1;
-                self.looks += u64::from(span.looked);
-                self.latency.saturating_record(span.to.saturating_sub(span.since));
+                self.looks_ever += u64::from(span.looked);
+                if span.counted {
+                    kind[0] += 1;
+                    self.looks += u64::from(span.looked);
+                    self.latency.saturating_record(span.to.saturating_sub(span.since));
+                }
                 Ok(true)
             }
             Err(Error::User(_)) => {
-                kind[1] += 1;
+                kind[1] += u64::from(span.counted);
                 Ok(false)
             }
             Err(error) => Err(error),

@@ -1,7 +1,7 @@
 //! What a report says, in one sentence that is computed from its figures.
 
-use super::model::{Measurement, ORDER_MARGIN, Report};
-use super::{percent, rate};
+use super::model::{Driver, Measurement, ORDER_MARGIN, Report};
+use super::{microseconds, percent, rate};
 
 /// Which protocol is the fastest on the most threads, and by how much; or that the figures mean nothing.
 ///
@@ -19,6 +19,9 @@ pub fn conclusion(report: &Report) -> String {
         1 => format!("On 1 {}", unit.trim_end_matches('s')),
         count => format!("On {count} {unit}"),
     };
+    if let Some(asked) = first.driver.as_ref().and_then(Driver::rate) {
+        return at_rate(&place, asked, &best);
+    }
     let name = first.label();
     let fastest = format!("{} transactions a second", rate(first.throughput_tps));
     let Some(second) = best.get(1) else {
@@ -37,6 +40,26 @@ pub fn conclusion(report: &Report) -> String {
         _ => format!("{lead:.1} times {next}, the next"),
     };
     format!("{place} {name} is the fastest of {}: it commits {fastest}, {by}.", best.len())
+}
+
+/// Of an open loop, whose rate is given: which keep up with it, and which of these is the quickest.
+fn at_rate(place: &str, asked: f64, results: &[&Measurement]) -> String {
+    let keeps_up = |result: &&&Measurement| {
+        result.calls.and_then(|calls| calls.open).is_some_and(|open| open.keeps_up())
+    };
+    let p99 = |result: &Measurement| result.latency_us.p99;
+    let asked = format!("{} calls a second", rate(asked));
+    let keeping: Vec<&&Measurement> = results.iter().filter(keeps_up).collect();
+    match keeping.iter().min_by(|one, other| p99(one).total_cmp(&p99(other))) {
+        None => format!("{place} nothing keeps up with {asked}."),
+        Some(best) => format!(
+            "{place} {} of {} keep up with {asked}; of these {} has the lowest p99, {}.",
+            keeping.len(),
+            results.len(),
+            best.label(),
+            microseconds(p99(best))
+        ),
+    }
 }
 
 /// What is compared, the fastest first: the results on the most threads, with the costs between cores as they

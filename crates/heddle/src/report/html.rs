@@ -22,11 +22,11 @@ mod simulation;
 mod tables;
 
 use super::conclusion::conclusion;
-use super::model::Report;
+use super::model::{Driver, Measurement, Report};
 use benchmark::{aborts, latency, throughput, throughput_note};
 use frame::{Page, capital, escape, section};
 use std::fmt::Write;
-use tables::{checks, figures, runs, setup};
+use tables::{calls, checks, figures, runs, setup};
 
 /// The whole page.
 pub fn page(report: &Report) -> String {
@@ -36,7 +36,7 @@ pub fn page(report: &Report) -> String {
     if report.simulated() {
         simulation::curves(&mut body, report);
     } else {
-        section(&mut body, "Throughput", throughput_note(report), &throughput(report));
+        section(&mut body, "Throughput", &throughput_note(report), &throughput(report));
     }
     section(
         &mut body,
@@ -44,13 +44,12 @@ pub fn page(report: &Report) -> String {
         "Conflicts as a share of all attempts (commits, user aborts and conflicts).",
         &aborts(report),
     );
-    section(
-        &mut body,
-        "Latency",
-        "From the first start of a transaction to its commit, retries included; logarithmic.",
-        &latency(report),
-    );
+    let counted = report.driver().unwrap_or(&Driver::Closed).latency_words();
+    section(&mut body, "Latency", &capital(&format!("{counted}; logarithmic.")), &latency(report));
     section(&mut body, "Figures", figures_note(report), &figures(report));
+    if report.all().any(Measurement::is_submitted) {
+        section(&mut body, "Calls", CALLS_NOTE, &calls(report));
+    }
     if report.simulated() {
         simulation::costs(&mut body, report);
     }
@@ -63,12 +62,18 @@ pub fn page(report: &Report) -> String {
     Page { title: &title, heading: workload, conclusion: &conclusion, style: "", body: &body }.text()
 }
 
+const CALLS_NOTE: &str = "Clients submit them, and executors, threads of the database, execute them. Asked: the rate of an open \
+    loop; waiting: calls that had arrived and not ended when the window did; late: how long after its arrival a call was submitted.";
+
 fn header(body: &mut String, report: &Report) {
     let _ = writeln!(body, "<p><code>{}</code></p>", escape(&report.command));
     let machine = &report.machine;
     let (cpu, os) = (escape(&machine.cpu), escape(&machine.os));
     let seed = report.all().next().map_or(String::new(), |result| format!(", seed {}", result.seed));
     let _ = writeln!(body, "<p>{cpu}, {} cores, {os}{seed}</p>", machine.cores);
+    if let Some(driver) = report.driver() {
+        let _ = writeln!(body, "<p>{}</p>", escape(&capital(&driver.words())));
+    }
     if report.failed() {
         let _ = writeln!(
             body,
@@ -91,8 +96,8 @@ fn figures_note(report: &Report) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::model::Run;
     use super::super::model::tests::sample;
-    use super::super::model::{Measurement, Run};
     use super::*;
 
     #[test]

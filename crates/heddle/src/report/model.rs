@@ -8,9 +8,11 @@
 //! | here | the whole report |
 //! | `measurement` | one configuration: medians over its runs |
 //! | `run` | one run, its latencies, log and checks |
+//! | `driver` | what began the transactions, and what came of submitted calls |
 //! | `simulation` | what a point on virtual cores cost |
 //! | `machine` | what it was measured on |
 
+mod driver;
 mod machine;
 mod measurement;
 mod run;
@@ -18,12 +20,13 @@ mod simulation;
 #[cfg(test)]
 pub mod tests;
 
+pub use driver::{BatchFigures, CallFigures, Driver, OpenFigures};
 pub use machine::Machine;
 pub use measurement::{Measurement, median};
 pub use run::{CheckCount, CheckResult, Latency, LogFigures, Outcomes, Run};
 pub use simulation::{DependencyFigures, Simulation};
 
-use super::percent;
+use super::{percent, rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -84,7 +87,16 @@ impl Report {
 
     /// What `threads` are.
     pub fn unit(&self) -> &'static str {
-        if self.simulated() { "cores" } else { "threads" }
+        match self.all().next() {
+            _ if self.simulated() => "cores",
+            Some(result) if result.is_submitted() => "executors",
+            _ => "threads",
+        }
+    }
+
+    /// What began the transactions, where that is told. It is the same of all results, but for the number of clients.
+    pub fn driver(&self) -> Option<&Driver> {
+        self.all().next().and_then(|result| result.driver.as_ref())
     }
 
     /// For each pair of protocols, whether their order at the largest number of cores depends on what cores
@@ -191,10 +203,23 @@ impl Report {
         reasons
     }
 
+    /// Adds a note for each open loop in which calls are not executed as fast as they arrive. `name` says which it is.
+    pub fn note_backlogs(&mut self, name: impl Fn(&Measurement) -> String) {
+        for result in &self.results {
+            let open = result.calls.and_then(|calls| calls.open).filter(|open| !open.keeps_up());
+            if let (Some(asked), Some(open)) = (result.driver.as_ref().and_then(Driver::rate), open) {
+                self.notes.push(falls_behind(&name(result), asked, &open));
+            }
+        }
+    }
+
     /// Adds a note if workers had to share their cores with other programs.
     pub fn note_stolen_time(&mut self) {
         let cores = self.machine.cores;
-        let pinned = self.all().filter(|result| result.threads <= cores && result.throughput_tps > 0.0);
+        // Clients sleep while others execute their calls.
+        let pinned = self.all().filter(|result| {
+            result.threads <= cores && result.throughput_tps > 0.0 && !result.is_submitted()
+        });
         let least = pinned.map(|result| result.core_share).fold(1.0, f64::min);
         if least < CORE_SHARE_GOOD {
             self.notes.push(format!(
@@ -203,6 +228,18 @@ impl Report {
             ));
         }
     }
+}
+
+/// What is told of an open loop whose calls are not executed as fast as they arrive.
+fn falls_behind(name: &str, asked: f64, open: &OpenFigures) -> String {
+    format!(
+        "{name} does not keep up with {} calls a second: {} ended in a second, and those that wait grew from {} to {} in the \
+         window; its latencies grow with the length of the run",
+        rate(asked),
+        rate(open.ended_per_second),
+        rate(open.waiting_begin),
+        rate(open.waiting_end)
+    )
 }
 
 /// Throughputs that differ by less are in no order.

@@ -26,8 +26,15 @@ pub fn render(report: &Report, colours: bool) -> String {
         };
         let _ = writeln!(text, "{runs}, seed {}, {}", result.seed, join(&result.settings));
     }
+    if let Some(driver) = report.driver() {
+        let _ = writeln!(text, "{}\nlatency: {}", driver.words(), driver.latency_words());
+    }
     text.push('\n');
     text.push_str(&lines(&figures(report, colours)));
+    if report.all().any(Measurement::is_submitted) {
+        text.push_str("\nthe calls\n");
+        text.push_str(&lines(&calls(report, colours)));
+    }
     if report.all().any(|result| result.log.is_some()) {
         text.push_str("\nthe log\n");
         text.push_str(&lines(&logs(report, colours)));
@@ -93,7 +100,11 @@ pub fn paint(text: &str, code: &str, colours: bool) -> String {
 
 /// A result in words.
 pub fn name(result: &Measurement) -> String {
-    let unit = if result.simulation.is_some() { "core" } else { "thread" };
+    let unit = match () {
+        () if result.simulation.is_some() => "core",
+        () if result.is_submitted() => "executor",
+        () => "thread",
+    };
     let many = if result.threads == 1 { "" } else { "s" };
     format!("{}, {} {unit}{many}", result.label(), result.threads)
 }
@@ -102,7 +113,7 @@ fn figures(report: &Report, colours: bool) -> Table {
     let mut table = empty(colours);
     let new_order = report.all().any(|result| result.new_order_tps().is_some());
     let ratio = report.all().any(|result| result.ratio_to_unprotected.is_some());
-    let mut header = vec!["protocol", "threads", "tx/s"];
+    let mut header = vec!["protocol", report.unit(), "tx/s"];
     if new_order {
         header.push("new-order/s");
     }
@@ -152,11 +163,58 @@ fn figures(report: &Report, colours: bool) -> Table {
     table
 }
 
+fn calls(report: &Report, colours: bool) -> Table {
+    let mut table = empty(colours);
+    let (titles, rows) = submitted(report);
+    table.set_header(titles.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
+    rows.into_iter().for_each(|row| {
+        table.add_row(row);
+    });
+    align(&mut table, 1);
+    table
+}
+
+/// Titles and rows of a table of what came of submitted calls.
+pub fn submitted(report: &Report) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let open = report.all().any(|result| result.calls.is_some_and(|calls| calls.open.is_some()));
+    let batches = report.all().any(|result| result.calls.is_some_and(|calls| calls.batches.is_some()));
+    let mut titles = vec!["protocol", "executors", "clients"];
+    if open {
+        titles.extend(["asked/s", "arrived/s", "ended/s", "keeps up", "waiting", "late p50", "late p99"]);
+    }
+    if batches {
+        titles.extend(["calls/batch", "in pieces", "edges/call"]);
+    }
+    let rows = report.all().filter_map(|result| {
+        let (driver, calls) = (result.driver.as_ref()?, result.calls.unwrap_or_default());
+        let mut row = vec![result.label(), result.threads.to_string(), driver.clients().to_string()];
+        if let (true, asked) = (open, driver.rate().unwrap_or_default()) {
+            let figures = calls.open.unwrap_or_default();
+            row.extend([asked, figures.arrived_per_second, figures.ended_per_second].map(rate));
+            row.push(if figures.keeps_up() { "yes" } else { "NO" }.to_owned());
+            row.push(rate(figures.waiting_end));
+            row.extend([figures.late_us.p50, figures.late_us.p99].map(microseconds));
+        }
+        if batches {
+            row.extend(match calls.batches {
+                Some(batches) => [
+                    format!("{:.1}", batches.calls),
+                    percent(batches.in_pieces),
+                    format!("{:.2}", batches.edges_per_call),
+                ],
+                None => ["-"; 3].map(str::to_owned),
+            });
+        }
+        Some(row)
+    });
+    (titles, rows.collect())
+}
+
 fn logs(report: &Report, colours: bool) -> Table {
     let mut table = empty(colours);
     let recovered = report.all().filter_map(|result| result.log).any(|log| log.recovery_seconds > 0.0);
     let mut titles =
-        vec!["protocol", "threads", "durable p50", "p99", "p99.9", "bytes/tx", "MB/s", "rounds/s"];
+        vec!["protocol", report.unit(), "durable p50", "p99", "p99.9", "bytes/tx", "MB/s", "rounds/s"];
     if recovered {
         titles.extend(["recovery", "MB/s", "writes/s", "to production"]);
     }

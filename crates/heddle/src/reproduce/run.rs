@@ -9,7 +9,7 @@ use super::figure::{
 };
 use crate::bench::arguments::{Configuration as BenchConfiguration, Plan as BenchPlan};
 use crate::bench::completion;
-use crate::bench::settings::{LogSettings, Settings as RunnerSettings};
+use crate::bench::settings::{Driver, LogSettings, Settings as RunnerSettings};
 use crate::clock::Clock;
 use crate::failure::{Failure, chain};
 use crate::report::model::{Machine, Measurement, Report};
@@ -401,6 +401,7 @@ fn bench_plan(settings: &[ThreadSetting], plan: &Plan) -> BenchPlan {
         asked: asked.collect(),
         runs,
         settings: RunnerSettings {
+            driver: Driver::Closed,
             warmup: Duration::from_secs_f64(warmup),
             seconds: Duration::from_secs_f64(seconds),
             crew: 1,

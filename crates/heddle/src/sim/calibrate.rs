@@ -19,7 +19,7 @@ use super::costs::{read, render};
 use super::fit::{Sample, fit};
 use crate::arguments::protocols;
 use crate::bench::runner::Job;
-use crate::bench::settings::{LogSettings, Settings as RunnerSettings};
+use crate::bench::settings::{Driver, LogSettings, Settings as RunnerSettings};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::machine;
@@ -191,6 +191,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<bool, Failure> {
     let (runs, seconds) = if arguments.quick { (1, 0.1) } else { (arguments.runs, arguments.seconds) };
     let length = Duration::from_secs_f64(seconds);
     let settings = RunnerSettings {
+        driver: Driver::Closed,
         warmup: length,
         seconds: length,
         crew: 1,

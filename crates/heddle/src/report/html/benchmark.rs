@@ -11,12 +11,9 @@ use std::fmt::Write;
 const REASONS: usize = 4;
 
 /// What the plot of throughput shows.
-pub fn throughput_note(report: &Report) -> &'static str {
-    if report.threads().len() > 1 {
-        "Committed transactions a second by threads; the strokes reach from the slowest run to the fastest."
-    } else {
-        "Committed transactions a second; the strokes reach from the slowest run to the fastest."
-    }
+pub fn throughput_note(report: &Report) -> String {
+    let by = if report.threads().len() > 1 { format!(" by {}", report.unit()) } else { String::new() };
+    format!("Committed transactions a second{by}; the strokes reach from the slowest run to the fastest.")
 }
 
 /// A line for each protocol over the threads, or a bar for each where there is one number of them.
@@ -33,14 +30,14 @@ pub fn throughput(report: &Report) -> String {
     let scale = Linear::nice(top);
     let x = |threads: usize| plot.x((threads as f64 - low) / (high - low) * 0.94 + 0.03);
     let y = |value: f64| plot.y(value / scale.top);
-    let mut svg = plot.open("throughput by threads");
+    let mut svg = plot.open(&format!("throughput by {}", report.unit()));
     for tick in scale.ticks() {
         plot.gridline(&mut svg, y(tick), &rate(tick));
     }
     for &count in &threads {
         plot.label_below(&mut svg, x(count), &count.to_string());
     }
-    plot.axis_name(&mut svg, "threads");
+    plot.axis_name(&mut svg, report.unit());
     if let Some(value) = baseline {
         let at = y(value);
         let _ = writeln!(

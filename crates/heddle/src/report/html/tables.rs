@@ -2,6 +2,7 @@
 
 use super::super::model::{CheckResult, Measurement, Report};
 use super::frame::{capital, table, verdict};
+use crate::report::table::submitted;
 use crate::report::{microseconds, percent, rate};
 use std::fmt::Write;
 
@@ -27,6 +28,12 @@ pub fn figures(report: &Report) -> String {
         row
     });
     table(&titles, 1, rows)
+}
+
+/// What came of submitted calls.
+pub fn calls(report: &Report) -> String {
+    let (titles, rows) = submitted(report);
+    table(&titles, 1, rows.into_iter())
 }
 
 /// Aborts by reason.
@@ -92,7 +99,7 @@ pub fn runs(report: &Report) -> String {
     });
     let titles = [
         "protocol",
-        "threads",
+        report.unit(),
         "run",
         "loading",
         "window",

@@ -1,5 +1,6 @@
 //! The figures of one configuration: the medians over its runs.
 
+use super::driver::{BatchFigures, CallFigures, Driver, OpenFigures};
 use super::run::{CheckResult, Latency, LogFigures, Run};
 use super::simulation::Simulation;
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,15 @@ pub struct Measurement {
     /// When commits counted as done: none, epoch or sync.
     #[serde(default = "none")]
     pub durability: String,
-    /// How many workers ran.
+    /// How many threads executed transactions: workers, or executors of the database.
     pub threads: usize,
+    /// What began the transactions, on threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
+    /// From when on latency counts, where the driver is told: the start of a transaction, the submission of a call, or its
+    /// intended arrival.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub latency_from: String,
     /// The seed of every run.
     pub seed: u64,
     /// How long a run was measured, after how much warm-up, over how many inputs drawn ahead.
@@ -39,7 +47,7 @@ pub struct Measurement {
     /// User aborts as a share of all attempts.
     pub user_abort_rate: f64,
     /// The share of the window that the workers ran on a core; less than nearly 1 means that other
-    /// programs took the rest, or that there are more threads than cores.
+    /// programs took the rest, or that there are more threads than cores. Clients sleep, too.
     pub core_share: f64,
     /// Bytes of records at the end, those of old versions and of free blocks included.
     #[serde(default)]
@@ -47,8 +55,11 @@ pub struct Measurement {
     /// Bytes of old versions at the end, kept for snapshots.
     #[serde(default)]
     pub version_bytes: f64,
-    /// From the first start of a transaction to its commit, retries included.
+    /// From the first start of a transaction to its commit, or from what `latency_from` says, retries included.
     pub latency_us: Latency,
+    /// What came of submitted calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallFigures>,
     /// What the log did, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogFigures>,
@@ -69,6 +80,11 @@ impl Measurement {
     /// True if a check failed or a run broke off.
     pub fn failed(&self) -> bool {
         self.checks.iter().any(|check| !check.ok)
+    }
+
+    /// Whether clients submitted calls, which executors executed.
+    pub fn is_submitted(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| driver.clients() > 0)
     }
 
     /// The protocol, with its durability where there is a log, and in a sweep of costs with what they were
@@ -144,6 +160,23 @@ impl Measurement {
             max: over(&|run| of(run).max),
         };
         self.latency_us = latency(&|run| run.latency_us);
+        let open = |run: &Run| run.calls.and_then(|calls| calls.open).unwrap_or_default();
+        let batches = |run: &Run| run.calls.and_then(|calls| calls.batches).unwrap_or_default();
+        self.calls = first.calls.map(|calls| CallFigures {
+            open: calls.open.map(|_| OpenFigures {
+                arrived: over(&|run| open(run).arrived),
+                arrived_per_second: over(&|run| open(run).arrived_per_second),
+                ended_per_second: over(&|run| open(run).ended_per_second),
+                waiting_begin: over(&|run| open(run).waiting_begin),
+                waiting_end: over(&|run| open(run).waiting_end),
+                late_us: latency(&|run| open(run).late_us),
+            }),
+            batches: calls.batches.map(|_| BatchFigures {
+                calls: over(&|run| batches(run).calls),
+                in_pieces: over(&|run| batches(run).in_pieces),
+                edges_per_call: over(&|run| batches(run).edges_per_call),
+            }),
+        });
         let log = |run: &Run| run.log.unwrap_or_default();
         self.log = first.log.map(|_| LogFigures {
             durable_latency_us: latency(&|run| log(run).durable_latency_us),

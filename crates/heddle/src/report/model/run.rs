@@ -1,5 +1,6 @@
 //! One run, and the figures that it consists of.
 
+use super::driver::CallFigures;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,9 +43,12 @@ pub struct Run {
     /// Bytes of old versions at the end of the window, kept for snapshots.
     #[serde(default)]
     pub version_bytes: u64,
-    /// From the first start of a transaction to its commit, retries included.
+    /// From the first start of a transaction to its commit, or from what the driver says, retries included.
     pub latency_us: Latency,
-    /// The same by kind of transaction, on virtual cores.
+    /// What came of submitted calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallFigures>,
+    /// Latencies by kind of transaction, on virtual cores.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kinds_latency_us: BTreeMap<String, Latency>,
     /// What the log did, where there was one.
