@@ -82,6 +82,9 @@ pub struct TpccArguments {
     /// Delivery looks for the oldest order from the district's first instead of the last delivered
     #[arg(long, help_heading = TPCC)]
     pub full_delivery_scan: bool,
+    /// New-Order looks its items up first, so that it knows whether it gives up before it comes to what others want
+    #[arg(long, help_heading = TPCC)]
+    pub items_first: bool,
     /// Order-Status asks for a district's last order instead of a customer's, as a procedure among those that
     /// write (IC3's rendezvous pieces)
     #[arg(long, help_heading = TPCC)]
@@ -112,6 +115,7 @@ impl WorkloadArguments for TpccArguments {
             scale: self.scale.unwrap_or(default.scale),
             commutative: default.commutative && !self.read_sums,
             delivery_hint: default.delivery_hint && !self.full_delivery_scan,
+            items_first: self.items_first,
             last_order_status: self.last_order_status || default.last_order_status,
             deferred: self.deferred || default.deferred,
             wild_pct: self.wild.unwrap_or(default.wild_pct),

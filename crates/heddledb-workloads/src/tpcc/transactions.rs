@@ -77,12 +77,12 @@ pub(super) const UNIT: i64 = 10_000;
 
 /// What a line of an order brings along.
 #[derive(Clone, Copy, Default)]
-struct Entered {
+pub(super) struct Entered {
     /// In cents.
-    amount: i64,
+    pub(super) amount: i64,
     /// "ORIGINAL" is in I_DATA.
-    original: bool,
-    dist_info: Text<24>,
+    pub(super) original: bool,
+    pub(super) dist_info: Text<24>,
 }
 
 /// New-Order, with a loop over the lines for each table: so no two tables have to be one piece.
