@@ -65,5 +65,8 @@ conformance! {
     dataflow Dataflow;
     dgcc Dgcc;
     dgcc_levels DgccLevels;
+    dbx_tc DbxTc;
+    dbx Dbx;
+    htm Htm;
     one_writer OneWriter;
 }

@@ -137,6 +137,8 @@ pub struct Metrics {
     pub log: Option<LogMetrics>,
     /// Batches of calls; `None` under a protocol that makes none.
     pub graph: Option<GraphMetrics>,
+    /// Hardware regions; `None` under a protocol without any.
+    pub regions: Option<RegionMetrics>,
     /// Nodes or buckets of each index.
     pub index_nodes: Vec<(&'static str, usize)>,
 }
@@ -192,6 +194,9 @@ impl fmt::Display for Metrics {
             )?;
             write!(f, "the next takes up to {batch_size} calls, {queued} wait")?;
         }
+        if let Some(regions) = self.regions {
+            write!(f, "\nregions: {regions}")?;
+        }
         if let Some(age) = self.oldest_snapshot {
             write!(f, "\nthe oldest snapshot has been open for {age:?}")?;
         }
@@ -235,6 +240,105 @@ pub struct GraphMetrics {
     pub queued: usize,
     /// The most calls of the next batch.
     pub batch_size: usize,
+}
+
+/// What became of hardware regions, since the database was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegionMetrics {
+    /// Where they come from; what is executed without them is executed in software.
+    pub source: RegionSource,
+    /// Those that took effect.
+    pub committed: u64,
+    /// Aborted: another core touched what they had.
+    pub conflicts: u64,
+    /// Aborted: more cache lines than there was room for.
+    pub capacity: u64,
+    /// Aborted by themselves: they met a lock of what is executed in software.
+    pub explicit: u64,
+    /// Aborted by an interrupt, a page fault, or a call of the system.
+    pub interrupted: u64,
+    /// Aborted: they came to something that no region can do, such as a wait.
+    pub unfriendly: u64,
+    /// Transactions, or pieces of them, that were executed in software.
+    pub software: u64,
+}
+
+/// Where hardware regions come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegionSource {
+    /// There are none.
+    #[default]
+    Nowhere,
+    /// The processor.
+    Processor,
+    /// The model of them, on virtual cores.
+    Model,
+}
+
+impl RegionMetrics {
+    /// Those that were aborted.
+    pub fn aborted(&self) -> u64 {
+        self.conflicts + self.capacity + self.explicit + self.interrupted + self.unfriendly
+    }
+
+    /// Aborted ones as a share of all, 0 to 1.
+    pub fn abort_rate(&self) -> f64 {
+        self.aborted() as f64 / (self.committed + self.aborted()).max(1) as f64
+    }
+}
+
+impl AddAssign for RegionMetrics {
+    fn add_assign(&mut self, other: Self) {
+        let Self { source: _, committed, conflicts, capacity, explicit, interrupted, unfriendly, software } =
+            other;
+        self.committed += committed;
+        self.conflicts += conflicts;
+        self.capacity += capacity;
+        self.explicit += explicit;
+        self.interrupted += interrupted;
+        self.unfriendly += unfriendly;
+        self.software += software;
+    }
+}
+
+/// What became of those that ended since an earlier moment.
+impl Sub for RegionMetrics {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self {
+            source: self.source,
+            committed: self.committed - other.committed,
+            conflicts: self.conflicts - other.conflicts,
+            capacity: self.capacity - other.capacity,
+            explicit: self.explicit - other.explicit,
+            interrupted: self.interrupted - other.interrupted,
+            unfriendly: self.unfriendly - other.unfriendly,
+            software: self.software - other.software,
+        }
+    }
+}
+
+impl fmt::Display for RegionSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nowhere => "none",
+            Self::Processor => "of the processor",
+            Self::Model => "of the model",
+        })
+    }
+}
+
+/// In words: where they come from, how many committed, and why others did not.
+impl fmt::Display for RegionMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, committed, conflicts, capacity, explicit, interrupted, unfriendly, software } =
+            self;
+        write!(f, "{source}, {committed} committed, {} aborted ({conflicts} by conflicts, ", self.aborted())?;
+        write!(f, "{capacity} for want of room, {explicit} at locks, {interrupted} interrupted, ")?;
+        write!(f, "{unfriendly} at what regions cannot do); {software} executions in software")
+    }
 }
 
 /// What opening a directory found.

@@ -45,6 +45,12 @@ pub enum Mutant {
     SiloStampTakenAfterCopy,
     SiloWritesNotLocked,
     SiloReadsNotOpaque,
+    // Hardware regions, on virtual cores: a lock is not seen by a read, or by who takes it; a row that is gone, or there, is not
+    // seen at the commit; what was read in software is checked before the region that takes the locks.
+    HtmLockIgnored,
+    HtmLockOverLock,
+    HtmPresenceUnchecked,
+    HtmValidatedEarly,
     // TicToc.
     TicTocVersionNotCompared,
     TicTocForeignLockIgnored,
@@ -236,6 +242,10 @@ impl Mutant {
         Self::OrderOfLastLockOnly,
         Self::AllocationAtBegin,
         Self::AllocationBelowFloor,
+        Self::HtmLockIgnored,
+        Self::HtmLockOverLock,
+        Self::HtmPresenceUnchecked,
+        Self::HtmValidatedEarly,
         Self::DtaOverwriterIgnored,
         Self::DtaReadersIgnored,
         Self::DtaInsertNotAfterAll,
@@ -354,6 +364,10 @@ impl Mutant {
                 | Self::OrderOfLastLockOnly
                 | Self::AllocationAtBegin
                 | Self::AllocationBelowFloor
+                | Self::HtmLockIgnored
+                | Self::HtmLockOverLock
+                | Self::HtmPresenceUnchecked
+                | Self::HtmValidatedEarly
                 | Self::HekatonPreparingIgnored
                 | Self::HekatonDependencyIgnored
                 | Self::HekatonEndBeforePreparing

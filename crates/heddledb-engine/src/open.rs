@@ -2,10 +2,11 @@
 
 use crate::db;
 use crate::error::{Misuse, Result};
-use crate::kind::{Choice, Times};
+use crate::kind::{Choice, Executor, Times};
 use crate::protocol::drp::Drp;
 use crate::protocol::dta::Dta;
 use crate::protocol::hekaton::Hekaton;
+use crate::protocol::htm::Htm;
 use crate::protocol::ic3::Ic3;
 use crate::protocol::locking::Locking;
 use crate::protocol::silo::Silo;
@@ -13,6 +14,7 @@ use crate::protocol::tictoc::{Packed, TicToc, WithHistory};
 use crate::protocol::unprotected::Unprotected;
 use crate::seam::Engine;
 use crate::settings::Settings;
+use crate::sync::htm;
 use std::sync::Arc;
 
 /// Opens a database.
@@ -33,6 +35,14 @@ pub fn open(choice: Choice, settings: Settings) -> Result<Arc<dyn Engine>> {
         Choice::Dta(options) => db::open::<Dta>(name, options, settings),
         Choice::Hekaton(options) => db::open::<Hekaton>(name, options, settings),
         Choice::Drp(options) => db::open::<Drp>(name, options, settings),
+        Choice::Htm(options) => {
+            if options.executor == Executor::Hardware && !htm::MODELLED && !htm::is_available() {
+                let what = "this processor executes no hardware regions (RTM), or aborts all of them; open with \
+                            `Executor::Auto` or `Executor::Software`";
+                return Err(Misuse::Option(what.to_owned()).into());
+            }
+            db::open::<Htm>(name, options, settings)
+        }
         Choice::Ic3(options) => db::open::<Ic3>(name, options, settings),
         #[cfg(feature = "example")]
         Choice::OneWriter(options) => {

@@ -112,6 +112,7 @@ fn body<A: Application>(kind: Kind, application: &Arc<A>, load: &Load) -> Result
     let metrics = db.metrics();
     point.record_bytes = metrics.record_bytes as u64;
     point.version_bytes = metrics.version_bytes as u64;
+    point.regions = metrics.regions;
     point.checks = application.check(&db, &state)?;
     Ok(point)
 }

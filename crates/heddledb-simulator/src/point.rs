@@ -8,7 +8,7 @@
 use crate::completion;
 use heddledb::internals::BuilderInternals;
 use heddledb::protocol::{Batching, Calls, Choice, Execution, Isolation, Kind, Silo};
-use heddledb::{Conflict, Database, Error, LogicalTime};
+use heddledb::{Conflict, Database, Error, LogicalTime, RegionMetrics};
 use heddledb_engine_simulated::sync::simulation::{
     Counts, Failure, Settings, clock, costs, counts, free, simulate, steps,
 };
@@ -129,6 +129,8 @@ pub struct Point {
     pub record_bytes: u64,
     /// Bytes of old versions at the end.
     pub version_bytes: u64,
+    /// What became of hardware regions, where the protocol has any, warm-up included.
+    pub regions: Option<RegionMetrics>,
     /// The workload's checks.
     pub checks: Vec<Check>,
 }
@@ -269,6 +271,7 @@ fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point
     let db = builder.open()?;
     workload.load(&db, load.seed, &|_| {})?;
     let start = clock();
+    let loaded = db.metrics().regions;
     let workers: Vec<_> = (0..load.cores)
         .map(|number| {
             let (workload, load, db) = (Arc::clone(workload), load.clone(), db.clone());
@@ -316,6 +319,7 @@ fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point
     let metrics = db.metrics();
     point.record_bytes = metrics.record_bytes as u64;
     point.version_bytes = metrics.version_bytes as u64;
+    point.regions = metrics.regions.zip(loaded).map(|(all, loaded)| all - loaded);
     point.checks = workload.check(&db, &ledgers)?;
     Ok(point)
 }

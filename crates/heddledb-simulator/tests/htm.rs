@@ -1,8 +1,12 @@
 //! The model of hardware transactions.
 
-use heddledb_engine_simulated::sync::simulation::htm::{Abort, Tally, abort, attempt, in_region, tally};
+use heddledb_engine_simulated::sync::simulation::htm::{
+    Abort, Interrupted, Tally, abort, attempt, begin, finish, guard, in_region, is_over, stands, tally,
+};
 use heddledb_engine_simulated::sync::simulation::{Settings, simulate};
-use heddledb_engine_simulated::sync::{AtomicU64, Mutex, Ordering, Work, lock, shared_memory, thread, work};
+use heddledb_engine_simulated::sync::{
+    AtomicU64, Mutex, Ordering, Work, lock, shared_memory, spin, thread, work,
+};
 use std::sync::Arc;
 
 /// A region on words that live as long as the test.
@@ -112,7 +116,7 @@ fn stores_are_seen_inside_and_gone_after_an_abort() {
                 cells[0].store(7, Ordering::Relaxed);
                 cells[0].fetch_add(1, Ordering::Relaxed);
                 seen = cells[0].load(Ordering::Relaxed);
-                abort(42);
+                abort::<42>();
             });
             (seen, cells[0].load(Ordering::Relaxed), outcome)
         })])[0]
@@ -173,7 +177,7 @@ fn regions_nest_flat_and_panics_go_on() {
         workers::<(Result<(), Abort>, bool)>(vec![Box::new(move || {
             let nested = region(|| {
                 cells[0].store(1, Ordering::Relaxed);
-                let inner = region(|| abort(3));
+                let inner = region(abort::<3>);
                 assert!(inner.is_ok(), "never reached: the whole is aborted");
             });
             assert_eq!(cells[0].load(Ordering::Relaxed), 0);
@@ -185,6 +189,50 @@ fn regions_nest_flat_and_panics_go_on() {
         .remove(0)
     });
     assert_eq!((nested, panicked), (Err(Abort::Explicit(3)), true));
+}
+
+/// A region that stays open from operation to operation: the one that finds it aborted ends, and so do those that follow.
+#[test]
+fn an_open_region_ends_where_it_is_aborted() {
+    let (outcome, other) = run(|| {
+        let cells = words(64);
+        let (mine, theirs) = (Arc::clone(&cells), Arc::clone(&cells));
+        let open = move || {
+            // SAFETY: the words live as long as the test; the region ends here.
+            unsafe { begin() }.unwrap();
+            guard(|| mine[0].store(7, Ordering::Relaxed)).unwrap();
+            assert_eq!(stands(), Ok(()));
+            let sight = mine[0].load(Ordering::Relaxed);
+            assert_eq!(sight, 7, "its own stores are seen");
+            work(Work::Cycles(10_000));
+            // Another core has read the line meanwhile.
+            assert_eq!(guard(|| mine[8].load(Ordering::Relaxed)), Err(Interrupted));
+            assert!(is_over());
+            assert_eq!(guard(|| unreachable!("it is over")), Err::<(), _>(Interrupted));
+            // What is on the way to the end has no effect.
+            mine[16].store(7, Ordering::Relaxed);
+            let ended = finish(|| ()).unwrap_err();
+            assert!(!in_region() && !is_over());
+            vec![ended]
+        };
+        let reader = move || {
+            work(Work::Cycles(5_000));
+            let seen = theirs[0].load(Ordering::Relaxed);
+            assert_eq!(seen, 0, "a region's store is nobody else's");
+            Vec::new()
+        };
+        let outcomes = workers::<Vec<Abort>>(vec![Box::new(open), Box::new(reader)]);
+        let sum: u64 = cells.iter().map(|cell| cell.load(Ordering::Relaxed)).sum();
+        (outcomes[0].clone(), sum)
+    });
+    assert_eq!((outcome, other), (vec![Abort::Conflict], 0));
+}
+
+/// A spin hint ends a region, as the processor's pause does.
+#[test]
+fn spinning_aborts() {
+    let outcome = run(|| workers::<Result<(), Abort>>(vec![Box::new(|| region(|| spin(1)))])[0]);
+    assert_eq!(outcome, Err(Abort::Unfriendly));
 }
 
 #[test]

@@ -111,7 +111,7 @@ pub use heddledb_core::isolation::Isolation;
 pub use heddledb_core::log::{Compression, FileCheck, KeyTooLong, LogError, LogKind, NotUnique};
 pub use heddledb_core::metrics::{
     CheckpointReport, GraphMetrics, IndexChange, IndexReason, LogMetrics, Metrics, OldestTransaction,
-    Recovery, RecoveryProgress, Stats,
+    Recovery, RecoveryProgress, RegionMetrics, RegionSource, Stats,
 };
 pub use heddledb_core::migration::{Migration, SchemaChange, TableChange};
 pub use heddledb_core::objects::{self, Objects};

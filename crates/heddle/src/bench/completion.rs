@@ -8,7 +8,7 @@ use super::settings::Driver;
 use crate::failure::{Failure, chain};
 use crate::machine;
 use crate::progress::Progress;
-use crate::report::model::{CheckResult, Measurement, Outcomes, Report, Run};
+use crate::report::model::{CheckResult, Measurement, Outcomes, RegionFigures, Report, Run};
 use heddledb::{Conflict, Database, Durability, Error, Misuse, Stats};
 use heddledb_workloads::stamp::{Application, Place};
 use std::sync::Barrier;
@@ -124,6 +124,7 @@ fn complete<A: Application>(
         committed: tallies.iter().map(|tally| tally.stats.commits).sum::<u64>() + application.beside(&state),
         record_bytes: metrics.record_bytes as u64,
         version_bytes: metrics.version_bytes as u64,
+        regions: metrics.regions.map(RegionFigures::of),
         ..Run::default()
     };
     run.kinds.insert("all".to_owned(), Outcomes { committed: run.committed, user_aborts: 0 });

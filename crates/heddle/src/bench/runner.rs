@@ -18,7 +18,7 @@ use super::worker::{Inputs, MEASURE, STOP, Signal, Span, Tally, WARM_UP, Work, m
 use crate::failure::chain;
 use crate::machine;
 use crate::progress::Progress;
-use crate::report::model::{CheckResult, Run};
+use crate::report::model::{CheckResult, RegionFigures, Run};
 use crate::report::rate;
 use heddledb::protocol::Kind;
 use heddledb::{Database, Durability, Error, Metrics, Session};
@@ -99,7 +99,7 @@ impl<W: Workload> Job<'_, W> {
             db = open(Some(folder.path()))?;
         }
 
-        let before = db.metrics().log;
+        let (before, loaded) = (db.metrics().log, db.metrics().regions);
         let counts = self.measure(&db)?;
         let mut run = counts.figures(&**self.workload, settings, self.run);
         let logs = before.zip(db.metrics().log);
@@ -109,6 +109,7 @@ impl<W: Workload> Job<'_, W> {
         let metrics = db.metrics();
         run.record_bytes = metrics.record_bytes as u64;
         run.version_bytes = metrics.version_bytes as u64;
+        run.regions = metrics.regions.zip(loaded).map(|(all, loaded)| RegionFigures::of(all - loaded));
 
         let bar = self.progress.phase(&format!("{}: checking", self.title));
         let ledgers: Vec<W::Ledger> = counts.tallies.into_iter().map(|tally| tally.ledger).collect();

@@ -26,7 +26,7 @@ use super::model::{Driver, Measurement, Report};
 use benchmark::{aborts, latency, throughput, throughput_note};
 use frame::{Page, capital, escape, section};
 use std::fmt::Write;
-use tables::{calls, checks, figures, runs, setup};
+use tables::{calls, checks, figures, hardware, runs, setup};
 
 /// The whole page.
 pub fn page(report: &Report) -> String {
@@ -52,6 +52,12 @@ pub fn page(report: &Report) -> String {
     }
     if report.simulated() {
         simulation::costs(&mut body, report);
+    }
+    let text = hardware(report);
+    if !text.is_empty() {
+        let note =
+            "How they ended, as shares of all, and what was executed in software instead; of the last run.";
+        section(&mut body, "Hardware regions", note, &text);
     }
     section(&mut body, "Checks", "", &checks(report));
     if !report.simulated() {

@@ -6,6 +6,7 @@ mod conclusion;
 pub mod html;
 pub mod model;
 pub mod outputs;
+pub mod regions;
 pub mod table;
 
 /// A rate in the fewest letters that keep three figures: `1.23 M`, `456 k`, `78.9`.

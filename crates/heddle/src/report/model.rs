@@ -8,6 +8,7 @@
 //! | here | the whole report |
 //! | `measurement` | one configuration: medians over its runs |
 //! | `run` | one run, its latencies, log and checks |
+//! | `regions` | what became of hardware regions in a run |
 //! | `driver` | what began the transactions, and what came of submitted calls |
 //! | `simulation` | what a point on virtual cores cost |
 //! | `machine` | what it was measured on |
@@ -15,6 +16,7 @@
 mod driver;
 mod machine;
 mod measurement;
+mod regions;
 mod run;
 mod simulation;
 #[cfg(test)]
@@ -23,6 +25,7 @@ pub mod tests;
 pub use driver::{BatchFigures, CallFigures, Driver, OpenFigures};
 pub use machine::Machine;
 pub use measurement::{Measurement, median};
+pub use regions::RegionFigures;
 pub use run::{CheckCount, CheckResult, Latency, LogFigures, Outcomes, Run};
 pub use simulation::{DependencyFigures, Simulation};
 

@@ -3,6 +3,7 @@
 mod simulation;
 
 use super::model::{CheckCount, Machine, Measurement, Report};
+use super::regions;
 use super::{bytes, microseconds, percent, rate};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ pub fn render(report: &Report, colours: bool) -> String {
         text.push_str("\nthe log\n");
         text.push_str(&lines(&logs(report, colours)));
     }
+    text.push_str(&hardware(report, colours));
     if !report.reasons().is_empty() {
         text.push_str("\naborts by reason, as shares of all attempts\n");
         text.push_str(&lines(&reasons(report, colours)));
@@ -238,6 +240,20 @@ fn logs(report: &Report, colours: bool) -> Table {
     }
     align(&mut table, 1);
     table
+}
+
+/// The table of hardware regions, where there are any.
+fn hardware(report: &Report, colours: bool) -> String {
+    let rows = regions::rows(report);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = empty(colours);
+    let titles = regions::titles(report);
+    table.set_header(titles.into_iter().map(|title| Cell::new(title).add_attribute(Attribute::Bold)));
+    rows.into_iter().for_each(|row| _ = table.add_row(row));
+    align(&mut table, 2);
+    format!("\nhardware regions, and how they ended, as shares of all\n{}", lines(&table))
 }
 
 fn reasons(report: &Report, colours: bool) -> Table {

@@ -6,6 +6,7 @@
 
 use super::arguments::{Configuration, Plan};
 use crate::progress::Progress;
+use crate::report::model::RegionFigures;
 use crate::report::model::{
     CheckResult, DependencyFigures, Latency, Machine, Measurement, Outcomes, Report, Run, Simulation,
 };
@@ -283,6 +284,7 @@ fn run(workload: &Subject, point: &Point) -> Run {
         core_share: 1.0,
         record_bytes: point.record_bytes,
         version_bytes: point.version_bytes,
+        regions: point.regions.map(RegionFigures::of),
         latency_us: latency(&point.latencies_ns),
         kinds_latency_us: workload
             .kinds()

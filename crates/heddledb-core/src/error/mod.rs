@@ -1,7 +1,9 @@
 //! The one error channel, and the reasons for which a transaction aborts.
 
+mod conflict;
 mod object;
 
+pub use conflict::Conflict;
 pub use object::ObjectMisuse;
 
 use crate::log::LogError;
@@ -12,80 +14,6 @@ use std::time::Duration;
 
 /// The result of an operation inside or around a transaction.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Why a concurrency control aborted an attempt. Not an error of the caller: the attempt is
-/// retried, by `Session::run` on its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum Conflict {
-    /// A record stayed locked by another transaction.
-    Locked,
-    /// A record that was read has changed.
-    ReadChanged,
-    /// A key has appeared in, or left, a range or place that was read.
-    Phantom,
-    /// The attempt was seen to be hopeless before it locked anything (TicToc §5.2).
-    Preempted,
-    /// Wait-die: the requester is younger than the holder of a lock.
-    Died,
-    /// A shared lock could not be upgraded.
-    Upgrade,
-    /// The record was being reclaimed.
-    Reclaimed,
-    /// The epoch has run out of stamps: a commit, or a call that commits in parts, has held it back for seconds.
-    EpochFull,
-    /// IC3, Hekaton: a transaction that this one had read from has aborted.
-    Cascade,
-    /// IC3: what is to be written is in use by calls that have not ended.
-    Accessed,
-    /// It has waited for longer than a transaction takes, maybe for one that waits for it (DATM).
-    TimedOut,
-    /// Two-phase locking with detection: it was the youngest of a circle of transactions that waited for each other.
-    Deadlock,
-}
-
-impl Conflict {
-    /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 12] = [
-        Self::Locked,
-        Self::ReadChanged,
-        Self::Phantom,
-        Self::Preempted,
-        Self::Died,
-        Self::Upgrade,
-        Self::Reclaimed,
-        Self::EpochFull,
-        Self::Cascade,
-        Self::Accessed,
-        Self::TimedOut,
-        Self::Deadlock,
-    ];
-
-    /// The name in tables and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Locked => "locked",
-            Self::ReadChanged => "read changed",
-            Self::Phantom => "phantom",
-            Self::Preempted => "preempted",
-            Self::Died => "died",
-            Self::Upgrade => "upgrade",
-            Self::Reclaimed => "reclaimed",
-            Self::EpochFull => "epoch full",
-            Self::Cascade => "cascade",
-            Self::Accessed => "accessed",
-            Self::TimedOut => "timed out",
-            Self::Deadlock => "deadlock",
-        }
-    }
-}
-
-impl fmt::Display for Conflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// What went wrong in or around a transaction. Two words wide, so that it travels cheaply.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,7 @@
 //! Either becomes a [`Choice`], which `Builder::protocol` takes.
 
 mod options;
+mod regions;
 
 #[cfg(feature = "example")]
 pub use options::OneWriter;
@@ -11,6 +12,7 @@ pub use options::{
     Allocation, Batching, Calls, Drp, Dta, Execution, Hekaton, Ic3, Interleaving, Locking, Policy, Promises,
     Silo, TicToc, Times, Unprotected,
 };
+pub use regions::{Executor, Fallback, Htm, Reach};
 
 use crate::isolation::Isolation;
 use crate::procedure::Tracking;
@@ -50,7 +52,7 @@ macro_rules! protocols {
 }
 
 protocols! {
-    Unprotected Silo TicToc Locking Dta Hekaton Ic3 Drp
+    Unprotected Silo TicToc Locking Dta Hekaton Ic3 Drp Htm
     #[cfg(feature = "example")] OneWriter
 }
 
@@ -165,6 +167,12 @@ registry! {
         "procedures are gathered into batches, each executed as a graph of who must wait for whom (DGCC)";
     DgccLevels "dgcc-levels" Silo::with_calls(Calls::Batched(Batching::LEVELS)),
         "DGCC whose graphs are executed level by level, as in its Algorithm 2";
+    DbxTc "dbx-tc" Htm::CHOPPED,
+        "procedures commit piece by piece, each piece in a hardware region where there are such, else as under silo (DBX-TC)";
+    Dbx "dbx" Htm::COMMITS,
+        "Silo whose commits are checked and locked in a hardware region where there are such (DBX)";
+    Htm "htm" Htm::WHOLE,
+        "whole transactions in hardware regions where there are such, and one lock for those that do not fit";
     #[cfg(feature = "example")]
     OneWriter "one-writer" OneWriter,
         "an example: one transaction at a time";
@@ -233,6 +241,8 @@ impl Kind {
         Self::DrpOpaque,
         Self::Deferred2pl,
         Self::DgccLevels,
+        Self::Dbx,
+        Self::Htm,
         #[cfg(feature = "example")]
         Self::OneWriter,
     ];

@@ -303,6 +303,7 @@ impl<P: Protocol> Engine for Handle<P> {
         metrics.oldest_snapshot = oldest_snapshot.map(|(_, _, age)| age);
         metrics.log = self.logging().filter(|log| !log.is_read_only()).map(|log| log.metrics());
         metrics.graph = self.gathers().then(|| self.modes.batches().metrics());
+        metrics.regions = P::regions(&self.shared);
         metrics.index_nodes = self.stores.all().map(nodes).collect();
         metrics
     }

@@ -93,7 +93,7 @@ impl<P: Protocol> Store<P> {
     fn new(relation: &'static Definition, rows: usize, heap: Arc<Heap>) -> Self {
         let Definition { layout, structure, key_words, .. } = *relation;
         Self {
-            index: new_index(structure, key_words, rows, P::GAP_FOLD),
+            index: new_index(structure, key_words, rows, P::GAP_FOLD, P::REGIONS),
             relation,
             number: relation.number(),
             block_words: data_base::<P>(layout) + layout.words,

@@ -17,6 +17,8 @@ pub(crate) trait AnyIndex: Send + Sync {
     fn prefetch_each(&self, rows: &[u64], stride: usize);
     /// Adds an entry unless the key has one; `make` runs once at most, under the latch of the key's gap.
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
+    /// After a key was added by a transaction that may have done so in a hardware region: what cannot be done there.
+    fn tend(&self, key: &[u64]);
     /// For a run of visits of which many are neighbours.
     fn finger(&self) -> Box<dyn Finger + '_>;
     /// Removes the key's entry if it leads to `record` and `seal`, run under the gap's latch, agrees.
@@ -157,7 +159,8 @@ pub(crate) enum Walk {
     End,
 }
 
-/// A new index for keys of so many words, sized for `rows` rows where that matters.
+/// A new index for keys of so many words, sized for `rows` rows where that matters. `regions`: keys are added in hardware
+/// regions, too.
 ///
 /// # Panics
 /// For a width that no key has: definitions have one to eight words.
@@ -166,22 +169,30 @@ pub(crate) fn new_index(
     key_words: usize,
     rows: usize,
     fold: Fold,
+    regions: bool,
 ) -> Box<dyn AnyIndex> {
-    fn of_width<const N: usize>(structure: Structure, rows: usize, fold: Fold) -> Box<dyn AnyIndex> {
-        match structure {
-            Structure::Ordered => Box::new(BTree::<N>::new(fold)),
-            Structure::Hash => Box::new(Hash::<N>::new(rows)),
+    fn of_width<const N: usize>(
+        structure: Structure,
+        rows: usize,
+        fold: Fold,
+        regions: bool,
+    ) -> Box<dyn AnyIndex> {
+        match (structure, regions) {
+            (Structure::Ordered, false) => Box::new(BTree::<N>::new(fold)),
+            (Structure::Ordered, true) => Box::new(BTree::<N>::new(fold).with_spares()),
+            (Structure::Hash, false) => Box::new(Hash::<N>::new(rows)),
+            (Structure::Hash, true) => Box::new(Hash::<N>::new(rows).with_spares()),
         }
     }
     match key_words {
-        1 => of_width::<1>(structure, rows, fold),
-        2 => of_width::<2>(structure, rows, fold),
-        3 => of_width::<3>(structure, rows, fold),
-        4 => of_width::<4>(structure, rows, fold),
-        5 => of_width::<5>(structure, rows, fold),
-        6 => of_width::<6>(structure, rows, fold),
-        7 => of_width::<7>(structure, rows, fold),
-        8 => of_width::<8>(structure, rows, fold),
+        1 => of_width::<1>(structure, rows, fold, regions),
+        2 => of_width::<2>(structure, rows, fold, regions),
+        3 => of_width::<3>(structure, rows, fold, regions),
+        4 => of_width::<4>(structure, rows, fold, regions),
+        5 => of_width::<5>(structure, rows, fold, regions),
+        6 => of_width::<6>(structure, rows, fold, regions),
+        7 => of_width::<7>(structure, rows, fold, regions),
+        8 => of_width::<8>(structure, rows, fold, regions),
         width => panic!("keys have 1 to 8 words, not {width}"),
     }
 }
@@ -203,6 +214,8 @@ impl<const N: usize> AnyIndex for BTree<N> {
     }
 
     fn prefetch_each(&self, _: &[u64], _: usize) {}
+
+    fn tend(&self, _: &[u64]) {}
 
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         self.insert(array(key), make)
@@ -291,6 +304,10 @@ impl<const N: usize> AnyIndex for Hash<N> {
         }
     }
 
+    fn tend(&self, key: &[u64]) {
+        Hash::tend(self, array(key));
+    }
+
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         self.insert(array(key), make)
     }
@@ -338,6 +355,11 @@ impl<const N: usize> Finger for &Hash<N> {
     }
 
     fn insert(&mut self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
-        Hash::insert(self, array(key), make)
+        let inserted = Hash::insert(self, array(key), make);
+        // Whoever goes through many keys is in no region.
+        if matches!(inserted, Inserted::Added { .. }) {
+            self.tend(array(key));
+        }
+        inserted
     }
 }

@@ -32,7 +32,8 @@
 //!    version of its own head changed. It asks before it follows any link.
 
 use super::btree::Retired;
-use super::memory::{Pool, Region};
+use super::hashing::{hash, locate, place};
+use super::memory::{Pool, Region, mixed};
 use super::{Change, Gap, GapRef, Inserted, Leaf, Lookup, Seen};
 use crate::record::RecordRef;
 use crate::sync::{
@@ -67,6 +68,8 @@ pub struct Hash<const N: usize, const SLOT: usize = SLOTS> {
     overflow: Pool<Bucket<N, SLOT>>,
     /// The memory behind `segments`.
     owned: Mutex<Vec<Segment<N, SLOT>>>,
+    /// Entries are added in hardware regions, in which nothing is counted that all share.
+    regions: bool,
 }
 
 /// A head, or an overflow bucket, whose gap is not used. All-zero bytes are an empty bucket.
@@ -112,10 +115,16 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
             rows: std::array::from_fn(|_| CachePadded::new(AtomicUsize::new(0))),
             overflow: Pool::new(Bucket::new),
             owned: Mutex::new(Vec::new()),
+            regions: false,
         };
         index.ensure(0);
         index.ensure(needed - 1);
         index
+    }
+
+    /// This index, with buckets that can be added to it in hardware regions.
+    pub(crate) fn with_spares(self) -> Self {
+        Self { overflow: self.overflow.with_spares(), regions: true, ..self }
     }
 
     /// Looks up one key.
@@ -158,21 +167,42 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
             let change =
                 Change { gap: GapRef::new(&head.gap), before: version, after: latch.release(), split: None };
 
-            let stripe = self.stripe(hash);
-            // Relaxed: an estimate.
-            let rows = (stripe.fetch_add(1, Ordering::Relaxed) + 1).saturating_mul(STRIPES);
             let mut splits = [None; 2];
-            // Twice, so that growth catches up after steps that others interrupted.
-            for split in &mut splits {
-                // Relaxed: a hint; `grow` looks again.
-                let buckets = self.buckets.load(Ordering::Relaxed);
-                if rows.saturating_mul(8) <= buckets.saturating_mul(SLOT * LOAD_EIGHTHS) {
-                    break;
-                }
-                // Of any bucket. Other transactions that saw it find its version changed.
-                *split = self.grow();
+            if !self.regions {
+                self.count(hash, 0, &mut splits);
             }
             return Inserted::Added { record, change, splits };
+        }
+    }
+
+    /// Counts a key that was added in a region, or beside them, and grows by many buckets at once where that is due: each
+    /// step disturbs all regions that have looked for any key. Nothing, where an insert does so itself.
+    pub(crate) fn tend(&self, key: &[u64; N]) {
+        const STEPS: usize = 64;
+        if !self.regions {
+            return;
+        }
+        self.count(hash(key), STEPS, &mut [None; STEPS]);
+    }
+
+    /// Counts a row, and splits as many buckets as `splits` has room for where there are more rows than `more` above what the
+    /// table is for.
+    #[inline(always)]
+    fn count(&self, hash: u64, more: usize, splits: &mut [Option<Change>]) {
+        // Relaxed: an estimate. With regions a row may be removed before it is counted here, so its stripe may be below zero.
+        let rows = self.stripe(hash).fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let rows = if self.regions { rows.cast_signed().max(0).cast_unsigned() } else { rows };
+        let rows = rows.saturating_mul(STRIPES);
+        // At least twice, so that growth catches up after steps that others interrupted.
+        for (step, split) in splits.iter_mut().enumerate() {
+            let more = if step == 0 { more } else { 0 };
+            // Relaxed: a hint; `grow` looks again.
+            let buckets = self.buckets.load(Ordering::Relaxed);
+            if rows.saturating_sub(more).saturating_mul(8) <= buckets.saturating_mul(SLOT * LOAD_EIGHTHS) {
+                break;
+            }
+            // Of any bucket. Other transactions that saw it find its version changed.
+            *split = self.grow();
         }
     }
 
@@ -431,39 +461,6 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
     }
 }
 
-/// The bucket of a hash among `buckets`.
-#[inline(always)]
-fn place(hash: u64, buckets: usize) -> usize {
-    let level = buckets.ilog2();
-    let index = hash as usize & ((2 << level) - 1);
-    if index < buckets { index } else { index & ((1 << level) - 1) }
-}
-
-/// The segment of a head, and its place there.
-#[inline(always)]
-fn locate(index: usize, base: u32) -> (usize, usize) {
-    if index >> base == 0 {
-        return (0, index);
-    }
-    let top = index.ilog2();
-    ((top - base + 1) as usize, index - (1 << top))
-}
-
-/// Folded multiplication of each word: every bit of the key reaches the low bits, by which buckets
-/// are chosen, whether keys count up in the low bits or pack several columns from the high ones.
-/// The golden ratio spreads such lattices as evenly as chance (tested below); other good-looking
-/// odd numbers leave half of the buckets empty for some shifts.
-#[inline(always)]
-fn hash<const N: usize>(key: &[u64; N]) -> u64 {
-    // Digits of pi: no key hashes to itself.
-    let mut state = 0x243F_6A88_85A3_08D3_u64;
-    for word in key {
-        let product = u128::from(state ^ word) * u128::from(0x9E37_79B9_7F4A_7C15_u64);
-        state = (product as u64) ^ (product >> 64) as u64;
-    }
-    state ^ (state >> 32)
-}
-
 impl<const N: usize, const SLOT: usize> Bucket<N, SLOT> {
     fn new() -> Self {
         Self {
@@ -545,7 +542,7 @@ impl<'a, const N: usize, const SLOT: usize> Cursor<'a, N, SLOT> {
                 None => {
                     // SAFETY: the pool hands out initialised buckets that stay mapped as long as
                     // the pool; it is empty, as new or as `truncate` left it.
-                    let next: &'a Bucket<N, SLOT> = unsafe { overflow.take().as_ref() };
+                    let next: &'a Bucket<N, SLOT> = unsafe { overflow.take(mixed(key)).as_ref() };
                     self.bucket.set_next(std::ptr::from_ref(next).cast_mut());
                     next
                 }

@@ -1,6 +1,7 @@
 //! Type-stable memory for both indexes: regions that never move, and a pool of nodes over them.
 
-use crate::sync::{Mutex, Ordering, fence, lock, name, shared_memory};
+use crate::sync::{AtomicPtr, Mutex, Ordering, fence, lock, name, shared_memory};
+use crossbeam_utils::CachePadded;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
@@ -110,7 +111,16 @@ fn unmap(_: NonNull<u8>, _: usize) {
 pub(super) struct Pool<T> {
     make: fn() -> T,
     shelf: Mutex<Shelf<T>>,
+    /// Nodes for those who cannot take a lock: none, or as many groups as there are.
+    spares: Box<[Spares<T>]>,
 }
+
+/// Some nodes in a cache line, or none where there is null. Put there under the shelf's lock (Release), taken without it.
+type Spares<T> = CachePadded<[AtomicPtr<T>; SPARES]>;
+
+/// Nodes of a group, and groups: whoever adds another key looks in another of these.
+const SPARES: usize = 7;
+const GROUPS: usize = 16;
 
 struct Shelf<T> {
     /// The last is being handed out for the first time; the ones before are used up.
@@ -138,17 +148,32 @@ unsafe impl<T: Send + Sync> Sync for Pool<T> {}
 impl<T> Pool<T> {
     /// An empty pool of nodes that begin as `make` says.
     pub(super) fn new(make: fn() -> T) -> Self {
-        Self { make, shelf: Mutex::new(Shelf { chunks: Vec::new(), free: Vec::new(), taken: 0 }) }
+        let shelf = Mutex::new(Shelf { chunks: Vec::new(), free: Vec::new(), taken: 0 });
+        Self { make, shelf, spares: Box::default() }
     }
 
-    /// A node without other owners: a new one, or one given back, as it was then.
-    pub(super) fn take(&self) -> NonNull<T> {
+    /// This pool, with nodes to be taken in hardware regions, which cannot lock it.
+    pub(super) fn with_spares(self) -> Self {
+        let none = || AtomicPtr::new(std::ptr::null_mut());
+        let group = |_| CachePadded::new(std::array::from_fn(|_| none()));
+        Self { spares: (0..GROUPS).map(group).collect(), ..self }
+    }
+
+    /// A node without other owners: a new one, or one given back, as it was then. `near` is equal for equal keys, and mostly
+    /// differs for others.
+    pub(super) fn take(&self, near: u64) -> NonNull<T> {
+        let spares = self.spares.get(near as usize % GROUPS);
+        if let Some(node) = spares.and_then(|spares| spares.iter().find_map(take_spare)) {
+            return node;
+        }
         let mut shelf = lock(&self.shelf);
-        shelf.taken += 1;
-        let node = match shelf.free.pop() {
-            Some(node) => node,
-            None => shelf.first_use(self.make),
-        };
+        let node = shelf.take(self.make);
+        for spare in spares.iter().flat_map(|spares| spares.iter()) {
+            // Relaxed: only filled under the lock.
+            if spare.load(Ordering::Relaxed).is_null() {
+                spare.store(shelf.take(self.make).as_ptr(), Ordering::Release);
+            }
+        }
         drop(shelf);
         // Pairs with the acquire fence in `Gap::stands`: a late reader of the node's former life, which reads
         // a word of the new one, also sees what ended the former (which came before `give`, and so before
@@ -166,11 +191,36 @@ impl<T> Pool<T> {
 
     /// Nodes handed out and not given back.
     pub(super) fn taken(&self) -> usize {
-        lock(&self.shelf).taken
+        let spares = self.spares.iter().flat_map(|spares| spares.iter());
+        let spares = spares.filter(|spare| !spare.load(Ordering::Relaxed).is_null()).count();
+        lock(&self.shelf).taken.saturating_sub(spares)
     }
 }
 
+/// A number for a key, for [`Pool::take`].
+pub(super) fn mixed(key: &[u64]) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    key.iter().fold(0, |sum: u64, word| (sum ^ word).wrapping_mul(ODD)) >> 32
+}
+
+/// Takes the node that is there, if there is one.
+fn take_spare<T>(spare: &AtomicPtr<T>) -> Option<NonNull<T>> {
+    let node = NonNull::new(spare.load(Ordering::Relaxed))?;
+    let none = std::ptr::null_mut();
+    // AcqRel: what was done to the node before it was put there, and as in `Pool::take` what ended its former life. That it was
+    // taken and put there again meanwhile changes nothing: it is free.
+    spare.compare_exchange(node.as_ptr(), none, Ordering::AcqRel, Ordering::Relaxed).is_ok().then_some(node)
+}
+
 impl<T> Shelf<T> {
+    fn take(&mut self, make: fn() -> T) -> NonNull<T> {
+        self.taken += 1;
+        match self.free.pop() {
+            Some(node) => node,
+            None => self.first_use(make),
+        }
+    }
+
     fn first_use(&mut self, make: fn() -> T) -> NonNull<T> {
         let next = self.chunks.last().map_or(FIRST_CHUNK, |chunk| chunk.length * 2);
         if self.chunks.last().is_none_or(|chunk| chunk.used == chunk.length) {

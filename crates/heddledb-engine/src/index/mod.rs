@@ -18,6 +18,7 @@
 mod any;
 mod btree;
 mod hash;
+mod hashing;
 mod memory;
 
 pub(crate) use any::{AnyIndex, Finger, Leaf, Walk, new_index};

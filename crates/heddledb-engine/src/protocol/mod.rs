@@ -13,6 +13,7 @@
 //! | [`hekaton`] | optimistic on several versions: reads as of the begin, checked again at the end | strictly serializable |
 //! | [`ic3`] | pieces that show their writes, in an order that static analysis keeps free of cycles | strictly serializable |
 //! | [`drp`] | writers queue in the order of ranks, commit in the order of the queues, hand over row by row | strictly serializable |
+//! | [`htm`] | hardware regions, over whole transactions, pieces, or commits; Silo where there are none | strictly serializable |
 //! | [`locking`] | two-phase locking: NO_WAIT, WAIT_DIE, deadlock detection, ordered acquisition | strictly serializable |
 //! | `nested` | Silo, whose calls are validated piece by piece | strictly serializable |
 //! | [`unprotected`] | none, one session | serial |
@@ -24,6 +25,7 @@ pub mod drp;
 pub mod dta;
 mod gaps;
 pub mod hekaton;
+pub mod htm;
 pub mod ic3;
 mod images;
 pub mod locking;
@@ -49,6 +51,7 @@ use crate::epoch::EpochClock;
 use crate::error::Conflict;
 use crate::index::{Change, Fold, Gap, Seen};
 use crate::intentions::{Insert, Plan};
+use crate::metrics::RegionMetrics;
 use crate::record::{ConcurrencyWords, RecordData, RecordRef};
 use crate::seam::Operators;
 use crate::sync::{Ordering, Suspender, fence};
@@ -172,6 +175,9 @@ pub(crate) trait State: ConcurrencyWords + Sized + Send + Sync + 'static {
 /// Whatever a committed attempt read and saw absent must be as if read at one moment of a serial
 /// order, together with its writes; at a lower level ([`Env::isolation`]), as that level promises.
 pub(crate) trait Protocol: Pieces {
+    /// Whether there are options under which operations are executed in hardware regions, which may end them at any access.
+    const REGIONS: bool = false;
+
     /// How the stamps of two gaps become one.
     const GAP_FOLD: Fold = Fold::Max;
 
@@ -180,6 +186,23 @@ pub(crate) trait Protocol: Pieces {
 
     /// Starts an attempt; `retry` counts the attempts of the same transaction before it.
     fn begin(local: &mut Self::Local, env: Env<'_>, retry: u32);
+
+    /// An operation is about to look at what is shared, where the protocol has [`Protocol::REGIONS`]: begins a region, if
+    /// none is open and this attempt is to be executed in one.
+    fn enter(_local: &mut Self::Local, _env: Env<'_>) -> Result<(), Conflict> {
+        Ok(())
+    }
+
+    /// Whether the attempt that was aborted last was in a region that was aborted with it: then nothing of what it did to
+    /// indexes has happened.
+    fn vanished(_local: &Self::Local) -> bool {
+        false
+    }
+
+    /// What became of hardware regions.
+    fn regions(_shared: &Self::Shared) -> Option<RegionMetrics> {
+        None
+    }
 
     /// The record of that key in a relation is about to be read or written, if there is one.
     #[inline(always)]

@@ -36,6 +36,10 @@ pub(crate) trait Pieces: State {
         false
     }
 
+    /// The attempt that has begun is a call of the procedure with that number in the plan, however it is executed, or a
+    /// closure. Only where the protocol has [`REGIONS`](super::Protocol::REGIONS).
+    fn procedure(_local: &mut Self::Local, _number: Option<u16>) {}
+
     /// The next access of a call stands at that site.
     #[inline(always)]
     fn site(_local: &mut Self::Local, _site: u16) {}

@@ -163,6 +163,16 @@ impl Local {
         }
     }
 
+    /// A group was locked by other means, and had that stamp.
+    pub(super) fn hold(&mut self, record: RecordRef, group: usize, stamp: u64) {
+        self.locks.push(Lock { record, stamp, group: group as u8 });
+    }
+
+    /// What was locked is not.
+    pub(super) fn forget_locks(&mut self) {
+        self.locks.clear();
+    }
+
     fn unlock_all(&mut self) {
         for lock in self.locks.drain(..) {
             // Release: nothing was written, but the lock's critical section ends here.
@@ -208,7 +218,7 @@ impl Local {
     /// As [`Self::validate_for`], with the locks in hand. Returns the latest time that was read, of what is not older
     /// than all that is locked.
     #[inline(always)]
-    fn validate_locked(&mut self, level: Isolation, writes: &WriteSet) -> Result<u64, Conflict> {
+    pub(super) fn validate_locked(&mut self, level: Isolation, writes: &WriteSet) -> Result<u64, Conflict> {
         if level == Isolation::RepeatableRead {
             self.validate_for(level, writes.coverage())?;
             return Ok(self.reads.newest());
@@ -226,6 +236,49 @@ impl Local {
         let newest = self.reads.validate_holding(held, writes.coverage())?;
         self.validate_gaps()?;
         Ok(newest)
+    }
+
+    /// Step 4, with all locks held, at a time that is later than `newest`, of an epoch that was read before.
+    #[inline(always)]
+    pub(super) fn install_after(
+        &mut self,
+        newest: u64,
+        epoch: u64,
+        env: Env<'_>,
+        commit: &mut Commit<'_>,
+    ) -> Result<u64, Conflict> {
+        let time = newest.max(self.last).max(env.after).max(stamp::floor(epoch)) + 1;
+        self.install(time, epoch, commit)
+    }
+
+    /// Step 4, at that time, unless it is of a later epoch than `latest`.
+    #[inline(always)]
+    fn install(&mut self, time: u64, latest: u64, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        if stamp::epoch(time) > latest {
+            return Err(Conflict::EpochFull);
+        }
+        debug_assert!(cfg!(feature = "mutants") || time > self.last, "a worker's times fall");
+        self.last = time;
+        decided(time);
+
+        // Release fence, then relaxed data stores: a reader that copied one of them also finds the
+        // lock bit or a newer stamp when it checks (pairs with the acquire fence in `read`).
+        fence(Ordering::Release);
+        for write in commit.writes().writes() {
+            let word = stamp::of(time, write.present);
+            if planted(Mutant::SiloUnlockedBeforeInstall) {
+                write.group_numbers().for_each(|g| write.record.word(g).store(word, Ordering::Release));
+                crate::sync::yield_now();
+            }
+            point("install");
+            commit.install::<Silo>(write, time);
+            for group in write.group_numbers() {
+                // Release: publishes the data to readers of this stamp (Acquire).
+                write.record.word(group).store(word, Ordering::Release);
+            }
+        }
+        self.locks.clear();
+        Ok(time)
     }
 
     /// That no other transaction has filled what this one has added.
@@ -412,36 +465,10 @@ impl Protocol for Silo {
         let newest_read = local.validate_locked(env.isolation, writes)?;
 
         point("validated");
-        let time = match drawn {
-            None => newest_read.max(newest_write).max(local.last).max(env.after).max(stamp::floor(epoch)) + 1,
-            Some(time) => time,
-        };
-        let latest = if drawn.is_some() { env.clock.now() } else { epoch };
-        if stamp::epoch(time) > latest {
-            return Err(Conflict::EpochFull);
+        if let Some(time) = drawn {
+            return local.install(time, env.clock.now(), commit);
         }
-        debug_assert!(cfg!(feature = "mutants") || time > local.last, "a worker's times fall");
-        local.last = time;
-        decided(time);
-
-        // Release fence, then relaxed data stores: a reader that copied one of them also finds the
-        // lock bit or a newer stamp when it checks (pairs with the acquire fence in `read`).
-        fence(Ordering::Release);
-        for write in writes.writes() {
-            let word = stamp::of(time, write.present);
-            if planted(Mutant::SiloUnlockedBeforeInstall) {
-                write.group_numbers().for_each(|g| write.record.word(g).store(word, Ordering::Release));
-                crate::sync::yield_now();
-            }
-            point("install");
-            commit.install::<Self>(write, time);
-            for group in write.group_numbers() {
-                // Release: publishes the data to readers of this stamp (Acquire).
-                write.record.word(group).store(word, Ordering::Release);
-            }
-        }
-        local.locks.clear();
-        Ok(time)
+        local.install_after(newest_read.max(newest_write), epoch, env, commit)
     }
 
     fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {

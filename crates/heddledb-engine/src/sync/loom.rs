@@ -1,5 +1,6 @@
 //! The loom backend: exhaustive interleavings of small kernels under the C11 memory model.
 
+pub use super::no_htm as htm;
 pub use super::wait::until as spin_until;
 pub use loom::hint::spin_loop;
 pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};

@@ -41,9 +41,21 @@ pub mod simulation;
 #[cfg(all(feature = "simulation", not(any(feature = "loom", feature = "shuttle"))))]
 use simulation as backend;
 
+mod abort;
 mod annotate;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod clock;
+#[cfg(any(
+    feature = "loom",
+    feature = "shuttle",
+    not(any(feature = "simulation", all(target_arch = "x86_64", not(miri))))
+))]
+pub mod no_htm;
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(miri, feature = "loom", feature = "shuttle", feature = "simulation"))
+))]
+pub mod rtm;
 #[cfg(feature = "suspend")]
 mod suspend;
 mod suspender;
@@ -52,6 +64,7 @@ mod wait;
 pub use crate::parallel::in_parallel;
 pub use crate::random::Random;
 pub use annotate::*;
+pub use backend::htm;
 pub use backend::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, fence, now_ns,
     sleep, spin, spin_loop, spin_until, thread, yield_now,

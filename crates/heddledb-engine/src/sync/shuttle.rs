@@ -1,5 +1,6 @@
 //! The shuttle backend: seeded random schedules of whole transactions, sequentially consistent.
 
+pub use super::no_htm as htm;
 pub use super::wait::until as spin_until;
 pub use shuttle::hint::spin_loop;
 pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};

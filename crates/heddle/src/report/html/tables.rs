@@ -3,7 +3,7 @@
 use super::super::model::{CheckResult, Measurement, Report};
 use super::frame::{capital, table, verdict};
 use crate::report::table::submitted;
-use crate::report::{microseconds, percent, rate};
+use crate::report::{microseconds, percent, rate, regions};
 use std::fmt::Write;
 
 /// The medians of all results.
@@ -50,6 +50,12 @@ pub fn aborts_table(report: &Report) -> String {
         row
     });
     table(&titles, 1, rows)
+}
+
+/// How hardware regions ended; nothing, where there are none.
+pub fn hardware(report: &Report) -> String {
+    let rows = regions::rows(report);
+    if rows.is_empty() { String::new() } else { table(&regions::titles(report), 2, rows.into_iter()) }
 }
 
 /// The checks that failed, and behind a fold those that held.

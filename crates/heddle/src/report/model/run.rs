@@ -1,6 +1,7 @@
 //! One run, and the figures that it consists of.
 
 use super::driver::CallFigures;
+use super::regions::RegionFigures;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,6 +55,9 @@ pub struct Run {
     /// What the log did, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogFigures>,
+    /// What became of hardware regions, under a protocol that has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regions: Option<RegionFigures>,
     /// The checks after this run.
     pub checks: Vec<CheckResult>,
 }

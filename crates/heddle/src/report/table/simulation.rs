@@ -1,7 +1,7 @@
 //! The tables of a simulation: what a transaction cost on so many virtual cores, and by which table of costs.
 
 use super::super::model::{Measurement, Report, Simulation};
-use super::{align, empty, ending, join, lines, paint, percent, rate, reasons};
+use super::{align, empty, ending, hardware, join, lines, paint, percent, rate, reasons};
 use crate::report::microseconds;
 use comfy_table::{Attribute, Cell, Color, Table};
 use std::fmt::Write;
@@ -19,6 +19,7 @@ pub fn render(report: &Report, colours: bool) -> String {
     }
     text.push('\n');
     text += &lines(&figures(report, colours));
+    text += &hardware(report, colours);
     if !report.reasons().is_empty() {
         text += "\naborts by reason, as shares of all attempts\n";
         text += &lines(&reasons(report, colours));

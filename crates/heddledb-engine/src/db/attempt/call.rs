@@ -30,6 +30,9 @@ impl<P: Protocol> Attempt<P> {
         if worker.plan_cache.plan.of_type(number.into()).is_none() {
             return false;
         }
+        if P::REGIONS {
+            P::procedure(&mut worker.local, Some(number));
+        }
         modes::call(self, number.into());
         true
     }
@@ -63,7 +66,11 @@ impl<P: Protocol> Attempt<P> {
                 return Ok(Ended::Announced);
             }
             Err(Error::Conflict(conflict)) => conflict,
-            Err(error) => return Err(self.give_up(error)),
+            // As below: it may rest on a state that never was.
+            Err(error) => match self.validate_reads() {
+                Ok(()) => return Err(self.give_up(error)),
+                Err(conflict) => conflict,
+            },
             Ok(Then::Commit) => match body {
                 Body::Done { .. } => return self.commit_attempt().map(|()| self.committed()),
                 Body::Gave(Error::Conflict(conflict)) => conflict,
@@ -88,7 +95,9 @@ impl<P: Protocol> Attempt<P> {
         if self.failures == OFTEN {
             self.hold_gate();
         }
-        self.pause_before(self.failures);
+        if conflict != Conflict::Region {
+            self.pause_before(self.failures);
+        }
         Ok(Ended::Again)
     }
 
@@ -109,12 +118,17 @@ impl<P: Protocol> Attempt<P> {
     /// Before each operation.
     #[inline(always)]
     pub(super) fn enter_site(&mut self, site: u16) -> Result<Answer> {
+        let mut answer = Answer::Live;
         if P::PIECES && self.called {
             P::site(&mut self.worker.local, site);
             self.answer = modes::enter(self, site)?;
-            return Ok(self.answer);
+            answer = self.answer;
         }
-        Ok(Answer::Live)
+        if P::REGIONS && answer != Answer::Replayed {
+            let worker = &mut *self.worker;
+            P::enter(&mut worker.local, self.db.env(worker.number, self.isolation))?;
+        }
+        Ok(answer)
     }
 
     /// As [`Self::enter_site`], for an access, which may be a part of the operation before.

@@ -6,6 +6,7 @@ use crate::commit::{Commit, Logging, Replaced};
 use crate::db::Inner;
 use crate::db::counters::Memory;
 use crate::db::garbage::ReclaimContext;
+use crate::db::store::{Numbered, Stores};
 use crate::durability::{Announced, Says};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::heap::Heap;
@@ -42,7 +43,12 @@ impl<P: Protocol> Attempt<P> {
         }
         self.begin_writes(retry);
         match call {
-            None => true,
+            None => {
+                if P::REGIONS {
+                    P::procedure(&mut self.worker.local, None);
+                }
+                true
+            }
             Some(callee) => {
                 let known = self.number_of(callee).is_some_and(|number| self.call(number));
                 if !known {
@@ -305,8 +311,13 @@ impl<P: Protocol> Attempt<P> {
                     worker.garbage.absent(now, write.relation, writes.key(write), write.record, head);
                 }
             }
+        } else if P::REGIONS && P::vanished(&worker.local) {
+            worker.take_vanished();
         } else {
             (0..worker.placeholders.len()).for_each(|at| worker.give_up_placeholder(at, now));
+        }
+        if P::REGIONS && !P::vanished(&worker.local) {
+            worker.tend_indexes(&self.db.stores);
         }
         let heap = &*self.db.stores.heap;
         if heap.has_made(worker.number) || !worker.left.values.is_empty() {
@@ -371,6 +382,24 @@ impl<P: Protocol> WorkerState<P> {
             }
         }
         self.plan.clear();
+    }
+
+    /// Does for the indexes to which keys were added what could not be done in a region.
+    fn tend_indexes(&mut self, stores: &Stores<P>) {
+        for at in 0..self.placeholders.len() {
+            let Placeholder { relation, key, key_words, .. } = self.placeholders[at];
+            stores
+                .numbered(relation as usize)
+                .index()
+                .tend(self.writes.scratch(key as usize, key_words as usize));
+        }
+    }
+
+    /// Takes back the blocks of records that indexes were given in a region that was aborted: nobody has seen them.
+    #[cold]
+    fn take_vanished(&mut self) {
+        let blocks = self.placeholders.iter().map(|added| (added.relation as usize, added.record));
+        blocks.chain(self.lent.take()).for_each(|(relation, block)| self.arena.release(relation, block));
     }
 
     /// Queues the values that the commit replaced, and those that were put and not installed.

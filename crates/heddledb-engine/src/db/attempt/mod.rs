@@ -61,6 +61,9 @@ pub(crate) struct WorkerState<P: Protocol> {
     taken_by_others: bool,
     pub arena: Arena,
     pub garbage: Garbage,
+    /// A block that an index is about to be given, and its relation's number: only where a region may end that
+    /// ([`Protocol::REGIONS`]).
+    lent: Option<(usize, RecordRef)>,
     /// Placeholders that this attempt put into indexes.
     placeholders: Vec<Placeholder>,
     /// What this attempt's commit leaves to be reclaimed.
@@ -158,6 +161,7 @@ impl<P: Protocol> WorkerState<P> {
             taken_by_others: false,
             arena: Arena::new(exchange),
             garbage: Garbage::default(),
+            lent: None,
             placeholders: Vec::new(),
             left: LeftOver::default(),
             leaf: Leaf::default(),

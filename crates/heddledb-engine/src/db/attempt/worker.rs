@@ -15,11 +15,21 @@ use crate::seam::{
 };
 use crate::sight::Sight;
 use crate::stamp;
+use crate::sync::htm::{self, Interrupted};
 use crate::sync::{IN_PLACE, Suspender, spin, yield_now};
 use crate::table::{GroupSet, Span};
 use std::any::TypeId;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Makes an operation, which a region may end at any access.
+#[inline(always)]
+fn operation<P: Protocol, R>(operation: impl FnOnce() -> Result<R>) -> Result<R> {
+    if P::REGIONS {
+        return htm::guard(operation).unwrap_or_else(|Interrupted| Err(Conflict::Region.into()));
+    }
+    operation()
+}
 
 impl<P: Protocol> Worker for Attempt<P> {
     fn engine(&self) -> Arc<dyn Engine> {
@@ -40,14 +50,27 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn end(&mut self, body: Body) -> Result<Ended> {
+        if P::REGIONS {
+            // What became of the body rests on a state that never was.
+            return match htm::guard(|| self.end_body(body)) {
+                Ok(ended) => ended,
+                Err(Interrupted) => self.end_body(Body::Gave(Conflict::Region.into())),
+            };
+        }
         self.end_body(body)
     }
 
     fn abort(&mut self) {
+        if P::REGIONS && htm::guard(|| self.abort_attempt()) == Ok(()) {
+            return;
+        }
         self.abort_attempt();
     }
 
     fn validate(&mut self) -> Result<(), Conflict> {
+        if P::REGIONS {
+            return htm::guard(|| self.validate_reads()).unwrap_or(Err(Conflict::Region));
+        }
         self.validate_reads()
     }
 
@@ -89,31 +112,31 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn get(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
-        self.get_row(access)
+        operation::<P, _>(|| self.get_row(access))
     }
 
     fn get_again(&mut self, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
-        self.get_row_again(access)
+        operation::<P, _>(|| self.get_row_again(access))
     }
 
     fn stage(&mut self, access: &Access<'_>, purpose: Purpose) -> Result<Staged<'_>> {
-        self.stage_row(access, purpose)
+        operation::<P, _>(|| self.stage_row(access, purpose))
     }
 
     fn store(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()> {
-        self.store_row(access, changed)
+        operation::<P, _>(|| self.store_row(access, changed))
     }
 
     fn insert(&mut self, access: &Access<'_>) -> Result<Inserted<'_>> {
-        self.insert_row(access)
+        operation::<P, _>(|| self.insert_row(access))
     }
 
     fn patch(&mut self, access: &Access<'_>, patch: Patch<'_>) -> Result<bool> {
-        self.patch_row(access, patch)
+        operation::<P, _>(|| self.patch_row(access, patch))
     }
 
     fn delete(&mut self, access: &Access<'_>) -> Result<bool> {
-        self.delete_row(access)
+        operation::<P, _>(|| self.delete_row(access))
     }
 
     fn begin_operation(&mut self) {
@@ -121,11 +144,11 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn refuse(&mut self, refused: Refused) -> Result<()> {
-        self.refuse_operation(refused)
+        operation::<P, _>(|| self.refuse_operation(refused))
     }
 
     fn save(&mut self) -> Result<Savepoint> {
-        self.open_savepoint()
+        operation::<P, _>(|| self.open_savepoint())
     }
 
     fn keep(&mut self, savepoint: Savepoint) {
@@ -133,15 +156,19 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn roll_back(&mut self, savepoint: Savepoint) -> Result<()> {
-        self.roll_back_to(savepoint)
+        operation::<P, _>(|| self.roll_back_to(savepoint))
     }
 
     fn scan(&mut self, range: &Range<'_>, visit: &mut Visitor<'_>) -> Result<()> {
-        self.scan_rows(range, visit)
+        operation::<P, _>(|| self.scan_rows(range, visit))
     }
 
     fn prefetch(&mut self, ahead: &Ahead<'_>) {
-        self.ask_for(ahead);
+        // A hint: what ends it the next operation finds out.
+        let _ = operation::<P, _>(|| {
+            self.ask_for(ahead);
+            Ok(())
+        });
     }
 
     fn begin_snapshot(&mut self, recent: bool) -> Result<Moment> {

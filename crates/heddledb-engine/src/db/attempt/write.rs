@@ -263,6 +263,9 @@ impl<P: Protocol> Attempt<P> {
         let (number, layout) = (store.number, relation.layout);
         // Before the latch: see `Arena::allocate`.
         let block = worker.arena.allocate(number, store.block_words);
+        if P::REGIONS {
+            worker.lent = Some((number, block));
+        }
         let local = &mut worker.local;
         phase(Phase::Index);
         let inserted = store.index.insert(key, &mut |gap| {
@@ -270,6 +273,9 @@ impl<P: Protocol> Attempt<P> {
             init_record::<P>(block, layout, gap)
         });
         phase(Phase::Body);
+        if P::REGIONS {
+            worker.lent = None;
+        }
         match inserted {
             index::Inserted::Exists(record, seen) => {
                 worker.arena.release(number, block);

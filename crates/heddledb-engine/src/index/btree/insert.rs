@@ -3,10 +3,10 @@
 use super::BTree;
 use super::descent::{Interrupted, TreeFinger};
 use super::node::{NOWHERE, Node};
-use crate::index::memory::Pool;
+use crate::index::memory::{Pool, mixed};
 use crate::index::{Change, Gap, GapRef, Inserted, Latch, Seen};
 use crate::record::RecordRef;
-use crate::sync::{Ordering, Wait, point};
+use crate::sync::{Ordering, Wait, htm, point};
 use std::ptr::NonNull;
 
 /// What an insert found, latched and ready: nothing can fail after this.
@@ -27,8 +27,9 @@ struct Spare<'a, const N: usize, const CAP: usize> {
 }
 
 impl<'a, const N: usize, const CAP: usize> Spare<'a, N, CAP> {
-    fn new(pool: &'a Pool<Node<N, CAP>>) -> Self {
-        Self { node: pool.take(), pool }
+    /// For a split because of that key.
+    fn new(pool: &'a Pool<Node<N, CAP>>, key: &[u64; N]) -> Self {
+        Self { node: pool.take(mixed(key)), pool }
     }
 
     /// The node, for good.
@@ -42,7 +43,10 @@ impl<'a, const N: usize, const CAP: usize> Spare<'a, N, CAP> {
 
 impl<const N: usize, const CAP: usize> Drop for Spare<'_, N, CAP> {
     fn drop(&mut self) {
-        self.pool.give(self.node);
+        // Taken in a region that was aborted it was never taken.
+        if !htm::is_over() {
+            self.pool.give(self.node);
+        }
     }
 }
 
@@ -123,7 +127,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             }
             let position = node.child(key, count);
             if count == CAP {
-                self.split_inner(parent, node, version, position)?;
+                self.split_inner(key, parent, node, version, position)?;
                 // The parent now has another child; a new descent finds the right one.
                 return Err(Interrupted);
             }
@@ -142,7 +146,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             };
         }
         if count == CAP && kept.is_none() {
-            *kept = Some(Spare::new(&self.pools.leaves));
+            *kept = Some(Spare::new(&self.pools.leaves, key));
         }
         // Top-down, like all latches. The parent has room as of its version.
         let parent = match parent {
@@ -199,15 +203,16 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         Change { gap, before, after, split }
     }
 
-    /// Splits a full inner: the descent is at its child `position`.
+    /// Splits a full inner, for that key: the descent is at its child `position`.
     fn split_inner(
         &self,
+        key: &[u64; N],
         parent: Option<(&Node<N, CAP>, u64, usize)>,
         node: &Node<N, CAP>,
         version: u64,
         position: usize,
     ) -> Result<(), Interrupted> {
-        let spare = Spare::new(&self.pools.inners);
+        let spare = Spare::new(&self.pools.inners, key);
         let parent = match parent {
             Some((parent, version, place)) => {
                 Some((parent, parent.gap.try_latch(version).ok_or(Interrupted)?, place))
@@ -257,7 +262,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             parent.set_pointer(place + 1, right.as_pointer());
             parent.set_count(count + 1);
         } else {
-            let root = Spare::new(&self.pools.inners).used();
+            let root = Spare::new(&self.pools.inners, separator).used();
             root.put(0, separator, left.as_pointer());
             root.set_pointer(1, right.as_pointer());
             root.set_count(2);

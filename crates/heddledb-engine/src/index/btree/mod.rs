@@ -92,8 +92,15 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     pub(crate) fn new(fold: Fold) -> Self {
         const { assert!(CAP >= 4, "an inner must split into two that are not full") };
         let pools = Box::new(Pools { leaves: Pool::new(Node::leaf), inners: Pool::new(Node::inner) });
-        let root = AtomicPtr::new(pools.leaves.take().as_ptr());
+        let root = AtomicPtr::new(pools.leaves.take(0).as_ptr());
         Self { root, pools, fold }
+    }
+
+    /// This tree, with nodes that can be added to it in hardware regions.
+    pub(crate) fn with_spares(self) -> Self {
+        let Pools { leaves, inners } = *self.pools;
+        let pools = Box::new(Pools { leaves: leaves.with_spares(), inners: inners.with_spares() });
+        Self { pools, ..self }
     }
 
     /// Looks up one key.

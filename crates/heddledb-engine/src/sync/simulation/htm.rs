@@ -8,9 +8,9 @@
 //!   abort each other for ever, and users of regions need a fallback.
 //! - Each set is as large as a cache is: so many ways in each of so many sets of lines (`htm_*` in
 //!   [`Costs`]). A line too many aborts.
-//! - Waiting for a mutex or a condition aborts, and so does an interrupt, which comes every so many cycles.
+//! - Waiting for a mutex or a condition, or with a spin hint, aborts, and so does an interrupt, which comes every so many cycles.
 //!
-//! Regions nest flat. An abort unwinds the body: its shared effects are gone, and so are the stores of the
+//! An abort unwinds the body: its shared effects are gone, and so are the stores of the
 //! destructors that run on the way. **What the body changed otherwise stays**: it must leave nothing outside
 //! behind but words of the `sync` door.
 
@@ -18,8 +18,9 @@
 
 use super::directory::Map;
 use super::machine::{Machine, machine};
-pub use super::regions::{Abort, Tally};
+pub use super::regions::Tally;
 use super::regions::{Lines, Mode, Put, Raised, Region};
+pub use crate::sync::abort::{Abort, Interrupted};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl Machine {
@@ -126,23 +127,45 @@ impl Machine {
     }
 }
 
-/// Runs `body` as a region. Inside another it is a part of that.
+/// Whether they are those of a model.
+pub const MODELLED: bool = true;
+
+/// Whether regions can be begun here: in a charged part of a simulation.
+pub fn is_available() -> bool {
+    machine().is_some_and(Machine::is_charged)
+}
+
+/// Begins a region, which [`finish`] ends.
+///
+/// An abort in between is raised at the next access: the stack unwinds from there, up to [`guard`], and the region is over,
+/// but for its end.
 ///
 /// # Safety
-/// Every word of the `sync` door that `body` stores to lives until this returns: the store is made then.
+/// Every word of the `sync` door that is stored to in the region lives until it is ended.
 ///
 /// # Errors
-/// Why it was aborted; nothing was stored then. Outside of a charged part of a simulation there is no such
-/// hardware: every region is [`Abort::Unfriendly`] there, and `body` does not run.
-pub unsafe fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Abort> {
+/// Outside of a charged part of a simulation, and inside another region, none can be begun: [`Abort::Unfriendly`].
+pub unsafe fn begin() -> Result<(), Abort> {
     let Some(machine) = machine().filter(|machine| machine.is_charged()) else {
         return Err(Abort::Unfriendly);
     };
-    let costs = machine.costs();
     if !machine.begin_region() {
-        return Ok(body());
+        return Err(Abort::Unfriendly);
     }
-    machine.spend(costs.htm_begin, false);
+    machine.spend(machine.costs().htm_begin, false);
+    Ok(())
+}
+
+/// Runs `body` as the rest of the region that was begun, and ends it.
+///
+/// # Errors
+/// Why it was aborted; nothing was stored then.
+///
+/// # Panics
+/// Outside of a region; and with the panic of `body`, if what it rests on would have been committed.
+pub fn finish<R>(body: impl FnOnce() -> R) -> Result<R, Abort> {
+    let machine = machine().expect("a region was begun, so there is a machine");
+    let costs = machine.costs();
     let outcome = catch_unwind(AssertUnwindSafe(body));
     // Its turn: the last moment at which another can doom it.
     machine.take_turn();
@@ -163,13 +186,64 @@ pub unsafe fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Abort> {
     }
 }
 
+/// Runs `body` as a region. Inside another it is a part of that.
+///
+/// # Safety
+/// As for [`begin`].
+///
+/// # Errors
+/// Why it was aborted; nothing was stored then. Where no region can be begun `body` does not run.
+pub unsafe fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Abort> {
+    if in_region() {
+        return Ok(body());
+    }
+    // SAFETY: as the caller has promised.
+    unsafe { begin() }?;
+    finish(body)
+}
+
+/// Runs an operation, which may be in a region. If the region is aborted meanwhile, or was before, the operation ends there,
+/// and the region is to be ended.
+///
+/// # Errors
+/// The region was aborted.
+pub fn guard<R>(operation: impl FnOnce() -> R) -> Result<R, Interrupted> {
+    if is_over() {
+        return Err(Interrupted);
+    }
+    catch_unwind(AssertUnwindSafe(operation)).map_err(|panic| match panic.is::<Raised>() {
+        true => Interrupted,
+        false => resume_unwind(panic),
+    })
+}
+
+/// Whether the region that runs this can still take effect, at this moment.
+///
+/// # Errors
+/// Why it cannot.
+pub fn stands() -> Result<(), Abort> {
+    let Some(machine) = machine() else { return Ok(()) };
+    machine.take_turn();
+    let mut inside = machine.inside.borrow_mut();
+    let core = machine.running();
+    match inside.htm.region(core).and_then(|region| region.doomed) {
+        Some(why) => Err(why),
+        None => Ok(()),
+    }
+}
+
 /// Aborts the region that runs this, with a code. Outside of one nothing happens.
-pub fn abort(code: u8) {
+pub fn abort<const CODE: u8>() {
     if let Some(machine) = machine()
         && machine.inside.borrow_mut().htm.mode(machine.running()) == Mode::Buffered
     {
-        machine.raise(Some(Abort::Explicit(code)));
+        machine.raise(Some(Abort::Explicit(CODE)));
     }
+}
+
+/// Whether the region that runs this was aborted, and not ended yet: what is done on the way there has no effect.
+pub fn is_over() -> bool {
+    machine().is_some_and(Machine::is_unwinding)
 }
 
 /// Whether this runs in a region.

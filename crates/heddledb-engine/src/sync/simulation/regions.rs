@@ -2,33 +2,7 @@
 
 use super::costs::Costs;
 use super::directory::Map;
-
-/// Why a region was aborted: the bits that the hardware tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Abort {
-    /// By itself, with a code.
-    #[error("explicit abort {0}")]
-    Explicit(u8),
-    /// Another core touched one of its lines. A retry may succeed.
-    #[error("conflict")]
-    Conflict,
-    /// More lines than a set of the cache has room for. A retry will hardly succeed.
-    #[error("capacity")]
-    Capacity,
-    /// An interrupt came. A retry may succeed.
-    #[error("interrupt")]
-    Interrupt,
-    /// The body did what no region can: it waited.
-    #[error("unfriendly instruction")]
-    Unfriendly,
-}
-
-impl Abort {
-    /// Whether a retry may succeed: what the hardware hints at.
-    pub fn may_retry(self) -> bool {
-        matches!(self, Self::Conflict | Self::Interrupt)
-    }
-}
+use crate::sync::abort::Abort;
 
 /// How regions ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

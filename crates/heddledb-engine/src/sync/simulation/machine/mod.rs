@@ -202,6 +202,11 @@ impl Machine {
     #[inline]
     fn access(&self, address: usize, kind: Kind) -> bool {
         let me = self.current.get();
+        if self.is_unwinding() {
+            // What is unwound takes no turns: another core would run while this thread panics, and what it lets go of would be
+            // poisoned.
+            return true;
+        }
         let mut inside = self.turn(me);
         let mode = if inside.htm.any() { inside.htm.mode(me) } else { Mode::Plain };
         match mode {
@@ -239,6 +244,13 @@ impl Machine {
             self.raise(None);
         }
         mode == Mode::Buffered
+    }
+
+    /// Whether the running core's region was aborted and has not ended.
+    pub(super) fn is_unwinding(&self) -> bool {
+        let mut inside = self.inside.borrow_mut();
+        let me = self.current.get();
+        inside.htm.any() && inside.htm.mode(me) == Mode::Unwinding
     }
 
     /// Lets the scheduler go on; returns when this core is chosen again.
@@ -304,6 +316,10 @@ impl Machine {
         if !self.charged.get() {
             return;
         }
+        if work == Work::Attempt {
+            // An attempt within a region of another of this core would end with it.
+            self.no_region();
+        }
         let mut inside = self.inside.borrow_mut();
         let cycles = inside.costs.of(work);
         let core = &mut inside.cores[self.current.get()];
@@ -315,6 +331,7 @@ impl Machine {
     /// Waits for others without a reason that the machine knows: a spin hint, a yield, a pause.
     pub fn pause(&self, cycles: u64) {
         let me = self.current.get();
+        self.no_region();
         let mut inside = self.inside.borrow_mut();
         let core = &mut inside.cores[me];
         core.clock += cycles;

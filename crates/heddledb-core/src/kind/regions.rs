@@ -1,0 +1,89 @@
+//! Protocols whose transactions run in hardware regions, as values.
+
+use super::options::{Execution, Promises};
+
+/// Transactions, or pieces of them, in regions of hardware transactional memory, and in software where there are none (DBX-TC).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Htm {
+    /// Each piece of a call is a region, and commits on its own: transaction chopping. See [`Execution::Chopped`].
+    pub chopped: bool,
+    /// What a region reaches over.
+    pub reach: Reach,
+    /// What keeps regions away from what is executed in software.
+    pub fallback: Fallback,
+    /// How many regions of a transaction, or of a piece, may fail for want of room before it is executed in software. What
+    /// failed so once will hardly ever succeed.
+    pub capacity_tries: u32,
+    /// Where regions come from.
+    pub executor: Executor,
+}
+
+/// What a region reaches over under [`Htm`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// From the first access to the commit: what was read is not remembered, the hardware watches it.
+    #[default]
+    Accesses,
+    /// The commit alone: accesses are made in software, and what was read is checked in the region (DBX).
+    Commit,
+}
+
+/// What keeps regions away from what is executed in software under [`Htm`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fallback {
+    /// The lock bit of each record, which a region looks at whenever it reads the record.
+    #[default]
+    Record,
+    /// One lock for all, which each region looks at when it begins, and what is executed in software holds.
+    Global,
+}
+
+/// Where the regions of [`Htm`] come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Executor {
+    /// The model of them, on virtual cores; none, on others. Regions of the processor are asked for by name
+    /// ([`Self::Hardware`]), as long as they have been tried on few machines.
+    #[default]
+    Auto,
+    /// The processor's (Intel's RTM), or the model's. Where there are none, the database does not open.
+    Hardware,
+    /// None: everything is executed in software.
+    Software,
+}
+
+impl Htm {
+    /// Chopped transactions, a region for each piece: the paper's system.
+    pub const CHOPPED: Self = Self {
+        chopped: true,
+        reach: Reach::Accesses,
+        fallback: Fallback::Record,
+        capacity_tries: 1,
+        executor: Executor::Auto,
+    };
+    /// A region for the commit only: DBX, which the paper extends.
+    pub const COMMITS: Self = Self { chopped: false, reach: Reach::Commit, ..Self::CHOPPED };
+    /// A region for the whole transaction, and one lock for those that do not fit: the paper's naive use of regions.
+    pub const WHOLE: Self = Self { chopped: false, fallback: Fallback::Global, ..Self::CHOPPED };
+
+    /// These settings, with regions from there.
+    #[must_use]
+    pub const fn executed_by(self, executor: Executor) -> Self {
+        Self { executor, ..self }
+    }
+}
+
+impl Default for Htm {
+    fn default() -> Self {
+        Self::CHOPPED
+    }
+}
+
+impl Promises for Htm {
+    fn name(&self) -> &'static str {
+        "htm"
+    }
+
+    fn execution(&self) -> Execution {
+        if self.chopped { Execution::Chopped } else { Execution::Whole }
+    }
+}

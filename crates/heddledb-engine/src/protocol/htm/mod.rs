@@ -1,0 +1,542 @@
+//! Hardware regions as a concurrency control, after DBX-TC, with the two systems that it is compared with.
+//!
+//! **Mechanism.** A *region* of hardware transactional memory is code whose accesses take effect at once or not at all
+//! (`crate::sync::htm`). It begins with the first access of a transaction, or of a piece of a call, and stays open until the
+//! commit. What is read in it is not remembered: the hardware watches it, rows and indexes alike, so there is nothing to
+//! validate, and no phantom. Writes wait in the write set as under every protocol. At the commit the region
+//!
+//! 1. looks at each column group that is written, and sets the lock bit of its stamp;
+//! 2. reads the epoch;
+//! 3. ends. This is the serialisation point: all that was read is current, and all locks are taken, at one moment.
+//!
+//! The writes are installed behind it, under these locks, as under [`silo`](super::silo), and the same stores unlock.
+//!
+//! **One rule for hardware and software.** The lock bit in a stamp keeps everybody away, whatever he is executed by. A region
+//! reads the stamp of each row that it touches, so a lock that is taken in software aborts it, and it aborts itself where it
+//! finds one. A transaction that fits in no region is one of Silo's. So there is no lock beside the records'; the paper's
+//! systems need one ([`Fallback::Global`]), since their regions write in place.
+//!
+//! | kind | a region is | what fails |
+//! |---|---|---|
+//! | `dbx-tc` | a piece of a call (`db::attempt::modes::chopping`); closures whole | is executed as under `silo` |
+//! | `dbx` | the commit: reads are validated in it, and locks taken | commits as under `silo` |
+//! | `htm` | a transaction | is executed under one lock, which each region reads |
+//!
+//! **Where we leave the paper.** It installs in the region. Then the region holds all lines that are written, and nothing may
+//! be in it that a region cannot do: old versions from an arena, values from a heap, the mutex of the log's buffer. Here it
+//! holds a line for each row, and these are done as everywhere. What is paid for that is a second store to the stamp, and that
+//! a row is locked for as long as its words are stored. Its table cache, deferred execution and lazy snapshot numbers are not
+//! here; snapshots of chopped calls rest on the barrier of epochs (`modes::parts`).
+//!
+//! **Aborts.** Of the processor's regions an abort is a jump back to [`begin`](region::begin), with registers and memory as
+//! they were: it is never seen here but by its second return. On virtual cores the operation that was under way ends with a
+//! conflict, and the attempt, or the piece, is executed again. Everything private then is as after any conflict; what was
+//! added to an index never was ([`Protocol::vanished`]). What comes after an abort is in [`policy`].
+//!
+//! **The epoch** is read inside the region, so that it is the present one when the region ends: who overwrites what was read
+//! locks it after that, and reads no earlier epoch. The commit pin is stored in the region too, and seen by whoever advances
+//! the epoch once it has ended.
+//!
+//! Strictly serializable: as under Silo, with the end of the region for its serialisation point.
+
+mod policy;
+mod region;
+mod tally;
+
+use super::silo::{self, Silo};
+use super::{Env, Intent, Pieces, Protocol, Seal, Shared as SharedState, Sighted, State};
+use crate::access::{Groups, WriteSet};
+use crate::commit::Commit;
+use crate::epoch::EpochClock;
+use crate::error::Conflict;
+use crate::index::{Change, Gap, Seen};
+use crate::kind::{Calls, Executor, Fallback, Htm as Options, Reach, Silo as SiloOptions};
+use crate::metrics::RegionMetrics;
+use crate::mutant::{Mutant, planted};
+use crate::record::{ConcurrencyWords, RecordData, RecordRef, data_base};
+use crate::stamp;
+use crate::sync::{AtomicU64, Ordering, Wait, Work, htm, point, work};
+use crate::table::{GroupSet, Layout};
+use crossbeam_utils::CachePadded;
+use policy::{Place, Policy};
+use std::sync::Arc;
+use tally::Tallies;
+
+/// The protocol. Its words are those of [`Silo`].
+#[derive(Debug)]
+pub struct Htm;
+
+/// Codes by which a region aborts itself.
+const LOCKED: u8 = 1;
+const CHANGED: u8 = 2;
+const PHANTOM: u8 = 3;
+
+/// Pauses on the lock of [`Fallback::Global`] before an attempt gives up, to begin anew.
+const PATIENCE: u32 = 48;
+
+/// What the workers share.
+pub struct Shared {
+    /// Who is executed in software under [`Fallback::Global`]: a worker's number plus one, or 0.
+    fallback: CachePadded<AtomicU64>,
+    tallies: Tallies,
+}
+
+impl SharedState for Shared {
+    fn new(sessions: usize) -> Self {
+        Self { fallback: CachePadded::new(AtomicU64::new(0)), tallies: Tallies::new(sessions) }
+    }
+}
+
+/// How an attempt is executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Runs {
+    /// It has not accessed anything.
+    #[default]
+    NotYet,
+    /// In a region that is open.
+    InRegion,
+    InSoftware,
+}
+
+/// One worker's attempt.
+pub struct Local {
+    /// Its software executor, with the locks and the last time of both.
+    silo: silo::Local,
+    options: Options,
+    shared: Arc<Shared>,
+    worker: usize,
+    policy: Policy,
+    /// Where the body is.
+    place: Place,
+    runs: Runs,
+    /// The latest time that was read in the region.
+    newest: u64,
+    /// Something was read in the region that has no time: an absence.
+    looked: bool,
+    /// The lock of [`Fallback::Global`] is this worker's.
+    holds_fallback: bool,
+    vanished: bool,
+}
+
+impl Local {
+    /// Whether there are regions for this attempt.
+    fn has_regions(&self) -> bool {
+        match self.options.executor {
+            Executor::Auto => htm::MODELLED && htm::is_available(),
+            Executor::Hardware => htm::is_available(),
+            Executor::Software => false,
+        }
+    }
+
+    /// Begins a region, or the execution in software.
+    #[inline(never)]
+    fn start(&mut self) -> Result<(), Conflict> {
+        let is_whole = self.options.reach == Reach::Accesses;
+        let global = self.options.fallback == Fallback::Global && self.has_regions();
+        self.policy.start_at(self.place);
+        while is_whole && self.has_regions() && self.policy.tries() {
+            // Else all that this one has aborted would come to wait for it in turn, and nobody be in a region any more.
+            if global && !self.wait_for_fallback(|held| held == 0) {
+                return Err(Conflict::Locked);
+            }
+            // After one that was aborted. The engine's own pauses are for whole transactions.
+            self.policy.pause();
+            match region::begin() {
+                Ok(()) => {
+                    (self.runs, self.newest, self.looked) = (Runs::InRegion, 0, false);
+                    // Relaxed: in the region, so this is what the word is when the region ends.
+                    let held = || self.shared.fallback.load(Ordering::Relaxed) != 0;
+                    if global && held() {
+                        htm::abort::<LOCKED>();
+                    }
+                    return Ok(());
+                }
+                Err(why) => {
+                    self.shared.tallies.aborted(self.worker, why);
+                    self.policy.failed(why, &self.options);
+                }
+            }
+        }
+        if global && !self.take_fallback() {
+            return Err(Conflict::Locked);
+        }
+        if is_whole {
+            self.shared.tallies.in_software(self.worker);
+        }
+        self.runs = Runs::InSoftware;
+        Ok(())
+    }
+
+    /// Waits for a while until the fallback's lock is as wanted.
+    fn wait_for_fallback(&self, mut wanted: impl FnMut(u64) -> bool) -> bool {
+        let mut wait = Wait::new();
+        while !wanted(self.shared.fallback.load(Ordering::Relaxed)) {
+            if wait.rounds() == PATIENCE {
+                return false;
+            }
+            wait.pause();
+        }
+        true
+    }
+
+    /// Takes the fallback's lock; false if others have it for too long.
+    fn take_fallback(&mut self) -> bool {
+        let (word, own) = (&self.shared.fallback, self.worker as u64 + 1);
+        // SeqCst: before all that this attempt reads. Each region that is open has read the word, and is aborted by the store.
+        let mut take =
+            |held| held == 0 && word.compare_exchange(0, own, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        self.holds_fallback = self.wait_for_fallback(&mut take);
+        self.holds_fallback
+    }
+
+    fn let_fallback_go(&mut self) {
+        if std::mem::take(&mut self.holds_fallback) {
+            // Release: all that was done under it.
+            self.shared.fallback.store(0, Ordering::Release);
+        }
+    }
+
+    /// The stamp of a group, in a region; a conflict, where that has ended it.
+    #[inline(always)]
+    fn stamp(&mut self, record: RecordRef, group: usize) -> Result<u64, Conflict> {
+        // Relaxed: a region sees everything as of one moment.
+        let word = record.word(group).load(Ordering::Relaxed);
+        if stamp::is_locked(word) && !planted(Mutant::HtmLockIgnored) {
+            htm::abort::<LOCKED>();
+            return Err(Conflict::Locked);
+        }
+        self.newest = self.newest.max(stamp::time(word));
+        self.looked |= stamp::is_placeholder(word);
+        Ok(word)
+    }
+
+    /// Reads in a region.
+    #[inline(always)]
+    fn read_in_region<R>(
+        &mut self,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        copy: impl FnOnce(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        let mut absent = false;
+        for group in Groups(groups) {
+            absent |= stamp::is_absent(self.stamp(record, group)?);
+        }
+        Ok((!absent).then(|| copy(RecordData::new(record, data_base::<Htm>(layout)))))
+    }
+
+    /// The region of the attempt has failed: notes why, for its next execution.
+    #[cold]
+    fn note_failure(&mut self, why: htm::Abort) -> Conflict {
+        self.shared.tallies.aborted(self.worker, why);
+        self.policy.failed(why, &self.options);
+        Conflict::Region
+    }
+
+    /// Commits in the region that is open.
+    #[inline]
+    fn commit_region(&mut self, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
+        work(Work::Checks(writes.writes().len()));
+        let ended = htm::finish(|| {
+            if writes.is_empty() {
+                return (0, 0);
+            }
+            (self.silo.lock_in_region(writes), env.announce_commit())
+        });
+        self.runs = Runs::NotYet;
+        match ended {
+            Ok((newest_write, epoch)) => {
+                self.shared.tallies.committed(self.worker);
+                if writes.is_empty() {
+                    return Ok(if self.looked { stamp::floor(env.clock.now()) } else { self.newest });
+                }
+                point("locked");
+                let newest = self.newest.max(newest_write);
+                self.silo.install_after(newest, epoch, env, commit)
+            }
+            Err(why) => {
+                self.silo.forget_locks();
+                self.vanished = true;
+                Err(self.note_failure(why))
+            }
+        }
+    }
+
+    /// Commits what was read and written in software, in a region if possible.
+    fn commit_by_region(&mut self, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
+        while !writes.is_empty() && self.has_regions() && self.policy.tries() {
+            let silo = &mut self.silo;
+            let early =
+                planted(Mutant::HtmValidatedEarly).then(|| silo.validate_locked(env.isolation, writes));
+            let locked = region::run(|| {
+                let newest_write = silo.lock_in_region(writes);
+                match early.unwrap_or_else(|| silo.validate_locked(env.isolation, writes)) {
+                    Ok(newest_read) => (newest_read.max(newest_write), env.announce_commit()),
+                    Err(conflict) => {
+                        abort_for(conflict);
+                        (0, 0)
+                    }
+                }
+            });
+            match locked {
+                Ok((newest, epoch)) => {
+                    self.shared.tallies.committed(self.worker);
+                    point("locked");
+                    return self.silo.install_after(newest, epoch, env, commit);
+                }
+                Err(why) => {
+                    self.silo.forget_locks();
+                    let _ = self.note_failure(why);
+                    if let Some(conflict) = conflict_of(why) {
+                        return Err(conflict);
+                    }
+                    self.policy.pause();
+                }
+            }
+        }
+        if !writes.is_empty() {
+            self.shared.tallies.in_software(self.worker);
+        }
+        Silo::commit(&mut self.silo, env, commit)
+    }
+}
+
+/// Aborts the region because of what its validation has found.
+fn abort_for(conflict: Conflict) {
+    match conflict {
+        Conflict::Locked => htm::abort::<LOCKED>(),
+        Conflict::Phantom => htm::abort::<PHANTOM>(),
+        _ => htm::abort::<CHANGED>(),
+    }
+}
+
+/// What a validation has found for which the region aborted itself, if another try can find nothing else.
+fn conflict_of(why: htm::Abort) -> Option<Conflict> {
+    match why {
+        htm::Abort::Explicit(CHANGED) => Some(Conflict::ReadChanged),
+        htm::Abort::Explicit(PHANTOM) => Some(Conflict::Phantom),
+        _ => None,
+    }
+}
+
+impl silo::Local {
+    /// Sets the lock bits of all groups that are written, in a region, and returns the latest time of them. Where one is not as
+    /// it must be, the region is aborted.
+    #[inline(always)]
+    fn lock_in_region(&mut self, writes: &WriteSet) -> u64 {
+        let mut newest = 0;
+        for write in writes.writes() {
+            for group in write.group_numbers() {
+                // Relaxed: a region takes effect at one moment.
+                let word = write.record.word(group).load(Ordering::Relaxed);
+                if stamp::is_locked(word) && !planted(Mutant::HtmLockOverLock) {
+                    htm::abort::<LOCKED>();
+                }
+                // A blind write saw the row there, or a placeholder missing.
+                if stamp::is_absent(word) == write.was_present && !planted(Mutant::HtmPresenceUnchecked) {
+                    htm::abort::<CHANGED>();
+                }
+                write.record.word(group).store(word | stamp::LOCK, Ordering::Relaxed);
+                newest = newest.max(stamp::time(word));
+                self.hold(write.record, group, word);
+            }
+        }
+        newest
+    }
+}
+
+impl ConcurrencyWords for Htm {
+    const GROUP_WORDS: usize = <Silo as ConcurrencyWords>::GROUP_WORDS;
+    const NAMES: &'static [&'static str] = <Silo as ConcurrencyWords>::NAMES;
+
+    #[inline(always)]
+    fn stamp_word(group: usize) -> usize {
+        Silo::stamp_word(group)
+    }
+}
+
+impl State for Htm {
+    type Options = Options;
+    type Local = Local;
+    type Shared = Shared;
+}
+
+impl Pieces for Htm {
+    const PIECES: bool = true;
+
+    fn procedure(local: &mut Local, number: Option<u16>) {
+        local.place = Place { procedure: number, site: 0 };
+    }
+
+    #[inline(always)]
+    fn site(local: &mut Local, site: u16) {
+        local.place.site = site;
+    }
+}
+
+impl Protocol for Htm {
+    const REGIONS: bool = true;
+
+    fn local(options: &Options, shared: &Arc<Shared>, worker: usize) -> Local {
+        let calls = if options.chopped { Calls::Chopped } else { Calls::Whole };
+        let silo = Silo::local(&SiloOptions::with_calls(calls), &Arc::new(silo::Counter::new(0)), worker);
+        Local {
+            silo,
+            options: *options,
+            shared: Arc::clone(shared),
+            worker,
+            policy: Policy::new(worker),
+            place: Place::default(),
+            runs: Runs::NotYet,
+            newest: 0,
+            looked: false,
+            holds_fallback: false,
+            vanished: false,
+        }
+    }
+
+    #[inline]
+    fn begin(local: &mut Local, env: Env<'_>, retry: u32) {
+        debug_assert_ne!(local.runs, Runs::InRegion, "a region outlived its attempt");
+        local.runs = Runs::NotYet;
+        local.vanished = false;
+        if retry == 0 {
+            local.policy.begin();
+        }
+        Silo::begin(&mut local.silo, env, retry);
+    }
+
+    #[inline(always)]
+    fn enter(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
+        if local.runs == Runs::NotYet { local.start() } else { Ok(()) }
+    }
+
+    fn vanished(local: &Local) -> bool {
+        local.vanished
+    }
+
+    fn regions(shared: &Shared) -> Option<RegionMetrics> {
+        Some(shared.tallies.sum())
+    }
+
+    #[inline(always)]
+    fn read<R>(
+        local: &mut Local,
+        env: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        groups: GroupSet,
+        intent: Intent,
+        copy: impl FnMut(RecordData) -> R,
+    ) -> Result<Option<R>, Conflict> {
+        match local.runs {
+            Runs::InRegion => local.read_in_region(record, layout, groups, copy),
+            _ => Silo::read(&mut local.silo, env, record, layout, groups, intent, copy),
+        }
+    }
+
+    #[inline(always)]
+    fn sight(
+        local: &mut Local,
+        env: Env<'_>,
+        record: RecordRef,
+        layout: &'static Layout,
+        group: usize,
+        intent: Intent,
+    ) -> Result<Sighted, Conflict> {
+        if local.runs != Runs::InRegion {
+            return Silo::sight(&mut local.silo, env, record, layout, group, intent);
+        }
+        let was = local.stamp(record, group)?;
+        Ok(if stamp::is_absent(was) {
+            Sighted::Absent
+        } else {
+            Sighted::At { word: Self::stamp_word(group), was }
+        })
+    }
+
+    fn unsight(local: &mut Local) {
+        if local.runs != Runs::InRegion {
+            Silo::unsight(&mut local.silo);
+        }
+    }
+
+    #[inline]
+    fn exists(local: &mut Local, record: RecordRef) -> bool {
+        Silo::exists(&mut local.silo, record)
+    }
+
+    #[inline]
+    fn observe_gap(local: &mut Local, seen: Seen) {
+        match local.runs {
+            // Its version was read in the region.
+            Runs::InRegion => local.looked = true,
+            _ => Silo::observe_gap(&mut local.silo, seen),
+        }
+    }
+
+    #[inline]
+    fn own_insert(local: &mut Local, record: RecordRef, layout: &'static Layout, number: usize) -> bool {
+        local.runs == Runs::InRegion || Silo::own_insert(&mut local.silo, record, layout, number)
+    }
+
+    fn own_gap_changed(local: &mut Local, change: Change, sought: bool) {
+        if local.runs != Runs::InRegion {
+            Silo::own_gap_changed(&mut local.silo, change, sought);
+        }
+    }
+
+    fn init_record(record: RecordRef, layout: &'static Layout, gap: &Gap) {
+        Silo::init_record(record, layout, gap);
+    }
+
+    #[inline]
+    fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let outcome = match (local.runs, local.options.reach) {
+            (Runs::InRegion, _) => local.commit_region(env, commit),
+            (_, Reach::Commit) => local.commit_by_region(env, commit),
+            (_, Reach::Accesses) => Silo::commit(&mut local.silo, env, commit),
+        };
+        if outcome.is_ok() {
+            local.let_fallback_go();
+        }
+        outcome
+    }
+
+    fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
+        match local.runs {
+            Runs::InRegion => htm::stands().map_err(|_| Conflict::Region),
+            _ => Silo::validate(&mut local.silo, env),
+        }
+    }
+
+    fn abort(local: &mut Local, env: Env<'_>, writes: &WriteSet) {
+        if local.runs == Runs::InRegion {
+            local.runs = Runs::NotYet;
+            // What it has added to indexes is there then, or never was.
+            if let Err(why) = htm::finish(|| ()) {
+                local.vanished = true;
+                let _ = local.note_failure(why);
+            }
+        }
+        Silo::abort(&mut local.silo, env, writes);
+        local.let_fallback_go();
+    }
+
+    fn seal(
+        record: RecordRef,
+        layout: &'static Layout,
+        clock: &EpochClock,
+        gap: &Gap,
+        has_no_versions: impl FnOnce() -> bool,
+    ) -> Seal {
+        Silo::seal(record, layout, clock, gap, has_no_versions)
+    }
+
+    fn restore(record: RecordRef, group: usize, stamp: u64) {
+        Silo::restore(record, group, stamp);
+    }
+}
