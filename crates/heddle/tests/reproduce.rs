@@ -61,6 +61,23 @@ fn a_figure_is_run_judged_and_written() {
     assert_eq!(text(&again.stdout), fs::read_to_string(json).unwrap(), "it depends on the jobs");
 }
 
+/// One whose points tell how hardware regions ended.
+#[test]
+fn points_tell_how_regions_ended() {
+    let output = heddle("reproduce dbx-tc --figure 12-one-why --quick --json -");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lines = document["figures"][0]["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 5);
+    for line in lines {
+        let point = &line["points"][0];
+        assert!(point["value"].as_f64().unwrap() > 0.0, "{point}");
+        let has_regions = ["dbx", "htm", "dbx-tc"].contains(&line["name"].as_str().unwrap());
+        let committed = point["regions"]["committed"].as_u64();
+        assert_eq!(committed.is_some_and(|count| count > 0), has_regions, "{point}");
+    }
+}
+
 /// One that has latencies by kind, bytes of rows, and programs that end.
 #[test]
 fn figures_have_other_measures_than_rates() {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Arguments of `heddle reproduce`.
 #[derive(Args, Clone, Debug)]
 pub struct ReproduceArguments {
-    /// The paper: dgcc, drp, ic3 or tictoc
+    /// The paper: dbx-tc, dgcc, drp, ic3 or tictoc
     #[arg(value_name = "PAPER", required_unless_present = "list")]
     pub paper: Option<String>,
     /// Only these figures, by commas, such as 12a,16; a number alone means all its parts [default: all]

@@ -13,7 +13,7 @@ mod claim;
 mod measure;
 mod results;
 
-pub use claim::{Claim, Finding, Judgement, Verdict, above, near};
+pub use claim::{Claim, Finding, Judgement, NEAR, Verdict, above, near};
 pub use measure::Measure;
 pub use results::{Dot, Line, Missing, Results};
 
@@ -22,6 +22,7 @@ use crate::report::html::chart::Spacing;
 use heddledb::Durability;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::{Queue, Subject};
+use heddledb_simulator::simulation::Costs;
 use heddledb_simulator::timeline;
 use heddledb_workloads::stamp::{kmeans, vacation};
 use heddledb_workloads::{ReadOnly, array, tpcc, ycsb};
@@ -146,6 +147,8 @@ pub struct VirtualSetting {
     pub census: bool,
     /// What each worker has under way.
     pub queue: Queue,
+    /// What things cost.
+    pub costs: Box<Costs>,
 }
 
 /// What runs on this machine's threads.
@@ -192,15 +195,18 @@ impl VirtualSetting {
             window,
             census: false,
             queue: Queue::ONE,
+            costs: Box::default(),
         }
     }
 
     /// A key that is equal for settings with equal results.
     pub fn key(&self) -> String {
-        let Self { workload, kind, cores, read_only, isolation, window, census, queue } = self;
+        let Self { workload, kind, cores, read_only, isolation, window, census, queue, costs } = self;
         let name = workload.name();
         let parameters = workload.parameters();
-        format!("{name} {parameters:?} {kind} {cores} {read_only} {isolation} {window:?} {census} {queue:?}")
+        format!(
+            "{name} {parameters:?} {kind} {cores} {read_only} {isolation} {window:?} {census} {queue:?} {costs:?}"
+        )
     }
 }
 
@@ -208,6 +214,7 @@ impl VirtualSetting {
 pub mod tests {
     pub use super::results::tests::made;
     use super::{Dot, Figure, Line, Results, Scope, Verdict};
+    use crate::report::model::RegionFigures;
 
     /// What papers' tests make their figures for.
     pub const SCOPE: Scope = Scope { quick: true, threads: 2 };
@@ -224,6 +231,13 @@ pub mod tests {
         let lines = results.lines.iter_mut().filter(|line: &&mut Line| line.name == name);
         let dots = lines.flat_map(|line| &mut line.points);
         dots.filter(|dot: &&mut Dot| dot.x == x).for_each(|dot| dot.abort_rate = share);
+    }
+
+    /// Sets how the regions of a point ended.
+    pub fn in_regions(results: &mut Results, name: &str, x: f64, regions: RegionFigures) {
+        let lines = results.lines.iter_mut().filter(|line: &&mut Line| line.name == name);
+        let dots = lines.flat_map(|line| &mut line.points);
+        dots.filter(|dot: &&mut Dot| dot.x == x).for_each(|dot| dot.regions = Some(regions.clone()));
     }
 
     /// Requires that each claim that can be reached is reproduced.

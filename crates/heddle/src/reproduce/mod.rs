@@ -9,13 +9,14 @@
 //! |---|---|
 //! | `figure` | papers, figures, claims and verdicts |
 //! | `papers` | the register of them |
-//! | `dgcc`, `drp`, `ic3`, `tictoc` | the papers |
+//! | `dbx_tc`, `dgcc`, `drp`, `ic3`, `tictoc` | the papers |
 //! | `settings` | what their figures have in common |
 //! | `run` | runs what figures need, and judges |
 //! | `table`, `page` | the report in the terminal and as a page |
 //! | `arguments` | which figures are wanted |
 
 pub mod arguments;
+mod dbx_tc;
 mod dgcc;
 mod drp;
 mod figure;

@@ -1,7 +1,7 @@
 //! The register of the papers.
 
 use super::figure::Paper;
-use super::{dgcc, drp, ic3, tictoc};
+use super::{dbx_tc, dgcc, drp, ic3, tictoc};
 
 /// The papers.
-pub const PAPERS: &[Paper] = &[dgcc::PAPER, drp::PAPER, ic3::PAPER, tictoc::PAPER];
+pub const PAPERS: &[Paper] = &[dbx_tc::PAPER, dgcc::PAPER, drp::PAPER, ic3::PAPER, tictoc::PAPER];

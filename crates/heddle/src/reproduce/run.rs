@@ -213,6 +213,7 @@ fn line<'m>(series: &Series, measured: &impl Fn(&Setting) -> Option<&'m Measurem
             throughput_tps: measurement.throughput_tps,
             abort_rate: measurement.abort_rate,
             user_abort_rate: measurement.user_abort_rate,
+            regions: measurement.runs.last().and_then(|run| run.regions.clone()),
             p50_us: measurement.latency_us.p50,
             p99_us: measurement.latency_us.p99,
             workload: format!("{}: {}", measurement.workload, parameters.join(", ")),
@@ -301,9 +302,8 @@ fn simulate(figures: &[Figure], plan: &Plan) -> (BTreeMap<String, Measurement>, 
 }
 
 fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
-    let VirtualSetting { workload, kind, cores, read_only, isolation, window, census, queue } =
+    let VirtualSetting { workload, kind, cores, read_only, isolation, window, census, queue, costs } =
         setting.clone();
-    let costs = Costs::default();
     Task {
         part_of: caption(id),
         workload,
@@ -323,7 +323,7 @@ fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
         census,
         // An access takes some ten cycles in the mean: more than this, and the workers stand still.
         steps_max: LOADING_STEPS + costs.cycles((window + window / 4).as_nanos() as u64) * cores as u64 / 4,
-        costs,
+        costs: *costs,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What came of a figure: its curves and numbers, and how a judge asks for them.
 
 use super::measure::Measure;
+use crate::report::model::RegionFigures;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -53,6 +54,9 @@ pub struct Dot {
     pub p99_us: f64,
     /// The workload and its parameters.
     pub workload: String,
+    /// How hardware regions ended, where the protocol has any; warm-up included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regions: Option<RegionFigures>,
     /// Why it is worth nothing, if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -94,6 +98,12 @@ impl Results {
     pub fn all_aborts(&self, line: &str, x: f64) -> Result<f64, Missing> {
         let dot = self.dot(line, x)?;
         Ok(dot.abort_rate + dot.user_abort_rate)
+    }
+
+    /// How hardware regions ended.
+    pub fn regions(&self, line: &str, x: f64) -> Result<&RegionFigures, Missing> {
+        let missing = || Missing(format!("region of {line} at {x}"));
+        self.dot(line, x)?.regions.as_ref().filter(|regions| regions.begun() > 0).ok_or_else(missing)
     }
 
     /// The highest number of the axis.

@@ -1,0 +1,67 @@
+//! DBX-TC (Qian et al. 2015): its evaluation, section 6, and what it finds of whole transactions in regions, section 2.2.
+//!
+//! Claims are in the paper's words and figures, shortened; what is judged is their order, shape and ratios
+//! ([`crate::reproduce::figure`] says by which measure). Where one cannot be as in the paper, a figure whose number ends in `-why`
+//! changes one thing.
+//!
+//! | room | what |
+//! |---|---|
+//! | `settings` | what the figures have in common |
+//! | `whole` | whole transactions in regions (2.2) |
+//! | `contention` | TPC-C at three levels of contention (6.3) |
+//! | `causes` | the same without regions, with less room, with dearer checks; one core |
+//! | `snapshots` | read-only transactions, durability, factors (6.4 to 6.6) |
+//! | `articles` | Articles (6.7) |
+
+mod articles;
+mod causes;
+mod contention;
+mod settings;
+mod snapshots;
+#[cfg(test)]
+mod tests;
+mod whole;
+
+use super::figure::{Figure, Paper, Scope};
+use crate::failure::Failure;
+use articles::{figure_15, figure_15_why};
+use causes::{checks, one_core, regions, room};
+use contention::{figure_12a, figure_12b, figure_12c, figure_12c_why};
+use snapshots::{figure_13a, figure_14};
+use whole::{figure_1c, figure_1c_why};
+
+/// The paper.
+pub const PAPER: Paper = Paper {
+    name: "dbx-tc",
+    title: "Exploiting Hardware Transactional Memory for Efficient In-Memory Transaction Processing",
+    about: "Qian, Wang, Guan, Zang, Chen; 2015; 8 hyperthreads of 4 cores of Intel Core i7-4770 at 3.4 GHz, 32 KB L1 data cache",
+    notes: &[
+        "Silo-2PL is ordered-2pl. The naive use of regions (htm) has TPC-C in the text's order, and transactions that only read in \
+         regions too; the others have them on snapshots, and New-Order looks its items up first.",
+        "Regions are those of a model: 64 sets of 8 lines for stores, 1,024 of 16 for loads; the core that asks for a line wins. A region \
+         ends once all locks are taken, and what is written is installed behind it, so a region holds one line for each row. Virtual cores \
+         are not hyperthreads.",
+        "The table cache and deferred execution are not built. Orders count from 2 % on; a ratio is the paper's if it is within a \
+         factor of 1.5 of it, a gain if it is two thirds of it or more.",
+    ],
+    figures,
+};
+
+fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
+    Ok(vec![
+        figure_1c(scope)?,
+        figure_1c_why(scope)?,
+        figure_12a(scope)?,
+        figure_12b(scope)?,
+        figure_12c(scope)?,
+        figure_12c_why(scope)?,
+        one_core(scope)?,
+        regions(scope)?,
+        checks(scope)?,
+        room(scope)?,
+        figure_13a(scope)?,
+        figure_14(scope)?,
+        figure_15(scope)?,
+        figure_15_why(scope)?,
+    ])
+}
