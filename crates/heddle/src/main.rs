@@ -12,6 +12,7 @@ mod database;
 mod date;
 mod failure;
 mod history;
+mod htm;
 mod log;
 mod machine;
 mod progress;
@@ -36,6 +37,7 @@ use database::schema::SchemaArguments;
 use database::verify::VerifyArguments;
 use failure::{FOUND, Failure};
 use history::HistoryArguments;
+use htm::HtmArguments;
 use log::LogArguments;
 use reproduce::arguments::ReproduceArguments;
 use sim::SimArguments;
@@ -62,6 +64,7 @@ Examples:
   heddle sim tpcc --quick
   heddle sim tpcc --protocol all --cores 1,2,4,8,16,32,64,128,256,1024 --html sim.html
   heddle reproduce ic3 --quick --jobs 2 --html ic3.html
+  heddle htm probe
   heddle analyze tpcc --html tpcc.html
   heddle history --protocol silo --transactions 100000 --threads 2 --seed 7 --out history.jsonl
   heddle check history.jsonl
@@ -87,6 +90,9 @@ enum Command {
     /// Run a paper's evaluation again, figure by figure, and judge each of its claims
     #[command(after_help = reproduce::arguments::EXAMPLES)]
     Reproduce(ReproduceArguments),
+    /// Tell what hardware transactional memory there is, and how much fits in a region
+    #[command(after_help = htm::EXAMPLES)]
+    Htm(HtmArguments),
     /// Tell which parts of transactions may interleave, and which SC-cycle forces the rest together
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArguments),
@@ -140,6 +146,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench::bench(bench, command(&arguments)),
         Command::Sim(simulated) => sim::sim(simulated, command(&arguments)),
         Command::Reproduce(paper) => reproduce::reproduce(paper, command(&arguments)),
+        Command::Htm(probe) => htm::htm(probe, command(&arguments)).map(|()| true),
         Command::Analyze(arguments) => analyze::analyze(arguments),
         Command::History(history) => history::history(history).map(|()| true),
         Command::Check(check) => check::check(check),

@@ -6,6 +6,7 @@
 //!   delays, deaths and disks that lose power.
 //! - [`shapes`]: counters and locks whose curves are known; [`budget`]: exact costs, kept in a file;
 //!   [`calibration`]: how well the table of costs fits a real machine.
+//! - [`regions`]: how much room hardware regions have in the model.
 //! - [`dependencies`]: on how many others a transaction depends.
 //!
 //! The engine is the same source, compiled behind the simulation backend of its `sync` door; databases that
@@ -19,6 +20,7 @@ pub mod calibration;
 pub mod completion;
 pub mod dependencies;
 pub mod point;
+pub mod regions;
 pub mod search;
 pub mod shapes;
 pub mod timeline;

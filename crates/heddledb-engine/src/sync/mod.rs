@@ -51,6 +51,7 @@ mod clock;
     not(any(feature = "simulation", all(target_arch = "x86_64", not(miri))))
 ))]
 pub mod no_htm;
+pub mod probe;
 #[cfg(all(
     target_arch = "x86_64",
     not(any(miri, feature = "loom", feature = "shuttle", feature = "simulation"))
