@@ -163,6 +163,12 @@ impl Local {
         }
     }
 
+    /// What a commit costs besides its accesses.
+    #[inline(always)]
+    pub(super) fn checks(&self, writes: &WriteSet) -> Work {
+        Work::Checks(self.reads.len() + writes.writes().len())
+    }
+
     /// A group was locked by other means, and had that stamp.
     pub(super) fn hold(&mut self, record: RecordRef, group: usize, stamp: u64) {
         self.locks.push(Lock { record, stamp, group: group as u8 });
@@ -436,7 +442,7 @@ impl Protocol for Silo {
     #[inline]
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
-        work(Work::Checks(local.reads.len() + writes.writes().len()));
+        work(local.checks(writes));
         let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
         let at_begin = if planted(Mutant::AllocationAtBegin) { local.at_begin } else { None };
         if writes.is_empty() {

@@ -155,7 +155,7 @@ impl Scale {
     }
 }
 
-/// The parameters of [`Tpcc`].
+/// The parameters of [`Tpcc`](super::Tpcc).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// Warehouses.

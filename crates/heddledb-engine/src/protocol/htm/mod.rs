@@ -269,6 +269,7 @@ impl Local {
         let writes = commit.writes();
         while !writes.is_empty() && self.has_regions() && self.policy.tries() {
             let silo = &mut self.silo;
+            work(silo.checks(writes));
             let early =
                 planted(Mutant::HtmValidatedEarly).then(|| silo.validate_locked(env.isolation, writes));
             let locked = region::run(|| {
