@@ -111,7 +111,7 @@ fn what_there_is_not_is_refused_with_what_there_is() {
             "there is no figure `12z` (did you mean `12a`?); choose from 12a, 12b",
         ),
         ("reproduce ic3 --figure 1", "there is no figure `1`"),
-        ("reproduce ic4", "no paper is called `ic4`; choose from dgcc, drp, ic3"),
+        ("reproduce ic4", "no paper is called `ic4`; choose from dbx-tc, dgcc, drp"),
         ("reproduce", "required arguments were not provided: <PAPER>"),
         ("reproduce ic3 --jobs 0", "0 is not in 1..=64"),
         ("reproduce ic3 --figure 14 --html -", "--html needs a file's name"),

@@ -254,7 +254,7 @@ pub struct RegionMetrics {
     pub conflicts: u64,
     /// Aborted: more cache lines than there was room for.
     pub capacity: u64,
-    /// Aborted by themselves: they met a lock of what is executed in software.
+    /// Aborted by themselves: they met a lock, or, where only commits are regions, found that what was read has changed.
     pub explicit: u64,
     /// Aborted by an interrupt, a page fault, or a call of the system.
     pub interrupted: u64,

@@ -44,6 +44,8 @@
 //! - `silo`, `nested-occ`, and what `ic3` does not track: the epoch is read after all write locks and before the
 //!   reads are validated. A later writer of what was read or written takes its lock after that validation or
 //!   install, and reads its epoch after the lock. Absence likewise, by the gap's version.
+//! - `htm`: in a region the epoch is read, and the commit pin stored, at the moment at which all locks are taken and all reads are
+//!   current, so it needs no second look; in software as `silo`.
 //! - `locking`: the epoch is read while all locks are held, gaps are validated after that.
 //! - `tictoc`: serial order is that of times, anti-dependencies included, and the epoch is the high bits of the
 //!   time. A writer's time is no earlier than the floor of the epoch that it reads under its locks, which is that

@@ -17,7 +17,9 @@ pub(crate) trait AnyIndex: Send + Sync {
     fn prefetch_each(&self, rows: &[u64], stride: usize);
     /// Adds an entry unless the key has one; `make` runs once at most, under the latch of the key's gap.
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
-    /// After a key was added by a transaction that may have done so in a hardware region: what cannot be done there.
+    /// As [`Self::insert`], in a hardware region; [`Self::tend`] follows behind it.
+    fn insert_in_region(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
+    /// After a key was added in a hardware region: what cannot be done there.
     fn tend(&self, key: &[u64]);
     /// For a run of visits of which many are neighbours.
     fn finger(&self) -> Box<dyn Finger + '_>;
@@ -215,6 +217,10 @@ impl<const N: usize> AnyIndex for BTree<N> {
 
     fn prefetch_each(&self, _: &[u64], _: usize) {}
 
+    fn insert_in_region(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
+        self.insert(array(key), make)
+    }
+
     fn tend(&self, _: &[u64]) {}
 
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
@@ -304,6 +310,10 @@ impl<const N: usize> AnyIndex for Hash<N> {
         }
     }
 
+    fn insert_in_region(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
+        self.insert_in_region(array(key), make)
+    }
+
     fn tend(&self, key: &[u64]) {
         Hash::tend(self, array(key));
     }
@@ -355,11 +365,6 @@ impl<const N: usize> Finger for &Hash<N> {
     }
 
     fn insert(&mut self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
-        let inserted = Hash::insert(self, array(key), make);
-        // Whoever goes through many keys is in no region.
-        if matches!(inserted, Inserted::Added { .. }) {
-            self.tend(array(key));
-        }
-        inserted
+        Hash::insert(self, array(key), make)
     }
 }

@@ -68,8 +68,6 @@ pub struct Hash<const N: usize, const SLOT: usize = SLOTS> {
     overflow: Pool<Bucket<N, SLOT>>,
     /// The memory behind `segments`.
     owned: Mutex<Vec<Segment<N, SLOT>>>,
-    /// Entries are added in hardware regions, in which nothing is counted that all share.
-    regions: bool,
 }
 
 /// A head, or an overflow bucket, whose gap is not used. All-zero bytes are an empty bucket.
@@ -115,7 +113,6 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
             rows: std::array::from_fn(|_| CachePadded::new(AtomicUsize::new(0))),
             overflow: Pool::new(Bucket::new),
             owned: Mutex::new(Vec::new()),
-            regions: false,
         };
         index.ensure(0);
         index.ensure(needed - 1);
@@ -124,7 +121,7 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
 
     /// This index, with buckets that can be added to it in hardware regions.
     pub(crate) fn with_spares(self) -> Self {
-        Self { overflow: self.overflow.with_spares(), regions: true, ..self }
+        Self { overflow: self.overflow.with_spares(), ..self }
     }
 
     /// Looks up one key.
@@ -147,6 +144,24 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
     /// bucket, and gets its gap.
     pub(crate) fn insert(&self, key: &[u64; N], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         let hash = hash(key);
+        let mut inserted = self.place_entry(hash, key, make);
+        if let Inserted::Added { splits, .. } = &mut inserted {
+            self.count(hash, 0, splits);
+        }
+        inserted
+    }
+
+    /// As [`Self::insert`], in a hardware region, in which nothing is counted that all share: [`Self::tend`] is due for the key.
+    pub(crate) fn insert_in_region(
+        &self,
+        key: &[u64; N],
+        make: &mut dyn FnMut(&Gap) -> RecordRef,
+    ) -> Inserted {
+        self.place_entry(hash(key), key, make)
+    }
+
+    #[inline(always)]
+    fn place_entry(&self, hash: u64, key: &[u64; N], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         let mut wait = Wait::new();
         loop {
             let (head, version) = self.head(hash);
@@ -167,21 +182,14 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
             let change =
                 Change { gap: GapRef::new(&head.gap), before: version, after: latch.release(), split: None };
 
-            let mut splits = [None; 2];
-            if !self.regions {
-                self.count(hash, 0, &mut splits);
-            }
-            return Inserted::Added { record, change, splits };
+            return Inserted::Added { record, change, splits: [None; 2] };
         }
     }
 
-    /// Counts a key that was added in a region, or beside them, and grows by many buckets at once where that is due: each
-    /// step disturbs all regions that have looked for any key. Nothing, where an insert does so itself.
+    /// Counts a key that was added in a region, and grows by many buckets at once where that is due: each step disturbs all
+    /// regions that have looked for any key.
     pub(crate) fn tend(&self, key: &[u64; N]) {
         const STEPS: usize = 64;
-        if !self.regions {
-            return;
-        }
         self.count(hash(key), STEPS, &mut [None; STEPS]);
     }
 
@@ -189,10 +197,10 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
     /// table is for.
     #[inline(always)]
     fn count(&self, hash: u64, more: usize, splits: &mut [Option<Change>]) {
-        // Relaxed: an estimate. With regions a row may be removed before it is counted here, so its stripe may be below zero.
+        // Relaxed: an estimate. A row that was added in a region may be removed before it is counted, so a stripe may be below
+        // zero for a while.
         let rows = self.stripe(hash).fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        let rows = if self.regions { rows.cast_signed().max(0).cast_unsigned() } else { rows };
-        let rows = rows.saturating_mul(STRIPES);
+        let rows = rows.cast_signed().max(0).cast_unsigned().saturating_mul(STRIPES);
         // At least twice, so that growth catches up after steps that others interrupted.
         for (step, split) in splits.iter_mut().enumerate() {
             let more = if step == 0 { more } else { 0 };

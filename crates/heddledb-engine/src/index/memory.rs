@@ -164,6 +164,8 @@ impl<T> Pool<T> {
     pub(super) fn take(&self, near: u64) -> NonNull<T> {
         let spares = self.spares.get(near as usize % GROUPS);
         if let Some(node) = spares.and_then(|spares| spares.iter().find_map(take_spare)) {
+            // As below.
+            fence(Ordering::Release);
             return node;
         }
         let mut shelf = lock(&self.shelf);

@@ -193,6 +193,11 @@ pub(crate) trait Protocol: Pieces {
         Ok(())
     }
 
+    /// Whether the attempt is in a region.
+    fn in_region(_local: &Self::Local) -> bool {
+        false
+    }
+
     /// Whether the attempt that was aborted last was in a region that was aborted with it: then nothing of what it did to
     /// indexes has happened.
     fn vanished(_local: &Self::Local) -> bool {

@@ -4,8 +4,9 @@
 //! registers and all memory are as they were when it began. So whoever calls it goes on from there as if nothing had happened
 //! since; what is to outlive an abort must be written outside of regions.
 //!
-//! **Never inside**: a wait (`PAUSE` aborts), a call of the system, the first touch of a page, a switch of stacks. Each aborts,
-//! and nothing more: the caller executes in software what does not succeed here.
+//! **Never inside**: a wait (`PAUSE` aborts), a call of the system, the first touch of a page. Each aborts,
+//! and nothing more: the caller executes in software what does not succeed here. Sessions that share a thread switch between
+//! attempts only, so not while a region is open.
 //!
 //! **Detection** is by trial: a processor may say that it has RTM, and abort every region (microcode that turns it off). The
 //! names of processors decide nothing.

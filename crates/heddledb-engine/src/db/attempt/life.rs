@@ -316,7 +316,7 @@ impl<P: Protocol> Attempt<P> {
         } else {
             (0..worker.placeholders.len()).for_each(|at| worker.give_up_placeholder(at, now));
         }
-        if P::REGIONS && !P::vanished(&worker.local) {
+        if P::REGIONS {
             worker.tend_indexes(&self.db.stores);
         }
         let heap = &*self.db.stores.heap;
@@ -384,15 +384,17 @@ impl<P: Protocol> WorkerState<P> {
         self.plan.clear();
     }
 
-    /// Does for the indexes to which keys were added what could not be done in a region.
+    /// Does for the indexes to which keys were added in a region what could not be done there, unless the region has vanished.
     fn tend_indexes(&mut self, stores: &Stores<P>) {
-        for at in 0..self.placeholders.len() {
-            let Placeholder { relation, key, key_words, .. } = self.placeholders[at];
-            stores
-                .numbered(relation as usize)
-                .index()
-                .tend(self.writes.scratch(key as usize, key_words as usize));
+        if !P::vanished(&self.local) {
+            let mut words = &self.untended.words[..];
+            for &(relation, width) in &self.untended.keys {
+                let (key, rest) = words.split_at(width);
+                stores.numbered(relation).index().tend(key);
+                words = rest;
+            }
         }
+        self.untended.clear();
     }
 
     /// Takes back the blocks of records that indexes were given in a region that was aborted: nobody has seen them.

@@ -64,6 +64,8 @@ pub(crate) struct WorkerState<P: Protocol> {
     /// A block that an index is about to be given, and its relation's number: only where a region may end that
     /// ([`Protocol::REGIONS`]).
     lent: Option<(usize, RecordRef)>,
+    /// Keys that were added to indexes in the region.
+    untended: Untended,
     /// Placeholders that this attempt put into indexes.
     placeholders: Vec<Placeholder>,
     /// What this attempt's commit leaves to be reclaimed.
@@ -134,6 +136,27 @@ impl Missed {
     }
 }
 
+/// Keys that were added to indexes in a region, behind which the indexes are to be tended; also those whose rows were taken
+/// back since.
+#[derive(Default)]
+struct Untended {
+    /// Relation and width of each.
+    keys: Vec<(usize, usize)>,
+    words: Vec<u64>,
+}
+
+impl Untended {
+    fn push(&mut self, relation: usize, key: &[u64]) {
+        self.keys.push((relation, key.len()));
+        self.words.extend_from_slice(key);
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.words.clear();
+    }
+}
+
 /// The absent record of an insert that has not committed.
 struct Placeholder {
     relation: u32,
@@ -162,6 +185,7 @@ impl<P: Protocol> WorkerState<P> {
             arena: Arena::new(exchange),
             garbage: Garbage::default(),
             lent: None,
+            untended: Untended::default(),
             placeholders: Vec::new(),
             left: LeftOver::default(),
             leaf: Leaf::default(),

@@ -5,7 +5,7 @@ use super::{Answer, Attempt, Placeholder, StagedRow};
 use crate::access::{Groups, Vacancy, copy_key};
 use crate::db::store::init_record;
 use crate::error::{Conflict, Misuse, Result};
-use crate::index::{self, Seen};
+use crate::index::{self, Gap, Seen};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
 use crate::record::{RecordRef, name_words};
@@ -268,10 +268,15 @@ impl<P: Protocol> Attempt<P> {
         }
         let local = &mut worker.local;
         phase(Phase::Index);
-        let inserted = store.index.insert(key, &mut |gap| {
+        let in_region = P::REGIONS && P::in_region(local);
+        let mut make = |gap: &Gap| {
             P::before_insert(local, gap);
             init_record::<P>(block, layout, gap)
-        });
+        };
+        let inserted = match in_region {
+            false => store.index.insert(key, &mut make),
+            true => store.index.insert_in_region(key, &mut make),
+        };
         phase(Phase::Body);
         if P::REGIONS {
             worker.lent = None;
@@ -283,6 +288,9 @@ impl<P: Protocol> Attempt<P> {
             }
             index::Inserted::Added { record, change, splits } => {
                 name_words::<P>(record, layout, key);
+                if in_region {
+                    worker.untended.push(number, key);
+                }
                 let sought = worker.missed.is(number, key) || planted(Mutant::AnyInsertSought);
                 P::own_gap_changed(&mut worker.local, change, sought && !intended);
                 for split in splits.into_iter().flatten() {

@@ -6,7 +6,7 @@
 //! validate, and no phantom. Writes wait in the write set as under every protocol. At the commit the region
 //!
 //! 1. looks at each column group that is written, and sets the lock bit of its stamp;
-//! 2. reads the epoch;
+//! 2. reads the epoch, and publishes the commit pin;
 //! 3. ends. This is the serialisation point: all that was read is current, and all locks are taken, at one moment.
 //!
 //! The writes are installed behind it, under these locks, as under [`silo`](super::silo), and the same stores unlock.
@@ -403,16 +403,22 @@ impl Protocol for Htm {
     fn begin(local: &mut Local, env: Env<'_>, retry: u32) {
         debug_assert_ne!(local.runs, Runs::InRegion, "a region outlived its attempt");
         local.runs = Runs::NotYet;
-        local.vanished = false;
-        if retry == 0 {
+        // Who makes attempts himself counts no retries.
+        if retry == 0 && !local.vanished {
             local.policy.begin();
         }
+        local.vanished = false;
         Silo::begin(&mut local.silo, env, retry);
     }
 
     #[inline(always)]
     fn enter(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
         if local.runs == Runs::NotYet { local.start() } else { Ok(()) }
+    }
+
+    #[inline(always)]
+    fn in_region(local: &Local) -> bool {
+        local.runs == Runs::InRegion
     }
 
     fn vanished(local: &Local) -> bool {
@@ -467,6 +473,10 @@ impl Protocol for Htm {
 
     #[inline]
     fn exists(local: &mut Local, record: RecordRef) -> bool {
+        if local.runs == Runs::InRegion {
+            // A conflict shows at the end of the region.
+            return local.stamp(record, 0).is_ok_and(|stamp| !stamp::is_absent(stamp));
+        }
         Silo::exists(&mut local.silo, record)
     }
 

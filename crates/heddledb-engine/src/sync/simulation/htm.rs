@@ -99,7 +99,7 @@ impl Machine {
     fn end_region(&self) -> Result<(), Abort> {
         let mut inside = self.inside.borrow_mut();
         let core = self.running();
-        let Some(region) = inside.htm.regions[core].take() else { return Ok(()) };
+        let region = inside.htm.regions.get_mut(core).and_then(Option::take).expect("a region was begun");
         inside.htm.active -= 1;
         let free = inside.htm.leave(core, &region);
         inside.settle(&free);
