@@ -46,8 +46,9 @@ impl<J> Default for Vertex<J> {
 pub(super) struct Batch<J> {
     /// Its place in the order of batches.
     pub number: u64,
-    /// The calls, and places for more.
-    vertices: Vec<Vertex<J>>,
+    /// The calls, and places for more. Each stays where it is when there come more, so that what workers look at costs the same
+    /// wherever memory is.
+    vertices: Vec<Box<Vertex<J>>>,
     pub calls: usize,
     /// When its oldest call came, in nanoseconds.
     pub since: u64,
@@ -122,7 +123,7 @@ impl<J: Clone> Batch<J> {
     /// Adds a call, which came at that time.
     pub fn push(&mut self, work: Work<J>, since: u64) -> &Mutex<Footprint> {
         if self.calls == self.vertices.len() {
-            self.vertices.push(Vertex::default());
+            self.vertices.push(Box::default());
         }
         let vertex = &self.vertices[self.calls];
         self.calls += 1;

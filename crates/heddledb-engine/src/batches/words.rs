@@ -2,10 +2,12 @@
 
 use crate::sync::AtomicU32;
 
-/// Words that begin with a cache line, wherever they are: so which of them share one is the same in each run.
+/// Words that begin with a cache line, wherever they are: so which of them share one is the same in each run. They stay
+/// there when there come more.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    lines: Vec<Line>,
+    #[expect(clippy::vec_box, reason = "a line stays where it is")]
+    lines: Vec<Box<Line>>,
     count: usize,
 }
 
@@ -21,7 +23,7 @@ impl Words {
         self.count = values.len();
         let lines = self.count.div_ceil(WORDS);
         if self.lines.len() < lines {
-            self.lines.resize_with(lines, Line::default);
+            self.lines.resize_with(lines, Box::default);
         }
         let words = self.lines.iter_mut().flat_map(|line| &mut line.0);
         words.zip(values).for_each(|(word, value)| *word = AtomicU32::new(value));
