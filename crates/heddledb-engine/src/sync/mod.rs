@@ -45,11 +45,7 @@ mod abort;
 mod annotate;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod clock;
-#[cfg(any(
-    feature = "loom",
-    feature = "shuttle",
-    not(any(feature = "simulation", all(target_arch = "x86_64", not(miri))))
-))]
+#[cfg(not(feature = "simulation"))]
 pub mod no_htm;
 pub mod probe;
 #[cfg(all(

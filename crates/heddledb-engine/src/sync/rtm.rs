@@ -14,6 +14,8 @@
 #![allow(unsafe_code)]
 
 pub use super::abort::{Abort, Interrupted};
+// What runs can take effect, and is not over: an abort goes to where the region began.
+pub use super::no_htm::{MODELLED, guard, is_over, stands};
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
@@ -25,9 +27,6 @@ const TRIALS: u32 = 1_000;
 /// The leaf of features, and the bit there that says that every region aborts.
 const FEATURES: u32 = 7;
 const ALWAYS_ABORTS: u32 = 1 << 11;
-
-/// Whether they are those of a model.
-pub const MODELLED: bool = false;
 
 /// Whether this processor executes regions: it says so, and most of a thousand small ones have taken effect.
 pub fn is_available() -> bool {
@@ -107,30 +106,6 @@ pub fn finish<R>(body: impl FnOnce() -> R) -> Result<R, Abort> {
 pub fn abort<const CODE: u8>() {
     // SAFETY: the processor has RTM, since a region was begun; outside of a region the instruction does nothing.
     unsafe { asm!("xabort {code}", code = const CODE, options(nostack)) };
-}
-
-/// Whether the region that runs this can still take effect: it runs, so it can.
-///
-/// # Errors
-/// None.
-#[inline(always)]
-pub fn stands() -> Result<(), Abort> {
-    Ok(())
-}
-
-/// Whether the region that runs this was aborted: such a one goes on nowhere.
-#[inline(always)]
-pub fn is_over() -> bool {
-    false
-}
-
-/// Runs an operation, which may be in a region. An abort goes to where the region began.
-///
-/// # Errors
-/// None.
-#[inline(always)]
-pub fn guard<R>(operation: impl FnOnce() -> R) -> Result<R, Interrupted> {
-    Ok(operation())
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle", feature = "simulation"))))]

@@ -151,10 +151,7 @@ impl Local {
                     }
                     return Ok(());
                 }
-                Err(why) => {
-                    self.shared.tallies.aborted(self.worker, why);
-                    self.policy.failed(why, &self.options);
-                }
+                Err(why) => self.note_failure(why),
             }
         }
         if global && !self.take_fallback() {
@@ -226,12 +223,11 @@ impl Local {
         Ok((!absent).then(|| copy(RecordData::new(record, data_base::<Htm>(layout)))))
     }
 
-    /// The region of the attempt has failed: notes why, for its next execution.
+    /// A region was aborted: notes why, for what comes next.
     #[cold]
-    fn note_failure(&mut self, why: htm::Abort) -> Conflict {
+    fn note_failure(&mut self, why: htm::Abort) {
         self.shared.tallies.aborted(self.worker, why);
         self.policy.failed(why, &self.options);
-        Conflict::Region
     }
 
     /// Commits in the region that is open.
@@ -259,7 +255,8 @@ impl Local {
             Err(why) => {
                 self.silo.forget_locks();
                 self.vanished = true;
-                Err(self.note_failure(why))
+                self.note_failure(why);
+                Err(Conflict::Region)
             }
         }
     }
@@ -268,6 +265,7 @@ impl Local {
     fn commit_by_region(&mut self, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
         while !writes.is_empty() && self.has_regions() && self.policy.tries() {
+            self.policy.pause();
             let silo = &mut self.silo;
             work(silo.checks(writes));
             let early =
@@ -290,11 +288,10 @@ impl Local {
                 }
                 Err(why) => {
                     self.silo.forget_locks();
-                    let _ = self.note_failure(why);
+                    self.note_failure(why);
                     if let Some(conflict) = conflict_of(why) {
                         return Err(conflict);
                     }
-                    self.policy.pause();
                 }
             }
         }
@@ -530,7 +527,7 @@ impl Protocol for Htm {
             // What it has added to indexes is there then, or never was.
             if let Err(why) = htm::finish(|| ()) {
                 local.vanished = true;
-                let _ = local.note_failure(why);
+                local.note_failure(why);
             }
         }
         Silo::abort(&mut local.silo, env, writes);

@@ -120,7 +120,7 @@ impl Policy {
         }
     }
 
-    /// Between two regions.
+    /// Before a region: waits, if one was aborted before.
     pub(super) fn pause(&mut self) {
         let failures = self.locks + self.conflicts;
         if failures > 0 {
