@@ -19,9 +19,11 @@ pub enum Touch {
     Store,
     /// Both at once.
     Update,
+    /// It is not there any more, and something else may be next.
+    End,
 }
 
-/// Is told of each access, by its address, before it is made.
+/// Is told of each access, by its address, before it is made, and of each end.
 static WATCHER: OnceLock<fn(usize, Touch)> = OnceLock::new();
 
 /// Has all accesses told to `watcher` from now on. Only the first one that says so is told.
@@ -75,6 +77,12 @@ macro_rules! shared {
             pub fn fetch_max(&self, value: $value) -> $value {
                 self.touch(Touch::Update);
                 self.0.fetch_max(value, Ordering::Relaxed)
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                self.touch(Touch::End);
             }
         }
     };

@@ -208,6 +208,7 @@ use mapped::Chunk;
 #[cfg(not(any(miri, feature = "loom", feature = "shuttle")))]
 mod mapped {
     use super::{AtomicU64, NonNull};
+    use crate::sync::shared_memory_ends;
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     use std::ffi::c_void;
 
@@ -262,6 +263,7 @@ mod mapped {
 
     impl Drop for Chunk {
         fn drop(&mut self) {
+            shared_memory_ends(self.words.as_ptr().cast());
             // SAFETY: the mapping is this chunk's own and nothing refers to it any more: the
             // database drops its arenas after its last transaction.
             let _ = unsafe { munmap(self.mapping, self.mapped_bytes) };

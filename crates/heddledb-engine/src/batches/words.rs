@@ -1,6 +1,6 @@
 //! Counters of a batch that many workers change.
 
-use crate::sync::AtomicU32;
+use crate::sync::{AtomicU32, Ordering};
 
 /// Words that begin with a cache line, wherever they are: so which of them share one is the same in each run. They stay
 /// there when there come more.
@@ -25,8 +25,9 @@ impl Words {
         if self.lines.len() < lines {
             self.lines.resize_with(lines, Box::default);
         }
-        let words = self.lines.iter_mut().flat_map(|line| &mut line.0);
-        words.zip(values).for_each(|(word, value)| *word = AtomicU32::new(value));
+        let words = self.lines.iter().flat_map(|line| &line.0);
+        // Relaxed: the batch is published after.
+        words.zip(values).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     }
 
     pub fn get(&self, at: u32) -> Option<&AtomicU32> {

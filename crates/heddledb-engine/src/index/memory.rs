@@ -1,6 +1,6 @@
 //! Type-stable memory for both indexes: regions that never move, and a pool of nodes over them.
 
-use crate::sync::{AtomicPtr, Mutex, Ordering, fence, lock, name, shared_memory};
+use crate::sync::{AtomicPtr, Mutex, Ordering, fence, lock, name, shared_memory, shared_memory_ends};
 use crossbeam_utils::CachePadded;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -56,6 +56,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        shared_memory_ends(self.base.as_ptr());
         if let Some((start, length)) = self.mapping {
             unmap(start, length);
         } else {

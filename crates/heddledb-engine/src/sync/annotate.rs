@@ -88,7 +88,13 @@ mod silent {
     /// Tells the model of memory that holds an array of shared words.
     #[inline(always)]
     pub fn shared_memory(_: *const u8, _: usize) {}
+
+    /// Tells the model that this memory ends, where no destructor of the words in it does.
+    #[inline(always)]
+    pub fn shared_memory_ends(_: *const u8) {}
 }
 
 #[cfg(not(feature = "simulation"))]
-pub use silent::{attempt_ended, course, decided, name, note, phase, point, shared_memory, work};
+pub use silent::{
+    attempt_ended, course, decided, name, note, phase, point, shared_memory, shared_memory_ends, work,
+};

@@ -67,7 +67,9 @@ pub use backend::{
     sleep, spin, spin_loop, spin_until, thread, yield_now,
 };
 #[cfg(feature = "simulation")]
-pub use backend::{attempt_ended, course, decided, name, note, phase, point, shared_memory, work};
+pub use backend::{
+    attempt_ended, course, decided, name, note, phase, point, shared_memory, shared_memory_ends, work,
+};
 pub use std::sync::atomic::Ordering;
 #[cfg(feature = "suspend")]
 pub use suspend::interleave;

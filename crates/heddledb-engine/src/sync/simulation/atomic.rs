@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::directory::Kind;
-use super::machine::{Machine, access, machine};
+use super::machine::{Machine, access, forget, machine};
 use super::trace::What;
 use std::sync::atomic::Ordering;
 
@@ -147,7 +147,14 @@ macro_rules! atomic {
             /// As in the standard library.
             #[inline(never)]
             pub fn into_inner(self) -> $value {
-                self.0.into_inner()
+                self.0.load(Ordering::Relaxed)
+            }
+        }
+
+        impl$(<$t>)? Drop for $name$(<$t>)? {
+            #[inline(never)]
+            fn drop(&mut self) {
+                forget(self.address());
             }
         }
 

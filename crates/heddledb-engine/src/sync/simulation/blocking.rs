@@ -5,7 +5,7 @@
 //! mutex that another holds. Data is kept in a real one all the same, which is only ever tried.
 
 use super::directory::Kind;
-use super::machine::{Awaited, access, current_core, machine, simulated, spawn as spawn_core};
+use super::machine::{Awaited, access, current_core, forget, machine, simulated, spawn as spawn_core};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
@@ -14,7 +14,24 @@ use std::time::Duration;
 /// A mutex.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
+    word: Word,
     data: std::sync::Mutex<T>,
+}
+
+/// What cores access of a mutex: the model knows its address.
+#[derive(Default)]
+struct Word(u8);
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        forget(self.address());
+    }
+}
+
+impl Word {
+    fn address(&self) -> usize {
+        std::ptr::from_ref(&self.0) as usize
+    }
 }
 
 /// A mutex that is held.
@@ -26,7 +43,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
 impl<T> Mutex<T> {
     /// As in the standard library.
     pub const fn new(value: T) -> Self {
-        Self { data: std::sync::Mutex::new(value) }
+        Self { word: Word(0), data: std::sync::Mutex::new(value) }
     }
 
     /// As in the standard library.
@@ -40,7 +57,7 @@ impl<T> Mutex<T> {
 
 impl<T: ?Sized> Mutex<T> {
     fn key(&self) -> usize {
-        std::ptr::from_ref(&self.data).cast::<()>() as usize
+        self.word.address()
     }
 
     /// An access to the mutex's word, which no hardware transaction can make.

@@ -3,7 +3,8 @@
 //! **Lines.** Memory that holds arrays of shared words (chunks of an arena, index nodes) is *registered*: its
 //! lines are numbered from its start on, so nothing depends on where the system has put it. Any other shared
 //! word has a line of its own, numbered when it is first touched: such words stand alone on padded lines
-//! already, or are touched seldom.
+//! already, or are touched seldom. Where a word ends its line is forgotten, or else the next word that the allocator
+//! puts there would begin with what was left of it, and costs would depend on the allocator.
 //!
 //! **States** (MESI, seen from the line). A line has a *version*, which rises when a core writes it that did
 //! not have it to itself. A core has a valid copy where its cache holds the line's number with the line's
@@ -211,6 +212,26 @@ impl Directory {
         self.next += lines as u32;
     }
 
+    /// Forgets a word that has ended. Those of a region end together, the first of them first.
+    pub fn forget(&mut self, address: usize) {
+        match self.region(address) {
+            None => _ = self.alone.remove(&address),
+            Some(at) if self.regions[at].start == address => _ = self.regions.remove(at),
+            Some(_) => {}
+        }
+    }
+
+    /// Whether there are words in this memory that were accessed, or are registered, and have not ended.
+    pub fn knows(&self, start: usize, bytes: usize) -> bool {
+        let end = start + bytes;
+        let has_region = self.regions.iter().any(|region| region.start < end && start < region.end);
+        has_region
+            || match bytes < self.alone.len() {
+                true => (start..end).any(|address| self.alone.contains_key(&address)),
+                false => self.alone.keys().any(|address| (start..end).contains(address)),
+            }
+    }
+
     /// The region of an address.
     #[inline(always)]
     fn region(&mut self, address: usize) -> Option<usize> {
@@ -272,8 +293,11 @@ impl Directory {
         self.mark(address, SPECULATIVE)
     }
 
-    /// Takes the mark of hardware transactions away.
+    /// Takes the mark of hardware transactions away. The word may have ended since.
     pub fn settle(&mut self, address: usize) {
+        if self.region(address).is_none() && !self.alone.contains_key(&address) {
+            return;
+        }
         let (_, words) = self.line(address);
         let mut line = Line::unpack(words);
         line.flags &= !SPECULATIVE;

@@ -27,13 +27,13 @@ pub use blocking::{Condvar, Mutex, MutexGuard, WaitTimeoutResult, thread};
 pub use costs::{Costs, Counts, Topology};
 pub use directory::{Cache, Directory, Kind, Outcome};
 pub use machine::{
-    Decided, Failure, Follower, Settings, clock, costs, counts, free, simulate, simulated, steps,
+    Decided, Failure, Follower, Settings, clock, costs, counts, free, knows, simulate, simulated, steps,
 };
 pub use schedule::{Event, Fate, Schedule, When, Who};
 pub use trace::{Observed, Observer, What};
 
 use super::{Course, Phase, Work};
-use machine::{Awaited, machine};
+use machine::{Awaited, forget, machine};
 use std::sync::atomic::Ordering;
 
 pub use thread::{sleep, yield_now};
@@ -177,4 +177,9 @@ pub fn shared_memory(start: *const u8, bytes: usize) {
     if let Some(machine) = machine() {
         machine.register(start as usize, bytes);
     }
+}
+
+/// Tells the model that this memory ends, where no destructor of the words in it does.
+pub fn shared_memory_ends(start: *const u8) {
+    forget(start as usize);
 }

@@ -93,6 +93,20 @@ pub(super) fn access(address: usize, kind: Kind) -> bool {
     }
 }
 
+/// The word at `address` is not there any more: what comes to be there is another.
+pub(super) fn forget(address: usize) {
+    if let Some(machine) = machine() {
+        machine.inside.borrow_mut().directory.forget(address);
+    }
+}
+
+/// Whether the machine that this thread simulates knows words in this memory which have not ended: a simulation that gives such
+/// memory back depends on the allocator, which may put anything there next. False where the machine itself gives it back.
+pub fn knows(start: *const u8, bytes: usize) -> bool {
+    let inside = machine().and_then(|machine| machine.inside.try_borrow().ok());
+    inside.is_some_and(|inside| inside.directory.knows(start as usize, bytes))
+}
+
 impl Machine {
     fn new(settings: Settings) -> Self {
         let Settings {

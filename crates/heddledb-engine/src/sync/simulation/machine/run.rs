@@ -6,7 +6,7 @@ use super::super::schedule::Who;
 use super::cores::{Awaited, Core, Spent, State};
 use super::inside::end_key;
 use super::settings::{Failure, Settings};
-use super::{MACHINE, Machine, access, machine, simulated};
+use super::{MACHINE, Machine, access, forget, machine, simulated};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use heddledb_core::shared::{Touch, watch};
@@ -159,6 +159,7 @@ fn touched(address: usize, touch: Touch) {
         Touch::Load => Kind::Load,
         Touch::Store => Kind::Store,
         Touch::Update => Kind::Update,
+        Touch::End => return forget(address),
     };
     access(address, kind);
 }
