@@ -566,6 +566,7 @@ fn an_acknowledged_commit_is_on_the_disk() {
             generations: Vec::new(),
             origin: None,
             procedures: Vec::new(),
+            changes: 0,
         };
         let files = create_generation(&storage, &mut manifest, &options).expect("the disk is new");
         let generation = manifest.generations[0];

@@ -373,10 +373,14 @@ fn what_could_lose_something_has_to_be_said() {
     assert!(told.contains("column shelf is part of the key"), "{told}");
     assert!(told.contains("give it up, with `.drop(\"note\", \"shelf\")`"), "{told}");
     let db =
-        note(Migration::new().set_with("note", "about", |row| Ok((row.get::<u64>("about")? as u8).into())))
-            .table::<NarrowShelf>(0)
-            .open()
-            .unwrap();
+        note(
+            Migration::new()
+                .after(1)
+                .set_with("note", "about", |row| Ok((row.get::<u64>("about")? as u8).into())),
+        )
+        .table::<NarrowShelf>(0)
+        .open()
+        .unwrap();
     let row = db.session().unwrap().run(|tx| tx.get::<NarrowShelf>((7, 9))).unwrap().unwrap();
     assert_eq!((row.shelf, row.id, row.about), (7, 9, 4));
 }

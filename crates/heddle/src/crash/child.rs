@@ -145,7 +145,10 @@ impl Child<'_> {
         let builder = Database::builder().protocol(kind);
         let builder = if self.arguments.calls { builder.procedure::<TakeStep>() } else { builder };
         let builder = if self.logs_calls() { builder.log_kind(LogKind::Commands) } else { builder };
-        let builder = builder.table::<Ledger>(1000).table::<Slot>(16).table::<W>(16).migrate(migration());
+        let builder = builder.table::<Ledger>(1000).table::<Slot>(16).table::<W>(16);
+        // Each opening with other twins is by a later version.
+        let version = 2 * self.arguments.cycle + u64::from(self.looks);
+        let builder = builder.migrate(migration(2 * version));
         let builder = builder.log_files(files).compression(compression).recovery_threads(threads);
         let builder = builder.epoch_interval(Duration::from_millis(2)).path(&self.arguments.dir);
         let builder = builder.checkpoint_after(Some(self.plan.checkpoint_after));

@@ -100,10 +100,10 @@ pub trait Twins: Table<Key = u64> + From<Twin> + Into<Twin> {}
 impl Twins for Twin {}
 impl Twins for WideTwin {}
 
-/// From one declaration of the twins to the other.
-pub fn migration() -> Migration {
+/// From one declaration of the twins to the other, as a version of the program with so many changes before.
+pub fn migration(before: u64) -> Migration {
     let narrowed = |row: &RowValues| Ok((row.get::<u128>("version")? as u64).into());
-    Migration::new().drop("twin", "spare").set_with("twin", "version", narrowed)
+    Migration::new().after(before).drop("twin", "spare").set_with("twin", "version", narrowed)
 }
 
 pub fn filling(version: u64, writer: u64) -> String {

@@ -87,7 +87,7 @@ pub fn schema(arguments: &SchemaArguments) -> Result<(), Failure> {
     let told = tables(&manifest);
     let text = match arguments.json {
         true => show::json(&told)?,
-        false => words(&told, terminal_with_colours(&stdout())),
+        false => words(&told, manifest.changes, terminal_with_colours(&stdout())),
     };
     // A reader that went away, such as `head`, changes nothing.
     let _ = stdout().write_all(text.as_bytes());
@@ -145,7 +145,7 @@ fn columns(definition: &TableDefinition) -> Vec<ColumnTold> {
     columns.collect()
 }
 
-fn words(tables: &[TableTold], colours: bool) -> String {
+fn words(tables: &[TableTold], changes: u64, colours: bool) -> String {
     let mut text = String::new();
     for told in tables {
         let by = told.by.map_or(String::new(), |by| format!(", by a {by}"));
@@ -170,6 +170,9 @@ fn words(tables: &[TableTold], colours: bool) -> String {
             let _ = writeln!(text, " {unique}index {index} over {}: {standing}", columns.join(", "));
         }
         text.push('\n');
+    }
+    if changes > 0 {
+        let _ = writeln!(text, "changes of the schema taken: {changes}");
     }
     text
 }

@@ -170,6 +170,7 @@ fn tell(manifest: &Manifest) -> ManifestTold {
         floor: manifest.floor,
         relations: manifest.relations.iter().map(relation).collect(),
         procedures: manifest.procedures.iter().map(procedure).collect(),
+        changes: manifest.changes,
     }
 }
 

@@ -180,7 +180,7 @@ fn problems(examined: &Examined, colours: bool) -> String {
 }
 
 fn manifest(told: &ManifestTold, colours: bool) -> String {
-    let ManifestTold { directory, next_generation, floor, relations, procedures } = told;
+    let ManifestTold { directory, next_generation, floor, relations, procedures, changes } = told;
     let mut text = format!(
         "\nmanifest: directory {directory}, next generation {next_generation}, next epoch at least {floor}\n"
     );
@@ -202,6 +202,9 @@ fn manifest(told: &ManifestTold, colours: bool) -> String {
     }
     for ProcedureTold { id, name, version, fingerprint } in procedures {
         let _ = writeln!(text, " procedure {id}: {name}, version {version}, fingerprint {fingerprint}");
+    }
+    if *changes > 0 {
+        let _ = writeln!(text, " changes of the schema taken: {changes}");
     }
     text
 }

@@ -45,6 +45,8 @@ pub struct ManifestTold {
     pub relations: Vec<RelationTold>,
     /// The procedures whose calls are in the log.
     pub procedures: Vec<ProcedureTold>,
+    /// How many changes of its program's schema it has taken.
+    pub changes: u64,
 }
 
 /// A procedure whose calls are in the log.

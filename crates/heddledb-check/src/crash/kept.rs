@@ -30,7 +30,7 @@ pub enum Outcome {
 fn rows(disk: &Simulated, random: &mut Random) -> std::result::Result<State, String> {
     let indexes = Indexes::draw(random).to_read(disk);
     let builder = Database::builder().manual_epochs().recovery_threads(1).read_only(true);
-    read(indexes, indexes.declare(builder).storage(Arc::new(disk.clone())).open())
+    read(indexes, indexes.declare(builder, disk).open())
 }
 
 fn read(indexes: Indexes, opened: Result<Database>) -> std::result::Result<State, String> {
@@ -147,7 +147,7 @@ impl Kept {
         let is_nothing = left.list().is_ok_and(|names| names.is_empty());
         let indexes = Indexes::draw(random).settled(&left);
         let builder = Database::builder().manual_epochs().durability(Durability::None).recovery_threads(1);
-        let opened = indexes.declare(builder).storage(Arc::new(left)).open();
+        let opened = indexes.declare(builder, &left).open();
         match (&outcome, &opened) {
             (Err(_), Err(_)) => return Ok(()),
             (Err(_), Ok(_)) if is_nothing => return Ok(()),

@@ -148,7 +148,7 @@ impl Life<'_> {
         let named = if self.random.clone().below(4) == 0 { highest_epoch(self.disk) } else { 0 };
         let before = self.disk.after_kill();
         let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(3));
-        let builder = indexes.declare(builder).storage(Arc::new(self.disk.clone()));
+        let builder = indexes.declare(builder, self.disk);
         let builder =
             builder.manual_epochs().durability(durability).log_files(files).keep_log(keep).log_kind(log);
         let opened = builder.compression(compression).recovery_threads(threads).salvage(salvage);
@@ -196,7 +196,7 @@ impl Life<'_> {
 /// written a checkpoint of a later epoch.
 fn durable_epoch(disk: Simulated, indexes: Indexes) -> Option<u64> {
     let builder = Database::builder().manual_epochs().recovery_threads(1).durability(Durability::None);
-    let db = indexes.settled(&disk).declare(builder).storage(Arc::new(disk)).open().ok()?;
+    let db = indexes.settled(&disk).declare(builder, &disk).open().ok()?;
     db.recovery().map(|recovery| recovery.durable_epoch)
 }
 
@@ -358,7 +358,7 @@ impl Alive<'_> {
         let left = disk.after_power_cut(seed);
         let is_nothing = left.list().is_ok_and(|names| names.is_empty());
         let builder = Database::builder().manual_epochs().durability(Durability::None).recovery_threads(1);
-        let copy = match indexes.declare(builder).storage(Arc::new(left)).open() {
+        let copy = match indexes.declare(builder, &left).open() {
             Ok(copy) if taken.is_ok() || !is_nothing => copy,
             Ok(_) => return Ok(()),
             Err(_) if taken.is_err() => return Ok(()),

@@ -13,6 +13,7 @@ use heddledb::{
 };
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A row of the ordered table: three column groups and an index.
 #[derive(Table, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,10 +171,10 @@ impl From<wide::Account> for Account {
     }
 }
 
-/// From any declaration to any other.
-fn migration() -> Migration {
+/// From any declaration to any other, as a later version of the program than all that have changed the directory.
+fn migration(taken: u64) -> Migration {
     let narrowed = |row: &RowValues| Ok((row.get::<u128>("owner")? as u64).into());
-    Migration::new().drop("crash_account", "extra").set_with("crash_account", "owner", narrowed)
+    Migration::new().after(taken).drop("crash_account", "extra").set_with("crash_account", "owner", narrowed)
 }
 
 /// Rows of both declarations, from one to the other.
@@ -259,8 +260,11 @@ impl Indexes {
         Self { accounts, ..self }
     }
 
-    /// Declares the tables.
-    pub fn declare(self, builder: Builder) -> Builder {
+    /// Declares the tables of a database on this disk.
+    pub fn declare(self, builder: Builder, disk: &Simulated) -> Builder {
+        let manifest = Manifest::read(&disk.after_kill()).ok().flatten();
+        let taken = manifest.map_or(0, |manifest| manifest.changes);
+        let builder = builder.storage(Arc::new(disk.clone()));
         let builder = match self.accounts {
             Accounts::Indexed => builder.table::<Account>(0),
             Accounts::Plain => builder.table::<plain::Account>(0),
@@ -268,7 +272,7 @@ impl Indexes {
         };
         let builder = if self.notes { builder.table::<Note>(0) } else { builder.table::<plain::Note>(0) };
         let builder = if self.are_all() { builder.procedure::<CrashProgram>() } else { builder };
-        builder.migrate(migration())
+        builder.migrate(migration(taken))
     }
 }
 

@@ -76,6 +76,7 @@ pub fn continue_copy(
     let generations = log.generations(&origin).map_err(|why| refused(why.to_owned()))?;
     manifest.relations = log.relations(&manifest).map_err(refused)?;
     manifest.procedures.clone_from(&log.manifest.procedures);
+    manifest.changes = log.manifest.changes;
     // Where files are gone that were listed a moment ago, a checkpoint has removed them, and no file is damaged.
     let looked = |error: LogError| match Manifest::read(log.storage) {
         Ok(Some(now)) if now.log_from > origin.from => refused(LOG_IS_GONE.to_owned()),

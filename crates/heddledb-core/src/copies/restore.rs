@@ -305,6 +305,7 @@ impl Restoring<'_> {
         let mut manifest = fresh_manifest();
         manifest.relations = self.manifest.relations.clone();
         manifest.procedures.clone_from(&self.manifest.procedures);
+        manifest.changes = self.manifest.changes;
         manifest.floor = epoch + 1;
         let (mut bytes, mut transactions, mut after) = (0, 0, 0);
         if let Some(checkpoint) = &self.manifest.checkpoint {

@@ -19,6 +19,7 @@ impl Manifest {
             kept: Vec::new(),
             origin: None,
             procedures: Vec::new(),
+            changes: 0,
         }
     }
 

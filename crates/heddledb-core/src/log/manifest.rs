@@ -11,6 +11,7 @@
 //!            log from; count of kept generations, each as above
 //!            0, or 1 and the origin: directory, from, through, rounds, time, epoch
 //!            count of procedures; each: id, version, fingerprint, name
+//!            changes
 //! ```
 //!
 //! Everything is words; a text is its length in bytes and its bytes, padded with zeros. A manifest
@@ -18,7 +19,8 @@
 //! moment one whole manifest has the name. A file that the manifest does not list counts for nothing.
 //!
 //! Format 1 has no standings: nobody knows of an index there whether it has an entry for each row. Formats 1 and 2 have no time
-//! of the checkpoint, and end after the generations. Before format 4 generations are of values, and there are no procedures.
+//! of the checkpoint, and end after the generations. Before format 4 generations are of values, and there are no procedures;
+//! before format 5 nobody knows which changes a directory has taken.
 
 use super::coding::{Reader, Writer};
 use super::entry::DATA_WORDS_MAX;
@@ -60,6 +62,8 @@ pub struct Manifest {
     pub origin: Option<Origin>,
     /// The procedures whose calls are commands of the generations.
     pub procedures: Vec<ProcedureEntry>,
+    /// How many of its program's changes of the schema, in their order, it has taken or never needed.
+    pub changes: u64,
 }
 
 /// How far a copy follows the log of the directory that it is of: it holds exactly the commits of epochs up to one.
@@ -361,6 +365,9 @@ impl Manifest {
                 out.text(name);
             }
         }
+        if format > 4 {
+            out.word(self.changes);
+        }
         seal_as(&mut out.0, format);
         out.0
     }
@@ -506,6 +513,7 @@ impl Reader<'_> {
             kept: Vec::new(),
             origin: None,
             procedures: Vec::new(),
+            changes: 0,
         };
         if self.format > 2 {
             manifest.log_from = self.word()?;
@@ -513,6 +521,9 @@ impl Reader<'_> {
             manifest.origin = if self.choice()? { Some(self.origin()?) } else { None };
             if self.format > 3 {
                 manifest.procedures = self.list(4, Self::procedure)?;
+            }
+            if self.format > 4 {
+                manifest.changes = self.word()?;
             }
         } else {
             // A checkpoint left out all generations that there were, and nothing else did.

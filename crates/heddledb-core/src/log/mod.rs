@@ -57,7 +57,7 @@ use std::io;
 /// The version of the format of logs and checkpoints that this build writes; it reads the one before, too.
 pub const FORMAT: u32 = 2;
 /// The version of the manifest's format that this build writes; it reads the ones before, too.
-pub const MANIFEST_FORMAT: u32 = 4;
+pub const MANIFEST_FORMAT: u32 = 5;
 /// Files of a generation, and parts of a checkpoint: at most as many as a word has bits.
 pub const FILES_MAX: u8 = 64;
 

@@ -22,8 +22,10 @@ use std::sync::Arc;
 ///
 /// What loses nothing needs no word: a wider integer or text, an `Option` of what was there, further values of an enum, a new
 /// column of an `Option` (none), columns in another order or group, a tree for a hash table, indexes. The rest has to be
-/// said, once and for all: a program keeps the changes of all its versions, in their order, and a directory takes those that it has
-/// not seen. What does not concern it is passed over.
+/// said, once and for all: a program keeps the changes of all its versions, in their order, and a directory counts those that it has
+/// taken, or was made after, and takes the others only. What does not concern it is passed over. A program that has fewer changes
+/// than the directory has taken is an earlier version, and is refused where the schemas differ; one that leaves out changes which
+/// no directory needs any more says how many, with [`after`](Self::after).
 ///
 /// ```
 /// use heddledb::{Database, Migration, ReadTransaction, Table, Text, Transaction};
@@ -71,6 +73,8 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 #[must_use = "nothing changes before a directory is opened with it"]
 pub struct Migration {
+    /// How many were left out before them.
+    before: u64,
     changes: Vec<Change>,
 }
 
@@ -98,6 +102,24 @@ impl Migration {
     /// What loses nothing, and no more.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// So many changes of earlier versions of the program come before these and are left out, since each directory that there is
+    /// has taken them.
+    pub fn after(mut self, count: u64) -> Self {
+        self.before = count;
+        self
+    }
+
+    /// How many changes the program has made in all its versions.
+    pub fn count(&self) -> u64 {
+        self.before + self.changes.len() as u64
+    }
+
+    /// Those that a directory has not taken which has taken so many.
+    fn left(&self, taken: u64) -> &[Change] {
+        let passed = usize::try_from(taken.saturating_sub(self.before)).unwrap_or(usize::MAX);
+        self.changes.get(passed..).unwrap_or_default()
     }
 
     fn and(mut self, change: Change) -> Self {

@@ -41,14 +41,30 @@ pub enum Outcome {
 }
 
 impl Plan {
-    /// Compares the tables.
-    pub fn new(stored: &[TableSchema<'_>], declared: &[TableSchema<'_>], migration: &Migration) -> Self {
+    /// Compares the tables that a manifest lists with those that are declared.
+    pub fn new(manifest: &Manifest, declared: &[TableSchema<'_>], migration: &Migration) -> Self {
+        let (taken, count) = (manifest.changes, migration.count());
+        let left = migration.left(taken);
         let mut plan = Self { change: SchemaChange::default(), outcomes: Vec::new() };
-        for (name, schema) in stored {
-            let mut change = TableChange { table: (*name).to_owned(), ..TableChange::default() };
-            let outcome = migration.outcome(name, schema, declared, &mut change);
+        for (name, schema) in stored_tables(manifest) {
+            let mut change = TableChange { table: name.to_owned(), ..TableChange::default() };
+            let outcome = outcome(left, name, schema, declared, &mut change);
             plan.outcomes.push(outcome);
             if !change.steps.is_empty() || !change.missing.is_empty() {
+                if count > 0 && taken > count {
+                    change.missing.push(format!(
+                        "a later version of the program has changed it: the directory has taken {taken} changes, and this program \
+                         has {count}; open it with that version, or, if changes were left out here, say how many, with \
+                         `Migration::after`"
+                    ));
+                } else if taken > 0 && count > 0 && !change.missing.is_empty() {
+                    change.missing.push(format!(
+                        "what the first {} of the {count} changes say is passed over, since the directory has taken them; say \
+                         anew what it needs, behind them, or, if they are others than it has taken, put `.after({taken})` before \
+                         them",
+                        taken.min(count)
+                    ));
+                }
                 plan.change.tables.push(change);
             }
         }
@@ -56,65 +72,64 @@ impl Plan {
     }
 }
 
-impl Migration {
-    fn outcome(
-        &self,
-        stored: &str,
-        schema: &str,
-        declared: &[TableSchema<'_>],
-        change: &mut TableChange,
-    ) -> Outcome {
-        // What is said of this table, under the name that it has by then.
-        let (mut name, mut said) = (stored, Vec::new());
-        for change in &self.changes {
-            match change {
-                Change::RenameTable { from, to } if from == name => name = to,
-                Change::Set { table, .. }
-                | Change::Drop { table, .. }
-                | Change::Rename { table, .. }
-                | Change::DropTable { table }
-                    if table == name =>
-                {
-                    said.push(change);
-                }
-                _ => {}
+/// What becomes of a table, by the changes that are left.
+fn outcome(
+    changes: &[Change],
+    stored: &str,
+    schema: &str,
+    declared: &[TableSchema<'_>],
+    change: &mut TableChange,
+) -> Outcome {
+    // What is said of this table, under the name that it has by then.
+    let (mut name, mut said) = (stored, Vec::new());
+    for change in changes {
+        match change {
+            Change::RenameTable { from, to } if from == name => name = to,
+            Change::Set { table, .. }
+            | Change::Drop { table, .. }
+            | Change::Rename { table, .. }
+            | Change::DropTable { table }
+                if table == name =>
+            {
+                said.push(change);
             }
+            _ => {}
         }
-        let Some((_, new)) = declared.iter().find(|(declared, _)| *declared == name) else {
-            return match said.iter().any(|said| matches!(said, Change::DropTable { .. })) {
-                true => {
-                    change.steps.push("the table is dropped, with all its rows".to_owned());
-                    Outcome::Dropped
-                }
-                false => {
-                    change.missing.push(format!(
+    }
+    let Some((_, new)) = declared.iter().find(|(declared, _)| *declared == name) else {
+        return match said.iter().any(|said| matches!(said, Change::DropTable { .. })) {
+            true => {
+                change.steps.push("the table is dropped, with all its rows".to_owned());
+                Outcome::Dropped
+            }
+            false => {
+                change.missing.push(format!(
                         "it is not declared; name it with `Builder::table`, or give it up, with `.drop_table({name:?})`"
                     ));
-                    Outcome::Kept
-                }
-            };
+                Outcome::Kept
+            }
         };
-        if name == stored && is_same_or_widened(schema, new) {
-            return Outcome::Kept;
-        }
-        if name != stored {
-            change.steps.push(format!("the table becomes {name}"));
-        }
-        let mut defined = |schema: &str, of: &str| {
-            let definition = TableDefinition::of_schema(name, schema, &[]);
-            if definition.is_err() {
-                change.missing.push(format!(
+    };
+    if name == stored && is_same_or_widened(schema, new) {
+        return Outcome::Kept;
+    }
+    if name != stored {
+        change.steps.push(format!("the table becomes {name}"));
+    }
+    let mut defined = |schema: &str, of: &str| {
+        let definition = TableDefinition::of_schema(name, schema, &[]);
+        if definition.is_err() {
+            change.missing.push(format!(
                     "{of} schema, `{schema}`, has column types that rows cannot be converted from or to; open the \
                      directory with the program that wrote it, and move the rows to another table"
                 ));
-            }
-            definition.ok()
-        };
-        let (Some(old), Some(new)) = (defined(schema, "its stored"), defined(new, "its declared")) else {
-            return Outcome::Kept;
-        };
-        convert(name, &said, old, new, change)
-    }
+        }
+        definition.ok()
+    };
+    let (Some(old), Some(new)) = (defined(schema, "its stored"), defined(new, "its declared")) else {
+        return Outcome::Kept;
+    };
+    convert(name, &said, old, new, change)
 }
 
 /// How the rows of a table become those of another.

@@ -104,6 +104,7 @@ impl Source<'_> {
             .zip(0..)
             .map(|(store, id)| Output::of(store, listed(store, id)))
             .collect();
+        manifest.changes = self.log.map_or(0, |(log, _)| log.found().1.changes);
         manifest.relations = relations.iter().map(|output| describe(output.store, output.id)).collect();
         let progress = Mutex::new(BackupProgress::default());
         lock(&progress).of_relations = relations.len();

@@ -74,6 +74,7 @@ impl Migrating<'_> {
             versions: Vec::new(),
             salvage: self.settings.salvage,
             read_only: true,
+            changes: 0,
             tell: self.settings.tell.clone(),
             as_found: true,
         };
@@ -95,7 +96,7 @@ impl Migrating<'_> {
 
     fn plan(&self, manifest: &Manifest) -> Plan {
         let declared = declared_tables(self.declared.iter().map(|store| store.relation()));
-        Plan::new(&stored_tables(manifest), &declared, self.migration)
+        Plan::new(manifest, &declared, self.migration)
     }
 
     /// Writes all rows as a checkpoint, and makes it what the directory holds.
@@ -133,6 +134,7 @@ impl Migrating<'_> {
             checkpoint: Some(checkpoint),
             generations: Vec::new(),
             origin: None,
+            changes: old.changes.max(self.migration.count()),
             ..old
         };
         new.break_log();

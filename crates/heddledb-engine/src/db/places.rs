@@ -6,6 +6,7 @@ use super::store;
 use crate::copies::LOST_AND_FOUND;
 use crate::error::Result;
 use crate::log::{LogError, Name};
+use crate::migration::Migration;
 use crate::protocol::Protocol;
 use crate::settings::{Durability, LogOptions, Place, Settings};
 use crate::storage::{Disk, ReadOnly, Storage};
@@ -41,6 +42,7 @@ pub(super) fn open_files<P: Protocol>(
         versions: settings.versions.clone(),
         salvage: settings.salvage,
         read_only,
+        changes: settings.migration.as_ref().map_or(0, Migration::count),
         tell: settings.tell.clone(),
         as_found: settings.as_found,
     };

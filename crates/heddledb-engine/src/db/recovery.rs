@@ -46,6 +46,8 @@ pub(crate) struct Opening<'a> {
     pub salvage: bool,
     /// Whether nothing is to be written.
     pub read_only: bool,
+    /// How many changes of the schema the program has: the directory is what it is after them.
+    pub changes: u64,
     pub tell: Option<Tell>,
     /// The procedures whose calls may be logged as such.
     pub versions: Vec<Versioned>,
@@ -185,6 +187,7 @@ impl Opening<'_> {
         manifest.generations = ended(&old, &surveys, durable);
         manifest.relations = relations.entries;
         manifest.floor = epoch;
+        manifest.changes = manifest.changes.max(self.changes);
         let time = surveys.iter().map(|survey| survey.time).max().unwrap_or(0);
         let time = time.max(manifest.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.time));
         if !self.read_only {

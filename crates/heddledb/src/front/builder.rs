@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::isolation::Isolation;
 use crate::kind::{Choice, Kind, Silo};
 use crate::log::{Compression, FILES_MAX, LogError, LogKind, Manifest};
-use crate::migration::{Migration, Plan, SchemaChange, declared_tables, stored_tables};
+use crate::migration::{Migration, Plan, SchemaChange, declared_tables};
 use crate::objects::Objects;
 use crate::seam::{CallByName, Open};
 use crate::settings::{Durability, Place, Settings};
@@ -370,7 +370,7 @@ impl Builder {
         let Some(manifest) = manifest else { return Ok(SchemaChange::default()) };
         let declared = declared_tables(self.settings.relations.iter().map(|(relation, _)| *relation));
         let migration = self.settings.migration.clone().unwrap_or_default();
-        Ok(Plan::new(&stored_tables(&manifest), &declared, &migration).change)
+        Ok(Plan::new(&manifest, &declared, &migration).change)
     }
 
     /// Opens a directory whose files were copied one by one while a database had it open, which is refused otherwise: its

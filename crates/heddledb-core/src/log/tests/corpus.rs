@@ -53,6 +53,8 @@ fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
         ("bare-2", bare.encode_as(2)),
         ("full-3", manifest().encode_as(3)),
         ("bare-3", bare.encode_as(3)),
+        ("full-4", manifest().encode_as(4)),
+        ("bare-4", bare.encode_as(4)),
     ];
     for (name, bytes) in formats {
         for flags in [0, fuzz::MEND] {
@@ -68,7 +70,7 @@ fn corpus_directory(target: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
 }
 
-/// Writes the corpus anew: `cargo test -p heddledb --lib log::tests::corpus::write_corpus -- --ignored`.
+/// Writes the corpus anew: `cargo test -p heddledb-core --lib log::tests::corpus::write_corpus -- --ignored`.
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_corpus() {

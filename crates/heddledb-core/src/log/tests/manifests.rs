@@ -152,6 +152,7 @@ fn any_manifest() -> impl Strategy<Value = Manifest> {
                 version: 2,
                 fingerprint: floor,
             }],
+            changes: floor,
         },
     )
 }
@@ -194,6 +195,7 @@ pub(super) fn manifest() -> Manifest {
         }],
         origin: Some(Origin { directory: 3, from: 4, through: 5, rounds: 6, time: 8, epoch: 7 }),
         procedures: vec![ProcedureEntry { id: 0, name: "transfer".to_owned(), version: 1, fingerprint: 77 }],
+        changes: 4,
     }
 }
 
@@ -310,7 +312,7 @@ fn manifests_of_format_1() {
     // All else is as it was, and what is written from now on keeps the standings.
     assert_eq!(read.encode_as(1), written.encode_as(1));
     assert_eq!(Manifest::decode(&read.encode()).unwrap(), read);
-    assert!(Manifest::decode(&written.encode_as(5)).is_err());
+    assert!(Manifest::decode(&written.encode_as(6)).is_err());
 }
 
 #[test]
@@ -330,6 +332,7 @@ fn of_values(manifest: &Manifest) -> Manifest {
     let mut manifest = manifest.clone();
     manifest.generations.iter_mut().for_each(|generation| generation.kind = LogKind::Values);
     manifest.procedures.clear();
+    manifest.changes = 0;
     manifest
 }
 
@@ -339,6 +342,13 @@ fn manifests_of_format_3() {
     assert_eq!(Manifest::decode(&written.encode_as(3)).unwrap(), of_values(&written));
     let twice = [&written.procedures[..], &written.procedures[..]].concat();
     assert!(Manifest { procedures: twice, ..written }.replace(&Simulated::new()).is_err());
+}
+
+#[test]
+fn manifests_of_format_4() {
+    let written = manifest();
+    let due = Manifest { changes: 0, ..written.clone() };
+    assert_eq!(Manifest::decode(&written.encode_as(4)).unwrap(), due);
 }
 
 #[test]
