@@ -13,6 +13,7 @@
 
 use super::shares::Share;
 use super::store::AnyStore;
+use crate::arena::Arena;
 use crate::error::Result;
 use crate::index::{Leaf, Walk};
 use crate::log::{KeyTooLong, LogError, NotUnique};
@@ -21,7 +22,7 @@ use crate::mutant::{Mutant, planted};
 use crate::stamp;
 use crate::sync::{AtomicU64, Mutex, Ordering, in_parallel, lock};
 use crate::table::IndexRole;
-use crate::values::Longer;
+use crate::values::{Longer, Values};
 
 /// An index to be built.
 pub(super) struct Build<'a> {
@@ -99,24 +100,32 @@ pub(super) fn build(
     })?;
     let mut entries = Vec::new();
     for (at, build) in builds.iter().enumerate() {
-        let parts = || outcomes.iter().map(|parts| &parts[at]);
-        let twins = parts().filter_map(|part| part.twins.as_ref());
-        let twins = twins.cloned().reduce(Twins::merged);
-        if let Some(twins) = twins {
-            return Err(twins.refusal(build, place));
-        }
-        let longer = parts().filter_map(|part| part.longer.as_ref()).min_by_key(|(key, _)| key);
-        if let Some((key, longer)) = longer {
-            return Err(too_long(build, place, key, *longer));
-        }
-        entries.push(parts().map(|part| part.entries).sum());
+        let parts: Vec<&Part> = outcomes.iter().map(|parts| &parts[at]).collect();
+        judge(build, place, &parts)?;
+        entries.push(parts.iter().map(|part| part.entries).sum());
     }
     Ok(entries)
 }
 
+/// Refuses an index that cannot be built of the rows that these parts have seen.
+///
+/// # Errors
+/// [`LogError::NotUnique`] and [`LogError::KeyTooLong`].
+pub(super) fn judge(build: &Build<'_>, place: &str, parts: &[&Part]) -> Result<(), LogError> {
+    let twins = parts.iter().filter_map(|part| part.twins.clone());
+    if let Some(twins) = twins.reduce(Twins::merged) {
+        return Err(twins.refusal(build, place));
+    }
+    let longer = parts.iter().filter_map(|part| part.longer.as_ref());
+    match longer.min_by_key(|(key, _)| key) {
+        Some((key, longer)) => Err(too_long(build, place, key, *longer)),
+        None => Ok(()),
+    }
+}
+
 /// What one thread does for an index.
 #[derive(Default)]
-struct Part {
+pub(super) struct Part {
     /// The entries that are gathered: key of the entry, key of the row.
     gathered: Vec<(Vec<u64>, Vec<u64>)>,
     entries: u64,
@@ -136,7 +145,6 @@ impl Part {
         telling: &Telling,
     ) -> Self {
         let (mut walk, mut leaf) = (Walk::default(), Leaf::default());
-        let mut entry = vec![0; build.index.relation().key_words];
         for number in 0.. {
             if walk == Walk::End {
                 break;
@@ -147,36 +155,49 @@ impl Part {
                 continue;
             }
             let before = self.gathered.len();
-            build.table.rows(&leaf, rows_of, &mut |key, row| match build.role.entry(
-                row,
-                build.table.heap(),
-                &mut entry,
-            ) {
-                Ok(()) => self.gathered.push((entry.clone(), key.to_vec())),
-                Err(longer) => {
-                    let found = (key.to_vec(), longer);
-                    let before = self.longer.take();
-                    self.longer = before.filter(|(known, _)| known <= &found.0).or(Some(found));
-                }
-            });
+            build.table.rows(&leaf, rows_of, &mut |key, row| self.row(build, key, row, build.table.heap()));
             if planted(Mutant::IndexBuiltOfPartOfTheRows) && self.gathered.len() > before {
                 self.gathered.pop();
             }
             telling.add(leaf.len());
-            if self.gathered.len() >= ENTRIES {
-                self.add(build, epoch, share);
+            if self.is_full() {
+                self.add(build, epoch, &mut share.arena);
             }
         }
-        self.add(build, epoch, share);
+        self.add(build, epoch, &mut share.arena);
         self
     }
 
-    fn add(&mut self, build: &Build<'_>, epoch: u64, share: &mut Share) {
+    /// Gathers the entry of a row, given as its key, all its data words, and who keeps its values.
+    pub fn row(&mut self, build: &Build<'_>, key: &[u64], row: &[u64], values: &dyn Values) {
+        let mut entry = vec![0; build.index.relation().key_words];
+        match build.role.entry(row, values, &mut entry) {
+            Ok(()) => self.gathered.push((entry, key.to_vec())),
+            Err(longer) => {
+                let found = (key.to_vec(), longer);
+                let before = self.longer.take();
+                self.longer = before.filter(|(known, _)| known <= &found.0).or(Some(found));
+            }
+        }
+    }
+
+    /// Whether it is time to add what is gathered.
+    pub fn is_full(&self) -> bool {
+        self.gathered.len() >= ENTRIES
+    }
+
+    /// Forgets what is gathered.
+    pub fn pass_over(&mut self) {
+        self.gathered.clear();
+    }
+
+    /// Adds what is gathered to the index.
+    pub fn add(&mut self, build: &Build<'_>, epoch: u64, arena: &mut Arena) {
         self.gathered.sort_unstable();
         // Of all times before the new life the last, so that every later commit's is above it.
         let time = stamp::floor(epoch) - 1;
         let (entries, twins) = (&mut self.entries, &mut self.twins);
-        build.index.add(&self.gathered, time, &mut share.arena, &mut |(entry, key), there| match there {
+        build.index.add(&self.gathered, time, arena, &mut |(entry, key), there| match there {
             None => *entries += 1,
             // A walk may come to a row twice.
             Some(there) if there == key => {}

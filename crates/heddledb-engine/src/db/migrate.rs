@@ -5,13 +5,16 @@
 //! instant at which the directory has the new schema; before it the old files count, and they are removed after it. So a
 //! crash leaves one or the other, and the next opening does what is still to be done.
 //!
-//! Indexes of tables that change are left out: the opening that follows finds them missing and builds them.
+//! Indexes of tables that change are left out: the opening that follows finds them missing and builds them. Whether that can be
+//! done, of these and of all others that it will build, is found out while the rows are written ([`Validation`]), and the directory is
+//! refused as it is.
 
 use super::Stores;
-use super::declared::describe;
+use super::declared::{compare, describe};
 use super::parts::{Output, Parts};
 use super::recovery::{Opened, Opening};
 use super::store::AnyStore;
+use super::validate::Validation;
 use super::walkers::Walkers;
 use crate::epoch::EpochClock;
 use crate::error::Result;
@@ -90,7 +93,7 @@ impl Migrating<'_> {
         if loaded.opened.files.manifest().relations != manifest.relations {
             return Err(LogError::Locked { place: storage.place() }.into());
         }
-        self.write(&plan, loaded.stores.all().collect(), &loaded.opened)?;
+        self.write::<P>(&plan, loaded.stores.all().collect(), &loaded.opened)?;
         Ok(Some((plan.change, std::mem::take(&mut loaded.opened.recovery))))
     }
 
@@ -99,11 +102,19 @@ impl Migrating<'_> {
         Plan::new(manifest, &declared, self.migration)
     }
 
-    /// Writes all rows as a checkpoint, and makes it what the directory holds.
-    fn write(&self, plan: &Plan, stores: Vec<&dyn AnyStore>, opened: &Opened) -> Result<()> {
+    /// Writes all rows as a checkpoint, and makes it what the directory holds, if the program can be given its indexes then.
+    fn write<P: Protocol>(&self, plan: &Plan, stores: Vec<&dyn AnyStore>, opened: &Opened) -> Result<()> {
         let storage = &**self.storage;
         let old = Manifest::read(storage)?.ok_or_else(|| LogError::Locked { place: storage.place() })?;
         let (entries, outputs) = self.relations(plan, &old, &stores);
+        // As the opening that follows will see it.
+        let place = || storage.place();
+        let builds = compare(&place, &entries, &self.declared, self.settings.as_found)?.builds;
+        let validation = Validation::<P>::new(builds, opened.epoch);
+        let observed = outputs.into_iter().zip(&entries).map(|(output, entry)| {
+            let observe = validation.observer(&entry.name, output.store.heap());
+            Output { observe, ..output }
+        });
         // The one in force has the name, but perhaps not durably: a power cut may bring back the one before, and no file
         // that that one lists may be gone.
         old.replace(storage)?;
@@ -118,13 +129,14 @@ impl Migrating<'_> {
             time: now_ms(storage),
             clock: &clock,
             walkers: &Walkers::new(0, self.threads),
-            relations: outputs,
+            relations: observed.collect(),
             written: &|_| {},
         };
         if planted(Mutant::MigrationOldFilesRemovedFirst) {
             remove_unlisted(storage, [None, None])?;
         }
-        let checkpoint = parts.write().inspect_err(|_| {
+        let written = parts.write().and_then(|checkpoint| validation.finish(&place()).map(|()| checkpoint));
+        let checkpoint = written.inspect_err(|_| {
             // What cannot be removed now, the next opening removes.
             let _ = remove_unlisted(storage, [Some(&old), None]);
         })?;
@@ -178,7 +190,7 @@ impl Migrating<'_> {
                     describe(*declared.expect("the plan has found it"), id)
                 }
             });
-            outputs.push(Output { store, id, conversion });
+            outputs.push(Output { store, id, conversion, observe: None });
         }
         (entries, outputs)
     }

@@ -20,6 +20,7 @@ mod replay;
 mod replay_calls;
 mod shares;
 pub(crate) mod store;
+mod validate;
 mod versions;
 mod walkers;
 

@@ -58,12 +58,17 @@ pub(super) struct Output<'a> {
     pub id: u16,
     /// How its rows are converted, if they are.
     pub conversion: Option<&'a Conversion>,
+    /// Is told the key and the data words of each row as it is written; its values are those of the store.
+    pub observe: Option<Box<Observe<'a>>>,
 }
+
+/// Looks at rows as they are written.
+pub(super) type Observe<'a> = dyn Fn(&[u64], &[u64]) + Sync + 'a;
 
 impl<'a> Output<'a> {
     /// A relation as it is.
     pub fn of(store: &'a dyn AnyStore, id: u16) -> Self {
-        Self { store, id, conversion: None }
+        Self { store, id, conversion: None, observe: None }
     }
 }
 
@@ -139,7 +144,7 @@ impl<'a> PartFile<'a> {
 
     /// Writes all rows of a relation.
     fn relation(&mut self, walker: usize, output: &Output<'_>) -> Result<(), LogError> {
-        let Output { store, id, conversion } = output;
+        let Output { store, id, conversion, observe } = output;
         let (key_words, layout) = match conversion {
             None => (store.relation().key_words, store.layout()),
             Some(conversion) => (conversion.key_words(), conversion.layout()),
@@ -172,6 +177,7 @@ impl<'a> PartFile<'a> {
             self.of.walkers.pinned(self.of.clock, walker, || {
                 store.walk(&mut walk, self.of.moment, &mut |key, data| match conversion {
                     None => {
+                        observe.iter().for_each(|observe| observe(key, data));
                         let start = rows.row(payload, key);
                         payload.extend_from_slice(data);
                         heap.append(slots.iter().copied(), start, payload);
@@ -183,6 +189,7 @@ impl<'a> PartFile<'a> {
                         new_data.clear();
                         match conversion.row(data, heap, walker, &mut new_key, &mut new_data) {
                             Ok(()) => {
+                                observe.iter().for_each(|observe| observe(&new_key, &new_data));
                                 let start = rows.row(payload, &new_key);
                                 payload.extend_from_slice(&new_data);
                                 heap.append(slots.iter().copied(), start, payload);

@@ -90,7 +90,8 @@ pub(crate) trait AnyStore: Send + Sync {
 }
 
 impl<P: Protocol> Store<P> {
-    fn new(relation: &'static Definition, rows: usize, heap: Arc<Heap>) -> Self {
+    /// Of no row, sized for `rows`.
+    pub fn new(relation: &'static Definition, rows: usize, heap: Arc<Heap>) -> Self {
         let Definition { layout, structure, key_words, .. } = *relation;
         Self {
             index: new_index(structure, key_words, rows, P::GAP_FOLD, P::REGIONS),
