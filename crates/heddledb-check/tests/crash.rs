@@ -20,6 +20,7 @@ fn what_was_promised_is_there_after_every_crash() {
         explore(&Failure::ALL, 1, points, threads, &|_| {}).unwrap_or_else(|violation| panic!("{violation}"));
     println!("{counts}");
     assert!(counts.points() >= points && counts.damage.iter().all(|count| *count > 0), "{counts}");
+    assert!(counts.migrated.iter().all(|count| *count > 0), "{counts}");
 }
 
 /// Histories of one run; `HEDDLE_HISTORIES` changes it, `HEDDLE_SEED` runs one.

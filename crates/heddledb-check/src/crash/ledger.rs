@@ -11,6 +11,8 @@ pub struct Ledger {
     pub(super) acked: usize,
     /// How often a failed log went on.
     pub resumed: u64,
+    /// How often rows were migrated.
+    pub migrated: u64,
     /// A copy that is continued with the log, from one life to the next.
     pub(super) kept: Option<Kept>,
     /// How often it was continued.

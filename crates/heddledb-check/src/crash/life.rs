@@ -166,6 +166,7 @@ impl Life<'_> {
             Err(error) => return Err(format!("opening under {kind} failed with {error}")),
         };
         let recovery = db.recovery().ok_or("a database with files has no recovery")?;
+        self.ledger.migrated += u64::from(!recovery.schema.is_empty());
         let report = Report {
             durable: recovery.durable_epoch,
             torn: recovery.torn.len(),

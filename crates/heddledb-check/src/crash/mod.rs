@@ -154,6 +154,8 @@ pub struct Counts {
     pub in_recovery: u64,
     /// Crashes after a recovery, at once or after some more work.
     pub again: u64,
+    /// Points at which the rows were migrated after the crash; and those at which a recovery was cut that migrates them.
+    pub migrated: [u64; 2],
     /// How often a failed log went on.
     pub resumed: u64,
     /// How often a copy was continued, and how often that was refused.
@@ -173,6 +175,7 @@ impl Counts {
         self.in_recovery += other.in_recovery;
         self.again += other.again;
         self.resumed += other.resumed;
+        self.migrated.iter_mut().zip(other.migrated).for_each(|(sum, more)| *sum += more);
         self.continued.iter_mut().zip(other.continued).for_each(|(sum, more)| *sum += more);
         self.first.iter_mut().zip(other.first).for_each(|(sum, more)| *sum += more);
         self.damage.iter_mut().zip(other.damage).for_each(|(sum, more)| *sum += more);
@@ -189,6 +192,8 @@ impl fmt::Display for Counts {
         line("points: cut during a recovery", self.in_recovery)?;
         line("points: again, after a recovery", self.again)?;
         line("points in all", self.points())?;
+        line("points with a migration after the crash", self.migrated[0])?;
+        line("points cut in an opening with a migration", self.migrated[1])?;
         line("times that a failed log went on", self.resumed)?;
         line("times that a copy was continued", self.continued[0])?;
         line("times that a copy was refused", self.continued[1])?;
@@ -336,7 +341,9 @@ impl Family {
             self.in_recovery(disk, &ledger).map_err(told)?;
         }
         let read = self.read(disk, &ledger).map_err(|what| format!("{name}, opened to be read: {what}"))?;
+        let migrated = ledger.migrated;
         let report = self.recover(disk, &mut ledger).map_err(told)?;
+        self.meets(migrated, &ledger);
         if read.is_some_and(|read| read.durable != report.durable) {
             return Err(format!("{name}: {read:?} was found to be read, then {report:?}"));
         }
@@ -350,6 +357,7 @@ impl Family {
             let (first, second) = (report.durable, again.durable);
             return Err(format!("{name}: epoch {first} was durable, after the next recovery {second}"));
         }
+        self.meets(ledger.migrated, &then);
         self.counts.again += 1;
         self.go_on(&disk.after_kill(), ledger).map_err(|what| format!("{name} and a recovery, {what}"))
     }
@@ -369,12 +377,15 @@ impl Family {
             if let End::Closed(_) = end
                 && !copy.is_off()
             {
+                // So were those before, that were cut off.
+                self.counts.migrated[1] += if ledger_then.migrated > ledger.migrated { at } else { 0 };
                 return Ok(());
             }
             // If it was open, what was seen is durable; if not, what it would have dropped may be gone.
             let mut after = ledger_then.clone();
             let left = copy.after_power_cut(self.random.next_u64());
             self.recover(&left, &mut after).map_err(told)?;
+            self.meets(ledger_then.migrated, &after);
             self.counts.in_recovery += 1;
         }
         Ok(())
@@ -385,7 +396,7 @@ impl Family {
     fn go_on(&mut self, disk: &Simulated, mut ledger: Ledger) -> Result<(), String> {
         let (mut disk, ledger) = (disk.clone(), &mut ledger);
         for crash in 1..=MORE_CRASHES {
-            let at = 30 + self.random.below(150);
+            let (at, migrated) = (30 + self.random.below(150), ledger.migrated);
             disk.fail(at, Fault::PowerCut);
             let settings = Settings::draw(&mut self.random);
             let random = Random::new(self.random.next_u64());
@@ -402,9 +413,15 @@ impl Family {
             if crash == MORE_CRASHES {
                 self.recover(&disk, ledger).map_err(|what| format!("{crash} more crashes: {what}"))?;
             }
+            self.meets(migrated, ledger);
             self.counts.again += 1;
         }
         Ok(())
+    }
+
+    /// Counts a point if rows were migrated at it, so many times having been known before.
+    fn meets(&mut self, before: u64, ledger: &Ledger) {
+        self.counts.migrated[0] += u64::from(ledger.migrated > before);
     }
 
     /// Opens a disk to be read, and looks; nothing is found where there is no manifest yet.
