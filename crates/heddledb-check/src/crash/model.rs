@@ -9,7 +9,7 @@ use heddledb::storage::Simulated;
 use heddledb::table::dynamic::RowValues;
 use heddledb::table::{ColumnType, ColumnValue, KeyUpTo, UpTo, Words, WordsMut};
 use heddledb::{
-    Builder, Error, Migration, ReadTransaction, Result, Scan, Session, Table, Transaction, procedure,
+    Builder, Error, Migration, ReadTransaction, Result, Scan, Session, Table, Text, Transaction, procedure,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -28,7 +28,11 @@ pub struct Account {
     visits: i64,
     #[group(memo)]
     memo: Memo,
+    label: Label,
 }
+
+/// A text that a row keeps from its insert on; where the table is declared with other columns, a `String`.
+type Label = Text<24>;
 
 /// A row of the hashed table: two column groups and a unique index.
 #[derive(Table, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +129,7 @@ mod plain {
         pub visits: i64,
         #[group(memo)]
         pub memo: super::Memo,
+        pub label: super::Label,
     }
 
     #[derive(Table, Clone, Copy)]
@@ -139,11 +144,11 @@ mod plain {
     }
 }
 
-/// The ordered table with a wider column, a further one, in another order.
+/// The ordered table with wider columns, a further one, in another order.
 mod wide {
     use heddledb::Table;
 
-    #[derive(Table, Clone, Copy)]
+    #[derive(Table, Clone)]
     #[table(name = "crash_account")]
     pub struct Account {
         #[group(visits)]
@@ -152,6 +157,7 @@ mod wide {
         #[key]
         pub id: u64,
         pub extra: Option<u32>,
+        pub label: String,
         #[group(memo)]
         pub memo: super::Memo,
         #[group(money)]
@@ -160,21 +166,23 @@ mod wide {
 }
 
 impl From<Account> for wide::Account {
-    fn from(Account { id, owner, balance, visits, memo }: Account) -> Self {
-        Self { id, owner: owner.into(), balance, visits, memo, extra: None }
+    fn from(Account { id, owner, balance, visits, memo, label }: Account) -> Self {
+        Self { id, owner: owner.into(), balance, visits, memo, label: label.to_string(), extra: None }
     }
 }
 
 impl From<wide::Account> for Account {
-    fn from(wide::Account { id, owner, balance, visits, memo, .. }: wide::Account) -> Self {
-        Self { id, owner: owner as u64, balance, visits, memo }
+    fn from(wide::Account { id, owner, balance, visits, memo, label, .. }: wide::Account) -> Self {
+        Self { id, owner: owner as u64, balance, visits, memo, label: Label::truncated(&label) }
     }
 }
 
 /// From any declaration to any other, as a later version of the program than all that have changed the directory.
 fn migration(taken: u64) -> Migration {
     let narrowed = |row: &RowValues| Ok((row.get::<u128>("owner")? as u64).into());
-    Migration::new().after(taken).drop("crash_account", "extra").set_with("crash_account", "owner", narrowed)
+    let shortened = |row: &RowValues| Ok(row.get::<&str>("label")?.into());
+    let said = Migration::new().after(taken).drop("crash_account", "extra");
+    said.set_with("crash_account", "owner", narrowed).set_with("crash_account", "label", shortened)
 }
 
 /// Rows of both declarations, from one to the other.
@@ -192,7 +200,7 @@ macro_rules! conversions {
         }
     };
 }
-conversions!(Account: id owner balance visits memo);
+conversions!(Account: id owner balance visits memo label);
 conversions!(Note: id tag memo count);
 
 /// How the tables are declared.
@@ -325,7 +333,9 @@ impl Op {
         let (id, value) = (random.below(ACCOUNTS as u64), random.below(1_000) as i64 - 500);
         let note = random.below(NOTES as u64) as u32;
         let memo = Memo::draw(random);
-        let account = Account { id, owner: random.below(OWNERS), balance: value, visits: value / 7, memo };
+        let label = Label::truncated(&memo.text());
+        let account =
+            Account { id, owner: random.below(OWNERS), balance: value, visits: value / 7, memo, label };
         let tag = Tag { note, number: random.below(TAGS) };
         let there = state.accounts[id as usize].is_some();
         let noted = state.notes[note as usize].is_some();
