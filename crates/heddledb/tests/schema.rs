@@ -2,7 +2,7 @@
 
 use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated, Storage};
-use heddledb::table::dynamic::Value;
+use heddledb::table::dynamic::{ColumnType, TableDefinition, Value};
 use heddledb::{
     Builder, Database, Error, LogError, Migration, ReadTransaction, Result, Scan, Table, Text, Transaction,
 };
@@ -462,6 +462,66 @@ fn a_failure_leaves_the_old_schema_or_the_new_one() {
             }
         }
     }
+}
+
+/// A table that is defined at run time, and one of a Rust type that it becomes.
+#[test]
+fn tables_that_are_defined_at_run_time_change_too() {
+    #[derive(Table, Clone, Debug, PartialEq)]
+    #[table(name = "city", unique(CityByName(name(max = 30))))]
+    struct City {
+        #[key]
+        country: Text<2>,
+        #[key]
+        number: u64,
+        name: String,
+        #[group(people)]
+        people: u64,
+        mayor: Option<Text<12>>,
+    }
+    let define = |name: ColumnType, number: ColumnType, people: ColumnType| {
+        let table =
+            TableDefinition::builder("city").key("country", ColumnType::Text(2)).key("number", number);
+        table.column("name", name).column("people", people).group("people")
+    };
+    let first = define(ColumnType::Text(20), ColumnType::U32, ColumnType::U32).hash();
+    let first = first.index("CityByPeople", ["people"]).build().unwrap();
+    let wider = || define(ColumnType::String, ColumnType::U64, ColumnType::U64);
+    let wider = || wider().column("mayor", ColumnType::Text(12).optional());
+    let second = wider().unique("CityByName", [("name", 30)]).build().unwrap();
+    let twins = wider().unique("CityByPeople", ["people"]).build().unwrap();
+    let disk = Simulated::new();
+    let db = builder(&disk).define(first, 0).open().unwrap();
+    let cities = db.define(first, 0).unwrap();
+    let mut session = db.session().unwrap();
+    let row = |at: u32| {
+        [["de", "fr"][at as usize % 2].into(), at.into(), format!("city {at}").into(), (at / 2).into()]
+    };
+    (0..ROWS).for_each(|at| session.run(|tx| tx.rows(&cities)?.insert(&row(at))).unwrap());
+    drop((session, cities, db));
+    // Refused as it is.
+    let told = refusal(builder(&disk).define(twins, 0).migrate(Migration::new()).open());
+    assert!(told.contains("rows (de, 0) and (fr, 1) of city both have 0 in city.CityByPeople"), "{told}");
+    let told = refusal(builder(&disk).define(second, 0).open());
+    assert!(told.contains("city"), "{told}");
+    let db = builder(&disk).define(first, 0).open().unwrap();
+    assert!(db.recovery().unwrap().indexes.is_empty() && db.check().unwrap().is_whole());
+    drop(db);
+    // Done, and found by what was defined and by a Rust type.
+    let db = builder(&disk).define(second, 0).migrate(Migration::new()).open().unwrap();
+    assert!(db.recovery().unwrap().schema.to_string().contains("city: a hash table becomes a tree"));
+    let cities = db.define(second, 0).unwrap();
+    let mut session = db.session().unwrap();
+    let found = session.run(|tx| tx.rows(&cities)?.find("CityByName", &["city 31".into()])).unwrap().unwrap();
+    assert_eq!((&found["number"], &found["mayor"]), (&Value::U64(31), &Value::Null));
+    drop((session, cities, db));
+    let db = builder(&disk).table::<City>(0).migrate(Migration::new()).open().unwrap();
+    assert!(db.recovery().unwrap().schema.is_empty() && db.check().unwrap().is_whole());
+    let rows = db.session().unwrap().run(|tx| tx.collect(Scan::<City>::all())).unwrap();
+    assert_eq!(rows.len(), ROWS as usize);
+    assert!(
+        rows.iter().all(|row| row.name == format!("city {}", row.number) && row.people == row.number / 2)
+    );
 }
 
 /// A chain of versions: a program with all of their changes opens a directory of any of them.
