@@ -341,8 +341,8 @@ impl Builder {
     /// The rows are loaded, and written as a checkpoint, those of changed tables converted; then the directory is opened as
     /// ever, and builds the indexes. So it takes as long as two openings and a checkpoint, and needs room for another
     /// checkpoint. A crash leaves the directory as it was or as it is to be, and the next opening goes on. A refusal leaves it as
-    /// it was, also that of an index that cannot be built: a unique one of which two rows have the same entry, or one with a value that is too long
-    /// for it. Nothing is changed where nothing differs, nor by [`read_only`](Self::read_only).
+    /// it was, also that of an index that cannot be built: a unique one of which two rows have the same entry, or one with a
+    /// value that is too long for it. Nothing is changed where nothing differs, nor by [`read_only`](Self::read_only).
     pub fn migrate(mut self, migration: Migration) -> Self {
         self.settings.migration = Some(migration);
         self
