@@ -7,7 +7,7 @@
 //! may become, write skew.
 
 use super::script::{Op, Op::*, Program, interleave, judge, schedules};
-use super::{Hashed, Ordered, Tables, Test, all_rows, check_index, open_at, reset};
+use super::{Hashed, Ordered, Strings, Tables, Test, all_rows, check_index, open_at, reset};
 use heddledb::protocol::{Isolation, Kind};
 
 /// The rows before each script.
@@ -53,10 +53,11 @@ fn levels(kind: Kind) {
     }
 }
 
-/// Runs a script on both tables at a level; what was seen that is not serial.
+/// Runs a script on the tables at a level; what was seen that is not serial.
 fn outcome(kind: Kind, level: Isolation, programs: Programs) -> Result<(), String> {
     outcome_on::<Ordered>(kind, level, programs)?;
-    outcome_on::<Hashed>(kind, level, programs)
+    outcome_on::<Hashed>(kind, level, programs)?;
+    outcome_on::<Strings>(kind, level, programs)
 }
 
 fn outcome_on<T: Tables>(kind: Kind, level: Isolation, programs: Programs) -> Result<(), String> {
@@ -64,7 +65,7 @@ fn outcome_on<T: Tables>(kind: Kind, level: Isolation, programs: Programs) -> Re
     let db = open_at(kind, level);
     let steps: Vec<usize> = programs.iter().map(|program| program.len() + 1).collect();
     let mut all = if kind.sessions_max() > 1 { schedules(&steps) } else { serial(&steps) };
-    let every = all.len().div_ceil(SCHEDULES_MAX);
+    let every = all.len().div_ceil(SCHEDULES_MAX) * T::ONE_OF;
     all = all.into_iter().step_by(every).collect();
     // Nobody promises real time at a lower level.
     let strict = level == Isolation::Serializable && kind.strict();

@@ -49,9 +49,9 @@ mod values;
 mod waits;
 
 use heddledb::protocol::{Isolation, Kind};
-use heddledb::table::{Column, Index};
+use heddledb::table::{Column, ColumnType, ColumnValue, Index, Key, KeyUpTo, UpTo, Words, WordsMut};
 use heddledb::{Database, ReadTransaction, Result, Scan, Table, Transaction};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 /// One test of the suite.
 pub struct Test {
@@ -118,16 +118,119 @@ pub struct UniqueRow {
     other: i64,
 }
 
-/// The test tables: the same columns over different indexes.
+/// A row of the test table of strings.
+#[derive(Table, Clone, Copy, Debug)]
+#[table(index(StringByValue(value(max = 40))))]
+pub struct StringRow {
+    #[key]
+    key: u64,
+    value: Padded,
+    #[group(other)]
+    other: i64,
+}
+
+/// A number that is stored as a string of 20 to 39 bytes, which has no room in a row. The strings have the order of the
+/// numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Padded(i64);
+
+impl Padded {
+    /// What is read where no string of a number is: a number that no test stores, and far from where sums overflow.
+    const STRAY: Self = Self(i64::MIN >> 16);
+
+    fn text(self) -> String {
+        let place = (self.0 as u64) ^ (1 << 63);
+        format!("{place:020}{:.<length$}", "", length = (place % 20) as usize)
+    }
+
+    fn of_text(text: &str) -> Self {
+        let place = text.get(..20).and_then(|digits| digits.parse::<u64>().ok());
+        let value = place.map(|place| Self((place ^ (1 << 63)) as i64));
+        value.filter(|value| value.text() == text).unwrap_or(Self::STRAY)
+    }
+}
+
+impl ColumnValue for Padded {
+    const TYPE: ColumnType = String::TYPE;
+    fn load(source: &impl Words, offset: usize) -> Self {
+        Self::of_text(&String::load(source, offset))
+    }
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        self.text().store(target, offset);
+    }
+}
+
+impl<const N: usize> KeyUpTo<N> for Padded {
+    type Key = UpTo<str, N>;
+    fn key_up_to(&self) -> Self::Key {
+        self.text().into()
+    }
+}
+
+/// How a test table stores a number in its column `value`.
+pub trait Number: ColumnValue + Copy {
+    /// What it is in an index: in the order of the numbers.
+    type Entry: Key + Ord;
+    /// Of a number.
+    fn of(number: i64) -> Self;
+    /// The number.
+    fn number(self) -> i64;
+    /// What it is in an index.
+    fn entry(self) -> Self::Entry;
+    /// The number of what is in an index.
+    fn number_of(entry: Self::Entry) -> i64;
+}
+
+impl Number for i64 {
+    type Entry = Self;
+    fn of(number: i64) -> Self {
+        number
+    }
+    fn number(self) -> i64 {
+        self
+    }
+    fn entry(self) -> Self {
+        self
+    }
+    fn number_of(entry: Self) -> i64 {
+        entry
+    }
+}
+
+impl Number for Padded {
+    type Entry = UpTo<str, 40>;
+    fn of(number: i64) -> Self {
+        Self(number)
+    }
+    fn number(self) -> i64 {
+        self.0
+    }
+    fn entry(self) -> Self::Entry {
+        self.key_up_to()
+    }
+    fn number_of(entry: Self::Entry) -> i64 {
+        Self::of_text(&entry).0
+    }
+}
+
+/// The test tables: the same columns over different indexes, and with a value that is not in its row.
 pub trait Tables: Send + Sync + 'static {
     /// Whether no two rows may have equal values, or equal others.
     const UNIQUE: bool = false;
+    /// It is run over one of so many cases, since other tables with its indexes have them all.
+    const ONE_OF: usize = 1;
     /// The row type.
     type Row: Table<Key = u64>;
+    /// What stores the value.
+    type Value: Number;
     /// The secondary index on `value`.
-    type ByValue: Index<Table = Self::Row, Key = (i64, u64), Columns = i64>;
+    type ByValue: Index<
+            Table = Self::Row,
+            Key = (<Self::Value as Number>::Entry, u64),
+            Columns = <Self::Value as Number>::Entry,
+        >;
     /// The column `value`.
-    const VALUE: Column<Self::Row, i64>;
+    const VALUE: Column<Self::Row, Self::Value>;
     /// The column `other`, in a group of its own.
     const OTHER: Column<Self::Row, i64>;
     /// How many entries its unique indexes have, if it has such.
@@ -146,6 +249,34 @@ pub trait Tables: Send + Sync + 'static {
         reverse: bool,
         limit: usize,
     ) -> Result<Vec<(u64, i64, i64)>>;
+
+    /// A row's value.
+    fn value(tx: &mut impl ReadTransaction, key: u64) -> Result<Option<i64>> {
+        Ok(tx.get_columns(key, Self::VALUE)?.map(Number::number))
+    }
+
+    /// Changes a row's value.
+    fn change<R>(tx: &mut impl Transaction, key: u64, change: impl FnOnce(&mut i64) -> R) -> Result<R> {
+        tx.update_columns(key, Self::VALUE, |value| {
+            let mut number = value.number();
+            let result = change(&mut number);
+            *value = Self::Value::of(number);
+            result
+        })
+    }
+
+    /// The values and keys in the secondary index, of values in a range, in the order of the entries.
+    fn entries(tx: &mut impl ReadTransaction, values: RangeInclusive<i64>) -> Result<Vec<(i64, u64)>> {
+        let mut entries = Vec::new();
+        let place = |value: i64, key: u64| (Self::Value::of(value).entry(), key);
+        let scan = Scan::<Self::ByValue>::range(place(*values.start(), 0)..=place(*values.end(), u64::MAX));
+        tx.scan_index(scan, |(entry, in_entry), key| {
+            assert_eq!(in_entry, key, "an index entry leads to the row that it was made for");
+            entries.push((Self::Value::number_of(entry), key));
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
 }
 
 /// The table with a B+tree.
@@ -154,9 +285,12 @@ pub struct Ordered;
 pub struct Hashed;
 /// The table with unique indexes.
 pub struct Unique;
+/// The table of strings.
+pub struct Strings;
 
 impl Tables for Ordered {
     type Row = OrderedRow;
+    type Value = i64;
     type ByValue = OrderedByValue;
     const VALUE: Column<OrderedRow, i64> = OrderedRow::value;
     const OTHER: Column<OrderedRow, i64> = OrderedRow::other;
@@ -189,6 +323,7 @@ impl Tables for Ordered {
 impl Tables for Unique {
     const UNIQUE: bool = true;
     type Row = UniqueRow;
+    type Value = i64;
     type ByValue = EntryByValue;
     const VALUE: Column<UniqueRow, i64> = UniqueRow::value;
     const OTHER: Column<UniqueRow, i64> = UniqueRow::other;
@@ -227,8 +362,38 @@ impl Tables for Unique {
     }
 }
 
+impl Tables for Strings {
+    const ONE_OF: usize = 4;
+    type Row = StringRow;
+    type Value = Padded;
+    type ByValue = StringByValue;
+    const VALUE: Column<StringRow, Padded> = StringRow::value;
+    const OTHER: Column<StringRow, i64> = StringRow::other;
+
+    fn row(key: u64, value: i64, other: i64) -> StringRow {
+        StringRow { key, value: Padded(value), other }
+    }
+
+    fn parts(row: &StringRow) -> (u64, i64, i64) {
+        (row.key, row.value.0, row.other)
+    }
+
+    fn scan(
+        tx: &mut impl ReadTransaction,
+        low: u64,
+        high: u64,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<(u64, i64, i64)>> {
+        let scan = Scan::<StringRow>::range(low..=high).limit(limit);
+        let rows = tx.collect(if reverse { scan.reverse() } else { scan })?;
+        Ok(rows.iter().map(Self::parts).collect())
+    }
+}
+
 impl Tables for Hashed {
     type Row = HashedRow;
+    type Value = i64;
     type ByValue = HashedByValue;
     const VALUE: Column<HashedRow, i64> = HashedRow::value;
     const OTHER: Column<HashedRow, i64> = HashedRow::other;
@@ -284,6 +449,7 @@ pub(crate) fn open_at(kind: Kind, level: Isolation) -> Database {
         .table::<OrderedRow>(64)
         .table::<HashedRow>(64)
         .table::<UniqueRow>(64)
+        .table::<StringRow>(64)
         .open()
         .expect("the settings are lawful")
 }
@@ -313,14 +479,7 @@ pub(crate) fn all_rows<T: Tables>(db: &Database) -> Vec<(u64, i64, i64)> {
 pub(crate) fn check_index<T: Tables>(db: &Database, rows: &[(u64, i64, i64)]) {
     let mut session = db.session().expect("a session is free");
     let (entries, unique) = session
-        .run(|tx| {
-            let mut entries = Vec::new();
-            tx.scan_index(Scan::<T::ByValue>::all(), |(value, _), key| {
-                entries.push((value, key));
-                ControlFlow::Continue(())
-            })?;
-            Ok((entries, T::unique_entries(tx)?))
-        })
+        .run(|tx| Ok((T::entries(tx, i64::MIN..=i64::MAX)?, T::unique_entries(tx)?)))
         .expect("reading conflicts with nobody for long");
     let mut expected: Vec<(i64, u64)> = rows.iter().map(|(key, value, _)| (*value, *key)).collect();
     expected.sort_unstable();

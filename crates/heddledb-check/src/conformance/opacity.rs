@@ -4,7 +4,7 @@
 //! moment only: the tests are run for those that say so.
 
 use super::load::{lawful, on_threads};
-use super::{Hashed, Ordered, Tables, Test, open};
+use super::{Hashed, Ordered, Strings, Tables, Test, open};
 use heddledb::protocol::Kind;
 use heddledb::{Database, Deferring, Error, ReadTransaction, Result, Table, Transaction, Txn};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ const ROWS: usize = 2;
 type Look = fn(&mut Txn) -> Result<Vec<(u64, i64)>>;
 
 fn by_key<T: Tables, const KEY: u64>(tx: &mut Txn) -> Result<Vec<(u64, i64)>> {
-    Ok(tx.get_columns(KEY, T::VALUE)?.map(|value| (KEY, value)).into_iter().collect())
+    Ok(T::value(tx, KEY)?.map(|value| (KEY, value)).into_iter().collect())
 }
 
 fn by_scan<T: Tables, const LOW: u64, const HIGH: u64>(tx: &mut Txn) -> Result<Vec<(u64, i64)>> {
@@ -35,9 +35,9 @@ fn by_scan<T: Tables, const LOW: u64, const HIGH: u64>(tx: &mut Txn) -> Result<V
 
 /// Moves value from one row to the other, and the second row to another key.
 fn moves<T: Tables>(tx: &mut Txn, amount: i64) -> Result<()> {
-    tx.update_columns(1, T::VALUE, |value| *value -= amount)?;
-    let (from, to) = if tx.get_columns(3, T::VALUE)?.is_some() { (3, 5) } else { (5, 3) };
-    let value = tx.get_columns(from, T::VALUE)?.ok_or_else(|| Error::user("a row is at 3 or at 5"))?;
+    T::change(tx, 1, |value| *value -= amount)?;
+    let (from, to) = if T::value(tx, 3)?.is_some() { (3, 5) } else { (5, 3) };
+    let value = T::value(tx, from)?.ok_or_else(|| Error::user("a row is at 3 or at 5"))?;
     tx.delete::<T::Row>(from)?;
     tx.insert(T::row(to, value + amount, 0))
 }
@@ -57,6 +57,7 @@ fn between_two_reads(kind: Kind) {
     if kind.opaque() && kind.sessions_max() > 1 {
         each_pair::<Ordered>(kind);
         each_pair::<Hashed>(kind);
+        each_pair::<Strings>(kind);
     }
 }
 

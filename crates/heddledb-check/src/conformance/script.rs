@@ -7,12 +7,11 @@
 //! strict protocol the order must also agree with real time. So no script states what it expects:
 //! anything serializable will do, and nothing else.
 
-use super::Tables;
+use super::{Number, Tables};
 use heddledb::internals::Savepoint;
 use heddledb::protocol::{Isolation, Kind};
-use heddledb::{Database, Error, Misuse, OwnedTransaction, Result, Scan, Transaction};
+use heddledb::{Database, Error, Misuse, OwnedTransaction, Result, Transaction};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -227,9 +226,7 @@ fn execute<T: Tables>(tx: &mut impl Transaction, op: Op, seen: &mut Seen) -> Res
         Op::Upsert(key, value) => {
             answered(tx.upsert(T::row(key, value, value)).map(Answer::There), not_there)?
         }
-        Op::Increment(key, by) => {
-            answered(tx.update_columns(key, T::VALUE, |value| add(value, by)), valueless)?
-        }
+        Op::Increment(key, by) => answered(T::change(tx, key, |value| add(value, by)), valueless)?,
         Op::IncrementOther(key, by) => {
             answered(tx.update_columns(key, T::OTHER, |other| add(other, by)), valueless)?
         }
@@ -240,25 +237,21 @@ fn execute<T: Tables>(tx: &mut impl Transaction, op: Op, seen: &mut Seen) -> Res
         Op::Delete(key) => Answer::There(tx.delete::<T::Row>(key)?),
         Op::Scan(low, high) => Answer::Rows(T::scan(tx, low, high, false, usize::MAX)?),
         Op::ScanLastTwo(low, high) => Answer::Rows(T::scan(tx, low, high, true, 2)?),
-        Op::ScanIndex(low, high) => {
-            let mut entries = Vec::new();
-            let scan = Scan::<T::ByValue>::range((low, 0)..=(high, u64::MAX));
-            tx.scan_index(scan, |(value, key), target| {
-                assert_eq!(key, target, "an index entry leads to the row that it was made for");
-                entries.push((key, value, 0));
-                ControlFlow::Continue(())
-            })?;
-            Answer::Rows(entries)
-        }
-        Op::Find(value) => {
-            Answer::Rows(tx.find_key::<T::ByValue>(value)?.map(|key| (key, value, 0)).into_iter().collect())
-        }
+        Op::ScanIndex(low, high) => Answer::Rows(
+            T::entries(tx, low..=high)?.into_iter().map(|(value, key)| (key, value, 0)).collect(),
+        ),
+        Op::Find(value) => Answer::Rows(
+            tx.find_key::<T::ByValue>(T::Value::of(value).entry())?
+                .map(|key| (key, value, 0))
+                .into_iter()
+                .collect(),
+        ),
         Op::StoreSum(key) => {
             let store = |value: &mut i64| {
                 *value = sum;
                 Answer::Value(Some(sum))
             };
-            answered(tx.update_columns(key, T::VALUE, store), valueless)?
+            answered(T::change(tx, key, store), valueless)?
         }
         Op::Save => {
             seen.saved.push(tx.save()?);
