@@ -129,8 +129,8 @@ pub struct StringRow {
     other: i64,
 }
 
-/// A number that is stored as a string of 20 to 39 bytes, which has no room in a row. The strings have the order of the
-/// numbers.
+/// A number that is stored as a string, which has no room in a row. The strings have the order of the numbers, and three
+/// lengths, so that one often replaces another of its length, and as often one that is longer or shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Padded(i64);
 
@@ -140,7 +140,7 @@ impl Padded {
 
     fn text(self) -> String {
         let place = (self.0 as u64) ^ (1 << 63);
-        format!("{place:020}{:.<length$}", "", length = (place % 20) as usize)
+        format!("{place:020}{:.<length$}", "", length = (place % 3 * 9) as usize)
     }
 
     fn of_text(text: &str) -> Self {
