@@ -80,6 +80,7 @@ pub fn history(arguments: &HistoryArguments) -> Result<(), Failure> {
         seed: arguments.seed,
         keys,
         programs: arguments.programs.into(),
+        ..Plan::default()
     };
     let progress = Progress::new(1);
     let bar = progress.phase("recording");

@@ -9,6 +9,7 @@
 //! there tell nothing of the version before; the commit stamps place them.
 
 use crate::history::{ABSENT, Op, Version};
+use heddledb::table::{ColumnType, ColumnValue, Words, WordsMut};
 use heddledb::{Builder, Misuse, ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
 
@@ -30,12 +31,71 @@ pub struct Hashed {
     pub(crate) version: u64,
 }
 
+/// A row of the ordered table of strings ([`STRINGS`]).
+#[derive(Table, Clone, Copy, Debug)]
+#[table(name = "history_strings")]
+pub struct Strings {
+    #[key]
+    pub(crate) key: u64,
+    pub(crate) version: Named,
+}
+
+/// A version that is stored as a string, of 16 bytes or more, which has no room in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named(Version);
+
+impl Named {
+    fn text(self) -> String {
+        let length = (self.0 % 40) as usize;
+        format!("this is version {}{:.<length$}", self.0, "")
+    }
+}
+
+impl ColumnValue for Named {
+    const TYPE: ColumnType = String::TYPE;
+    /// What is no text of a version is one that nobody writes.
+    fn load(source: &impl Words, offset: usize) -> Self {
+        let text = String::load(source, offset);
+        let digits = |text: &str| text.strip_prefix("this is version ")?.trim_end_matches('.').parse().ok();
+        digits(&text).map(Self).filter(|version| version.text() == text).unwrap_or(Self(Version::MAX))
+    }
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        self.text().store(target, offset);
+    }
+}
+
+/// How a table stores versions.
+trait Stored {
+    fn of(version: Version) -> Self;
+    fn version(self) -> Version;
+}
+
+impl Stored for Version {
+    fn of(version: Version) -> Self {
+        version
+    }
+    fn version(self) -> Version {
+        self
+    }
+}
+
+impl Stored for Named {
+    fn of(version: Version) -> Self {
+        Self(version)
+    }
+    fn version(self) -> Version {
+        self.0
+    }
+}
+
 /// The number of the first ordered table.
 pub const ORDERED: u8 = 0;
 /// The number of the first hashed table.
 pub const HASHED: u8 = 1;
-/// How many tables there are: even numbers are ordered, odd ones hashed.
+/// How many tables of numbers there are: even ones are ordered, odd ones hashed.
 pub const TABLES: u8 = 4;
+/// The number of the ordered table of strings. No intention is about it, since what is deferred is plain data.
+pub const STRINGS: u8 = 4;
 
 macro_rules! more_tables {
     ($($row:ident $name:literal $($hash:ident)?;)*) => {
@@ -56,7 +116,7 @@ more_tables! {
     Hashed3 "history_hashed_3" hash;
 }
 
-/// Evaluates an expression with a table's row type under a name.
+/// Evaluates an expression with the row type of a table of numbers under a name.
 macro_rules! with_table {
     ($table:expr, $row:ident => $body:expr) => {{
         macro_rules! with {
@@ -76,7 +136,19 @@ macro_rules! with_table {
 
 pub(crate) use with_table;
 
-/// Names all tables to a database that is about to be opened.
+/// The same for any table.
+macro_rules! with_any {
+    ($table:expr, $row:ident => $body:expr) => {
+        if $table == STRINGS {
+            type $row = Strings;
+            $body
+        } else {
+            with_table!($table, $row => $body)
+        }
+    };
+}
+
+/// Names the tables of numbers to a database that is about to be opened.
 pub fn tables(builder: Builder) -> Builder {
     (0..TABLES).fold(builder, |builder, table| with_table!(table, Row => builder.table::<Row>(0)))
 }
@@ -100,7 +172,7 @@ impl<'a, T: ReadTransaction> Recorder<'a, T> {
     /// # Errors
     /// As for [`ReadTransaction::get`].
     pub fn read(&mut self, table: u8, key: u64) -> Result<Version> {
-        let version = with_table!(table, Row => self.tx.get_columns(key, Row::version)?);
+        let version = with_any!(table, Row => self.tx.get_columns(key, Row::version)?.map(Stored::version));
         self.ops.push(Op::Read(table, key, version.unwrap_or(ABSENT)));
         Ok(version.unwrap_or(ABSENT))
     }
@@ -138,11 +210,16 @@ impl<'a, T: ReadTransaction> Recorder<'a, T> {
         macro_rules! scan {
             ($row:ident) => {{
                 let scan = Scan::<$row>::range(low..=high).limit(limit);
-                self.tx.scan_columns(if reverse { scan.reverse() } else { scan }, $row::version, &mut see)?
+                self.tx.scan_columns(
+                    if reverse { scan.reverse() } else { scan },
+                    $row::version,
+                    |key, version| see(key, version.version()),
+                )?
             }};
         }
         match table {
             0 => scan!(Ordered),
+            STRINGS => scan!(Strings),
             _ => scan!(Ordered2),
         }
         let (low, high) = match rows.last() {
@@ -168,9 +245,9 @@ impl<T: Transaction> Recorder<'_, T> {
     pub fn write(&mut self, table: u8, key: u64) -> Result<()> {
         let old = self.read(table, key)?;
         let version = self.fresh();
-        with_table!(table, Row => match old {
-            ABSENT => self.tx.insert(Row { key, version })?,
-            _ => self.tx.update_columns(key, Row::version, |place| *place = version)?,
+        with_any!(table, Row => match old {
+            ABSENT => self.tx.insert(Row { key, version: Stored::of(version) })?,
+            _ => self.tx.update_columns(key, Row::version, |place| *place = Stored::of(version))?,
         });
         self.ops.push(Op::Write(table, key, version));
         Ok(())
@@ -182,7 +259,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::set_columns`].
     pub fn overwrite(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
-        with_table!(table, Row => self.tx.set_columns(key, Row::version, version)?);
+        with_any!(table, Row => self.tx.set_columns(key, Row::version, Stored::of(version))?);
         self.ops.push(Op::Write(table, key, version));
         Ok(())
     }
@@ -193,8 +270,10 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::update_columns`].
     pub fn update(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
-        let replace = |place: &mut Version| std::mem::replace(place, version);
-        let old = with_table!(table, Row => self.tx.update_columns(key, Row::version, replace)?);
+        let old = with_any!(table, Row => {
+            let replace = |place: &mut _| std::mem::replace(place, Stored::of(version));
+            self.tx.update_columns(key, Row::version, replace)?.version()
+        });
         self.ops.extend([Op::Read(table, key, old), Op::Write(table, key, version)]);
         Ok(())
     }
@@ -250,7 +329,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::insert`].
     pub fn insert(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
-        with_table!(table, Row => self.tx.insert(Row { key, version })?);
+        with_any!(table, Row => self.tx.insert(Row { key, version: Stored::of(version) })?);
         self.ops.extend([Op::Read(table, key, ABSENT), Op::Write(table, key, version)]);
         Ok(())
     }
@@ -261,7 +340,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::upsert`].
     pub fn upsert(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
-        let replaced = with_table!(table, Row => self.tx.upsert(Row { key, version })?);
+        let replaced = with_any!(table, Row => self.tx.upsert(Row { key, version: Stored::of(version) })?);
         if !replaced {
             self.ops.push(Op::Read(table, key, ABSENT));
         }
@@ -285,7 +364,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// # Errors
     /// As for [`Transaction::delete`].
     pub fn remove(&mut self, table: u8, key: u64) -> Result<()> {
-        let there = with_table!(table, Row => self.tx.delete::<Row>(key)?);
+        let there = with_any!(table, Row => self.tx.delete::<Row>(key)?);
         self.ops.push(if there { Op::Delete(table, key) } else { Op::Read(table, key, ABSENT) });
         Ok(())
     }

@@ -14,7 +14,7 @@
 use crate::history::{ABSENT, Attempt, Header, History, Op, Status};
 use crate::intended::{Intended, Trail};
 use crate::programs::{Placed, Program, execute};
-use crate::recorder::{HASHED, ORDERED, Recorder};
+use crate::recorder::{HASHED, ORDERED, Recorder, STRINGS};
 use heddledb::internals::random::Random;
 use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::protocol::Kind;
@@ -36,11 +36,13 @@ pub struct Plan {
     pub keys: u64,
     /// Procedure types, drawn from the seed. If there are any, most transactions are calls of them.
     pub programs: usize,
+    /// Whether the ordered table is that of strings. Then no transaction defers; without effect on procedures.
+    pub strings: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { threads: 2, transactions: 10_000, seed: 1, keys: 12, programs: 0 }
+        Self { threads: 2, transactions: 10_000, seed: 1, keys: 12, programs: 0, strings: false }
     }
 }
 
@@ -156,16 +158,17 @@ impl<'a> Worker<'a> {
 
     /// A transaction over `keys` keys from `base` on.
     fn draw(&mut self, base: u64, keys: u64) -> (Form, Vec<Placed>) {
-        let random = &mut self.random;
+        let (random, strings) = (&mut self.random, self.run.plan.strings);
+        let ordered = if strings { STRINGS } else { ORDERED };
         let (mut form, steps) = if self.run.programs.is_empty() {
-            (Form::Closure, draw(random, base, keys).into_iter().map(|step| (0, step)).collect())
+            (Form::Closure, draw(random, ordered, base, keys).into_iter().map(|step| (0, step)).collect())
         } else {
             let (program, which) = &self.run.programs[random.below(self.run.programs.len() as u64) as usize];
             let input = program.input(random, base, keys);
             // Some closures do what procedures do.
             (if random.below(6) == 0 { Form::Closure } else { Form::Call(*which) }, input)
         };
-        if matches!(form, Form::Closure) && random.below(DEFERRING_ODDS) == 0 {
+        if !strings && matches!(form, Form::Closure) && random.below(DEFERRING_ODDS) == 0 {
             form = Form::Deferring(draw_at_once(random));
         }
         if random.below(SNAPSHOT_ODDS) == 0 {
@@ -253,12 +256,12 @@ pub fn draw_at_once(random: &mut Random) -> u64 {
     }
 }
 
-/// The steps of a transaction over `keys` keys from `base` on.
-pub(crate) fn draw(random: &mut Random, base: u64, keys: u64) -> Vec<Step> {
+/// The steps of a transaction over `keys` keys from `base` on of an ordered table, and of the hashed one.
+pub(crate) fn draw(random: &mut Random, ordered: u8, base: u64, keys: u64) -> Vec<Step> {
     let count = 1 + random.below(8);
     let mut steps: Vec<Step> = Vec::with_capacity(count as usize * 2);
     for _ in 0..count {
-        let table = if random.below(2) == 0 { ORDERED } else { HASHED };
+        let table = if random.below(2) == 0 { ordered } else { HASHED };
         let key = base + random.below(keys);
         steps.push(match random.below(32) {
             0..7 => Step::Read(table, key),
@@ -276,7 +279,7 @@ pub(crate) fn draw(random: &mut Random, base: u64, keys: u64) -> Vec<Step> {
             _ => {
                 let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
                 let (high, reverse) = (key + random.below(5), random.below(2) == 0);
-                Step::Scan { table: ORDERED, low: key, high, reverse, limit }
+                Step::Scan { table: ordered, low: key, high, reverse, limit }
             }
         });
         if random.below(PAUSE_ODDS) == 0 {

@@ -10,6 +10,7 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "histories_two_sessions", run: two },
         Test { name: "histories_few_keys", run: few_keys },
         Test { name: "histories_oversubscribed", run: oversubscribed },
+        Test { name: "histories_of_strings", run: strings },
         Test { name: "histories_of_procedures", run: procedures },
     ]
 }
@@ -59,14 +60,32 @@ fn oversubscribed(kind: Kind) {
     assert_concurrent(kind, judged(kind, plan));
 }
 
+fn strings(kind: Kind) {
+    let plan = Plan {
+        transactions: TRANSACTIONS / 5,
+        threads: 4,
+        keys: 6,
+        seed: 4,
+        strings: true,
+        ..Plan::default()
+    };
+    assert_concurrent(kind, judged(kind, plan));
+}
+
 /// Random procedure types, a new set of them for each history.
 fn procedures(kind: Kind) {
     let mut share = 0.0;
     for seed in 0..PROCEDURE_SETS {
         let programs = 2 + seed as usize % 4;
         let (threads, keys) = (2 + seed as usize % 3, 2 + seed % 5);
-        let plan =
-            Plan { transactions: TRANSACTIONS / PROCEDURE_SETS, threads, keys, programs, seed: 100 + seed };
+        let plan = Plan {
+            transactions: TRANSACTIONS / PROCEDURE_SETS,
+            threads,
+            keys,
+            programs,
+            seed: 100 + seed,
+            ..Plan::default()
+        };
         share += judged(kind, plan);
     }
     assert_concurrent(kind, share / PROCEDURE_SETS as f64);

@@ -10,12 +10,12 @@
 //! stamp. Under a protocol that is not strict the judges would let a reader be old.
 
 use crate::history::{ABSENT, Attempt, Header, History, Op, Status, Version};
-use crate::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
+use crate::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder, STRINGS, Strings};
 use crate::workload::draw;
 use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
-use heddledb::{Backup, Database, Error, Restore, Session};
+use heddledb::{Backup, Builder, Database, Error, Restore, Session};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +32,20 @@ pub struct Plan {
     pub copies: u64,
     /// Keys of each table.
     pub keys: u64,
+    /// Whether the ordered table is that of strings.
+    pub strings: bool,
+}
+
+impl Plan {
+    fn ordered(&self) -> u8 {
+        if self.strings { STRINGS } else { ORDERED }
+    }
+
+    /// Names the tables to a database that is about to be opened.
+    fn tables(&self, builder: Builder) -> Builder {
+        let builder = builder.table::<Hashed>(0);
+        if self.strings { builder.table::<Strings>(0) } else { builder.table::<Ordered>(0) }
+    }
 }
 
 /// What was found in a copy.
@@ -71,7 +85,7 @@ pub fn run(plan: &Plan) -> Result<Vec<Found>, String> {
     let mut has_copy = false;
     while (looks.len() as u64) < plan.copies {
         let builder = Database::builder().protocol(plan.kind).sessions(plan.kind.sessions_max().min(WRITERS));
-        let builder = builder.table::<Ordered>(0).table::<Hashed>(0).storage(Arc::new(disk.clone()));
+        let builder = plan.tables(builder).storage(Arc::new(disk.clone()));
         let builder = builder.epoch_interval(Duration::from_micros(300)).recovery_threads(1);
         let builder = builder.log_files(1 + random.below(3) as u8).keep_log(1 << 30);
         let db = builder.open().map_err(told)?;
@@ -86,7 +100,7 @@ pub fn run(plan: &Plan) -> Result<Vec<Found>, String> {
                         let number = number as u32;
                         let recorded = Vec::new();
                         Writer { session, number, random: Random::new(seed), clock, versions, recorded }
-                            .work(plan.keys, done)
+                            .work(plan, done)
                     })
                 })
                 .collect();
@@ -138,12 +152,12 @@ pub fn run(plan: &Plan) -> Result<Vec<Found>, String> {
 /// Reads all rows of a copy.
 fn look(plan: &Plan, what: &'static str, copy: &Simulated, epoch: u64) -> Result<Look, Error> {
     let builder = Database::builder().manual_epochs().recovery_threads(1).read_only(true);
-    let builder = builder.table::<Ordered>(0).table::<Hashed>(0).storage(Arc::new(copy.clone()));
+    let builder = plan.tables(builder).storage(Arc::new(copy.clone()));
     let (db, mut ops, mut version) = (builder.open()?, Vec::new(), 0);
     db.session()?.run(|tx| {
         ops.clear();
         let mut recorder = Recorder::new(tx, &mut ops, &mut version);
-        recorder.scan(ORDERED, 0, plan.keys + 8, false, usize::MAX)?;
+        recorder.scan(plan.ordered(), 0, plan.keys + 8, false, usize::MAX)?;
         (0..plan.keys + 8).try_for_each(|key| recorder.read(HASHED, key).map(|_| ()))
     })?;
     Ok(Look { what, epoch, ops })
@@ -190,7 +204,7 @@ fn found(plan: &Plan, attempts: &[Attempt], look: Look, now: u64) -> Found {
             _ => {}
         }
     }
-    let keys = (0..plan.keys + 8).flat_map(|key| [(ORDERED, key), (HASHED, key)]);
+    let keys = (0..plan.keys + 8).flat_map(|key| [(plan.ordered(), key), (HASHED, key)]);
     let wrong = keys.into_iter().find_map(|place| {
         let due = last.get(&place).map_or(ABSENT, |(_, version)| *version);
         let saw = seen.get(&place).copied().unwrap_or(ABSENT);
@@ -231,10 +245,10 @@ impl Writer<'_> {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    fn work(mut self, keys: u64, done: &AtomicBool) -> Result<Vec<Attempt>, Error> {
+    fn work(mut self, plan: &Plan, done: &AtomicBool) -> Result<Vec<Attempt>, Error> {
         let mut version = self.versions.fetch_add(1, Ordering::SeqCst) << 32;
         while !done.load(Ordering::Relaxed) && self.recorded.len() < COMMITS {
-            let steps = draw(&mut self.random, 0, keys);
+            let steps = draw(&mut self.random, plan.ordered(), 0, plan.keys);
             let mut ops = Vec::new();
             let begin = self.now();
             let outcome = self.session.attempt(|tx| {

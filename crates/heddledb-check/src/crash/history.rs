@@ -193,7 +193,7 @@ impl Worker<'_> {
             }
         }
         for _ in 0..plan.commits {
-            let steps = draw(&mut self.random, base, plan.keys);
+            let steps = draw(&mut self.random, ORDERED, base, plan.keys);
             let run = |recorder: &mut Recorder<'_, _>| steps.iter().try_for_each(|step| step.run(recorder));
             if !self.attempt(waits, run)? {
                 break;
