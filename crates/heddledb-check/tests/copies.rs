@@ -18,7 +18,7 @@ fn copies_beside_writers_are_prefixes_of_the_serial_order() {
     for (place, kind) in (0..).zip(Kind::ALL) {
         for (number, from) in (0..copies).step_by(OF_ONE as usize).enumerate() {
             let seed = first + number as u64;
-            let (copies, strings) = (OF_ONE.min(copies - from), (place + seed) % 2 == 0);
+            let (copies, strings) = (OF_ONE.min(copies - from), (place + seed).is_multiple_of(2));
             let plan = Plan { kind: *kind, seed, copies, keys: 12, strings };
             for found in run(&plan).unwrap_or_else(|what| panic!("{what}")) {
                 let told = format!("HEDDLE_SEED={seed} {kind}, {} as of epoch {}", found.what, found.epoch);

@@ -62,7 +62,7 @@ fn oversubscribed(kind: Kind) {
 
 fn strings(kind: Kind) {
     let plan = Plan {
-        transactions: TRANSACTIONS / 5,
+        transactions: TRANSACTIONS / 8,
         threads: 4,
         keys: 6,
         seed: 4,

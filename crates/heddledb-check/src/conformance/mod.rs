@@ -4,7 +4,7 @@
 //! seed or the schedule that shows it. The parts:
 //!
 //! - `anomalies`: the anomalies of the literature by name, in every interleaving of their steps, on
-//!   both index structures ([`script`] says how they are judged);
+//!   both index structures, and in some on a table of strings ([`script`] says how they are judged);
 //! - `random`: random small programs in random interleavings, by seed, with operations that cannot be met and savepoints;
 //! - `reclamation`: a row's lives, when its record was given back between them;
 //! - `snapshots`: one moment, whatever happens beside it; and that old versions go away;
