@@ -363,7 +363,7 @@ impl Tables for Unique {
 }
 
 impl Tables for Strings {
-    const ONE_OF: usize = 4;
+    const ONE_OF: usize = 6;
     type Row = StringRow;
     type Value = Padded;
     type ByValue = StringByValue;
