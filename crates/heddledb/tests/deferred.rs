@@ -1,7 +1,8 @@
 //! Deferring transactions, under every protocol.
 
 use heddledb::protocol::Kind;
-use heddledb::{Database, Deferring, Error, Misuse, ReadTransaction, Session, Table, Transaction};
+use heddledb::table::{ColumnType, ColumnValue, Words, WordsMut};
+use heddledb::{Database, Deferring, Error, Misuse, ReadTransaction, Scan, Session, Table, Transaction};
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
 struct Account {
@@ -120,4 +121,55 @@ fn misuse_is_told() {
         assert!(matches!(told(other), Misuse::PutElsewhere { .. }));
         assert_eq!(balance(session, 1), Some(100), "{kind}");
     });
+}
+
+/// A number that is stored as a text which has no room in a row: a `Copy` value all the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Spelled(u64);
+
+impl ColumnValue for Spelled {
+    const TYPE: ColumnType = String::TYPE;
+    fn load(source: &impl Words, offset: usize) -> Self {
+        Self(String::load(source, offset).trim_start_matches('.').parse().unwrap_or(u64::MAX))
+    }
+    fn store(&self, target: &mut impl WordsMut, offset: usize) {
+        format!("{:.>40}", self.0).store(target, offset);
+    }
+}
+
+#[derive(Table, Clone, Copy, Debug, PartialEq)]
+struct Noted {
+    #[key]
+    id: u64,
+    note: Spelled,
+    count: u64,
+}
+
+#[test]
+fn values_of_any_length_that_can_be_copied() {
+    for kind in Kind::ALL.iter().copied() {
+        let db = Database::builder().protocol(kind).sessions(1).table::<Noted>(0).open().unwrap();
+        let mut session = db.session().unwrap();
+        session.run(|tx| tx.insert(Noted { id: 1, note: Spelled(17), count: 0 })).unwrap();
+        let seen = session.defer(|tx| {
+            tx.defer(1, Noted::count, (), |count, ()| *count += 1)?;
+            let seen = tx.look(1, Noted::note)?;
+            tx.put(2, seen, |seen| Noted { id: 2, note: seen.unwrap_or(Spelled(0)), count: 1 })?;
+            tx.insert_with(seen, |seen| Noted { id: 3, note: seen.unwrap_or(Spelled(0)), count: 2 })?;
+            tx.put(4, (), |()| Noted { id: 4, note: Spelled(4), count: 4 })?;
+            Ok(seen)
+        });
+        assert_eq!(seen.unwrap(), Some(Spelled(17)), "{kind}");
+        let gone = session.defer(|tx| {
+            tx.defer(1, Noted::note, (), |note, ()| note.0 += 1)?;
+            tx.defer(2, Noted::count, (), |count, ()| *count += 1)?;
+            tx.erase::<Noted>(4)
+        });
+        assert!(gone.unwrap(), "{kind}");
+        let rows = session.run(|tx| tx.collect(Scan::<Noted>::all())).unwrap();
+        let due = [(1, 18, 1), (2, 17, 2), (3, 17, 2)];
+        assert_eq!(rows, due.map(|(id, note, count)| Noted { id, note: Spelled(note), count }), "{kind}");
+        let check = db.check().unwrap();
+        assert!(check.is_whole(), "{kind}: {check}");
+    }
 }

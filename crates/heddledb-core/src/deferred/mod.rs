@@ -35,10 +35,10 @@ use crate::transaction::Transaction;
 /// deferred is carried out first, if it is on the same row, or on the same table in the case of a scan, and from then on
 /// intentions are carried out at once. A savepoint does that, too.
 ///
-/// **What cannot be deferred**: a change of columns that belong to the key, or of any length, whose values are not `Copy`: the compiler
-/// refuses both. And of those that belong to an index, which is answered with
-/// [`Misuse::NotDeferrable`](crate::Misuse::NotDeferrable). A put or erase in a table with indexes is carried out at once, and what was deferred before it,
-/// too.
+/// **What cannot be deferred**: a change of columns that belong to the key, and of values that are not `Copy`, as those of any length: the
+/// compiler refuses both. And of those that belong to an index, which is answered with
+/// [`Misuse::NotDeferrable`](crate::Misuse::NotDeferrable). Carried out at once, and what was deferred before it, too, is a put or erase in a
+/// table with indexes or with columns of any length, and what reads or changes such columns, if their values are `Copy` all the same.
 pub trait Deferring: Transaction {
     /// Columns of the row with `key`, or `None`.
     fn look<C>(&mut self, key: <C::Table as Relation>::Key, columns: C) -> Result<Deferred<Option<C::Value>>>

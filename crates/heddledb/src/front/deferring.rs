@@ -155,7 +155,7 @@ impl DeferringTxn<'_> {
         let moves_entries =
             matches!(S::WHAT, Intention::Put | Intention::Erase) && <S::Table as Table>::INDEXED != 0;
         // The row may be one that was inserted before.
-        if moves_entries || room.inserts_into(<S::Table as Relation>::definition()) {
+        if moves_entries || step.has_slots() || room.inserts_into(<S::Table as Relation>::definition()) {
             room.materialise(txn)?;
         }
         if room.plan.is_skipped() {
@@ -182,6 +182,9 @@ impl DeferringTxn<'_> {
         self.check_state()?;
         let Self { txn, room } = self;
         room.plan.check(|visit| step.with.each(visit))?;
+        if !T::LAYOUT.slots.is_empty() {
+            room.materialise(txn)?;
+        }
         if room.plan.is_skipped() {
             return Ok(());
         }

@@ -21,6 +21,10 @@ pub(super) trait Intended: Step {
     fn key(&self) -> <Self::Table as Relation>::Words;
     /// Which words of the row it needs.
     fn wanted(&self) -> Wanted;
+    /// Whether values of these may lie outside of the row, where no step of a plan reaches them.
+    fn has_slots(&self) -> bool {
+        !Self::Table::LAYOUT.slots.is_empty()
+    }
     /// Does the same as an ordinary operation.
     fn execute(self, values: <Self::Inputs as Inputs>::Values, txn: &mut Txn) -> Result<Self::Output>;
 }
@@ -162,6 +166,9 @@ where
     fn wanted(&self) -> Wanted {
         Wanted::of(&self.columns)
     }
+    fn has_slots(&self) -> bool {
+        self.columns.have_slots()
+    }
     fn execute(self, (): (), txn: &mut Txn) -> Result<Self::Output> {
         txn.get_columns(self.key, self.columns)
     }
@@ -230,6 +237,9 @@ where
     }
     fn wanted(&self) -> Wanted {
         Wanted::of(&self.columns)
+    }
+    fn has_slots(&self) -> bool {
+        self.columns.have_slots()
     }
     fn execute(self, values: I::Values, txn: &mut Txn) -> Result<Option<V>> {
         let Self { columns, op, .. } = self;
