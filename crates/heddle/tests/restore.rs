@@ -66,6 +66,8 @@ fn a_copy_is_continued_and_restored_without_its_program() {
     let (first, last) = reach.times.unwrap();
     let (code, text) = heddle(&["restore"], &[&copy, &path("latest")]);
     assert_eq!(code, Some(0), "{text}");
+    let (code, text) = heddle(&["verify"], &[&path("latest")]);
+    assert!(code == Some(0) && text.contains("is whole up to epoch"), "{text}");
     assert_eq!(notes(&path("latest")), 9);
     let instant = heddledb::internals::copies::instant;
     let (code, text) = heddle(&["restore", "--at", &instant(first)], &[&copy, &path("first")]);

@@ -13,7 +13,7 @@ use clap::Args;
 use heddledb::internals::BuilderInternals;
 use heddledb::internals::log::Standing;
 use heddledb::storage::{Disk, ReadOnly};
-use heddledb::{CheckReport, Database, Durability, IndexCheck};
+use heddledb::{CheckReport, Database, Durability, Error, IndexCheck, LogError};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{Write, stdout};
@@ -39,7 +39,8 @@ pub const EXAMPLES: &str = "\
 Every file is checked as `heddle log verify` does. Then the rows are loaded, as an opening would, and each index
 is compared with its table, both ways. Nothing is changed. It needs memory for all rows, and no table types: the
 directory says what the columns are. An index of a table with column types that it does not say enough of, as
-an option of an option, cannot be compared so, which is told; `Database::check` compares it in that program.
+an option of an option, cannot be compared so, which is told; `Database::check` compares it in that program. Nor can any where
+the log holds calls of procedures that are still to be made again: only the program can make them.
 
 Examples:
   heddle verify bank
@@ -131,7 +132,15 @@ fn compared(directory: &Path, examined: Examined) -> Result<Checked, Failure> {
         .accept_copy(true);
     let manifest = manifest(directory, &checked.place)?;
     let tables = Tables::of(&manifest);
-    let report = report(ReadOnly::new(Arc::new(disk)), &tables)?;
+    let (report, calls) = match report(ReadOnly::new(Arc::new(disk)), &tables) {
+        Ok(report) => (report, None),
+        Err(Error::Open(error)) if matches!(*error, LogError::ProcedureChanged { .. }) => {
+            let why = "its log holds calls that are still to be made again, which only its program can do; `Database::check` compares it \
+                       there";
+            (CheckReport::default(), Some(why.to_owned()))
+        }
+        Err(error) => return Err(Failure::run(chain(&error))),
+    };
     for entry in &manifest.relations {
         if entry.index_of().is_none() || entry.standing == Standing::Removed {
             continue;
@@ -141,7 +150,7 @@ fn compared(directory: &Path, examined: Examined) -> Result<Checked, Failure> {
         let why_not = match (unknown, entry.standing) {
             (Some((_, why)), _) => Some(why.clone()),
             (None, Standing::Unbuilt) => Some("the next opening builds it from the rows".to_owned()),
-            (None, _) => None,
+            (None, _) => calls.clone(),
         };
         checked.indexes.push(told(&entry.name, entry.standing, found, why_not));
     }
@@ -169,15 +178,14 @@ fn told(name: &str, standing: Standing, found: Option<&IndexCheck>, why_not: Opt
 }
 
 /// Loads the rows and compares the indexes, under a bar on the standard error stream.
-fn report(below: ReadOnly, tables: &Tables) -> Result<CheckReport, Failure> {
-    let failed = |error: heddledb::Error| Failure::run(chain(&error));
+fn report(below: ReadOnly, tables: &Tables) -> heddledb::Result<CheckReport> {
     let progress = Progress::new(1);
     let bar = progress.phase("loading the rows");
     let tell = move |told: heddledb::RecoveryProgress| bar.share(told.done as f64 / told.total.max(1) as f64);
     let builder = Database::builder().manual_epochs().durability(Durability::None).sessions(1);
     let builder = builder.storage(Arc::new(Overlay::new(below))).keep_indexes().on_recovery(tell);
-    let db = tables.declare(builder).open().map_err(failed)?;
-    let report = db.check().map_err(failed)?;
+    let db = tables.declare(builder).open()?;
+    let report = db.check()?;
     drop((db, progress));
     Ok(report)
 }
