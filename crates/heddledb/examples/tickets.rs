@@ -111,8 +111,8 @@ fn migration() -> Migration {
     })
 }
 
-fn open(path: &Path, orders: impl FnOnce(Builder) -> Builder) -> Result<Database> {
-    let builder = Database::builder().path(path).durability(Durability::Epoch).migrate(migration());
+fn open(path: &Path, said: Migration, orders: impl FnOnce(Builder) -> Builder) -> Result<Database> {
+    let builder = Database::builder().path(path).durability(Durability::Epoch).migrate(said);
     let builder = orders(builder.table::<Event>(1).table::<Seat>(0).table::<Waiting>(0));
     for change in &builder.schema_change()?.tables {
         println!("  {}: {}", change.table, change.steps.join(", "));
@@ -192,7 +192,7 @@ fn main() -> Result<()> {
     let (path, copies) = (folder.join("shop"), [folder.join("at noon"), folder.join("at closing")]);
 
     println!("version 1 sells three seats");
-    let db = open(&path, |builder| builder.table::<first::Order>(0))?;
+    let db = open(&path, Migration::new(), |builder| builder.table::<first::Order>(0))?;
     let mut session = db.session()?;
     let begins: Timestamp = "2030-05-04T19:30:00Z".parse().map_err(Error::user)?;
     session.run(|tx| {
@@ -218,10 +218,10 @@ fn main() -> Result<()> {
     drop((session, db));
 
     println!("version 2 knows the buyers");
-    drop(open(&path, |builder| builder.table::<second::Order>(0))?);
+    drop(open(&path, migration(), |builder| builder.table::<second::Order>(0))?);
 
     println!("version 3 finds their orders, and sells from four threads");
-    let db = open(&path, |builder| builder.table::<Order>(0))?;
+    let db = open(&path, migration(), |builder| builder.table::<Order>(0))?;
     thread::scope(|scope| -> Result<()> {
         let db = &db;
         let clerks = [0, 1, 2, 3].map(|clerk| scope.spawn(move || shop(&mut db.session()?, clerk)));
@@ -241,7 +241,7 @@ fn main() -> Result<()> {
 
     println!("everything opens again");
     for place in [&path, &copies[0], &copies[1]] {
-        let db = open(place, |builder| builder.table::<Order>(0))?;
+        let db = open(place, migration(), |builder| builder.table::<Order>(0))?;
         println!("  {}: {} seats sold", place.file_name().unwrap_or_default().display(), balanced(&db)?);
     }
     std::fs::remove_dir_all(&folder).map_err(Error::user)
