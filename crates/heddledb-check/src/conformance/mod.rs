@@ -356,9 +356,7 @@ impl Tables for Unique {
         reverse: bool,
         limit: usize,
     ) -> Result<Vec<(u64, i64, i64)>> {
-        let scan = Scan::<UniqueRow>::range(low..=high).limit(limit);
-        let rows = tx.collect(if reverse { scan.reverse() } else { scan })?;
-        Ok(rows.iter().map(Self::parts).collect())
+        scan_tree::<Self>(tx, low, high, reverse, limit)
     }
 }
 
@@ -385,10 +383,21 @@ impl Tables for Strings {
         reverse: bool,
         limit: usize,
     ) -> Result<Vec<(u64, i64, i64)>> {
-        let scan = Scan::<StringRow>::range(low..=high).limit(limit);
-        let rows = tx.collect(if reverse { scan.reverse() } else { scan })?;
-        Ok(rows.iter().map(Self::parts).collect())
+        scan_tree::<Self>(tx, low, high, reverse, limit)
     }
+}
+
+/// [`Tables::scan`] of a tree.
+fn scan_tree<T: Tables>(
+    tx: &mut impl ReadTransaction,
+    low: u64,
+    high: u64,
+    reverse: bool,
+    limit: usize,
+) -> Result<Vec<(u64, i64, i64)>> {
+    let scan = Scan::<T::Row>::range(low..=high).limit(limit);
+    let rows = tx.collect(if reverse { scan.reverse() } else { scan })?;
+    Ok(rows.iter().map(T::parts).collect())
 }
 
 impl Tables for Hashed {
