@@ -6,21 +6,22 @@
 //! from the ledger alone it can be computed what twins and slots must be, and a commit that is missing, or
 //! there in part, shows.
 //!
-//! In some openings the twins are declared otherwise, so that the directory is migrated; in some cycles copies of it are taken
-//! beside all that.
+//! Slots and twins have texts of many lengths. In some openings the twins are declared otherwise, so that the directory is migrated; in
+//! some cycles copies of it are taken beside all that, and continued; what was continued is restored.
 
-use super::plan::{Habit, Id, KEYS, Opening, Plan, Random, Step};
+use super::plan::{Copies, Habit, Id, KEYS, Moment, Opening, Plan, Random, Step};
 use super::rows::{ByBucket, DOOMED, Ledger, Slot, TakeStep, Twin, Twins, WideTwin, migration, take};
 use super::wire::{Message, Opened, Pipe};
 use crate::failure::{Failure, chain};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use heddledb::protocol::Kind;
 use heddledb::{
-    Database, Durability, Error, LogError, LogKind, ReadTransaction, Result, Scan, Session, Ticket,
+    Backup, Database, Durability, Error, LogError, LogKind, ReadTransaction, Restore, Result, Scan, Session,
+    Ticket,
 };
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,13 +29,35 @@ use std::time::Duration;
 /// The exit code of a child whose log has failed, or who could not open the directory.
 pub const FAILED: u8 = 3;
 
+/// What a child does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Runs the workload.
+    Work,
+    /// Tells all that it finds.
+    Look,
+    /// Restores a copy, beside it.
+    Restore,
+}
+
+impl Role {
+    /// As an argument.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Look => "look",
+            Self::Restore => "restore",
+        }
+    }
+}
+
 /// Arguments of `heddle crash-child`.
 #[derive(Args, Debug)]
 pub struct ChildArguments {
-    /// What it does: work or look
+    /// What it does
     #[arg(long)]
-    pub role: String,
-    /// The directory
+    pub role: Role,
+    /// The directory; of a copy that is restored
     #[arg(long)]
     pub dir: PathBuf,
     /// The seed
@@ -74,32 +97,20 @@ pub fn digest_of_all<'a>(rows: impl Iterator<Item = &'a Message>) -> u64 {
 pub fn child(arguments: &ChildArguments) -> Result<ExitCode, Failure> {
     let pipe = Pipe::new().map_err(|error| Failure::run(chain(&error)))?;
     let plan = Plan::of(arguments.seed, arguments.cycle);
-    let looks = arguments.role == "look";
+    let looks = arguments.role == Role::Look;
     let mut opening = if looks { plan.look } else { plan.work };
     if arguments.calls && !looks && !arguments.cycle.is_multiple_of(4) {
         opening.kind = [Kind::Dgcc, Kind::DgccLevels, Kind::Dataflow][(arguments.cycle % 3) as usize];
     }
     let child = Child { arguments, plan: &plan, pipe: &pipe, opening, looks };
-    match child.run() {
+    let outcome = if arguments.role == Role::Restore { child.restore() } else { child.run() };
+    match outcome {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             pipe.send(&failure(&error));
             Ok(ExitCode::from(FAILED))
         }
     }
-}
-
-/// Copies of a cycle.
-pub const BACKUPS_MAX: u64 = 4;
-
-/// Whether copies are taken in a cycle.
-fn takes_backups(cycle: u64) -> bool {
-    cycle.is_multiple_of(3)
-}
-
-/// Where a copy goes.
-pub fn backup_place(directory: &Path, number: u64) -> PathBuf {
-    directory.with_extension(format!("backup-{number}"))
 }
 
 /// How a failure is told.
@@ -148,10 +159,15 @@ impl Child<'_> {
         let builder = builder.table::<Ledger>(1000).table::<Slot>(16).table::<W>(16);
         // Each opening with other twins is by a later version.
         let version = 2 * self.arguments.cycle + u64::from(self.looks);
-        let builder = builder.migrate(migration(2 * version));
+        let builder = builder.migrate(migration(version));
         let builder = builder.log_files(files).compression(compression).recovery_threads(threads);
         let builder = builder.epoch_interval(Duration::from_millis(2)).path(&self.arguments.dir);
         let builder = builder.checkpoint_after(Some(self.plan.checkpoint_after));
+        let builder = match self.plan.copies {
+            // So that no checkpoint takes away what a copy lacks.
+            Copies::Continued => builder.keep_log(1 << 30),
+            _ => builder,
+        };
         let builder = match self.looks && self.plan.look_without_log {
             true => builder.durability(Durability::None),
             false => builder,
@@ -173,6 +189,19 @@ impl Child<'_> {
 }
 
 impl Child<'_> {
+    /// Restores a copy: as of the latest commit, or of any epoch that it reaches.
+    fn restore(&self) -> Result<()> {
+        let mut restore = Restore::from(&self.arguments.dir);
+        if !self.plan.restores_latest {
+            let epochs = restore.reach()?.epochs;
+            let mut random = Random::new(self.arguments.seed, &[6, self.arguments.cycle]);
+            restore = restore.epoch(epochs.start() + random.below(epochs.end() - epochs.start() + 1));
+        }
+        restore.to(Copies::restored(&self.arguments.dir))?;
+        self.pipe.send(&Message::Ended(Vec::new()));
+        Ok(())
+    }
+
     /// Whether calls are logged as such.
     fn logs_calls(&self) -> bool {
         let can = matches!(self.opening.kind, Kind::Dgcc | Kind::DgccLevels | Kind::Dataflow);
@@ -204,7 +233,7 @@ fn bucket_of(key: <ByBucket as heddledb::table::Relation>::Key) -> u64 {
 impl Child<'_> {
     /// Runs the sessions. Returns when all have done their share, if they are to end at all.
     fn work<W: Twins>(&self, db: &Database) -> Result<()> {
-        let ends = self.arguments.transactions.is_some() || self.plan.moment == super::plan::Moment::End;
+        let ends = self.arguments.transactions.is_some() || self.plan.moment == Moment::End;
         let limit = self.arguments.transactions.unwrap_or(if ends { 100 } else { 400 });
         let stop = AtomicBool::new(false);
         let sessions = (self.plan.sessions.iter().enumerate())
@@ -213,8 +242,8 @@ impl Child<'_> {
         let mut tried: Vec<u64> = Vec::new();
         let outcome = std::thread::scope(|scope| {
             let checkpoints = self.plan.checkpoints.then(|| scope.spawn(|| self.checkpoints(db, &stop)));
-            let backups =
-                takes_backups(self.arguments.cycle).then(|| scope.spawn(|| self.backups(db, &stop)));
+            let takes_backups = self.plan.copies != Copies::None;
+            let backups = takes_backups.then(|| scope.spawn(|| self.backups(db, &stop)));
             let threads: Vec<_> = (sessions.into_iter())
                 .map(|(number, habit, session)| {
                     scope.spawn(move || self.session::<W>(db, session, number, habit, limit))
@@ -254,21 +283,28 @@ impl Child<'_> {
         self.pipe.send(&Message::Violation(what.into()));
     }
 
-    /// Takes copies until it is told to stop, each into a directory of its own.
+    /// Takes copies, and continues them, until it is told to stop.
     fn backups(&self, db: &Database, stop: &AtomicBool) {
         let mut random = Random::new(self.arguments.seed, &[5, self.arguments.cycle]);
-        for number in 0..BACKUPS_MAX {
+        for number in 0..Copies::MAX {
             std::thread::sleep(random.micros(3_000));
             if stop.load(Ordering::Relaxed) {
                 return;
             }
+            let place = self.plan.copies.place(&self.arguments.dir, number);
+            let backup = match place.join("MANIFEST").exists() {
+                true => Backup::to(place).incremental(),
+                false => Backup::to(place),
+            };
+            let continues = backup.is_incremental();
             self.pipe.send(&Message::BackupBegun(number));
-            match db.backup(backup_place(&self.arguments.dir, number)) {
+            match db.backup(backup) {
                 Ok(_) => self.pipe.send(&Message::BackupEnded(number)),
                 // Under failures of the disk.
                 Err(Error::Open(error)) if matches!(*error, LogError::Io { .. }) => {
                     self.pipe.send(&Message::CheckpointFailed(format!("backup: {error}")));
                 }
+                Err(Error::LogFailed(_) | Error::OutcomeUnknown(_)) if continues => return,
                 Err(other) => self.violation(format!("a backup failed: {}", chain(&other))),
             }
         }

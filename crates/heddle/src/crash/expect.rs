@@ -180,7 +180,7 @@ fn chains(seed: u64, ledger: &BTreeMap<Id, Row>, found: &[Message]) -> Result<()
         let step = Step::of(seed, id);
         let deleted = step.deletes && step.keys[2] == key;
         let writer = id.word();
-        if twins.get(&key) != Some(&vec![key, version, writer, u64::from(!deleted)]) {
+        if twins.get(&key) != Some(&vec![key, version, writer, u64::from(!deleted), 1]) {
             return Err(format!("the twin of key {key} is not as {id} left it: {:?}", twins.get(&key)));
         }
         let due = vec![key, version, writer, bucket(writer).into(), balance.cast_unsigned(), 1];

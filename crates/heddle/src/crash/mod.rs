@@ -18,9 +18,10 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::report::table::{align, empty, lines, paint};
 use crate::terminal::terminal_with_colours;
+use child::Role;
 use clap::Args;
 use expect::{Expected, Said};
-use plan::{LIFE, Moment, Plan};
+use plan::{Copies, LIFE, Moment, Plan};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Write, stdout};
@@ -59,7 +60,8 @@ parent what is durable: each commit, a ticket's, or all before a flush. The pare
 SIGKILL: at its start, at work, in a checkpoint, during recovery. Then it opens the directory under a
 protocol drawn anew and compares. Every acknowledged commit must be there as it was; of each session a
 prefix; no part of a transaction and none without those that it builds on; no row that nobody wrote; no
-deleted row again; sums conserved; and a second recovery must find what the first did.
+deleted row again; sums conserved; and a second recovery must find what the first did. Full copies, copies that
+were continued and what is restored of these are cut off and judged in the same way.
 
 kill -9 proves nothing about fsync: what was written stays in the system's page cache when a process dies.
 Power cuts are the simulated disk's (`cargo test`), failing writes and syncs those of tools/faults.
@@ -85,6 +87,10 @@ struct Totals {
     checkpoints: u64,
     /// Copies that were looked at, and those that were begun and cut off.
     backups: [u64; 2],
+    /// How often one was continued.
+    continued: u64,
+    /// Copies that were restored and looked at, and restores that were killed.
+    restored: [u64; 2],
     torn: u64,
     with_checkpoint: u64,
     /// What failed, where that was asked for.
@@ -129,9 +135,10 @@ pub fn crash(arguments: &CrashArguments) -> Result<bool, Failure> {
             clear(&place)?;
             clear(&as_left(&place))?;
         }
-        for number in 0..child::BACKUPS_MAX {
-            clear(&child::backup_place(&place, number))?;
+        for number in 0..Copies::MAX {
+            clear(&Copies::Full.place(&place, number))?;
         }
+        clear(&Copies::restored(&place))?;
         bar.share((cycle + 1) as f64 / arguments.cycles as f64);
         bar.message(format!("cycle {}", cycle + 1));
     }
@@ -170,6 +177,34 @@ struct Parent<'a> {
     cycle: u64,
 }
 
+/// A copy that was taken beside a workload.
+struct Copy<'a> {
+    place: PathBuf,
+    /// The first one that went there, and the last one that became whole.
+    first: u64,
+    last: u64,
+    /// What was known before that workload.
+    kept: &'a Expected,
+}
+
+impl Copy<'_> {
+    /// Whether it is whole.
+    fn is_there(&self) -> bool {
+        self.place.join("MANIFEST").exists()
+    }
+
+    /// Complains if what was found lacks something that was acknowledged before the copy of a number was begun, or the cause of something.
+    fn judge(&self, parent: &Parent, number: u64, ran: &Ran, found: &[Message]) -> Result<(), String> {
+        let before = ran.messages.iter().take_while(|message| **message != Message::BackupBegun(number));
+        let durable = before.filter_map(|message| match message {
+            Message::Durable(session, number, digest) => Some((*session, *number, *digest)),
+            _ => None,
+        });
+        let said = Said { opened: true, durable: durable.collect(), ..Said::default() };
+        self.kept.clone().compare(parent.arguments.seed, parent.cycle, &said, found).map(drop)
+    }
+}
+
 /// A child that has ended.
 struct Ran {
     messages: Vec<Message>,
@@ -183,7 +218,7 @@ impl Parent<'_> {
         let plan = Plan::of(seed, self.cycle);
         let fails = !self.arguments.under.is_empty();
         let moment = if fails { Moment::End } else { plan.moment };
-        let ran = self.run("work", moment, &self.arguments.under)?;
+        let ran = self.run(Role::Work, moment, &self.arguments.under)?;
         let (said, opened) = self.said(&ran, totals, fails)?;
         if let Some(opened) = opened
             && opened.digest != expected.digest
@@ -191,25 +226,15 @@ impl Parent<'_> {
             return Err("opening the directory again found something else than the time before".to_owned());
         }
         self.link().map_err(|error| format!("the files cannot be linked: {error}"))?;
-        for moment in plan.killed_recoveries {
-            let ran = self.run("look", Moment::Start(moment), &[])?;
+        for moment in &plan.killed_recoveries {
+            let ran = self.run(Role::Look, Moment::Start(*moment), &[])?;
             totals.killed_recoveries += u64::from(ran.killed);
             ran.check(&[0])?;
         }
-        let looked = self.run("look", Moment::End, &[])?;
-        looked.check(&[0])?;
-        let mut found = looked.messages;
-        if found.pop() != Some(Message::Ended(Vec::new())) {
-            return Err("the child that looked did not come to its end".to_owned());
-        }
-        let Some(Message::Opened(opened)) = found.first().cloned() else {
-            return Err("the child that looked did not open the directory".to_owned());
-        };
+        let (opened, found) = self.look()?;
         let kept = expected.clone();
         let new = expected.compare(seed, self.cycle, &said, &found)?;
-        for number in 0..child::BACKUPS_MAX {
-            self.backup(number, &ran, &kept, totals).map_err(|what| format!("backup {number}: {what}"))?;
-        }
+        self.copies(&plan, &ran, &kept, totals)?;
         expected.digest = opened.digest;
         let [cycles, killed, acknowledged, commits] = &mut totals.moments[moment.number()];
         *cycles += 1;
@@ -222,31 +247,84 @@ impl Parent<'_> {
         Ok(())
     }
 
+    /// Opens the directory, and hears all that is in it.
+    fn look(&self) -> Result<(Opened, Vec<Message>), String> {
+        let looked = self.run(Role::Look, Moment::End, &[])?;
+        looked.check(&[0])?;
+        let mut found = looked.messages;
+        if found.pop() != Some(Message::Ended(Vec::new())) {
+            return Err("the child that looked did not come to its end".to_owned());
+        }
+        match found.first() {
+            Some(Message::Opened(opened)) => Ok((*opened, found)),
+            _ => Err("the child that looked did not open the directory".to_owned()),
+        }
+    }
+
+    /// Looks at the copies: each is a whole one, as of a moment when it was taken, or there is none.
+    fn copies(&self, plan: &Plan, ran: &Ran, kept: &Expected, totals: &mut Totals) -> Result<(), String> {
+        let ended = |number| ran.messages.contains(&Message::BackupEnded(number));
+        match plan.copies {
+            Copies::None => Ok(()),
+            Copies::Full => (0..Copies::MAX).try_for_each(|number| {
+                let place = plan.copies.place(self.place, number);
+                let copy = Copy { place, first: number, last: number, kept };
+                self.copy(&copy, ran, totals).map_err(|what| format!("backup {number}: {what}"))?;
+                Ok(())
+            }),
+            Copies::Continued => {
+                let last = (0..Copies::MAX).rev().find(|number| ended(*number)).unwrap_or(0);
+                let copy = Copy { place: plan.copies.place(self.place, 0), first: 0, last, kept };
+                let told = |what: String| format!("the backup that was continued {last} times: {what}");
+                self.restored(plan, &copy, ran, totals).map_err(|what| told(format!("restored: {what}")))?;
+                if self.copy(&copy, ran, totals).map_err(told)? {
+                    totals.continued += (1..=last).filter(|number| ended(*number)).count() as u64;
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Looks at a copy, if there is one: it holds all that was acknowledged before it was begun, and nothing of which it lacks
     /// the cause. One that was cut off has no manifest.
-    fn backup(&self, number: u64, ran: &Ran, kept: &Expected, totals: &mut Totals) -> Result<(), String> {
-        let place = child::backup_place(self.place, number);
-        let Some(begun) = ran.messages.iter().position(|message| *message == Message::BackupBegun(number))
-        else {
-            return Ok(());
-        };
-        if !place.join("MANIFEST").exists() {
+    fn copy(&self, copy: &Copy, ran: &Ran, totals: &mut Totals) -> Result<bool, String> {
+        if !ran.messages.contains(&Message::BackupBegun(copy.first)) {
+            return Ok(false);
+        }
+        if !copy.is_there() {
             totals.backups[1] += 1;
-            return match ran.messages.contains(&Message::BackupEnded(number)) {
+            return match ran.messages.contains(&Message::BackupEnded(copy.last)) {
                 true => Err("it was whole, and is gone".to_owned()),
-                false => Ok(()),
+                false => Ok(false),
             };
         }
-        let parent = Parent { place: &place, ..*self };
-        let looked = parent.run("look", Moment::End, &[])?;
-        looked.check(&[0])?;
-        let durable = ran.messages[..begun].iter().filter_map(|message| match message {
-            Message::Durable(session, number, digest) => Some((*session, *number, *digest)),
-            _ => None,
-        });
-        let said = Said { opened: true, durable: durable.collect(), ..Said::default() };
-        kept.clone().compare(self.arguments.seed, self.cycle, &said, &looked.messages)?;
+        let (_, found) = Parent { place: &copy.place, ..*self }.look()?;
+        copy.judge(self, copy.last, ran, &found)?;
         totals.backups[0] += 1;
+        Ok(true)
+    }
+
+    /// Restores a copy, perhaps after a restore that is killed, and looks at what came of it.
+    fn restored(&self, plan: &Plan, copy: &Copy, ran: &Ran, totals: &mut Totals) -> Result<(), String> {
+        if !copy.is_there() {
+            return Ok(());
+        }
+        let place = Copies::restored(self.place);
+        let parent = Parent { place: &copy.place, ..*self };
+        if let Some(moment) = plan.killed_restore {
+            let ran = parent.run(Role::Restore, Moment::Start(moment), &[])?;
+            ran.check(&[0])?;
+            totals.restored[1] += u64::from(ran.killed);
+        }
+        // What a killed one left opens, or has no manifest.
+        if !place.join("MANIFEST").exists() {
+            remove(&place).map_err(|error| format!("{} cannot be removed: {error}", place.display()))?;
+            parent.run(Role::Restore, Moment::End, &[])?.check(&[0])?;
+        }
+        let (_, found) = Parent { place: &place, ..*self }.look()?;
+        let at_least = if plan.restores_latest { copy.last } else { copy.first };
+        copy.judge(self, at_least, ran, &found)?;
+        totals.restored[0] += 1;
         Ok(())
     }
 
@@ -279,7 +357,7 @@ impl Parent<'_> {
     }
 
     /// Starts a child, kills it when it is time, and hears it to its end.
-    fn run(&self, role: &str, moment: Moment, under: &[String]) -> Result<Ran, String> {
+    fn run(&self, role: Role, moment: Moment, under: &[String]) -> Result<Ran, String> {
         let io = |doing: &'static str| move |error: std::io::Error| format!("{doing} failed: {error}");
         let stderr = File::create(self.dir.join("stderr")).map_err(io("making a file"))?;
         let mut command = match under.split_first() {
@@ -290,7 +368,7 @@ impl Parent<'_> {
                 command
             }
         };
-        command.args(["crash-child", "--role", role, "--dir"]).arg(self.place);
+        command.args(["crash-child", "--role", role.name(), "--dir"]).arg(self.place);
         command.args(["--seed", &self.arguments.seed.to_string(), "--cycle", &self.cycle.to_string()]);
         if self.arguments.calls {
             command.arg("--calls");
@@ -411,13 +489,17 @@ impl Totals {
         let openings = self.openings.iter().map(|(name, count)| format!("{name} {count}")).collect();
         text += &format!(
             "\n{} recoveries killed, {} torn tails cut off, {} checkpoints told, {} openings from a checkpoint\n\
-             {} backups looked at, {} cut off; looked at under {}\n",
+             {} backups looked at, {} cut off, continued {} times; {} restored, {} restores killed\n\
+             looked at under {}\n",
             self.killed_recoveries,
             self.torn,
             self.checkpoints,
             self.with_checkpoint,
             self.backups[0],
             self.backups[1],
+            self.continued,
+            self.restored[0],
+            self.restored[1],
             list(openings)
         );
         if !arguments.under.is_empty() {

@@ -3,6 +3,7 @@
 use heddledb::Compression;
 use heddledb::protocol::Kind;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Keys that the transactions fight over.
@@ -116,6 +117,33 @@ impl Opening {
     }
 }
 
+/// Which copies are taken beside a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// None.
+    None,
+    /// Full ones, each in a place of its own.
+    Full,
+    /// One, which is then continued.
+    Continued,
+}
+
+impl Copies {
+    /// So many are begun, if the workload lives long enough.
+    pub const MAX: u64 = 4;
+
+    /// Where the one of a number goes.
+    pub fn place(self, directory: &Path, number: u64) -> PathBuf {
+        let place = if self == Self::Continued { 0 } else { number };
+        directory.with_extension(format!("backup-{place}"))
+    }
+
+    /// Where what is restored of them goes.
+    pub fn restored(directory: &Path) -> PathBuf {
+        directory.with_extension("restored")
+    }
+}
+
 /// A cycle: a workload that is killed, recoveries that are killed, one that is not.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -135,6 +163,12 @@ pub struct Plan {
     pub look: Opening,
     /// Whether that opening keeps no log.
     pub look_without_log: bool,
+    /// Which copies are taken.
+    pub copies: Copies,
+    /// How long after its start a restore of what was continued is killed, before one is let through.
+    pub killed_restore: Option<Duration>,
+    /// Whether that is as of the latest commit.
+    pub restores_latest: bool,
 }
 
 impl Plan {
@@ -169,6 +203,9 @@ impl Plan {
                 .collect(),
             look: Opening::draw(random),
             look_without_log: random.percent(15),
+            copies: [Copies::Full, Copies::Continued, Copies::None][(cycle / 3 % 3) as usize],
+            killed_restore: random.percent(50).then(|| random.micros(6_000)),
+            restores_latest: random.percent(50),
         }
     }
 }

@@ -33,7 +33,7 @@ impl Ledger {
     }
 }
 
-#[derive(Table, Clone, Copy)]
+#[derive(Table, Clone)]
 #[table(index(ByBucket(bucket)))]
 pub struct Slot {
     #[key]
@@ -44,13 +44,13 @@ pub struct Slot {
     #[group(money)]
     balance: i64,
     #[group(filling)]
-    filling: Text<40>,
+    filling: String,
 }
 
 impl Slot {
     pub fn words(&self) -> Vec<u64> {
         // What it is filled with follows from the rest.
-        let filled = u64::from(self.filling.as_str() == filling(self.version, self.writer));
+        let filled = u64::from(self.filling == filling(self.version, self.writer));
         vec![self.key, self.version, self.writer, self.bucket.into(), self.balance.cast_unsigned(), filled]
     }
 }
@@ -63,16 +63,22 @@ pub struct Twin {
     version: u64,
     writer: u64,
     present: bool,
+    label: Text<40>,
 }
 
 impl Twin {
+    fn new(key: u64, version: u64, writer: u64, present: bool) -> Self {
+        Self { key, version, writer, present, label: Text::truncated(&label(version, writer)) }
+    }
+
     pub fn words(&self) -> Vec<u64> {
-        vec![self.key, self.version, self.writer, self.present.into()]
+        let labelled = u64::from(self.label.as_str() == label(self.version, self.writer));
+        vec![self.key, self.version, self.writer, self.present.into(), labelled]
     }
 }
 
-/// A twin as other openings declare it: by a tree, with a wider column and a further one.
-#[derive(Table, Clone, Copy)]
+/// A twin as other openings declare it: by a tree, with wider columns and a further one.
+#[derive(Table, Clone)]
 #[table(name = "twin")]
 pub struct WideTwin {
     present: bool,
@@ -80,18 +86,19 @@ pub struct WideTwin {
     #[key]
     key: u64,
     spare: Option<u32>,
+    label: String,
     writer: u64,
 }
 
 impl From<Twin> for WideTwin {
-    fn from(Twin { key, version, writer, present }: Twin) -> Self {
-        Self { key, version: version.into(), writer, present, spare: None }
+    fn from(Twin { key, version, writer, present, label }: Twin) -> Self {
+        Self { key, version: version.into(), writer, present, label: label.to_string(), spare: None }
     }
 }
 
 impl From<WideTwin> for Twin {
-    fn from(WideTwin { key, version, writer, present, .. }: WideTwin) -> Self {
-        Self { key, version: version as u64, writer, present }
+    fn from(WideTwin { key, version, writer, present, label, .. }: WideTwin) -> Self {
+        Self { key, version: version as u64, writer, present, label: Text::truncated(&label) }
     }
 }
 
@@ -100,14 +107,28 @@ pub trait Twins: Table<Key = u64> + From<Twin> + Into<Twin> {}
 impl Twins for Twin {}
 impl Twins for WideTwin {}
 
-/// From one declaration of the twins to the other, as a version of the program with so many changes before.
-pub fn migration(before: u64) -> Migration {
+/// From one declaration of the twins to the other, as the program of this version.
+pub fn migration(version: u64) -> Migration {
     let narrowed = |row: &RowValues| Ok((row.get::<u128>("version")? as u64).into());
-    Migration::new().after(before).drop("twin", "spare").set_with("twin", "version", narrowed)
+    let shortened = |row: &RowValues| Ok(row.get::<&str>("label")?.into());
+    let said = Migration::new().drop("twin", "spare").set_with("twin", "version", narrowed);
+    let said = said.set_with("twin", "label", shortened);
+    let each = said.count();
+    said.after(version * each)
 }
 
-pub fn filling(version: u64, writer: u64) -> String {
+/// What a twin is labelled with.
+fn label(version: u64, writer: u64) -> String {
     format!("{version:016x}-{writer:016x}")
+}
+
+/// What a slot is filled with: nothing, what stands in the row, or what is kept beside it.
+fn filling(version: u64, writer: u64) -> String {
+    let label = label(version, writer);
+    let bytes = [0, 9, label.len(), 300, 1500][((version + writer) % 5) as usize];
+    let mut text = label.repeat(bytes.div_ceil(label.len()));
+    text.truncate(bytes);
+    text
 }
 
 /// The bucket of a slot in its index.
@@ -149,8 +170,8 @@ macro_rules! take {
                 let (version, balance) = (versions[place] + 1, balances[place]);
                 versions[place] = version;
                 let stays = !(step.deletes && place == 2);
-                tx.upsert::<$twin>($twin::from(Twin { key, version, writer, present: stays }))?;
-                let filling = Text::truncated(&filling(version, writer));
+                tx.upsert::<$twin>($twin::from(Twin::new(key, version, writer, stays)))?;
+                let filling = filling(version, writer);
                 if !stays {
                     if tx.delete::<Slot>(key)? != present[place] {
                         return Err(Error::user(TORN));

@@ -70,7 +70,7 @@ impl Message {
             Self::Slot(words) => (b'S', words),
             Self::Twin(words) => (b'T', words),
             Self::Entry(bucket, key) => (b'I', &[*bucket, *key]),
-            Self::Ended(words) => (b'E', words),
+            Self::Ended(words) => (b'Z', words),
             Self::CheckpointFailed(text) => return frame(b'K', text.as_bytes()),
             Self::Failed(text) => return frame(b'X', text.as_bytes()),
             Self::Violation(text) => return frame(b'V', text.as_bytes()),
@@ -96,7 +96,7 @@ impl Message {
             (b'L', _) => Self::Ledger(words),
             (b'S', _) => Self::Slot(words),
             (b'T', _) => Self::Twin(words),
-            (b'E', _) => Self::Ended(words),
+            (b'Z', _) => Self::Ended(words),
             (b'K', _) => Self::CheckpointFailed(text()),
             (b'X', _) => Self::Failed(text()),
             (b'V', _) => Self::Violation(text()),
@@ -183,6 +183,8 @@ mod tests {
             Message::Ledger(vec![1, 2, 3, 4]),
             Message::Failed("syncing".into()),
             Message::Ended(vec![]),
+            Message::Ended(vec![7]),
+            Message::Ended(vec![7, 8]),
         ];
         let mut bytes: Vec<u8> = all.iter().flat_map(Message::encode).collect();
         // A message that was cut off by a kill is none.
@@ -192,6 +194,6 @@ mod tests {
             assert_eq!(Message::read(&mut from).unwrap().as_ref(), Some(message));
         }
         assert_eq!(Message::read(&mut from).unwrap(), None);
-        assert!(Message::read(&mut &b"Z\0\0"[..]).is_err());
+        assert!(Message::read(&mut &b"N\0\0"[..]).is_err());
     }
 }
