@@ -145,7 +145,7 @@ pub trait ReadTransaction {
     ///
     /// `visit` cannot use the transaction, whose rows it is shown. Where it would, go through the rows of
     /// [`collect`](Self::collect), or of one [`page`](Self::page) after another: what is written then changes nothing of
-    /// what was read.
+    /// what was read. On a snapshot, where nothing is written, there is `Snapshot::scan_with`.
     ///
     /// ```
     /// # use heddledb::{Database, Error, ReadTransaction, Scan, Table, Transaction};

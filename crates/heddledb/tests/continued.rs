@@ -3,11 +3,11 @@
 use heddledb::internals::log::Manifest;
 use heddledb::storage::{Fault, Simulated, Storage};
 use heddledb::{
-    Backup, BackupReport, Builder, Database, Durability, Error, LogError, Misuse, ReadTransaction, Restore,
-    Result, Scan, Session, Table, Transaction,
+    Backup, BackupProgress, BackupReport, Builder, Database, Durability, Error, LogError, Misuse,
+    ReadTransaction, Restore, RestoreProgress, Result, Scan, Session, Table, Transaction,
 };
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 /// A row that says which commit has written it.
@@ -160,6 +160,44 @@ fn a_copy_is_continued_over_checkpoints_and_openings() {
         assert_eq!(held(&second), 90);
         assert!(refused(more(&db, &second)).contains("a copy of another database"));
     }
+}
+
+#[test]
+fn a_copy_that_is_continued_keeps_to_its_pace_and_all_tell_how_far_they_are() {
+    let (disk, copy) = (Simulated::new(), Simulated::new());
+    let db = open(&disk);
+    let mut session = db.session().unwrap();
+    write(&mut session, 0..100);
+    full(&db, &copy);
+    // Of many rounds, as a log is that is written all the time.
+    for start in (0..60_000).step_by(1_000) {
+        write(&mut session, start.max(100)..start + 1_000);
+        db.advance_epoch();
+        db.flush().unwrap();
+    }
+    let told: Arc<Mutex<Vec<BackupProgress>>> = Arc::default();
+    let into = Arc::clone(&told);
+    let backup = Backup::to_storage(Arc::new(copy.clone())).incremental().bytes_per_second(8 << 20);
+    let report = db.backup(backup.on_progress(move |progress| into.lock().unwrap().push(progress))).unwrap();
+    assert_eq!(report.transactions, 59_900);
+    assert!(report.bytes > 2 << 20, "{report}");
+    assert!(report.elapsed >= Duration::from_secs_f64(report.bytes as f64 / f64::from(8 << 20)), "{report}");
+    let told = std::mem::take(&mut *told.lock().unwrap());
+    assert!(told.len() > 2 && told.is_sorted_by_key(|progress| (progress.transactions, progress.bytes)));
+    let last = told.last().unwrap();
+    assert_eq!((last.transactions, last.bytes, last.of_relations), (59_900, report.bytes, 0));
+
+    let told: Arc<Mutex<Vec<RestoreProgress>>> = Arc::default();
+    let into = Arc::clone(&told);
+    let restore = Restore::from_storage(Arc::new(copy));
+    let restore = restore.on_progress(move |progress| into.lock().unwrap().push(progress));
+    let report = restore.to_storage(Arc::new(Simulated::new())).unwrap();
+    let told = told.lock().unwrap();
+    assert!(told.len() > 3 && told.is_sorted_by_key(|progress| (progress.bytes, progress.transactions)));
+    let last = told.last().unwrap();
+    assert_eq!((last.transactions, last.bytes), (59_900, report.bytes));
+    assert!(last.bytes <= last.of_bytes + 1024 && last.of_bytes < 2 * last.bytes, "{last}");
+    assert!(told.iter().all(|progress| progress.of_bytes == last.of_bytes));
 }
 
 /// Where nothing is committed for a while, epochs go on that no file names.

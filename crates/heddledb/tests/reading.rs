@@ -77,6 +77,50 @@ fn reads(reader: &mut impl ReadTransaction, rows: u64) -> Result<()> {
 }
 
 #[test]
+fn a_visitor_of_a_snapshot_reads_on_in_it() {
+    for kind in Kind::ALL {
+        // More rows than the first page, and than the second.
+        let (db, mut session) = database(*kind, 100);
+        let mut snapshot = session.snapshot().unwrap();
+        if kind.sessions_max() > 1 {
+            // Of a later moment, which the snapshot does not show.
+            let mut other = db.session().unwrap();
+            other
+                .run(|tx| (0..100).step_by(2).try_for_each(|id| tx.delete::<Account>(id).map(drop)))
+                .unwrap();
+        }
+        for limit in [0, 1, 15, 16, 17, 80, 81, usize::MAX] {
+            for scan in [Scan::<ByNumber>::all(), Scan::all().reverse()] {
+                let expected = snapshot.collect(scan.limit(limit)).unwrap();
+                let mut found = Vec::new();
+                let visit = |snapshot: &mut heddledb::Snapshot<'_>, row: Account| {
+                    assert_eq!(snapshot.get::<Account>(row.id)?, Some(row), "{kind:?}");
+                    let of_owner = snapshot.collect(Scan::<ByOwner>::prefix((row.owner,)))?;
+                    assert_eq!(ids(&of_owner), self::of_owner(row.owner.into(), 100), "{kind:?}");
+                    found.push(row);
+                    Ok(())
+                };
+                snapshot.scan_with(scan.limit(limit), visit).unwrap();
+                assert_eq!(found, expected, "{kind:?}, limit {limit}");
+            }
+        }
+        let mut seen = 0;
+        let failed = snapshot.scan_with(Scan::<Account>::all(), |_, row| {
+            seen += 1;
+            if row.id == 20 { Err(Error::user("enough")) } else { Ok(()) }
+        });
+        assert!(failed.is_err_and(|error| error.to_string() == "enough") && seen == 21);
+        let mut seen = 0;
+        let broken = |_: &mut heddledb::Snapshot<'_>, _: Account| {
+            seen += 1;
+            if seen == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        snapshot.scan_with(Scan::<Account>::all(), broken).unwrap();
+        assert_eq!(seen, 5);
+    }
+}
+
+#[test]
 fn rows_are_read_by_an_index() {
     for kind in Kind::ALL {
         // More entries than one batch has, and than two have, and at a batch's end.

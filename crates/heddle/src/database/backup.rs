@@ -134,7 +134,10 @@ fn continued(arguments: &BackupArguments) -> Result<(), Failure> {
     let source = Disk::open_to_read(directory).map_err(unreadable(directory))?;
     let source = ReadOnly::new(Arc::new(source.accept_copy(*accept_copy)));
     let copy = Disk::open(to).map_err(unreadable(to))?;
+    let progress = Progress::new(1);
+    let bar = progress.phase("adding the log");
     let mut pace = |carried: Carried| {
+        bar.message(format!("{} transactions, {} bytes", carried.transactions, carried.bytes));
         if let Some(mebibytes) = mib_per_second {
             let due = Duration::from_secs_f64(carried.bytes as f64 / (mebibytes << 20) as f64);
             std::thread::sleep(due.saturating_sub(begun.elapsed()));
@@ -143,6 +146,7 @@ fn continued(arguments: &BackupArguments) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let continued = continue_closed(&source, &copy, threads, &mut pace)
         .map_err(|error| super::restore::failure(&error.into()))?;
+    drop((bar, progress));
     let copied = Copied {
         place: directory.display().to_string(),
         to: to.display().to_string(),

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, chain};
 use crate::log::show;
+use crate::progress::Progress;
 use crate::report::table::paint;
 use crate::terminal::terminal_with_colours;
 use clap::Args;
@@ -82,7 +83,11 @@ pub fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     if let Some(epoch) = epoch {
         restore = restore.epoch(*epoch);
     }
+    let progress = Progress::new(1);
+    let bar = progress.phase("writing the directory");
+    let restore = restore.on_progress(move |told| bar.share(told.bytes as f64 / told.of_bytes.max(1) as f64));
     let report = restore.to(to).map_err(|error| failure(&error))?;
+    drop((restore, progress));
     let restored = Restored {
         place: copy.display().to_string(),
         to: to.display().to_string(),

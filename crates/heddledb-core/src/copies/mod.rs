@@ -25,7 +25,7 @@ mod transfer;
 
 pub use increment::{Continued, Log, continue_closed, continue_copy};
 pub use place::{LOST_AND_FOUND, open_copy, open_empty, refuse_unless_empty};
-pub use restore::{Reach, Restore, RestoreReport, instant, reach};
+pub use restore::{Reach, Restore, RestoreProgress, RestoreReport, instant, reach};
 pub use transfer::Carried;
 
 use crate::log::Manifest;

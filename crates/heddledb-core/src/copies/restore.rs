@@ -7,7 +7,7 @@
 use super::fresh_manifest;
 use super::increment::limit;
 use super::place::{open_copy, open_empty, refuse_unless_empty};
-use super::transfer::{Carrier, Window};
+use super::transfer::{Carried, Carrier, Window};
 use crate::error::Result;
 use crate::log::{
     Checkpoint, Compression, Encoder, Frames, Kind, Label, LogError, Manifest, Moment, Name,
@@ -54,6 +54,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Restore {
     from: Place,
     until: Until,
+    tell: Option<Arc<dyn Fn(RestoreProgress) + Send + Sync>>,
 }
 
 /// As of when.
@@ -67,12 +68,16 @@ enum Until {
 impl Restore {
     /// Of the directory of a copy, or of a database that is closed; as of its latest commit, unless told.
     pub fn from(path: impl AsRef<Path>) -> Self {
-        Self { from: Place::Path(path.as_ref().to_owned()), until: Until::Latest }
+        Self::of(Place::Path(path.as_ref().to_owned()))
     }
 
     /// Of a storage of your own, or a simulated one.
     pub fn from_storage(storage: Arc<dyn Storage>) -> Self {
-        Self { from: Place::Storage(storage), until: Until::Latest }
+        Self::of(Place::Storage(storage))
+    }
+
+    fn of(from: Place) -> Self {
+        Self { from, until: Until::Latest, tell: None }
     }
 
     /// As of this moment. It holds nothing that was committed later. It lacks nothing that was committed earlier but perhaps
@@ -86,6 +91,11 @@ impl Restore {
     /// As of the end of this epoch: with exactly the commits of epochs up to it.
     pub fn epoch(self, epoch: u64) -> Self {
         Self { until: Until::Epoch(epoch), ..self }
+    }
+
+    /// Is told how far it has come, after each frame of rows and each mebibyte or so of log.
+    pub fn on_progress(self, tell: impl Fn(RestoreProgress) + Send + Sync + 'static) -> Self {
+        Self { tell: Some(Arc::new(tell)), ..self }
     }
 
     /// Which moments it can be restored to.
@@ -122,7 +132,9 @@ impl Restore {
         let place = open_empty(to)?;
         let _place_locked = lock_storage(&*place)?;
         refuse_unless_empty(&*place)?;
-        let restored = Restoring { source: &*source, manifest: &manifest, to: &*place, looked: &looked };
+        let tell = |progress| self.tell.iter().for_each(|tell| tell(progress));
+        let restored =
+            Restoring { source: &*source, manifest: &manifest, to: &*place, looked: &looked, tell: &tell };
         let report = restored.write().inspect_err(|_| {
             // What cannot be removed opens for nobody, for it has no manifest: that is removed first.
             let _ = again(|| place.remove(&Name::Manifest.to_string()));
@@ -160,6 +172,26 @@ impl fmt::Display for Reach {
             Some((first, last)) => write!(f, ", {} to {}", instant(first), instant(last)),
             None => write!(f, ", at times that its files do not say"),
         }
+    }
+}
+
+/// How far a restore has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RestoreProgress {
+    /// Bytes that are written.
+    pub bytes: u64,
+    /// Bytes of the rows and of the log that it is made of: the most that may be written, but for some hundreds of bytes.
+    pub of_bytes: u64,
+    /// Commits of the log so far.
+    pub transactions: u64,
+}
+
+/// `9437184 of at most 12582912 bytes, 1200 transactions`.
+impl fmt::Display for RestoreProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, of_bytes, transactions } = self;
+        write!(f, "{bytes} of at most {of_bytes} bytes, {transactions} transactions")
     }
 }
 
@@ -297,6 +329,7 @@ struct Restoring<'a> {
     manifest: &'a Manifest,
     to: &'a dyn Storage,
     looked: &'a Looked,
+    tell: &'a dyn Fn(RestoreProgress),
 }
 
 impl Restoring<'_> {
@@ -307,20 +340,27 @@ impl Restoring<'_> {
         manifest.procedures.clone_from(&self.manifest.procedures);
         manifest.changes = self.manifest.changes;
         manifest.floor = epoch + 1;
+        let parts = self.manifest.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts);
+        let log = surveys.iter().flat_map(|survey| &survey.files);
+        let of_bytes = parts.map(|part| part.bytes).chain(log.map(|file| file.bytes)).sum();
         let (mut bytes, mut transactions, mut after) = (0, 0, 0);
         if let Some(checkpoint) = &self.manifest.checkpoint {
             let mut parts = checkpoint.parts.clone();
             for (number, part) in parts.iter_mut().enumerate() {
-                part.bytes = self.part(manifest.directory, checkpoint, number as u8)?;
+                let told =
+                    |part| (self.tell)(RestoreProgress { bytes: bytes + part, of_bytes, transactions: 0 });
+                part.bytes = self.part(manifest.directory, checkpoint, number as u8, &told)?;
+                bytes += part.bytes;
             }
-            bytes = parts.iter().map(|part| part.bytes).sum();
             after = checkpoint.epoch;
             manifest.checkpoint = Some(Checkpoint { parts, ..*checkpoint });
         }
         if *epoch > after {
             let later = u64::from(planted(Mutant::RestoreAnEpochTooLate));
             let window = Window { after, up_to: epoch + later };
-            let mut told = |_| {};
+            let mut told = |Carried { transactions, bytes: carried }| {
+                (self.tell)(RestoreProgress { bytes: bytes + carried, of_bytes, transactions });
+            };
             let mut carrier = Carrier::create(self.to, &manifest, window, &mut told)?;
             self.mark()?;
             for (generation, survey) in self.manifest.generations.iter().zip(surveys) {
@@ -344,8 +384,14 @@ impl Restoring<'_> {
         again(|| to.sync_names()).map_err(LogError::io(to, "syncing the names of", ""))
     }
 
-    /// Writes a part of the checkpoint anew, frame by frame. Returns its length.
-    fn part(&self, directory: u64, checkpoint: &Checkpoint, part: u8) -> Result<u64, LogError> {
+    /// Writes a part of the checkpoint anew, frame by frame. Returns its length. `told` is called with what is written of it.
+    fn part(
+        &self,
+        directory: u64,
+        checkpoint: &Checkpoint,
+        part: u8,
+        told: &dyn Fn(u64),
+    ) -> Result<u64, LogError> {
         let mut frames = Frames::of_checkpoint(self.source, self.manifest.directory, checkpoint, part)?;
         let place = crate::log::Place { directory, generation: checkpoint.number, file: part };
         let name = Name::Checkpoint { number: checkpoint.number, part }.to_string();
@@ -367,6 +413,7 @@ impl Restoring<'_> {
             write_all(&*file, &bytes, at).map_err(failed("writing"))?;
             at += bytes.len() as u64;
             bytes.clear();
+            told(at);
             if frames.next_frame(&mut words)?.is_none() {
                 break;
             }
