@@ -185,6 +185,7 @@ pub enum Mutant {
     IndexUnbuiltTrusted,
     IndexRemovedKept,
     MigrationOldFilesRemovedFirst,
+    SchemaNotValidated,
 }
 
 #[cfg(feature = "mutants")]
@@ -344,6 +345,7 @@ impl Mutant {
         Self::IndexUnbuiltTrusted,
         Self::IndexRemovedKept,
         Self::MigrationOldFilesRemovedFirst,
+        Self::SchemaNotValidated,
     ];
 
     /// Whether its window is so narrow, or the order that shows it so particular, that only a search in simulation

@@ -126,8 +126,7 @@ const PRICE: i64 = 45_00;
 
 /// Holds the first seat that is free, or that nobody paid for in time; nothing if there is none.
 fn hold(tx: &mut impl Transaction, now: Timestamp) -> Result<Option<u16>> {
-    let free = tx.first(Scan::<ByStatus>::prefix((EVENT, Status::Free)))?;
-    let seat = match free {
+    let seat = match tx.first(Scan::<ByStatus>::prefix((EVENT, Status::Free)))? {
         Some(seat) => Some(seat),
         None => {
             let held = tx.collect(Scan::<ByStatus>::prefix((EVENT, Status::Held)))?;
@@ -143,18 +142,24 @@ fn hold(tx: &mut impl Transaction, now: Timestamp) -> Result<Option<u16>> {
 
 /// Sells a seat that is held.
 fn sell(tx: &mut impl Transaction, seat: u16, order: Order) -> Result<()> {
-    tx.update_columns(
-        (EVENT, seat),
-        (Seat::status, Seat::order, Seat::held_until),
-        |(status, by, until)| {
-            (*status, *by, *until) = (Status::Sold, Some(order.id), None);
-        },
-    )?;
-    tx.update_columns(EVENT, (Event::left, Event::takings), |(left, takings)| {
-        *left -= 1;
-        *takings += PRICE;
-    })?;
+    let columns = (Seat::status, Seat::order, Seat::held_until);
+    tx.set_columns((EVENT, seat), columns, (Status::Sold, Some(order.id), None))?;
+    tx.update_columns(EVENT, Event::left, |left| *left -= 1)?;
+    tx.add(Event::takings, EVENT, PRICE)?;
     tx.insert(order)
+}
+
+/// Takes a sold seat back, and sells it to who has waited longest.
+fn pass_on(tx: &mut impl Transaction, seat: u16) -> Result<()> {
+    let order = tx.get_columns((EVENT, seat), Seat::order)?.flatten();
+    let next = tx.first(Scan::<Waiting>::prefix((EVENT,)))?;
+    let (Some(order), Some(Waiting { order: id, since: at, .. })) = (order, next) else { return Ok(()) };
+    tx.delete::<Order>(order)?;
+    tx.delete::<Waiting>((EVENT, at, id))?;
+    tx.add(Event::left, EVENT, 1)?;
+    tx.add(Event::takings, EVENT, -PRICE)?;
+    let (buyer, remark) = (Text::new("Donald")?, "waited".to_owned());
+    sell(tx, seat, Order { id, buyer, event: EVENT, at, remark })
 }
 
 /// Sells until there is nothing left; who comes too late waits.
@@ -196,14 +201,8 @@ fn main() -> Result<()> {
     let mut session = db.session()?;
     let begins: Timestamp = "2030-05-04T19:30:00Z".parse().map_err(Error::user)?;
     session.run(|tx| {
-        let name = "The Weavers, Act II";
-        tx.insert(Event {
-            id: EVENT,
-            name: name.to_owned(),
-            begins,
-            left: u64::from(SEATS) - 3,
-            takings: 3 * PRICE,
-        })?;
+        let (name, left) = ("The Weavers, Act II".to_owned(), u64::from(SEATS) - 3);
+        tx.insert(Event { id: EVENT, name, begins, left, takings: 3 * PRICE })?;
         for number in 0..SEATS {
             let order = (number < 3).then_some(OrderId(number.into()));
             let status = if order.is_some() { Status::Sold } else { Status::Free };
@@ -232,10 +231,12 @@ fn main() -> Result<()> {
         }
         Ok(())
     })?;
+    db.session()?.run(|tx| pass_on(tx, 1))?;
     let sold = balanced(&db)?;
-    let barbara = db.session()?.run(|tx| tx.collect(Scan::<ByBuyer>::prefix((Text::new("Barbara")?,))))?;
-    println!("  {sold} seats are sold, {} of them to Barbara", barbara.len());
-    assert_eq!((sold, barbara.len()), (usize::from(SEATS), 3));
+    let of = |name| db.session()?.run(|tx| tx.collect(Scan::<ByBuyer>::prefix((Text::new(name)?,))));
+    let [barbara, donald] = [of("Barbara")?.len(), of("Donald")?.len()];
+    println!("  {sold} seats are sold, {barbara} of them to Barbara, {donald} to Donald, who waited");
+    assert_eq!((sold, barbara, donald), (usize::from(SEATS), 2, 1));
     db.backup(&copies[1])?;
     drop(db);
 

@@ -74,6 +74,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Silo, "snapshots")
     } else if of(&["Value"]) {
         (Kind::Silo, "values")
+    } else if of(&["Schema"]) {
+        (Kind::Silo, "schemas")
     } else if of(&["SiloForeignLock"]) {
         (Kind::Silo, "histories")
     } else if of(&["Sight", "SiloStamp"]) {

@@ -41,6 +41,7 @@ mod pieces;
 mod procedures;
 mod random;
 mod reclamation;
+mod schemas;
 pub mod script;
 mod snapshots;
 mod submit;
@@ -81,6 +82,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(objects::tests());
     tests.extend(value_keys::tests());
     tests.extend(values::tests());
+    tests.extend(schemas::tests());
     tests.extend(histories::tests());
     tests
 }
