@@ -1,9 +1,11 @@
 //! What it costs to read a text of 1 KB that lies outside of its row, beside one that is in the row: nanoseconds a transaction.
 //!
-//! `cargo run --release -p heddledb --example long_texts`; with `string`, `text` or `bytes` behind it only that kind is read, as
-//! often as a further argument says, which is for counting instructions.
+//! `cargo run --release -p heddledb --example long_texts`. With `string`, `text` or `bytes` behind it only that kind is read, as
+//! often as a further argument says, which is for counting instructions. With `--check` it fails where a `String` is read more slowly than
+//! 0.7 of the bytes in a row, or takes more than 64 bytes beside its text.
 
-use heddledb::{Database, ReadTransaction, Result, Session, Table, Text, Transaction};
+use heddledb::table::SLOT_BYTES;
+use heddledb::{Database, Error, ReadTransaction, Result, Session, Table, Text, Transaction};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -70,7 +72,8 @@ fn main() -> Result<()> {
         })?;
     }
     let arguments: Vec<String> = std::env::args().collect();
-    if let Some(kind) = arguments.get(1) {
+    let checks = arguments.get(1).is_some_and(|argument| argument == "--check");
+    if let Some(kind) = arguments.get(1).filter(|_| !checks) {
         let reads = arguments.get(2).and_then(|reads| reads.parse().ok()).unwrap_or(READS);
         for (_, read) in KINDS.iter().filter(|(name, _)| name == kind) {
             time(*read, &mut session, reads)?;
@@ -83,10 +86,18 @@ fn main() -> Result<()> {
             all.push(time(*read, &mut session, READS)?);
         }
     }
-    for ((name, _), all) in KINDS.iter().zip(&mut nanoseconds) {
+    let medians = nanoseconds.map(|mut all| {
         all.sort_by(f64::total_cmp);
-        println!("{name:>6}: {:.0} ns a read, the median of {ROUNDS}", all[ROUNDS / 2]);
+        all[ROUNDS / 2]
+    });
+    for ((name, _), median) in KINDS.iter().zip(medians) {
+        println!("{name:>6}: {median:.0} ns a read, the median of {ROUNDS}");
     }
-    println!("{} bytes of values outside of their rows for {ROWS} texts", db.metrics().value_bytes);
-    Ok(())
+    let [string, _, plain] = medians;
+    let each = db.metrics().value_bytes / ROWS as usize + SLOT_BYTES;
+    println!("string / bytes: {:.2} of the speed; {each} bytes for a text of {BYTES}", plain / string);
+    match checks && (plain / string < 0.7 || each > BYTES + 64) {
+        true => Err(Error::user("a String costs too much")),
+        false => Ok(()),
+    }
 }
