@@ -23,6 +23,7 @@ use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
 use crate::values::{Outside, Slot};
 use marks::Marks;
+use records::Sketch;
 
 /// What a transaction does to one record.
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +127,7 @@ pub struct WriteSet {
     /// The numbers of the writes, where there are more than [`FEW`]; else empty.
     records: RecordMap,
     writes: Vec<Write>,
+    sketch: Sketch,
     /// Whether one of them has been, or was begun as, a row that does not exist.
     absent: bool,
     patches: Vec<Patch>,
@@ -149,6 +151,7 @@ impl WriteSet {
             self.writes.clear();
             self.patches.clear();
             self.absent = false;
+            self.sketch = Sketch::default();
         }
         self.end = 0;
         if self.marks.set {
@@ -188,10 +191,10 @@ impl WriteSet {
     /// The number of the write to `record`.
     #[inline]
     pub fn find(&self, record: RecordRef) -> Option<usize> {
-        if self.writes.is_empty() { None } else { self.find_written(record) }
+        if self.sketch.may_have(record) { self.find_written(record) } else { None }
     }
 
-    /// A function of its own: transactions that only read do without its loop.
+    /// A function of its own: most records that are read are not written, and do without its loop.
     #[inline(never)]
     fn find_written(&self, record: RecordRef) -> Option<usize> {
         if self.writes.len() <= FEW { self.find_among_few(record) } else { self.records.get(record) }
@@ -226,20 +229,18 @@ impl WriteSet {
             return;
         }
         match vacancy {
-            Some(vacancy) if writes > FEW + 1 => self.records.fill(vacancy, record, writes - 1),
-            _ => self.enter_all(record),
+            _ if writes == FEW + 1 => self.enter_all(record),
+            Some(vacancy) => self.records.fill(vacancy, record, writes - 1),
+            None => self.records.put(record, writes - 1),
         }
     }
 
-    /// As [`Self::enter`], of the others too where they are so many only now.
+    /// As [`Self::enter`], and the others, which are so many only now.
     fn enter_all(&mut self, record: RecordRef) {
-        let last = self.writes.len() - 1;
-        if last == FEW {
-            self.writes[..FEW].iter().enumerate().for_each(|(number, write)| {
-                self.records.put(write.record, number);
-            });
-        }
-        self.records.put(record, last);
+        self.writes[..FEW].iter().enumerate().for_each(|(number, write)| {
+            self.records.put(write.record, number);
+        });
+        self.records.put(record, FEW);
     }
 
     /// True if this transaction writes column group `group` of `record`.
@@ -328,6 +329,7 @@ impl WriteSet {
             _ => copy_key(&mut self.scratch[key_at..self.end], key),
         }
         self.absent |= !was_present;
+        self.sketch.add(record);
         self.writes.push(Write {
             record,
             layout,

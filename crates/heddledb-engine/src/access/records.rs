@@ -17,6 +17,36 @@ struct MapSlot {
     value: u32,
 }
 
+/// A bit for each of some records, which others share: what has none is not one of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sketch(u64);
+
+impl Sketch {
+    /// Adds a record.
+    #[inline(always)]
+    pub fn add(&mut self, record: RecordRef) {
+        self.0 |= Self::bit(record);
+    }
+
+    /// False if the record was not added.
+    #[inline(always)]
+    pub fn may_have(self, record: RecordRef) -> bool {
+        // The first of the two, so that nothing is computed for transactions that only read.
+        self.0 != 0 && self.0 & Self::bit(record) != 0
+    }
+
+    #[inline(always)]
+    fn bit(record: RecordRef) -> u64 {
+        1 << (spread(record.identity()) >> 58)
+    }
+}
+
+/// Spreads the identities of records (Fibonacci hashing); blocks are 32-byte aligned, so the low bits say nothing.
+#[inline(always)]
+fn spread(identity: usize) -> u64 {
+    (identity as u64 >> 5).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
 /// Where a record will stand that was not found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vacancy(usize);
@@ -37,8 +67,7 @@ impl RecordMap {
 
     #[inline(always)]
     fn start(&self, record: usize) -> usize {
-        // Fibonacci hashing; blocks are 32-byte aligned, so the low bits say nothing.
-        (((record >> 5) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (self.slots.len() - 1)
+        (spread(record) >> 32) as usize & (self.slots.len() - 1)
     }
 
     /// Forgets all records.

@@ -244,6 +244,37 @@ impl Local {
         Ok(newest)
     }
 
+    /// Steps 1 to 4. A function of its own, so that transactions that only read do without its stack.
+    #[inline(never)]
+    fn commit_writes(&mut self, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        let writes = commit.writes();
+        let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
+        let at_begin = if planted(Mutant::AllocationAtBegin) { self.at_begin } else { None };
+        let announced = env.announce_commit();
+        let mut newest_write = 0;
+        if !planted(Mutant::SiloWritesNotLocked) {
+            for write in writes.writes() {
+                for group in write.group_numbers() {
+                    let stamp = self.lock(write.record, group, write.was_present)?;
+                    newest_write = newest_write.max(stamp::time(stamp));
+                }
+            }
+        }
+        point("locked");
+        let epoch = early.unwrap_or_else(|| match self.locks.is_empty() {
+            true => env.commit_epoch(),
+            false => env.announced_epoch(announced),
+        });
+        let drawn = at_begin.or_else(|| self.draw(epoch));
+        let newest_read = self.validate_locked(env.isolation, writes)?;
+
+        point("validated");
+        if let Some(time) = drawn {
+            return self.install(time, env.clock.now(), commit);
+        }
+        self.install_after(newest_read.max(newest_write), epoch, env, commit)
+    }
+
     /// Step 4, with all locks held, at a time that is later than `newest`, of an epoch that was read before.
     #[inline(always)]
     pub(super) fn install_after(
@@ -439,42 +470,17 @@ impl Protocol for Silo {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
-        let writes = commit.writes();
-        work(local.checks(writes));
-        let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
-        let at_begin = if planted(Mutant::AllocationAtBegin) { local.at_begin } else { None };
-        if writes.is_empty() {
-            let drawn = local.draw(env.clock.now());
-            // There is no lock of ours to order before the validation; only the reads come first.
-            fence(Ordering::Acquire);
-            local.validate_for(env.isolation, |_, _| false)?;
-            return Ok(drawn.unwrap_or_else(|| local.newest_read(env.clock)));
+        work(local.checks(commit.writes()));
+        if !commit.writes().is_empty() {
+            return local.commit_writes(env, commit);
         }
-        let announced = env.announce_commit();
-        let mut newest_write = 0;
-        if !planted(Mutant::SiloWritesNotLocked) {
-            for write in writes.writes() {
-                for group in write.group_numbers() {
-                    let stamp = local.lock(write.record, group, write.was_present)?;
-                    newest_write = newest_write.max(stamp::time(stamp));
-                }
-            }
-        }
-        point("locked");
-        let epoch = early.unwrap_or_else(|| match local.locks.is_empty() {
-            true => env.commit_epoch(),
-            false => env.announced_epoch(announced),
-        });
-        let drawn = at_begin.or_else(|| local.draw(epoch));
-        let newest_read = local.validate_locked(env.isolation, writes)?;
-
-        point("validated");
-        if let Some(time) = drawn {
-            return local.install(time, env.clock.now(), commit);
-        }
-        local.install_after(newest_read.max(newest_write), epoch, env, commit)
+        let drawn = local.draw(env.clock.now());
+        // There is no lock of ours to order before the validation; only the reads come first.
+        fence(Ordering::Acquire);
+        local.validate_for(env.isolation, |_, _| false)?;
+        Ok(drawn.unwrap_or_else(|| local.newest_read(env.clock)))
     }
 
     fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {

@@ -65,6 +65,6 @@ impl<R: Fields> Procedure for Transact<R> {
     }
 
     fn run<T: Transaction>(tx: &mut T, (ycsb, input): &Self::Arguments<'_>) -> Result<Output> {
-        ycsb.execute_on::<R, T, true>(tx, input)
+        ycsb.execute_on::<R, T>(tx, input, true)
     }
 }

@@ -141,22 +141,23 @@ impl Ycsb {
     }
 
     /// One transaction; at the sites of [`Transact`], if it is called as that.
-    fn execute_on<R: Fields, T: Transaction, const CALLED: bool>(
+    fn execute_on<R: Fields, T: Transaction>(
         &self,
         tx: &mut T,
         input: &Input,
+        called: bool,
     ) -> Result<Output> {
         let mut output = Output::default();
         prefetch::<R, T>(tx, input);
         for Operation { key, action } in &input.operations {
-            if CALLED {
+            if called {
                 tx.at(call::site(*action));
             }
             match *action {
                 Action::Increment => increment::<R, T>(tx, *key)?,
                 Action::ReadAllIncrement => {
                     black_box(&tx.get::<R>(*key)?);
-                    if CALLED {
+                    if called {
                         tx.at(call::site(Action::Increment));
                     }
                     increment::<R, T>(tx, *key)?;
@@ -185,7 +186,7 @@ impl Ycsb {
     }
 
     /// One access that only reads.
-    #[inline]
+    #[inline(always)]
     fn look_at<R: Fields, T: ReadTransaction>(
         &self,
         tx: &mut T,
@@ -397,7 +398,7 @@ impl Workload for Ycsb {
 
     #[inline]
     fn execute<T: Transaction>(&self, tx: &mut T, input: &Input) -> Result<Output> {
-        with_shape!(self.parameters, Shape => self.execute_on::<Shape, T, false>(tx, input))
+        with_shape!(self.parameters, Shape => self.execute_on::<Shape, T>(tx, input, false))
     }
 
     #[inline]

@@ -109,7 +109,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Ends an attempt, or an execution of its body, with what became of the body.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_body(&mut self, body: Body) -> Result<Ended> {
         if let (Body::Done { failed: false }, false) = (&body, self.called) {
             self.commit_now()?;
