@@ -10,6 +10,7 @@ use heddledb::{
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::Continue;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "pieces_remove_and_insert", run: remove_and_insert },
         Test { name: "pieces_give_up_before_others_see_them", run: give_up_before_others_see_them },
         Test { name: "pieces_refuse_what_was_not_told", run: refuse_what_was_not_told },
+        Test { name: "pieces_tell_panics", run: tell_panics },
+        Test { name: "pieces_tell_panics_of_what_tells", run: tell_panics_of_what_tells },
     ]
 }
 
@@ -48,6 +51,7 @@ fn builder(kind: Kind) -> Builder {
         .procedure::<PiecesMove>()
         .procedure::<PiecesList>()
         .procedure::<PiecesTry>()
+        .procedure::<PiecesPanic>()
         .procedure::<PiecesRenew>()
 }
 
@@ -409,4 +413,159 @@ fn refuse_what_was_not_told(kind: Kind) {
         Err(Error::User(_)) => assert_eq!(added, 0, "it has done nothing"),
         other => panic!("it gives up: {other:?}"),
     }
+}
+
+/// Where a call panics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Panics {
+    Never,
+    /// In the function that tells what it will access, when it has told a part.
+    Telling,
+    /// Before its mark, when it has written a row.
+    BeforeMark,
+    /// Behind its mark: in the midst of an access, or at the end.
+    InAccess,
+    AtEnd,
+}
+
+fn tell_panic(to: &mut Announcement<'_>, keys: [u64; 3], panics: Panics) {
+    to.writes(keys[0], (Row::value, Row::version));
+    assert!(panics != Panics::Telling, "it panics: {panics:?}");
+    keys[1..].iter().for_each(|key| to.writes(*key, (Row::value, Row::version)));
+}
+
+/// Adds one to three rows, and tells their new values.
+#[procedure(announce = tell_panic)]
+fn pieces_panic(tx: &mut impl Transaction, keys: [u64; 3], panics: Panics) -> Result<[i64; 3]> {
+    let first = tx.update_columns(keys[0], (Row::value, Row::version), |(value, version)| {
+        *version += 1;
+        *value += 1;
+        *value
+    })?;
+    assert!(panics != Panics::BeforeMark, "it panics: {panics:?}");
+    #[later]
+    let second = tx.update_columns(keys[1], (Row::value, Row::version), |(value, version)| {
+        *version += 1;
+        assert!(panics != Panics::InAccess, "it panics: {panics:?}");
+        *value += 1;
+        *value
+    })?;
+    let third = tx.update_columns(keys[2], (Row::value, Row::version), |(value, version)| {
+        *version += 1;
+        *value += 1;
+        *value
+    })?;
+    assert!(panics != Panics::AtEnd, "it panics: {panics:?}");
+    Ok([first, second, third])
+}
+
+/// What became of a call that may panic; the panic must be its own.
+fn outcome(panics: Panics, wait: impl FnOnce() -> Result<[i64; 3]>) -> Option<[i64; 3]> {
+    match catch_unwind(AssertUnwindSafe(wait)) {
+        Ok(values) => Some(values.expect("it commits")),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            assert_eq!(text, Some(&*format!("it panics: {panics:?}")));
+            None
+        }
+    }
+}
+
+/// Calls that panic among others. Who has not come to its mark has done nothing. Who has come further has done nothing of what it did
+/// since others last waited for it; what it had let go of before stands where calls are in pieces, and nowhere else. All others
+/// commit, each once, and whoever waits for a call hears its own panic.
+fn tell_panics(kind: Kind) {
+    const CALLS: usize = 300;
+    if !kind.execution().is_announced() {
+        return;
+    }
+    let db = filled(kind);
+    let calls = std::sync::Mutex::new(Vec::new());
+    on_threads(kind, &db, 3, |session, random, _| {
+        let submitted: Vec<_> = (0..CALLS)
+            .map(|_| {
+                let panics = match random.below(8) {
+                    0 => Panics::BeforeMark,
+                    1 => Panics::InAccess,
+                    2 => Panics::AtEnd,
+                    _ => Panics::Never,
+                };
+                // Whose second row is another's first waits in the midst, or makes the other one wait.
+                let first = random.below(2);
+                let pending = session.submit(PiecesPanic, ([first, 2, 3], panics)).expect("it is submitted");
+                (first as usize, panics, pending)
+            })
+            .collect();
+        for (first, panics, pending) in submitted {
+            let values = outcome(panics, || pending.wait());
+            calls.lock().expect("nobody panics").push((first, panics, values));
+        }
+    });
+    let calls = calls.into_inner().expect("nobody panics");
+    assert_eq!(calls.len(), 3 * CALLS);
+    let pieces = db.metrics().graph.map_or(0, |graph| graph.in_pieces);
+    assert_eq!(pieces > 0, in_pieces(kind), "some are in pieces where that is done");
+    let count = |is: &dyn Fn(usize, Panics) -> bool| {
+        calls.iter().filter(|(first, panics, _)| is(*first, *panics)).count() as i64
+    };
+    let never = |_, panics| panics == Panics::Never;
+    assert!(calls.iter().all(|(_, panics, values)| values.is_some() == (*panics == Panics::Never)));
+    let rows = db.session().and_then(|mut session| session.run(|tx| tx.collect(Scan::<Row>::all())));
+    let rows = rows.expect("it is read");
+    assert!(rows.iter().all(|row| row.value == row.version as i64), "an access is half done: {rows:?}");
+    let mut stands = 0;
+    for first in 0..2 {
+        let done = count(&|row, panics| row == first && panics == Panics::Never);
+        let late = count(&|row, panics| row == first && matches!(panics, Panics::InAccess | Panics::AtEnd));
+        let value = rows[first].value;
+        assert!((done..=done + late).contains(&value), "row {first}: {done}, {late}: {rows:?}");
+        stands += value - done;
+    }
+    assert_eq!(stands > 0, in_pieces(kind), "{rows:?}");
+    let at_end = count(&|_, panics| panics == Panics::AtEnd);
+    let done = count(&never);
+    let second = rows[2].value;
+    assert!(second - done <= stands && (done..=done + at_end).contains(&second), "{rows:?}");
+    // Nobody waits for it any more when it has come to its last access.
+    assert_eq!(rows[3].value, done, "{rows:?}");
+    // Each saw what those before it had done, and nothing of those that panicked but what stands.
+    for at in 0..3 {
+        let row = |first: usize| if at == 0 { first } else { at + 1 };
+        let of_call = |(first, _, values): &(usize, Panics, Option<[i64; 3]>)| {
+            values.map(|values| (row(*first), values[at]))
+        };
+        let mut seen: Vec<_> = calls.iter().filter_map(of_call).collect();
+        seen.sort_unstable();
+        assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "an update of row {at} is lost");
+        assert!(seen.iter().all(|(row, value)| *value <= rows[*row].value), "{rows:?}");
+    }
+}
+
+/// Where a call is to tell what it will access, and that panics, it is not executed: whoever waits for it hears of that panic. Elsewhere
+/// nobody asks.
+fn tell_panics_of_what_tells(kind: Kind) {
+    if kind.sessions_max() == 1 {
+        return;
+    }
+    let is_asked = kind.execution().is_announced();
+    let db = filled(kind);
+    let mut session = db.session().expect("there are sessions");
+    let mut done = 0;
+    for at in 0..40 {
+        let panics = if at % 4 == 0 { Panics::Telling } else { Panics::Never };
+        let pending = [Panics::Never, panics, Panics::Never].map(|panics| {
+            let pending = session.submit(PiecesPanic, ([0, 1, 2], panics)).expect("it is submitted");
+            (panics, pending)
+        });
+        for (panics, pending) in pending {
+            let ended = outcome(panics, || pending.wait());
+            assert_eq!(ended.is_none(), is_asked && panics == Panics::Telling);
+            done += i64::from(ended.is_some());
+        }
+        let own = outcome(panics, || session.call(PiecesPanic, ([0, 1, 2], panics)));
+        assert_eq!(own.is_none(), is_asked && panics == Panics::Telling);
+        done += i64::from(own.is_some());
+    }
+    assert_eq!(values(&db)[..3], [done; 3]);
+    assert_eq!(db.metrics().stats.unforeseen, 0, "nobody is executed who has not told all");
 }

@@ -68,7 +68,11 @@ pub enum Told<'a> {
 /// lets others have a row as soon as it has come to it as often as was told, so calls that meet in a row wait for that access
 /// and not for each other's end. Such a function must tell everything, each access as often as it is made (an upsert is two): what is not told
 /// is refused ([`Misuse::Unforeseen`](crate::error::Misuse::Unforeseen)), and if others may have seen what the call did before, that stands
-/// ([`Misuse::PiecesStand`](crate::error::Misuse::PiecesStand)), as it does where a call gives up, or panics, behind its mark.
+/// ([`Misuse::PiecesStand`](crate::error::Misuse::PiecesStand)), as it does where a call gives up behind its mark. So it is with a panic
+/// behind the mark, which arrives as it is where the result is waited for. A panic before the mark leaves nothing.
+///
+/// **Panics.** The function is given the arguments and sees no rows. If it panics, the call is not executed, and the panic arrives where the
+/// call was made, or its result is waited for.
 pub struct Announcement<'a> {
     tell: &'a mut dyn FnMut(Told<'_>),
 }

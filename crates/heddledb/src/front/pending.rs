@@ -111,8 +111,10 @@ enum Progress<T> {
 
 enum Outcome<T> {
     Returned(Result<(T, Ticket)>),
-    Panicked(Box<dyn Any + Send>),
+    Panicked(Panic),
 }
+
+type Panic = Box<dyn Any + Send>;
 
 impl<T> Outcome<T> {
     fn get(self) -> Result<(T, Ticket)> {
@@ -145,7 +147,8 @@ pub(super) struct Call<A, T> {
 
 /// A place for calls with arguments and results of these types, one after another.
 struct Slot<A, T> {
-    call: Mutex<Option<Call<A, T>>>,
+    /// What is to be executed; or the panic with which it was announced, so that it is not.
+    call: Mutex<Option<Result<Call<A, T>, Panic>>>,
     state: Mutex<State<T>>,
     /// It is done.
     done: Condvar,
@@ -185,15 +188,28 @@ impl<A, T> Slot<A, T> {
 
 impl<A: Send, T: Send> Job for Slot<A, T> {
     fn announce(&self, session: &mut dyn Any) {
-        if let Some(Call { arguments, execute, terms }) = &*lock(&self.call) {
-            // Whatever it returns, or panics of, is nothing that it has seen at its place.
-            let _ = catch_unwind(AssertUnwindSafe(|| execute(session, arguments, *terms)));
+        let mut call = lock(&self.call);
+        let Some(Ok(Call { arguments, execute, terms })) = &*call else { return };
+        // What it returns is nothing that it has seen at its place, and so is a panic of its body, which is not told here. What
+        // panics here would do so there.
+        let announced = catch_unwind(AssertUnwindSafe(|| execute(session, arguments, *terms).map(|_| ())));
+        if let Err(panic) = announced {
+            let unwanted = call.replace(Err(panic));
+            drop(call);
+            // Code of the caller's.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(unwanted)));
         }
     }
 
     fn execute(&self, session: &mut dyn Any) -> bool {
-        let Some(Call { arguments, execute, terms }) = lock(&self.call).take() else {
-            unreachable!("a call is executed once");
+        let call = lock(&self.call).take();
+        let Call { arguments, execute, terms } = match call {
+            Some(Ok(call)) => call,
+            Some(Err(panic)) => {
+                self.finish(Outcome::Panicked(panic));
+                return false;
+            }
+            None => unreachable!("a call is executed once"),
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let result = execute(session, &arguments, terms);
@@ -256,7 +272,9 @@ impl<T> Pending<T> {
     /// As for [`Session::call`](crate::Session::call).
     ///
     /// # Panics
-    /// When the procedure did, with what it panicked.
+    /// When the procedure did, with what it panicked, or the function that tells what it will access. The call has had no effect then, but
+    /// where it was executed in pieces and panicked behind its mark `#[later]`: see
+    /// [`Announcement`](crate::procedure::Announcement).
     pub fn wait(self) -> Result<T> {
         self.wait_ticket().map(|(result, _)| result)
     }
@@ -400,7 +418,7 @@ impl Submitting {
             return None;
         }
         let slot = self.slot::<A, T>(window, to.executors.count());
-        *lock(&slot.call) = Some(call);
+        *lock(&slot.call) = Some(Ok(call));
         *lock(&slot.state) = State { progress: Progress::UnderWay, waker: None, unwanted: false };
         to.executors.push(Arc::clone(&slot) as Arc<dyn Job>, first);
         Some(Pending { slot })

@@ -328,7 +328,9 @@ impl Session {
         let mut body = |tx: &mut Txn| {
             tx.held.hold_to::<Q>();
             if Q::ANNOUNCES && tx.worker.wants_told() {
+                tx.tells = true;
                 Q::announce(arguments, &mut Announcement::new(&mut |told| tx.worker.tell(told)));
+                tx.tells = false;
                 return Err(announced());
             }
             result(Q::run(tx, arguments)?)
@@ -378,6 +380,12 @@ impl Session {
                     Ended::Announced => return Err(announced()),
                     _ => txn.restart(),
                 },
+                // What tells what a call will access has seen its arguments only, so it will panic again; and of a call that has
+                // told a part others know too little.
+                Err(panic) if std::mem::take(&mut txn.tells) => {
+                    txn.worker.abort();
+                    resume_unwind(panic)
+                }
                 Err(panic) => match txn.worker.end(Body::Panicked)? {
                     Ended::Panics => resume_unwind(panic),
                     Ended::Announced => return Err(announced()),

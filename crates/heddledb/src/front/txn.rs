@@ -40,6 +40,8 @@ pub struct Txn {
     pub(super) site: u16,
     /// What holds the procedure that runs to what it declares.
     pub(super) held: Held,
+    /// The function runs that tells what a call will access.
+    pub(super) tells: bool,
     /// The access that conflicted last.
     pub(super) met: Option<Met>,
     /// Scratch.
@@ -83,6 +85,7 @@ impl Txn {
             first_site: 0,
             site: 0,
             held,
+            tells: false,
             met: None,
             words: Vec::new(),
         }
