@@ -239,6 +239,78 @@ fn who_does_something_else_each_time_is_told() {
     }
 }
 
+/// What `drift` does, which the macro cannot see, nor a fingerprint: 0 what it did when it was logged.
+static DRIFT: AtomicU64 = AtomicU64::new(0);
+
+fn drifted(amount: i64) -> Result<i64> {
+    match DRIFT.load(Ordering::Relaxed) {
+        0 => Ok(amount),
+        1 => Ok(amount + 1),
+        2 => Err(Error::user("it gives up now")),
+        _ => panic!("it panics now"),
+    }
+}
+
+#[procedure(version = 1)]
+fn drift(tx: &mut impl Transaction, id: u64, amount: i64) -> Result<()> {
+    let amount = drifted(amount)?;
+    tx.add(Account::balance, id, amount)
+}
+
+/// All files with their names.
+fn files(storage: &Simulated) -> Vec<(String, Vec<u8>)> {
+    let names = heddledb::storage::Storage::list(storage).unwrap();
+    let mut files: Vec<_> = names.into_iter().map(|name| (name.clone(), storage.bytes(&name))).collect();
+    files.sort();
+    files
+}
+
+/// An opening whose calls do something else than they did is refused, and has changed nothing; whoever has the procedures as they
+/// were opens the directory then. Also one that was not closed, and one with a generation of values behind the calls.
+#[test]
+fn a_call_that_diverges_leaves_the_directory_as_it_was() {
+    fn with(storage: &Simulated) -> Builder {
+        builder(Kind::Dgcc, storage).procedure::<Drift>()
+    }
+    let storage = Simulated::new();
+    let life = |kind: LogKind| {
+        let db = with(&storage).log_kind(kind).open().unwrap();
+        if kind == LogKind::Commands {
+            fill(&db);
+        }
+        let mut session = db.session().unwrap();
+        for number in 0..40 {
+            session.call(Drift, (number % ACCOUNTS, 2)).unwrap();
+            session.call(PlaceOrder, ((number % 3) as u32, number, 1)).unwrap();
+        }
+        db.flush().unwrap();
+        (rows(&db), storage.after_kill())
+    };
+    let lives = [life(LogKind::Commands), life(LogKind::Values)];
+    for (due, killed) in lives {
+        let before = files(&killed);
+        for (how, at_close) in [(1, false), (2, true), (3, false), (1, true)] {
+            DRIFT.store(how, Ordering::Relaxed);
+            let opened = with(&killed).checkpoint_at_close(at_close).open().map(|_| ());
+            DRIFT.store(0, Ordering::Relaxed);
+            let error = opened.unwrap_err();
+            let is_it = |error: &LogError| matches!(error, LogError::CallDiverged { procedure, .. } if procedure == "drift");
+            assert!(matches!(&error, Error::Open(error) if is_it(error)), "{error}");
+            assert!(files(&killed) == before, "its files have changed");
+        }
+        for kind in [Kind::Silo, Kind::Dgcc] {
+            let db = builder(kind, &killed).procedure::<Drift>().open().unwrap();
+            assert_eq!(rows(&db), due, "{kind}");
+        }
+        // The opening that succeeded has begun a life of its own, which counts.
+        let db = with(&killed).open().unwrap();
+        db.session().unwrap().call(Pay, (0, 5)).unwrap();
+        let due = rows(&db);
+        drop(db);
+        assert_eq!(rows(&builder(Kind::TicToc, &killed).procedure::<Drift>().open().unwrap()), due);
+    }
+}
+
 #[test]
 fn only_a_graph_logs_commands() {
     for kind in Kind::ALL.iter().copied().filter(|kind| !WITH_COMMANDS.contains(kind)) {

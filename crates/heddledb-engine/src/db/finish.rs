@@ -2,6 +2,7 @@
 
 use super::Handle;
 use super::attempt::Attempt;
+use super::beginning::Beginning;
 use super::replay_calls::{LoggedCalls, Replayed};
 use crate::error::Result;
 use crate::metrics::Recovery;
@@ -15,6 +16,8 @@ use std::time::Duration;
 pub(super) struct Unfinished {
     pub recovery: Recovery,
     pub calls: Option<LoggedCalls>,
+    /// What is to be written when these were made again.
+    pub beginning: Option<Beginning>,
     /// Indexes were built or removed, which is to be in the files before anybody is told that it is open.
     pub checkpoint: bool,
 }
@@ -26,6 +29,10 @@ impl<P: Protocol> Handle<P> {
         // Until it is done, nobody takes a checkpoint: see `Inner::take_checkpoint`.
         let calls = lock(&self.unfinished).as_mut().and_then(|unfinished| unfinished.calls.take());
         let made = calls.map(|calls| self.replay(&calls, replayer)).transpose()?.unwrap_or_default();
+        let beginning = lock(&self.unfinished).as_mut().and_then(|unfinished| unfinished.beginning.take());
+        if let (Some(beginning), Some(log)) = (beginning, &self.log) {
+            log.between_rounds(|files| files.begin(|storage, options| beginning.write(storage, options)))?;
+        }
         let Some(Unfinished { mut recovery, checkpoint, .. }) = lock(&self.unfinished).take() else {
             return Ok(());
         };

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod backup;
+mod beginning;
 mod build;
 mod by_name;
 mod check;
@@ -510,7 +511,8 @@ fn start<P: Protocol>(
         guard = Some(opened.guard);
         versions = opened.versions;
         let checkpoint = !settings.read_only && !opened.recovery.indexes.is_empty();
-        unfinished = Some(Unfinished { recovery: opened.recovery, calls: opened.calls, checkpoint });
+        let Opened { recovery, calls, beginning, .. } = opened;
+        unfinished = Some(Unfinished { recovery, calls, beginning, checkpoint });
     }
     // The workers that are taken next come from the end.
     idle.reverse();

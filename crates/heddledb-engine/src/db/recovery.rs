@@ -5,12 +5,10 @@
 //! Then the checkpoint's rows are loaded, each thread taking parts of its own, and the log's entries are
 //! replayed ([`Replay`]). Commits of epochs above `D` are dropped, whole.
 //!
-//! Nothing is written until all is read. Then what was read is made durable, since the process that wrote it
-//! may have been killed before it was: the last round and the manifest are written again. Last, a new
-//! manifest ends the old generations at `D`, so that what was dropped stays dropped when the directory is
-//! opened again, and begins a new one. The epoch starts above every epoch named in any file, a torn tail
-//! included (X13).
+//! Nothing is written until all is read, and where there are calls, until all of them were made again: see [`Beginning`]. The
+//! epoch starts above every epoch named in any file, a torn tail included (X13).
 
+use super::beginning::Beginning;
 use super::build::{Telling, build};
 use super::declared;
 use super::garbage::Garbage;
@@ -21,17 +19,17 @@ use super::store::{AnyStore, Restore};
 use super::versions::Versions;
 use crate::arena::Arena;
 use crate::copies::fresh_manifest;
-use crate::durability::{Due, Files, NewFiles, Relation, create_generation};
+use crate::durability::{Due, Files, Relation};
 use crate::error::Result;
 use crate::log::{
     self, Checkpoint, End, Frames, Generation, LogError, LogKind, Malformed, Manifest, Name, RelationEntry,
-    Rows, SegmentHeader, Standing, Survey, again, lock_storage, remove_unlisted, survey,
+    Rows, Standing, Survey, lock_storage, survey,
 };
 use crate::metrics::{Recovery, Tell};
 use crate::mutant::{Mutant, planted};
 use crate::settings::{LogOptions, Versioned};
 use crate::stamp;
-use crate::storage::{Guard, Storage, write_all};
+use crate::storage::{Guard, Storage};
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
 use crate::values::Logged;
 use std::sync::Arc;
@@ -65,6 +63,8 @@ pub(crate) struct Opened {
     pub versions: Versions,
     /// What is to be made again before anybody sees the rows.
     pub calls: Option<LoggedCalls>,
+    /// What is to be written when that was done.
+    pub beginning: Option<Beginning>,
     /// The first epoch of the new life.
     pub epoch: u64,
     /// The memory of the rows, and the absent ones among them, by thread.
@@ -180,16 +180,13 @@ impl Opening<'_> {
         if let Some(calls) = calls.as_ref().filter(|_| !self.as_found) {
             calls.check(&versions)?;
         }
-        if !self.read_only && !planted(Mutant::RecoveryTailNotRewritten) {
-            self.settle(&manifest, &surveys)?;
-        }
+        let time = surveys.iter().map(|survey| survey.time).max().unwrap_or(0);
+        let time = time.max(manifest.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.time));
         let old = std::mem::take(&mut manifest.generations);
         manifest.generations = ended(&old, &surveys, durable);
         manifest.relations = relations.entries;
         manifest.floor = epoch;
         manifest.changes = manifest.changes.max(self.changes);
-        let time = surveys.iter().map(|survey| survey.time).max().unwrap_or(0);
-        let time = time.max(manifest.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.time));
         if !self.read_only {
             // It goes its own way from here on.
             manifest.origin = None;
@@ -197,13 +194,21 @@ impl Opening<'_> {
                 manifest.break_log();
             }
         }
-        let (manifest, files) = if self.read_only { (manifest, Vec::new()) } else { self.begin(manifest)? };
+        let found = old.into_iter().zip(surveys).collect();
+        let beginning = (!self.read_only).then(|| Beginning { found, manifest: manifest.clone() });
+        // Whether the calls can be made again is not known yet.
+        let (now, later) = if calls.is_some() { (None, beginning) } else { (beginning, None) };
+        let (manifest, files) = match now {
+            Some(beginning) => beginning.write(&self.storage, &self.options)?,
+            None => (manifest, Vec::new()),
+        };
         recovery.elapsed = Duration::from_nanos(now_ns() - begun);
         Ok(Opened {
             guard,
             relations: in_files(&self.stores, &manifest),
             versions,
             calls,
+            beginning: later,
             files: Files::new(Arc::clone(&self.storage), manifest, files, self.options, due, time),
             epoch,
             memory: shares.into_iter().map(|share| (share.arena, share.garbage)).collect(),
@@ -298,87 +303,10 @@ impl Opening<'_> {
         })?;
         Ok(())
     }
-
-    /// Makes the last round of each generation that has no end durable. It may have been read from the
-    /// system's memory: when the process was killed before its sync, or after one that failed. Then another
-    /// sync does not help, so it is written again, over the same bytes.
-    fn settle(&self, manifest: &Manifest, surveys: &[Survey]) -> Result<()> {
-        let storage = &*self.storage;
-        for (generation, survey) in manifest.generations.iter().zip(surveys) {
-            if survey.lost.is_some() && survey.rounds > 0 {
-                self.mend(manifest.directory, generation)?;
-            }
-            for (number, surveyed) in survey.files.iter().enumerate() {
-                if generation.end.is_some() || surveyed.last >= surveyed.bytes {
-                    continue;
-                }
-                let name = Name::Log { generation: generation.number, file: number as u8 }.to_string();
-                let io = |doing| LogError::io(storage, doing, &name);
-                let file = again(|| storage.open(&name)).map_err(io("opening"))?;
-                let mut at = surveyed.last;
-                let mut buffer = vec![0; COPY_BYTES.min((surveyed.bytes - at) as usize)];
-                while at < surveyed.bytes {
-                    let want = buffer.len().min((surveyed.bytes - at) as usize);
-                    let read = again(|| file.read_at(&mut buffer[..want], at)).map_err(io("reading"))?;
-                    if read == 0 {
-                        let end = std::io::ErrorKind::UnexpectedEof.into();
-                        return Err(io("reading")(end).into());
-                    }
-                    write_all(&*file, &buffer[..read], at).map_err(io("writing"))?;
-                    at += read as u64;
-                }
-                again(|| file.sync()).map_err(io("syncing"))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives each file of a salvaged generation its header, so that what is left of it can be opened again.
-    fn mend(&self, directory: u64, generation: &Generation) -> Result<()> {
-        let storage = &*self.storage;
-        for number in 0..generation.files {
-            let name = Name::Log { generation: generation.number, file: number }.to_string();
-            let io = |doing| LogError::io(storage, doing, &name);
-            let file = match again(|| storage.open(&name)) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => again(|| storage.create(&name)),
-                opened => opened,
-            };
-            let file = file.map_err(io("opening"))?;
-            let header = SegmentHeader::of_log(directory, generation.number, number, generation.files);
-            write_all(&*file, &header.encode(), 0).map_err(io("writing"))?;
-            again(|| file.sync()).map_err(io("syncing"))?;
-        }
-        again(|| storage.sync_names()).map_err(LogError::io(storage, "syncing the names of", ""))?;
-        Ok(())
-    }
-
-    /// Makes the new manifest durable, with a new generation, and removes what no longer counts.
-    fn begin(&self, mut manifest: Manifest) -> Result<(Manifest, NewFiles)> {
-        let storage = &*self.storage;
-        // What neither the manifest in force nor the new one lists: left by a crash.
-        let old = Manifest::read(storage)?;
-        // The manifest in force has the name, but perhaps not durably: a power cut may bring back the one
-        // before. So it is replaced by itself, before a file is made that it must list, or one removed that
-        // the other lists.
-        if old.is_none() || !planted(Mutant::RecoveryManifestTrusted) {
-            old.as_ref().unwrap_or(&manifest).replace(storage)?;
-        }
-        remove_unlisted(storage, [old.as_ref(), Some(&manifest)])?;
-        let files = match self.options.files {
-            0 => Vec::new(),
-            _ => create_generation(&self.storage, &mut manifest, &self.options)?,
-        };
-        manifest.replace(storage)?;
-        remove_unlisted(storage, [Some(&manifest), None])?;
-        Ok((manifest, files))
-    }
 }
 
 /// What is wrong with a directory that is to be read.
 const NO_MANIFEST: &str = "there is no database here, and none is made when one is opened to read";
-
-/// Bytes that are written again at once.
-const COPY_BYTES: usize = 1 << 20;
 
 /// The generations with what counts of them, for good.
 fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Generation> {

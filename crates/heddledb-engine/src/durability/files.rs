@@ -105,7 +105,7 @@ pub(crate) fn create_generation(
 }
 
 impl Files {
-    /// The files of a generation that was just created; `manifest` lists it and is durable. The generations before it
+    /// The files of a generation that was just created; `manifest` lists it and is durable. Or none, until [`Files::begin`]. The generations before it
     /// hold what is `earlier`, and their last round is of `time`.
     pub fn new(
         storage: Arc<dyn Storage>,
@@ -153,6 +153,18 @@ impl Files {
                 parts: Vec::new(),
             })
             .collect();
+    }
+
+    /// Begins a generation, where none has been: `write` makes its files, and the manifest durable that lists it.
+    pub fn begin(
+        &mut self,
+        write: impl FnOnce(&Arc<dyn Storage>, &LogOptions) -> Result<(Manifest, NewFiles), LogError>,
+    ) -> Result<(), LogError> {
+        assert!(self.files.is_empty(), "a generation is written");
+        let (manifest, files) = write(&self.storage, &self.options)?;
+        self.manifest = manifest;
+        self.enter(files);
+        Ok(())
     }
 
     /// The storage.
