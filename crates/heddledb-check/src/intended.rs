@@ -120,6 +120,7 @@ impl Intended<'_> {
                 self.trail.tell(&ops);
                 Ok(())
             }
+            Step::Add(_) => unreachable!("only calls add"),
             Step::Pause(hints) => {
                 pause(hints);
                 Ok(())

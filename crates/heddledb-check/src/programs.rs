@@ -4,11 +4,11 @@
 //! the database as what it may access, one site for each step; a call gets an [`input`](Program::input), which
 //! says for each step what it does and to which keys.
 
-use crate::recorder::{Hashed, Hashed3, Ordered, Ordered2, Recorder, TABLES, with_table};
+use crate::recorder::{Hashed, Hashed3, Ordered, Ordered2, Recorder, Sum, TABLES, with_table};
 use crate::workload::Step;
 use heddledb::internals::random::Random;
-use heddledb::procedure::Declaration;
-use heddledb::{Result, Transaction};
+use heddledb::procedure::{Announcement, Declaration};
+use heddledb::{Result, Scan, Transaction};
 use std::fmt;
 
 /// A procedure type.
@@ -44,6 +44,7 @@ enum Does {
     Remove,
     Insert,
     Scan,
+    Add,
 }
 
 /// A step of a call, and the site that it stands at.
@@ -88,6 +89,27 @@ impl Program {
         let known = lines.iter().rposition(decides).map_or(0, |last| last + 1);
         let later = (sure.max(known) + number / 2 % 2).min(lines.len());
         Self { name: format!("program_{number}"), lines, sure, later }
+    }
+
+    /// A random type whose calls tell what they will access ([`tell`]): some of its steps add, and its mark is mostly as early as it may be.
+    pub fn draw_told(random: &mut Random, number: usize) -> Self {
+        let mut lines = Self::draw(random, number).lines;
+        // Those that may fail keep the mark behind them.
+        if random.below(3) != 0 {
+            let may_fail = |line: &&mut Line| matches!(line.does, Does::Update | Does::Insert);
+            for line in lines.iter_mut().filter(may_fail) {
+                line.does = if random.below(2) == 0 { Does::Write } else { Does::Overwrite };
+            }
+        }
+        for _ in 0..random.below(3) {
+            let at = random.below(lines.len() as u64 + 1) as usize;
+            let repeats = random.below(3) == 0;
+            lines.insert(at, Line { does: Does::Add, table: 0, repeats, optional: random.below(5) == 0 });
+        }
+        let may_fail = |line: &Line| matches!(line.does, Does::Update | Does::Insert);
+        let sure = lines.iter().rposition(may_fail).map_or(0, |last| last + 1);
+        let later = if random.below(6) == 0 { lines.len() } else { sure };
+        Self { name: format!("told_{number}"), lines, sure, later }
     }
 
     /// What the database is told.
@@ -151,6 +173,7 @@ impl Line {
             Does::Update => with_table!(self.table, Row => declaration.update(Row::version)),
             Does::Overwrite => with_table!(self.table, Row => declaration.set(Row::version)),
             Does::Scan => with_table!(self.table, Row => declaration.scan_rows::<Row>()),
+            Does::Add => declaration.add(Sum::sum),
             _ => with_table!(self.table, Row => declaration.upsert::<Row>()),
         }
     }
@@ -168,11 +191,46 @@ impl Line {
             Does::Remove => Step::Remove(table, key),
             Does::Insert if random.below(2) == 0 => Step::TryInsert(table, key),
             Does::Insert => Step::Insert(table, key),
+            Does::Add => Step::Add(key),
             Does::Scan => {
                 let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
                 let (high, reverse) = (key + random.below(4), random.below(2) == 0);
                 Step::Scan { table, low: key, high, reverse, limit }
             }
+        }
+    }
+}
+
+/// Tells what a call with that input will access: each access as often as it may be made, in the order of the steps.
+pub fn tell(input: &[Placed], to: &mut Announcement<'_>) {
+    for (_, step) in input {
+        match *step {
+            Step::Read(table, key) => with_table!(table, Row => to.reads(key, Row::version)),
+            Step::Update(table, key)
+            | Step::Insert(table, key)
+            | Step::TryUpdate(table, key)
+            | Step::Remove(table, key) => with_table!(table, Row => to.writes_row::<Row>(key)),
+            // An upsert looks, and writes.
+            Step::Upsert(table, key) => with_table!(table, Row => {
+                to.writes_row::<Row>(key);
+                to.writes_row::<Row>(key);
+            }),
+            Step::TryInsert(table, key) => with_table!(table, Row => {
+                to.writes_row::<Row>(key);
+                to.reads(key, Row::version);
+            }),
+            Step::Write(table, key) | Step::Overwrite(table, key) | Step::Delete(table, key) => {
+                with_table!(table, Row => {
+                    to.reads(key, Row::version);
+                    to.writes_row::<Row>(key);
+                });
+            }
+            Step::Scan { table, low, high, .. } => {
+                with_table!(table, Row => to.scans(Scan::<Row>::range(low..=high)));
+            }
+            Step::Add(key) => to.adds(key, Sum::sum),
+            Step::WriteInVain(..) | Step::RemoveInVain(..) => unreachable!("no call does it"),
+            Step::Pause(_) | Step::GiveUp => {}
         }
     }
 }

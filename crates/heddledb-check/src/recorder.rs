@@ -64,6 +64,17 @@ impl ColumnValue for Named {
     }
 }
 
+/// A row that calls add to. What it holds is no version: additions have no order, and each counts once.
+#[derive(Table, Clone, Copy, Debug)]
+#[table(name = "history_sums")]
+pub struct Sum {
+    /// Its key.
+    #[key]
+    pub key: u64,
+    /// What was added.
+    pub sum: i64,
+}
+
 /// How a table stores versions.
 trait Stored {
     fn of(version: Version) -> Self;
@@ -332,6 +343,14 @@ impl<T: Transaction> Recorder<'_, T> {
         with_any!(table, Row => self.tx.insert(Row { key, version: Stored::of(version) })?);
         self.ops.extend([Op::Read(table, key, ABSENT), Op::Write(table, key, version)]);
         Ok(())
+    }
+
+    /// Adds one to a row of [`Sum`]. It is in no history.
+    ///
+    /// # Errors
+    /// As for [`Transaction::add`].
+    pub fn add(&mut self, key: u64) -> Result<()> {
+        self.tx.add(Sum::sum, key, 1)
     }
 
     /// Inserts or replaces a row without looking first.

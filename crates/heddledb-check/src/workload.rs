@@ -342,6 +342,8 @@ pub enum Step {
         reverse: bool,
         limit: usize,
     },
+    /// Adds to a row that is in no history. Not in deferring transactions.
+    Add(u64),
     /// Lets other threads run, on this core or another.
     Pause(u64),
     /// Decides to abort.
@@ -373,6 +375,7 @@ impl Step {
             Self::Scan { table, low, high, reverse, limit } => {
                 recorder.scan(table, low, high, reverse, limit)
             }
+            Self::Add(key) => recorder.add(key),
             Self::Pause(hints) => {
                 pause(hints);
                 Ok(())
@@ -394,7 +397,7 @@ impl Step {
                 pause(hints);
                 Ok(())
             }
-            Self::GiveUp => Ok(()),
+            Self::GiveUp | Self::Add(_) => Ok(()),
             Self::Read(table, key)
             | Self::Write(table, key)
             | Self::Update(table, key)

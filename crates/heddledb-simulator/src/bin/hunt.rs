@@ -43,6 +43,10 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {
         vec![(Kind::Ic3, Faults::None), (Kind::Ic3, Faults::Stall), (Kind::Ic3, Faults::Change)]
+    } else if is_of(&["Piece", "DecidesInPhase"]) {
+        vec![(Kind::Dgcc, Faults::None), (Kind::Dgcc, Faults::Stall)]
+    } else if is_of(&["Graph"]) {
+        vec![(Kind::Dataflow, Faults::None), (Kind::Dataflow, Faults::Stall)]
     } else if is_of(&["Log", "Recovery"]) {
         vec![(Kind::Silo, Faults::Disk), (Kind::NoWait, Faults::Disk)]
     } else {
@@ -68,6 +72,10 @@ fn is_required(mutant: Mutant) -> bool {
             // A refused transaction that takes effect is as lawful to a judge of histories as any.
             | Mutant::DrpVerdictIgnored
             | Mutant::HekatonNewerOverwritten
+            // The commit validates, whoever was waited for: slow, and lawful.
+            | Mutant::GraphCallsNotAwaited
+            // A snapshot must stand at the epoch between two pieces: the suite, with an epoch every few microseconds, finds it.
+            | Mutant::PieceInOwnEpoch
             // A simulation reads nothing in place.
             | Mutant::SightNotChecked
     );

@@ -8,15 +8,16 @@
 //!    leave and nothing else, among them everything that was acknowledged.
 
 use super::scenario::{Disk, Epochs, Scenario};
-use super::stage::{Run, State, open, writes};
+use super::stage::{Entry, Run, State, open, writes};
 use heddledb::Result;
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
-use heddledb_check::history::{Attempt, Header, History, Op, Status};
+use heddledb_check::history::{Attempt, Header, History, Op, Row, Status};
 use heddledb_check::recorder::Recorder;
 use heddledb_check::{checker, elle};
 use heddledb_engine_simulated::sync::simulation::Failure;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Bits of a stamp below its epoch.
@@ -32,16 +33,84 @@ pub(super) fn judge(kind: Kind, scenario: &Scenario, run: &Run, both: bool) -> O
         Some(failure) if !scenario.has_deaths() => return Some(failure.to_string()),
         _ => {}
     }
-    let attempts: Vec<Attempt> =
-        run.record.entries.borrow().iter().map(|entry| entry.attempt.clone()).collect();
-    if attempts.is_empty() {
-        return None;
-    }
+    let attempts = match in_order(&run.record.entries.borrow()) {
+        Ok(attempts) if attempts.is_empty() => return None,
+        Ok(attempts) => attempts,
+        Err(violation) => return Some(violation),
+    };
     let history = History { header: Header::new(kind.name(), kind.strict(), scenario.seed), attempts };
     unlawful(&history, kind.strict(), both).or_else(|| {
         let (settings, disk) = scenario.disk.as_ref().zip(run.disk.as_ref())?;
         after_the_crash(kind, scenario, run, settings, disk).err()
     })
+}
+
+/// The attempts, as the checkers take them: of two writers of a row the later has the greater stamp.
+///
+/// A call in pieces commits at several times, and has written a row at one of them. So the writers of each row are put in the order in
+/// which they wrote it, and calls get stamps in an order in which all rows agree.
+///
+/// # Errors
+/// What is unlawful already: that there is no such order, or that calls of one submitter wrote a row in another one than they were
+/// submitted in.
+fn in_order(entries: &[Entry]) -> Result<Vec<Attempt>, String> {
+    let mut attempts: Vec<Attempt> = entries.iter().map(|entry| entry.attempt.clone()).collect();
+    if entries.iter().all(|entry| entry.submitted.is_none()) {
+        return Ok(attempts);
+    }
+    let mut writers: BTreeMap<Row, BTreeSet<(u64, usize)>> = BTreeMap::new();
+    for (number, Entry { attempt, submitted, .. }) in entries.iter().enumerate() {
+        for (at, op) in attempt.ops.iter().enumerate().filter(|_| attempt.status.took_effect()) {
+            let (Op::Write(table, key, _) | Op::Delete(table, key)) = *op else { continue };
+            let commits = submitted.iter().flat_map(|submitted| &submitted.commits);
+            let time = commits.copied().find(|(ops, _)| at < *ops).map_or(attempt.stamp, |(_, time)| time);
+            writers.entry((table, key)).or_default().insert((time, number));
+        }
+    }
+    let mut after = vec![Vec::new(); entries.len()];
+    let mut before = vec![0; entries.len()];
+    for (row, writers) in &writers {
+        let writers: Vec<(u64, usize)> = writers.iter().copied().collect();
+        for pair in writers.windows(2) {
+            let [(time, one), (later, other)] = [pair[0], pair[1]];
+            if one == other {
+                continue;
+            }
+            if time == later {
+                return Err(format!("T{one} and T{other} wrote {row:?} at one time, {time:#x}"));
+            }
+            after[one].push(other);
+            before[other] += 1;
+        }
+        let by = |number: usize| entries[number].submitted.as_ref().map(|submitted| submitted.by);
+        for (at, (_, one)) in writers.iter().enumerate() {
+            let overtaken =
+                |(_, other): &&(u64, usize)| by(*one).is_some() && by(*one) == by(*other) && other < one;
+            if let Some((_, other)) = writers[at..].iter().find(overtaken) {
+                return Err(format!("T{other} was submitted before T{one}, and wrote {row:?} after it"));
+            }
+        }
+    }
+    let time = |number: usize| (entries[number].attempt.stamp, number);
+    let mut free: BTreeSet<_> = (0..entries.len()).filter(|call| before[*call] == 0).map(time).collect();
+    let mut ordered = 0;
+    while let Some((stamp, number)) = free.pop_first() {
+        ordered += 1;
+        if stamp != 0 {
+            attempts[number].stamp = ordered;
+        }
+        for next in &after[number] {
+            before[*next] -= 1;
+            if before[*next] == 0 {
+                free.insert(time(*next));
+            }
+        }
+    }
+    if ordered < entries.len() as u64 {
+        let left: Vec<_> = (0..entries.len()).filter(|call| before[*call] > 0).collect();
+        return Err(format!("G0: these have written rows in orders that do not agree: {left:?}"));
+    }
+    Ok(attempts)
 }
 
 /// What the checkers say against a history.
@@ -108,7 +177,7 @@ fn after_the_crash(
 /// Recovers a directory: its durable epoch, and everything in it as one attempt would read it.
 fn recover(kind: Kind, disk: Simulated) -> Result<(u64, Vec<Op>)> {
     let epochs = Epochs::Worker { advances: 0, yields: false };
-    let db = open(kind, 1, Some((disk, Duration::ZERO)), epochs, PlanChange::default())?;
+    let db = open(kind, 1, Some((disk, Duration::ZERO)), epochs, PlanChange::default(), None)?;
     let durable = db.recovery().map_or(0, |recovery| recovery.durable_epoch);
     let (mut ops, mut version) = (Vec::new(), 0);
     let mut snapshot = db.snapshot()?;
@@ -116,4 +185,44 @@ fn recover(kind: Kind, disk: Simulated) -> Result<(u64, Vec<Op>)> {
     recorder.everything(64, 16)?;
     drop(snapshot);
     Ok((durable, ops))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::Submitted;
+    use super::*;
+    use heddledb::Priority;
+
+    /// A call that was submitted by a worker, and wrote these rows at these times, each in a piece of its own.
+    fn call(session: u32, by: usize, writes: &[(u64, u64)]) -> Entry {
+        let ops =
+            writes.iter().map(|(key, time)| Op::Write(0, *key, u64::from(session) << 32 | time)).collect();
+        let commits = (1..).zip(writes).map(|(ops, (_, time))| (ops, *time)).collect();
+        let stamp = writes.last().map_or(0, |(_, time)| *time);
+        let attempt = Attempt { session, begin: 1, end: 100, status: Status::Committed, stamp, ops };
+        let submitted = Some(Submitted { by: (by, Priority::Normal), commits });
+        Entry { attempt, state: State::Ended, submitted }
+    }
+
+    fn stamps(calls: &[Entry]) -> Result<Vec<u64>, String> {
+        in_order(calls).map(|attempts| attempts.iter().map(|attempt| attempt.stamp).collect())
+    }
+
+    #[test]
+    fn calls_in_pieces_have_the_order_of_their_rows() {
+        // The first ends last, and comes first.
+        let calls = [call(0, 0, &[(1, 10), (2, 40)]), call(1, 1, &[(1, 20), (3, 30)])];
+        assert_eq!(stamps(&calls), Ok(vec![1, 2]));
+        let calls = [call(0, 0, &[(1, 10), (2, 40)]), call(1, 1, &[(1, 20), (2, 30)])];
+        assert!(stamps(&calls).unwrap_err().starts_with("G0"), "each is before the other in one row");
+        let calls = [call(0, 0, &[(1, 10)]), call(1, 1, &[(1, 10)])];
+        assert!(stamps(&calls).unwrap_err().contains("at one time"));
+    }
+
+    #[test]
+    fn calls_of_one_worker_that_meet_keep_their_order() {
+        let calls = |by| [call(0, 0, &[(1, 20)]), call(1, by, &[(1, 10)])];
+        assert!(stamps(&calls(0)).unwrap_err().contains("T0 was submitted before T1"));
+        assert_eq!(stamps(&calls(1)), Ok(vec![2, 1]));
+    }
 }

@@ -6,9 +6,10 @@
 //! what the small size hides: which keys are there, how full a leaf is, who is slow where.
 
 use super::{Cut, Faults};
+use heddledb::Priority;
 use heddledb::internals::random::Random;
 use heddledb::procedure::PlanChange;
-use heddledb::protocol::Kind;
+use heddledb::protocol::{Execution, Kind};
 use heddledb_check::programs::{Placed, Program as Procedure};
 use heddledb_check::recorder::{ORDERED, TABLES};
 use heddledb_check::workload::{Step, draw_at_once};
@@ -28,6 +29,20 @@ pub(super) struct Steps {
     pub steps: Vec<Placed>,
     /// They are intentions of a deferring transaction, but for those of these bits.
     pub deferring: Option<u64>,
+    /// It is a call that is submitted, so urgent.
+    pub submitted: Option<Priority>,
+}
+
+/// The number of the first executor among workers: behind those of the scenario, the epoch's, and the two others that there may be.
+pub(super) const FIRST_EXECUTOR: usize = 3;
+
+/// How calls are executed that tell what they will access, and that are submitted where the protocol gathers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// Workers that execute what is submitted.
+    pub executors: usize,
+    /// Calls of a worker that may be under way.
+    pub window: usize,
 }
 
 /// What the workers do.
@@ -125,6 +140,8 @@ pub(super) struct Scenario {
     pub events: Vec<Event>,
     pub disk: Option<Disk>,
     pub changes: Option<Changes>,
+    /// Calls tell what they will access.
+    pub told: Option<Told>,
     pub seed: u64,
 }
 
@@ -152,10 +169,17 @@ const LOG_POINTS: [&str; 2] = ["round taken", "round durable"];
 /// Those of commits that queue for what they write.
 const DEFERRING_POINTS: [&str; 6] = ["queued", "passed", "ordered", "certified", "turn", "install"];
 
+/// Those of whoever executes what is submitted.
+const GATHERED_POINTS: [&str; 4] = ["commit", "locked", "validated", "install"];
+
 /// Of the histories so many, of eight, have deferring transactions: under protocols that defer, and elsewhere.
 const DEFERRING_OF_EIGHT: u64 = 6;
 const DEFERRING_OF_EIGHT_ELSEWHERE: u64 = 1;
 const DEFERRING_SALT: u64 = 0xD3F3;
+
+/// Of the histories so many, of eight, have calls that tell what they will access, under protocols that ask for it.
+const TOLD_OF_EIGHT: u64 = 5;
+const TOLD_SALT: u64 = 0x7E11;
 
 /// Tries of a transaction that conflicts.
 pub(super) const TRIES: u64 = 12;
@@ -203,8 +227,20 @@ impl Scenario {
             }
             _ => None,
         };
-        let mut all = Self { program, workers, transactions, schedule, epochs, events, disk, changes, seed };
+        let mut all = Self {
+            program,
+            workers,
+            transactions,
+            schedule,
+            epochs,
+            events,
+            disk,
+            changes,
+            told: None,
+            seed,
+        };
         all.draw_deferring(kind);
+        all.draw_told(kind, faults);
         if let Some(cut) = cut {
             all.cut(cut);
         }
@@ -230,6 +266,59 @@ impl Scenario {
             let when = When::Point(pick(random, &DEFERRING_POINTS).to_owned(), 1 + random.below(4));
             self.events.push(Event { who, when, fate: Fate::Stall(20 << random.below(8)) });
         }
+    }
+
+    /// Has calls tell what they will access, and submits them where they are gathered; drawn apart, so that what else the seed means
+    /// stays for other protocols. Nobody dies: whoever executes the call of another keeps all that come behind it.
+    fn draw_told(&mut self, kind: Kind, faults: Faults) {
+        let random = &mut Random::new(self.seed ^ TOLD_SALT);
+        let is_asked = kind.execution().is_announced() && matches!(faults, Faults::None | Faults::Stall);
+        if !is_asked || random.below(8) >= TOLD_OF_EIGHT {
+            return;
+        }
+        let gathers = kind.execution() == Execution::Batched;
+        let (keys, odds) = (1 + random.below(4), random.below(5));
+        let mut rows = Vec::new();
+        for table in 0..TABLES {
+            rows.extend((0..keys).filter(|_| random.below(4) < odds).map(|key| (table, key)));
+        }
+        let types = 1 + random.below(4) as usize;
+        let programs: Vec<_> = (0..types).map(|number| Procedure::draw_told(random, number)).collect();
+        self.transactions = 1 + random.below(8) as usize;
+        let (other_odds, urgent_odds) = (pick(random, &[3, 8, 30]), pick(random, &[2, 5, 1_000]));
+        let mut steps = || {
+            let of_type = random.below(programs.len() as u64) as usize;
+            let (mut steps, other) = (programs[of_type].input(random, 0, keys), random.below(other_odds));
+            let is_submitted = gathers && other > 0;
+            if !is_submitted {
+                // It counts with submitted calls only.
+                steps.retain(|(_, step)| !matches!(step, Step::Add(_)));
+            }
+            let urgency = if random.below(urgent_odds) == 0 { Priority::High } else { Priority::Normal };
+            let form = random.below(3);
+            Steps {
+                is_snapshot: other == 0 && form == 0,
+                waits: false,
+                call: (other > 0 || form == 1).then_some(of_type),
+                steps,
+                deferring: None,
+                submitted: is_submitted.then_some(urgency),
+            }
+        };
+        let mut plan = || (0..self.transactions).map(|_| steps()).collect();
+        let plans = (0..self.workers).map(|_| plan()).collect();
+        let told = Told { executors: 1 + random.below(3) as usize, window: pick(random, &[1, 2, 4, 8]) };
+        if gathers && random.below(2) == 0 {
+            let executor = random.below(told.executors as u64) as usize;
+            let who = Who::Worker(self.workers + FIRST_EXECUTOR + executor);
+            let when = match random.below(2) {
+                0 => When::Access(random.below(600)),
+                _ => When::Point(pick(random, &GATHERED_POINTS).to_owned(), 1 + random.below(4)),
+            };
+            self.events.push(Event { who, when, fate: Fate::Stall(20 << random.below(8)) });
+        }
+        self.program = Program::History { rows, passing: Vec::new(), programs, keys: keys + 4, plans };
+        self.told = Some(told);
     }
 
     /// Whether a worker may die.
@@ -348,6 +437,7 @@ fn draw_history(random: &mut Random, workers: usize, transactions: usize, faults
                 call: None,
                 steps: (0..count).map(|_| (0, step(random))).collect(),
                 deferring: None,
+                submitted: None,
             });
         }
         plans.push(plan);
@@ -380,6 +470,7 @@ fn draw_calls(random: &mut Random, workers: usize, transactions: usize, faults: 
                 call: (random.below(closure_odds) != 0).then_some(of_type),
                 steps: programs[of_type].input(random, 0, keys),
                 deferring: None,
+                submitted: None,
             });
         }
         plans.push(plan);
@@ -451,6 +542,9 @@ impl fmt::Display for Scenario {
                     for (number, one) in plan.iter().enumerate() {
                         let kind = match one.call {
                             _ if one.is_snapshot => " (snapshot)".to_owned(),
+                            Some(of_type) if let Some(urgency) = one.submitted => {
+                                format!(" (program {of_type}, submitted, {urgency:?})")
+                            }
                             Some(of_type) => format!(" (call of program {of_type})"),
                             None => match one.deferring {
                                 Some(0) => " (deferred)".to_owned(),
@@ -471,6 +565,9 @@ impl fmt::Display for Scenario {
         }
         if let Some(changes) = &self.changes {
             writeln!(f, "changes:  {changes:?}")?;
+        }
+        if let Some(told) = &self.told {
+            writeln!(f, "calls:    {told:?}")?;
         }
         if let Some(disk) = &self.disk {
             writeln!(f, "disk:     {disk:?}")?;

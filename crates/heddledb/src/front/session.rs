@@ -327,11 +327,8 @@ impl Session {
         let callee = Callee::Type(TypeId::of::<Q>());
         let mut body = |tx: &mut Txn| {
             tx.held.hold_to::<Q>();
-            if Q::ANNOUNCES && tx.worker.wants_told() {
-                tx.tells = true;
-                Q::announce(arguments, &mut Announcement::new(&mut |told| tx.worker.tell(told)));
-                tx.tells = false;
-                return Err(announced());
+            if Q::ANNOUNCES {
+                told(tx, |to| Q::announce(arguments, to))?;
             }
             result(Q::run(tx, arguments)?)
         };
@@ -528,6 +525,20 @@ impl std::fmt::Display for Announced {
 }
 
 impl std::error::Error for Announced {}
+
+/// Has a call tell what it will access, where it is executed for that.
+///
+/// # Errors
+/// One that ends the execution, when it has told.
+pub(super) fn told(tx: &mut Txn, tell: impl FnOnce(&mut Announcement<'_>)) -> Result<()> {
+    if !tx.worker.wants_told() {
+        return Ok(());
+    }
+    tx.tells = true;
+    tell(&mut Announcement::new(&mut |told| tx.worker.tell(told)));
+    tx.tells = false;
+    Err(announced())
+}
 
 #[cold]
 fn announced() -> Error {

@@ -216,8 +216,9 @@ impl Executor {
         self.session.txn_mut().worker.end_task();
     }
 
-    /// Executes what the engine has gathered, until there will be nothing more.
-    fn run(mut self) {
+    /// Executes what the engine has gathered, until there will be nothing more: until the last handle and session are dropped that
+    /// could submit something.
+    pub fn run(mut self) {
         loop {
             if !self.step() {
                 let Some(task) = self.next(true) else { return };

@@ -1,5 +1,6 @@
 //! What only the project's own tools ask of databases, sessions and builders. Shown in `heddledb::internals`.
 
+use super::session::told;
 use super::submit::Executor;
 use super::{Builder, Database, DeferringTxn, Pending, Session, Txn};
 use crate::deferred::Outcome;
@@ -8,7 +9,7 @@ use crate::log::LogKind;
 use crate::seam::{Callee, Open, Registered};
 use crate::table::Definition;
 use heddledb_core::kind::Execution;
-use heddledb_core::procedure::{Declaration, Plan};
+use heddledb_core::procedure::{Announcement, Declaration, Plan};
 use std::sync::Arc;
 
 /// More of a [`Builder`].
@@ -146,6 +147,18 @@ pub trait SessionInternals {
         body: impl FnMut(&mut Txn) -> Result<R>,
     ) -> Result<R>;
 
+    /// As [`SessionInternals::attempt_registered`], where a function tells what the call will access, as that of a procedure does
+    /// (`announce = ..`).
+    ///
+    /// # Errors
+    /// As there.
+    fn attempt_told<R>(
+        &mut self,
+        which: Registered,
+        tell: impl Fn(&mut Announcement<'_>),
+        body: impl FnMut(&mut Txn) -> Result<R>,
+    ) -> Result<R>;
+
     /// As [`Session::defer`], once; a conflict comes back as [`Error::Conflict`](crate::Error::Conflict).
     ///
     /// # Errors
@@ -186,6 +199,18 @@ impl SessionInternals for Session {
     ) -> Result<R> {
         let result = self.attempt_numbered(0, Some(Callee::Number(which)), NAME, &mut body)?;
         self.acknowledge_last().map(|()| result)
+    }
+
+    fn attempt_told<R>(
+        &mut self,
+        which: Registered,
+        tell: impl Fn(&mut Announcement<'_>),
+        mut body: impl FnMut(&mut Txn) -> Result<R>,
+    ) -> Result<R> {
+        self.attempt_registered(which, |tx| {
+            told(tx, &tell)?;
+            body(tx)
+        })
     }
 
     fn attempt_defer<O: Outcome>(

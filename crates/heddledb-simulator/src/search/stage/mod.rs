@@ -5,29 +5,36 @@
 //! | here | the body of a simulation: opens, fills, starts workers, looks at the end |
 //! | `record` | what is recorded of it, so that it can be judged |
 //! | `invariants` | the programs of which it is known what must hold |
+//! | `told` | calls that tell what they will access, and are submitted |
 
 mod invariants;
 mod record;
+mod told;
 
-pub(super) use record::{State, writes};
+#[cfg(test)]
+pub(super) use record::Submitted;
+pub(super) use record::{Entry, State, writes};
 
 use super::disk::Timed;
-use super::scenario::{Change, Changes, Disk, Epochs, Invariant, Program, Scenario, Steps, TRIES};
-use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
-use heddledb::procedure::PlanChange;
-use heddledb::protocol::Kind;
+use super::scenario::{
+    Change, Changes, Disk, Epochs, FIRST_EXECUTOR, Invariant, Program, Scenario, Steps, TRIES, Told,
+};
+use heddledb::internals::{BuilderInternals, DatabaseInternals, Registered, SessionInternals};
+use heddledb::procedure::{Announcement, PlanChange};
+use heddledb::protocol::{Execution, Kind};
 use heddledb::storage::{Fault, Simulated};
 use heddledb::{Database, Durability, Error, Misuse, Result, Session, Transaction, Txn};
 use heddledb_check::history::Status;
 use heddledb_check::intended::{Intended, Trail};
-use heddledb_check::recorder::{self, ORDERED, Recorder};
+use heddledb_check::programs;
+use heddledb_check::recorder::{self, ORDERED, Recorder, Sum};
 use heddledb_check::workload::Step;
 use heddledb_engine_simulated::sync::simulation::{
     Costs, Failure, Observer, Settings, Who, free, simulate, steps,
 };
 use heddledb_engine_simulated::sync::{thread, yield_now};
 use invariants::{Account, Slot};
-use record::{Entry, Record};
+use record::Record;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +60,9 @@ pub(super) fn run(kind: Kind, scenario: &Rc<Scenario>, observer: Option<Observer
     record.decided.borrow_mut().resize(scenario.workers + 3, (0, 0));
     let told = Rc::clone(&record);
     let decided = move |who: Option<Who>, time: u64| {
+        if told.decides(time) {
+            return;
+        }
         let mut decided = told.decided.borrow_mut();
         let last = decided.len() - 1;
         let worker = match who {
@@ -98,6 +108,9 @@ pub(super) fn run(kind: Kind, scenario: &Rc<Scenario>, observer: Option<Observer
     Run { record, failure, steps, disk }
 }
 
+/// What tells what a call will access.
+type Tell<'t> = dyn Fn(&mut Announcement<'_>) + 't;
+
 /// What the body and the workers have.
 #[derive(Clone)]
 struct Play {
@@ -114,9 +127,12 @@ pub(super) fn open(
     disk: Option<(Simulated, Duration)>,
     epochs: Epochs,
     change: PlanChange,
+    told: Option<Told>,
 ) -> Result<Database> {
-    let builder = crate::builder().protocol(kind).sessions(sessions).plan_change(change);
-    let builder = recorder::tables(builder);
+    let executors = told.map_or(0, |told| told.executors);
+    let builder = crate::builder().protocol(kind).sessions(sessions + executors).plan_change(change);
+    let builder = recorder::tables(builder.executed_by_hand());
+    let builder = if told.is_some() { builder.table::<Sum>(0) } else { builder };
     let builder = match epochs {
         Epochs::Service { interval_ns } => builder.epoch_interval(Duration::from_nanos(interval_ns)),
         Epochs::Worker { .. } => builder.manual_epochs(),
@@ -139,13 +155,22 @@ impl Play {
         });
         let sessions = (scenario.workers + 2).min(self.kind.sessions_max());
         let change = scenario.changes.as_ref().map(|changes| changes.how).unwrap_or_default();
-        let db = open(self.kind, sessions, disk, scenario.epochs, change)?;
+        let _played = self.begin();
+        let db = open(self.kind, sessions, disk, scenario.epochs, change, scenario.told)?;
         self.prepare(&db)?;
         if let Some((Disk { fails_at: Some((after, is_error)), .. }, disk)) =
             scenario.disk.zip(self.disk.as_ref())
         {
             let fault = if is_error { Fault::Error } else { Fault::PowerCut };
             disk.fail(disk.operations() + after, fault);
+        }
+        let mut executors = Vec::new();
+        // Where calls are not gathered, whoever makes one executes it.
+        let told = scenario.told.filter(|_| self.kind.execution() == Execution::Batched);
+        for number in 0..told.map_or(0, |told| told.executors) {
+            let executor = free(|| db.executor())?;
+            let number = scenario.workers + FIRST_EXECUTOR + number;
+            executors.push((number, thread::spawn_worker(number, move || executor.run())));
         }
         let mut workers = Vec::new();
         for number in 0..scenario.workers {
@@ -182,8 +207,15 @@ impl Play {
         } else {
             self.look(&db, scenario.workers + 1)?;
         }
+        if scenario.told.is_some() {
+            self.check_sums(&db)?;
+        }
         let steps = steps();
+        // Now nobody will submit anything.
         drop(db);
+        for (number, executor) in executors {
+            self.ended(number, executor.join().map(Ok));
+        }
         Ok(steps)
     }
 
@@ -210,6 +242,9 @@ impl Play {
                 for program in programs {
                     let registered = db.register_declared(program.declare())?;
                     self.record.registered.borrow_mut().push((registered, true));
+                }
+                if self.scenario.told.is_some() {
+                    session.run(|tx| (0..8).try_for_each(|key| tx.insert(Sum { key, sum: 0 })))?;
                 }
                 let body = self.scenario.workers + 2;
                 if !rows.is_empty() || !passing.is_empty() {
@@ -265,6 +300,9 @@ impl Play {
             }
             Program::History { plans, .. } => {
                 let plan = plans.get(number).map_or(&[][..], |plan| plan);
+                if scenario.told.is_some() {
+                    return self.submitting(&mut session, number, plan);
+                }
                 for steps in plan {
                     if !self.transaction(&mut session, number, steps)? {
                         return Ok(());
@@ -334,6 +372,8 @@ impl Play {
             recorder.at(site);
             step.run(recorder)
         };
+        let tell = |to: &mut Announcement<'_>| programs::tell(&steps.steps, to);
+        let call = call.map(|which| (which, self.scenario.told.map(|_| &tell as &Tell<'_>)));
         for _ in 0..TRIES {
             let after = match steps.deferring {
                 Some(at_once) => self.deferring(session, number, waits, steps, at_once)?,
@@ -353,7 +393,7 @@ impl Play {
         &self,
         session: &mut Session,
         number: usize,
-        call: Option<Registered>,
+        call: Option<(Registered, Option<&Tell<'_>>)>,
         waits: bool,
         count: usize,
         step: impl Fn(&mut Recorder<'_, Txn>, usize) -> Result<()>,
@@ -374,7 +414,8 @@ impl Play {
             Ok(())
         };
         let outcome = match call {
-            Some(which) => session.attempt_registered(which, body),
+            Some((which, Some(tell))) => session.attempt_told(which, tell, body),
+            Some((which, None)) => session.attempt_registered(which, body),
             None => session.attempt(body),
         };
         self.enter(session, at, waits, outcome)

@@ -6,10 +6,13 @@
 //! of every transaction that cannot fail any more, and at which time it commits
 //! ([`heddledb_engine_simulated::sync::decided`]).
 
+use heddledb::Priority;
 use heddledb::internals::Registered;
 use heddledb_check::history::{Attempt, Op, Status};
 use heddledb_check::intended::Trail;
+use heddledb_engine_simulated::sync::thread::{self, ThreadId};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 /// How an attempt stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +29,21 @@ pub(in crate::search) enum State {
 pub(in crate::search) struct Entry {
     pub attempt: Attempt,
     pub state: State,
+    /// Of a call that was submitted.
+    pub submitted: Option<Submitted>,
 }
+
+/// What is known besides of a call that was submitted.
+#[derive(Clone, Debug)]
+pub(in crate::search) struct Submitted {
+    /// By which worker, and how urgent.
+    pub by: (usize, Priority),
+    /// How many of its operations were done when it, or a piece of it, was decided to commit, and at which time.
+    pub commits: Vec<(usize, u64)>,
+}
+
+/// The session of the first submitted call: each has one of its own, since they overlap.
+const SUBMITTED: usize = 1_000;
 
 /// What was recorded.
 #[derive(Default)]
@@ -37,6 +54,10 @@ pub(in crate::search) struct Record {
     /// By worker: when the attempt that it runs was decided to commit, 0 before, and how many of its operations
     /// were: where pieces commit one by one, those up to then.
     pub(super) decided: RefCell<Vec<(u64, usize)>>,
+    /// Which thread executes which submitted call.
+    executed: RefCell<Vec<(ThreadId, usize)>>,
+    /// What committed calls have added, by key.
+    pub(super) added: RefCell<BTreeMap<u64, i64>>,
     /// The procedures of the scenario, as they were registered last, and whether they still are.
     pub(super) registered: RefCell<Vec<(Registered, bool)>>,
     /// What is wrong without a judge.
@@ -56,8 +77,38 @@ impl Record {
         let attempt =
             Attempt { session, begin, end: u64::MAX, status: Status::Lost, stamp: 0, ops: Vec::new() };
         let mut entries = self.entries.borrow_mut();
-        entries.push(Entry { attempt, state: State::Open });
+        entries.push(Entry { attempt, state: State::Open, submitted: None });
         entries.len() - 1
+    }
+
+    /// A worker submits a call.
+    pub(super) fn submit(&self, worker: usize, urgency: Priority) -> usize {
+        let (at, begin) = (self.entries.borrow().len(), self.now());
+        let (session, status) = ((SUBMITTED + at) as u32, Status::Lost);
+        let attempt = Attempt { session, begin, end: u64::MAX, status, stamp: 0, ops: Vec::new() };
+        let submitted = Some(Submitted { by: (worker, urgency), commits: Vec::new() });
+        self.entries.borrow_mut().push(Entry { attempt, state: State::Open, submitted });
+        at
+    }
+
+    /// The thread that runs executes that submitted call from now on, or none.
+    pub(super) fn executes(&self, call: Option<usize>) {
+        let own = thread::current().id();
+        let mut executed = self.executed.borrow_mut();
+        executed.retain(|(who, _)| *who != own);
+        executed.extend(call.map(|at| (own, at)));
+    }
+
+    /// The thread that runs has decided to commit: true if that was a submitted call, or a piece of one.
+    pub(super) fn decides(&self, time: u64) -> bool {
+        let own = thread::current().id();
+        let executed = self.executed.borrow();
+        let Some((_, at)) = executed.iter().find(|(who, _)| *who == own) else { return false };
+        let Entry { attempt, submitted: Some(submitted), .. } = &mut self.entries.borrow_mut()[*at] else {
+            return false;
+        };
+        submitted.commits.push((attempt.ops.len(), time));
+        true
     }
 
     pub(super) fn end(&self, at: usize, status: Status, stamp: u64, state: State) {
@@ -72,7 +123,10 @@ impl Record {
             self.commits.set(self.commits.get() + 1);
             if wrote {
                 entry.attempt.stamp = stamp;
-                let (decided, _) = self.decided.borrow()[entry.attempt.session as usize];
+                let decided = match &entry.submitted {
+                    Some(submitted) => submitted.commits.last().map_or(0, |(_, time)| *time),
+                    None => self.decided.borrow()[entry.attempt.session as usize].0,
+                };
                 if decided != stamp {
                     drop(entries);
                     self.say(format!("a commit at {stamp:#x} was announced for {decided:#x}"));
@@ -92,7 +146,10 @@ impl Record {
         for entry in self.entries.borrow_mut().iter_mut().filter(|entry| entry.state == State::Open) {
             let attempt = &mut entry.attempt;
             attempt.end = last;
-            let (time, ops) = decided[attempt.session as usize];
+            let (time, ops) = match &entry.submitted {
+                Some(submitted) => submitted.commits.last().map_or((0, 0), |(ops, time)| (*time, *ops)),
+                None => decided[attempt.session as usize],
+            };
             attempt.ops.truncate(if time == 0 { attempt.ops.len() } else { ops });
             // What it has deferred.
             attempt.ops.append(&mut Trail(attempt.session).take());
