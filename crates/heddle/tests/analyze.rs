@@ -144,6 +144,23 @@ fn lists_and_applications() {
 }
 
 #[test]
+fn what_cannot_be_deferred_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("deliver.txt");
+    let text = "workload w\ntxn deliver\nupdate order\nadd customer cols balance deferred\nend\n\
+                txn pay\nread customer cols balance\nREADS\nend\n";
+    let told_of = |reads: &str, options: &str| {
+        fs::write(&file, text.replace("READS", reads)).unwrap();
+        told(&format!("analyze {} --chopping {options}", file.display()))
+    };
+    let reason =
+        "not deferred: deliver's `add customer` (line 4) cannot be deferred: pay's `read customer` (line 7)";
+    assert!(told_of("read order", "--defer").contains(reason));
+    assert!(!told_of("read order", "").contains("deferred:"));
+    assert!(!told_of("read item", "--defer").contains("deferred:"));
+}
+
+#[test]
 fn refusals_are_one_line_with_the_place_and_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bad.txt");

@@ -28,6 +28,7 @@
 //! (IC3 §4.4). Until the first piece that *exposes* a write is done, an abort harms nobody. Additions are
 //! deferred to the commit and expose nothing.
 
+use crate::deferral::{Entangled, entangled};
 use crate::footprint::Granularity;
 use crate::graph::{PieceId, ScGraph, SiteId};
 use crate::merge::{Merge, Method, merge};
@@ -50,6 +51,9 @@ pub struct Options {
     /// mark: for runtimes whose pieces commit one by one, which have nothing to roll back with later
     /// (transaction chopping).
     pub rollback_safe: bool,
+    /// Additions that are marked as deferred take effect later, where [`Analysis::entangled`] finds nothing against it. If
+    /// not, the mark is ignored.
+    pub defer: bool,
 }
 
 /// What an analysis found.
@@ -67,6 +71,8 @@ pub struct Analysis {
     pub vertices: Vec<Vertex>,
     /// The types that run on snapshots and take no part.
     pub snapshots: Vec<String>,
+    /// Why additions that are marked as deferred must not be, if there is a reason.
+    pub entangled: Option<Entangled>,
 }
 
 /// What an analysis found of a type.
@@ -151,6 +157,7 @@ impl Default for Options {
             commutative: true,
             causal: true,
             rollback_safe: false,
+            defer: false,
         }
     }
 }
@@ -198,12 +205,18 @@ pub fn analyse(workload: &Workload, options: &Options) -> Analysis {
             pieces.iter().enumerate().find_map(|(at, piece)| exposes(piece).map(|site| (at, site)));
         types.push(TypeAnalysis { name: of_type.name.clone(), pieces, first_exposed });
     }
+    if options.method == Method::Chopping {
+        // DBX-TC's theorem 1: a second one is on an SC-cycle with the first, through another instance of its type.
+        let most = types.iter().map(TypeAnalysis::conflict_pieces).max();
+        assert!(most.unwrap_or(0) <= 1, "chopping left a type two conflict pieces");
+    }
     track(&mut types, &vertices);
     wait(&mut types, &graph);
 
     let snapshots = workload.transactions.iter().filter(|transaction| transaction.on_snapshot());
     let snapshots = snapshots.map(|transaction| transaction.name.clone()).collect();
-    Analysis { options: *options, graph, merges: merged.merges, types, vertices, snapshots }
+    let entangled = entangled(&graph);
+    Analysis { options: *options, graph, merges: merged.merges, types, vertices, snapshots, entangled }
 }
 
 impl Analysis {

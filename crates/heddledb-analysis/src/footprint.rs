@@ -43,6 +43,8 @@ pub struct Footprint {
     pub writes: Units,
     /// Units that it adds to.
     pub adds: Units,
+    /// Units that it adds to later: no conflict comes of them here, but see [`deferral`](crate::deferral).
+    pub deferred: Units,
     /// An insert into an append-only table: it does not meet another one.
     appends: bool,
     /// It meets nothing.
@@ -56,6 +58,7 @@ pub struct Schema {
     places: BTreeMap<String, usize>,
     commutative: bool,
     causal: bool,
+    defers: bool,
 }
 
 /// The units of a table, by name.
@@ -91,7 +94,14 @@ impl Schema {
         };
         let tables: Vec<UnitNames> = named.into_iter().map(table).collect();
         let places = tables.iter().enumerate().map(|(place, table)| (table.name.clone(), place)).collect();
-        Self { tables, places, commutative, causal }
+        Self { tables, places, commutative, causal, defers: false }
+    }
+
+    /// The same, where additions that are marked as deferred take effect later, if it says so. Such an addition looks at
+    /// once whether its row exists.
+    #[must_use]
+    pub fn deferring(self, defers: bool) -> Self {
+        Self { defers, ..self }
     }
 
     /// How many tables there are.
@@ -150,6 +160,7 @@ impl Schema {
             reads: table.units_of(&access.reads),
             writes: Units::default(),
             adds: Units::default(),
+            deferred: Units::default(),
             appends: access.mode == Mode::Insert && table.kind == TableKind::AppendOnly,
             alone: table.kind == TableKind::Static || (self.causal && access.causal),
         };
@@ -160,6 +171,10 @@ impl Schema {
         match access.mode {
             Mode::Read | Mode::Scan => footprint.reads.extend(&own),
             Mode::Update => footprint.writes.extend(&own),
+            Mode::Add if self.defers && access.deferred => {
+                footprint.reads.insert(EXISTENCE);
+                footprint.deferred.extend(&own);
+            }
             Mode::Add if self.commutative => footprint.adds.extend(&own),
             Mode::Add => {
                 footprint.reads.extend(&own);
@@ -235,6 +250,17 @@ impl Footprint {
                 units.extend_common(&one.writes, accessed);
             }
             units.extend_common(&one.adds, &two.reads);
+        }
+        units
+    }
+
+    /// The units that this access adds to later, and that another one reads or overwrites. Application logic that orders the two
+    /// knows nothing of later, so the mark `causal` does not count.
+    pub fn put_off(&self, other: &Self) -> Units {
+        let mut units = Units::default();
+        if self.table == other.table {
+            units.extend_common(&self.deferred, &other.reads);
+            units.extend_common(&self.deferred, &other.writes);
         }
         units
     }

@@ -96,7 +96,8 @@ pub struct CEdge {
 impl ScGraph {
     /// The graph of a workload's types, but for those that run on snapshots.
     pub fn new(workload: &Workload, options: &Options) -> Self {
-        let schema = Schema::new(workload, options.granularity, options.commutative, options.causal);
+        let schema = Schema::new(workload, options.granularity, options.commutative, options.causal)
+            .deferring(options.defer);
         let (mut types, mut sites, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
         for transaction in workload.transactions.iter().filter(|transaction| !transaction.on_snapshot()) {
             let mut cut = Cut::default();
@@ -171,6 +172,13 @@ impl ScGraph {
     pub fn meeting(&self, one: SiteId, two: SiteId) -> String {
         let (one, two) = (&self.sites[one].footprint, &self.sites[two].footprint);
         let names = self.schema.names(one.table, &one.meets(two)).join(", ");
+        format!("{} ({names})", self.schema.table(one.table))
+    }
+
+    /// What of one site another would not see, in words, as [`Self::meeting`].
+    pub fn put_off(&self, publisher: SiteId, subscriber: SiteId) -> String {
+        let (one, two) = (&self.sites[publisher].footprint, &self.sites[subscriber].footprint);
+        let names = self.schema.names(one.table, &one.put_off(two)).join(", ");
         format!("{} ({names})", self.schema.table(one.table))
     }
 }

@@ -32,6 +32,7 @@
 //! - [`graph`]: sites, pieces, C-edges;
 //! - [`merge`]: deadlock-prone SC-cycles, and the merging that removes them, with its reasons;
 //! - [`analysis`]: the result by type: ranks, waits, rendezvous pieces, where user aborts are harmless;
+//! - [`deferral`]: whether additions may take effect later, unseen by the calls beside them;
 //! - [`transition`]: two analyses side by side, while a runtime changes from one to the other;
 //! - [`study`]: how much of a workload can be interleaved, in four numbers;
 //! - [`builtin`]: texts that come with the crate.
@@ -63,6 +64,7 @@
 
 pub mod analysis;
 pub mod builtin;
+pub mod deferral;
 pub mod footprint;
 pub mod graph;
 pub mod merge;

@@ -104,6 +104,8 @@ pub struct Access {
     pub causal: bool,
     /// From this access on the transaction does not give up (transaction chopping's "rollback-safe").
     pub no_abort: bool,
+    /// Of an addition: it may take effect later, for others than closures and snapshots ([`deferral`](crate::deferral)).
+    pub deferred: bool,
     /// The number of a piece by hand: neighbours with the same number are one piece.
     pub piece: Option<u32>,
     /// The line that it stands on, counted from 1; 0 if it stands in no text.
@@ -220,6 +222,7 @@ impl Access {
             reads: Vec::new(),
             causal: false,
             no_abort: false,
+            deferred: false,
             piece: None,
             line: 0,
         }

@@ -8,8 +8,10 @@
 //! `HEDDLE_TEXTS` says how many there are.
 
 use heddledb_analysis::analysis::Until;
+use heddledb_analysis::deferral::Link;
 use heddledb_analysis::merge::CycleStep;
 use heddledb_analysis::{Analysis, Method, Options, analyse, text};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 const TEXTS: u64 = 10_000;
@@ -574,6 +576,72 @@ fn chopping_keeps_one_conflict_piece() {
             assert!(!merge.cycle.words(&chopped.graph).is_empty());
         }
     });
+}
+
+/// A way from a publisher to its subscriber is found wherever there is one, and each of its steps begins where the one before ended.
+#[test]
+fn entangled_types_are_found() {
+    let found = [Cell::new(0), Cell::new(0)];
+    let shape = Shape { types: 3, steps: 3, tables: 6, ordered: 5 };
+    on_random_texts(&shape, 4_000, |text| {
+        let marked: Vec<String> = text
+            .lines()
+            .map(|line| {
+                if line.trim_start().starts_with("add") {
+                    format!("{line} deferred")
+                } else {
+                    line.to_owned()
+                }
+            })
+            .collect();
+        let workload = text::parse(&marked.join("\n")).unwrap();
+        let options = Options { method: Method::Chopping, defer: true, ..Options::default() };
+        let analysis = analyse(&workload, &options);
+        let graph = &analysis.graph;
+        let type_of = |site: usize| graph.sites[site].transaction;
+        let sites = || 0..graph.sites.len();
+        let put_off: Vec<(usize, usize)> = sites()
+            .flat_map(|one| sites().map(move |other| (one, other)))
+            .filter(|&(one, other)| {
+                !graph.sites[one].footprint.put_off(&graph.sites[other].footprint).is_empty()
+            })
+            .collect();
+        // Every step and every way there is, by the types that it joins.
+        let types = graph.types.len();
+        let mut joined = vec![vec![false; types]; types];
+        (0..types).for_each(|at| joined[at][at] = true);
+        for (one, other) in sites().flat_map(|one| sites().map(move |other| (one, other))) {
+            if !graph.sites[one].footprint.meets(&graph.sites[other].footprint).is_empty() {
+                joined[type_of(one)][type_of(other)] = true;
+            }
+        }
+        put_off.iter().for_each(|&(one, other)| joined[type_of(other)][type_of(one)] = true);
+        for by in 0..types {
+            for from in 0..types {
+                for to in 0..types {
+                    joined[from][to] |= joined[from][by] && joined[by][to];
+                }
+            }
+        }
+        let due = put_off.iter().any(|&(one, other)| joined[type_of(one)][type_of(other)]);
+        assert_eq!(analysis.entangled.is_some(), due);
+        let found = &found[usize::from(due)];
+        found.set(found.get() + usize::from(!put_off.is_empty()));
+        if let Some(entangled) = &analysis.entangled {
+            let mut at = type_of(entangled.publisher);
+            for link in &entangled.way {
+                let (from, to) = match *link {
+                    Link::Meets { from, to } => (from, to),
+                    Link::Precedes { subscriber, publisher } => (subscriber, publisher),
+                };
+                assert_eq!(type_of(from), at);
+                at = type_of(to);
+            }
+            assert_eq!(at, type_of(entangled.subscriber));
+            assert!(entangled.words(graph).contains("cannot be deferred"));
+        }
+    });
+    assert!(found.iter().all(|found| found.get() > 20), "both come up: {found:?}");
 }
 
 /// Hundreds of accesses take milliseconds; the limit is wide, for slow and busy machines.

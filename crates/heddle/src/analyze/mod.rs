@@ -44,6 +44,9 @@ pub struct AnalyzeArguments {
     /// one have nothing to roll back with
     #[arg(long)]
     rollback_safe: bool,
+    /// Additions that are marked `deferred` take effect later, unless that could be seen
+    #[arg(long)]
+    defer: bool,
 
     /// Ignore causal marks
     #[arg(long)]
@@ -96,7 +99,8 @@ A text:
       insert log
     end
   end
-Steps: read, update, add (commutative), insert, delete, scan; then by idx NAME, cols, reads, causal, no_abort, piece N.
+Steps: read, update, add (commutative), insert, delete, scan; then by idx NAME, cols, reads, causal, no_abort,
+deferred (of an add), piece N.
 
 Examples:
   heddle analyze tpcc
@@ -164,6 +168,7 @@ impl AnalyzeArguments {
             commutative: !self.no_commutative,
             causal: !self.ignore_causal,
             rollback_safe: self.rollback_safe,
+            defer: self.defer,
         }
     }
 }

@@ -23,6 +23,9 @@ pub struct Document {
     pub edges: Vec<Edge>,
     /// Types that run on snapshots and take no part.
     pub snapshots: Vec<String>,
+    /// Why additions that are marked as deferred must not be, if there is a reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entangled: Option<String>,
     pub counts: Counts,
 }
 
@@ -33,6 +36,7 @@ pub struct ChosenOptions {
     pub commutative: bool,
     pub causal: bool,
     pub rollback_safe: bool,
+    pub defer: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -180,11 +184,13 @@ impl Document {
                 commutative: analysis.options.commutative,
                 causal: analysis.options.causal,
                 rollback_safe: analysis.options.rollback_safe,
+                defer: analysis.options.defer,
             },
             types: (0..analysis.types.len()).map(|at| of_type(analysis, at)).collect(),
             merges: (0..analysis.merges.len()).map(|at| merge(analysis, at)).collect(),
             edges: edges(analysis),
             snapshots: analysis.snapshots.clone(),
+            entangled: analysis.entangled.as_ref().map(|entangled| entangled.words(&analysis.graph)),
             counts: Counts {
                 types: study.total,
                 multi_table: study.multi_table,

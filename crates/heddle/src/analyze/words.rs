@@ -21,6 +21,9 @@ pub fn tell(document: &Document, colours: bool) -> String {
     if !options.is_empty() {
         let _ = writeln!(text, "{options}");
     }
+    if let Some(why) = &document.entangled {
+        let _ = writeln!(text, "{}: {why}.", paint("not deferred", "1", colours));
+    }
     if !document.snapshots.is_empty() {
         let _ = writeln!(text, "on snapshots, left out: {}", document.snapshots.join(", "));
     }
@@ -73,6 +76,9 @@ pub fn options(document: &Document) -> String {
     }
     if options.rollback_safe {
         said.push("what comes before `no_abort` is one piece");
+    }
+    if options.defer {
+        said.push("additions marked `deferred` take effect later");
     }
     said.join(", ")
 }

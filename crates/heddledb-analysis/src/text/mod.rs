@@ -23,6 +23,7 @@
 //!   read   trade cols t_qty causal             # ordered by application logic: no C-edge
 //!   add    district cols d_ytd                 # commutative, result not used
 //!   add    warehouse cols w_ytd no_abort       # from here on it does not give up
+//!   add    counter cols c_sum deferred         # where a runtime defers, it takes effect later
 //! end
 //! txn order_status readonly                    # runs on a snapshot
 //!   scan order
@@ -35,7 +36,7 @@
 //! txn    = "txn" name { "weight" number | "readonly" } step+ "end"
 //! step   = access | "loop" step+ "end" | "piece" step+ "end" | "if" step* [ "else" step* ] "end"
 //! access = mode name { "by" "idx" name | "cols" ( name+ | "*" ) | "reads" name+ | "causal" | "no_abort"
-//!                     | "piece" number }
+//!                     | "deferred" | "piece" number }
 //! mode   = "read" | "update" | "add" | "insert" | "delete" | "scan"
 //! ```
 //!

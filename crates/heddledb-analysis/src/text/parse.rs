@@ -13,7 +13,7 @@ const IN_TXN: [&str; 11] =
     ["read", "update", "add", "insert", "delete", "scan", "loop", "if", "else", "piece", "end"];
 const OF_TABLE: [&str; 5] = ["static", "appendonly", "key", "cols", "group"];
 const OF_TXN: [&str; 2] = ["weight", "readonly"];
-const OF_ACCESS: [&str; 6] = ["by", "cols", "reads", "causal", "no_abort", "piece"];
+const OF_ACCESS: [&str; 7] = ["by", "cols", "reads", "causal", "no_abort", "deferred", "piece"];
 
 /// Reads a workload.
 ///
@@ -314,6 +314,11 @@ impl Parser {
                 }
                 "causal" => access.causal = true,
                 "no_abort" => access.no_abort = true,
+                "deferred" if access.mode == Mode::Add => access.deferred = true,
+                "deferred" => {
+                    let message = format!("only an `add` can be deferred, not `{}`", access.mode.word());
+                    return Err(word.refuse(message));
+                }
                 "piece" => {
                     let number = rest.need("a number")?;
                     access.piece = Some(number.number()?);
@@ -372,7 +377,7 @@ impl Parser {
 }
 
 fn after_table() -> String {
-    "after the table come by idx NAME, cols, reads, causal, no_abort or piece NUMBER".into()
+    "after the table come by idx NAME, cols, reads, causal, no_abort, deferred or piece NUMBER".into()
 }
 
 impl Use {
@@ -481,7 +486,7 @@ mod tests {
             ("workload w\ntxn t readonly\ninsert a\nend", "3:1: transaction `t` is readonly"),
             (
                 "workload w\ntxn t\nread a col b\nend",
-                "3:8: `col` is not known here; after the table come by idx NAME, cols, reads, causal, no_abort or piece NUMBER; did you mean `cols`?",
+                "3:8: `col` is not known here; after the table come by idx NAME, cols, reads, causal, no_abort, deferred or piece NUMBER; did you mean `cols`?",
             ),
             ("workload w\ntxn t\nread a cols\nend", "3:12: a column's name, or `*` is missing after `cols`"),
             ("workload w\ntxn t\nread a by index b\nend", "3:11: `by` is followed by `idx NAME`"),

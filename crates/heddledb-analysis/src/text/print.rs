@@ -80,6 +80,9 @@ fn access(text: &mut String, access: &Access) {
     if access.no_abort {
         text.push_str(" no_abort");
     }
+    if access.deferred {
+        text.push_str(" deferred");
+    }
     if let Some(number) = access.piece {
         let _ = write!(text, " piece {number}");
     }
