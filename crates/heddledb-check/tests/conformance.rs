@@ -66,6 +66,7 @@ conformance! {
     dgcc Dgcc;
     dgcc_levels DgccLevels;
     dbx_tc DbxTc;
+    dbx_tc_deferred DbxTcDeferred;
     dbx Dbx;
     htm Htm;
     one_writer OneWriter;

@@ -51,6 +51,15 @@ pub enum Mutant {
     HtmLockOverLock,
     HtmPresenceUnchecked,
     HtmValidatedEarly,
+    // Deferred additions: what one worker has put off is forgotten, or made twice; a call begins before earlier ones are made; a
+    // piece that is executed again puts its additions off again; the epoch closes before they are made; procedures that
+    // could tell are registered.
+    ShelfLost,
+    ShelfMadeTwice,
+    ShelfSubscriberEarly,
+    ShelfPieceRepeated,
+    ShelfEpochNotHeld,
+    ShelfPremiseUnchecked,
     // TicToc.
     TicTocVersionNotCompared,
     TicTocForeignLockIgnored,
@@ -247,6 +256,12 @@ impl Mutant {
         Self::HtmLockOverLock,
         Self::HtmPresenceUnchecked,
         Self::HtmValidatedEarly,
+        Self::ShelfLost,
+        Self::ShelfMadeTwice,
+        Self::ShelfSubscriberEarly,
+        Self::ShelfPieceRepeated,
+        Self::ShelfEpochNotHeld,
+        Self::ShelfPremiseUnchecked,
         Self::DtaOverwriterIgnored,
         Self::DtaReadersIgnored,
         Self::DtaInsertNotAfterAll,

@@ -257,6 +257,16 @@ impl EpochClock {
         Some(epoch)
     }
 
+    /// Pins a place behind `worker`'s as that one is pinned, so that the epoch of its commits stays open when it is unpinned. Who
+    /// advances the epoch looks at the places in their order, so it sees one of the two.
+    pub fn hold_from(&self, place: usize, worker: usize) {
+        debug_assert!(place > worker, "it may be missed");
+        // Relaxed: our own place. SeqCst: as any pin.
+        let pinned = self.places[worker].load(Ordering::Relaxed);
+        debug_assert!(pinned != IDLE, "there is nothing to hold");
+        self.places[place].swap(pinned, Ordering::SeqCst);
+    }
+
     /// Unpins. Release: what the worker read and wrote happens before any reuse, and what it has appended to the
     /// log before its epoch is closed.
     #[inline]

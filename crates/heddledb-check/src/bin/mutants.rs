@@ -102,6 +102,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Ic3, "procedures")
     } else if of(&["Hekaton"]) {
         (Kind::Hekaton, "")
+    } else if of(&["Shelf"]) {
+        (Kind::DbxTcDeferred, "shelves")
     } else if of(&["Sequenced"]) {
         (Kind::DeterministicLazy, "phases")
     } else if of(&["Piece", "DecidesInPhase"]) {

@@ -22,6 +22,7 @@
 //! - `objects`: transactional objects against a model, in the order in which transactions took effect;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
 //! - `value_keys`: the same in keys and indexes;
+//! - `shelves`: calls that put additions off, and who sees them when;
 //! - `histories`: long random histories, judged by both checkers.
 //!
 //! To run them for a protocol: call [`Test::run`] for each of [`suite`].
@@ -43,6 +44,7 @@ mod random;
 mod reclamation;
 mod schemas;
 pub mod script;
+mod shelves;
 mod snapshots;
 mod submit;
 mod value_keys;
@@ -77,6 +79,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(pieces::tests());
     tests.extend(submit::tests());
     tests.extend(commands::tests());
+    tests.extend(shelves::tests());
     tests.extend(deferred::tests());
     tests.extend(late::tests());
     tests.extend(objects::tests());

@@ -169,6 +169,8 @@ registry! {
         "DGCC whose graphs are executed level by level, as in its Algorithm 2";
     DbxTc "dbx-tc" Htm::CHOPPED,
         "procedures commit piece by piece, each piece in a hardware region where there are such, else as under silo (DBX-TC)";
+    DbxTcDeferred "dbx-tc-deferred" Htm::DEFERRING,
+        "DBX-TC whose additions take effect at the end of their epoch, where their procedures say that they may";
     Dbx "dbx" Htm::COMMITS,
         "Silo whose commits are checked and locked in a hardware region where there are such (DBX)";
     Htm "htm" Htm::WHOLE,
@@ -197,6 +199,11 @@ impl Kind {
     /// Whether what a deferring transaction writes down is carried out at its commit, and not at once.
     pub fn defers(self) -> bool {
         self.choice().promises().defers()
+    }
+
+    /// Whether additions of calls that are marked as deferred take effect only when no call that may see them is under way.
+    pub fn puts_off(self) -> bool {
+        self.choice().promises().puts_off()
     }
 
     /// The isolation levels that it offers, the strongest first.
@@ -241,6 +248,7 @@ impl Kind {
         Self::DrpOpaque,
         Self::Deferred2pl,
         Self::DgccLevels,
+        Self::DbxTcDeferred,
         Self::Dbx,
         Self::Htm,
         #[cfg(feature = "example")]

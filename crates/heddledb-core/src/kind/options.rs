@@ -78,6 +78,11 @@ pub trait Promises {
         false
     }
 
+    /// Whether additions of calls that are marked as deferred take effect only when no call that may see them is under way.
+    fn puts_off(&self) -> bool {
+        false
+    }
+
     /// The isolation levels that transactions may choose from, the strongest first.
     fn levels(&self) -> &'static [Isolation] {
         &[Isolation::Serializable]

@@ -16,6 +16,12 @@ pub struct Htm {
     pub capacity_tries: u32,
     /// Where regions come from.
     pub executor: Executor,
+    /// Additions that are marked as deferred (`#[deferred]`) take effect at the end of their epoch, or earlier when no call is
+    /// under way: whoever makes a call that reads such a column may not see what was added shortly before, though it was
+    /// acknowledged, so the serial order does not always agree with real time. Closures and snapshots see all. Only with
+    /// [`Self::chopped`]; elsewhere it says nothing. Procedures that could tell are refused at their registration
+    /// (DBX-TC §3.2, publish and subscribe).
+    pub defer: bool,
 }
 
 /// What a region reaches over under [`Htm`].
@@ -59,7 +65,10 @@ impl Htm {
         fallback: Fallback::Record,
         capacity_tries: 1,
         executor: Executor::Auto,
+        defer: false,
     };
+    /// The same, with deferred additions.
+    pub const DEFERRING: Self = Self { defer: true, ..Self::CHOPPED };
     /// A region for the commit only: DBX, which the paper extends.
     pub const COMMITS: Self = Self { chopped: false, reach: Reach::Commit, ..Self::CHOPPED };
     /// A region for the whole transaction, and one lock for those that do not fit: the paper's naive use of regions.
@@ -85,5 +94,13 @@ impl Promises for Htm {
 
     fn execution(&self) -> Execution {
         if self.chopped { Execution::Chopped } else { Execution::Whole }
+    }
+
+    fn puts_off(&self) -> bool {
+        self.defer && self.chopped
+    }
+
+    fn strict(&self) -> bool {
+        !self.puts_off()
     }
 }

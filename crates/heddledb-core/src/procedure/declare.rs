@@ -56,6 +56,8 @@ pub struct Declaration {
     causal: bool,
     /// From the next access on it does not give up.
     no_abort: bool,
+    /// The next access is deferred.
+    deferred: bool,
     /// The site from which on it runs in its later phase.
     later: Option<u16>,
     /// How many procedures are declared within this one.
@@ -87,6 +89,7 @@ impl Declaration {
             readonly: false,
             causal: false,
             no_abort: false,
+            deferred: false,
             later: None,
             depth: 0,
             body: Vec::new(),
@@ -136,6 +139,12 @@ impl Declaration {
     pub fn no_abort(&mut self) {
         // What a procedure says of itself is not so of one that calls it.
         self.no_abort |= self.depth == 0;
+    }
+
+    /// The next access is an addition that may take effect when no call that reads the column is under way, where the protocol
+    /// defers ([`Htm::defer`](crate::kind::Htm::defer)); elsewhere, and of a column on which an index depends, it says nothing.
+    pub fn deferred(&mut self) {
+        self.deferred = true;
     }
 
     /// The next access begins the later phase: from there on the procedure does not give up, and which rows it comes to
@@ -299,6 +308,8 @@ impl Declaration {
         }
         access.causal = std::mem::take(&mut self.causal);
         access.no_abort = std::mem::take(&mut self.no_abort);
+        // Of a column on which an index depends an addition is an update.
+        access.deferred = std::mem::take(&mut self.deferred) && access.mode == Mode::Add;
         let relation = T::definition().number();
         self.sites.push(Site { relation, table: name, mode: access.mode, reads, writes, index });
         self.body.push(Step::Access(access));

@@ -126,6 +126,8 @@ pub struct PlannedSite {
     /// What is done here must be remembered for another execution of the body. If not, it is only read, and can
     /// be read again: it is checked at the commit, and its own transaction writes it nowhere.
     pub remembered: bool,
+    /// It is an addition that takes effect later.
+    pub deferred: bool,
     /// The rank of its own piece in the plan before, and in the plan after a transitional one: not more than
     /// its piece's.
     pub own_ranks: [u16; 2],
@@ -276,10 +278,10 @@ impl Plan {
     }
 
     /// The options under which column groups are what conflicts.
-    pub fn options(commutative: bool, chopped: bool) -> Options {
+    pub fn options(commutative: bool, chopped: bool, defer: bool) -> Options {
         let method = if chopped { Method::Chopping } else { Method::Ic3 };
         let granularity = Granularity::Group;
-        Options { granularity, commutative, method, rollback_safe: chopped, ..Options::default() }
+        Options { granularity, commutative, method, rollback_safe: chopped, defer, ..Options::default() }
     }
 
     /// A type that is registered.
@@ -328,7 +330,9 @@ impl PlannedType {
                 let remembered = tracked || writes || rewrites(analysis, site);
                 let rank = piece.rank as u16;
                 let own_ranks = [rank; 2];
-                sites.push(PlannedSite { piece: number as u16, rank, tracked, remembered, own_ranks });
+                let deferred = !analysis.graph.sites[site].footprint.deferred.is_empty();
+                let piece = number as u16;
+                sites.push(PlannedSite { piece, rank, tracked, remembered, deferred, own_ranks });
             }
             let mut direct = vec![false; types];
             for wait in &piece.waits {
@@ -355,6 +359,7 @@ impl PlannedType {
                     rank,
                     tracked: before.tracked || after.tracked,
                     remembered: before.remembered || after.remembered,
+                    deferred: before.deferred && after.deferred,
                     own_ranks: [before.rank, after.rank],
                 });
                 let (before, after) =
@@ -400,7 +405,7 @@ mod tests {
     fn plan(text: &str, commutative: bool) -> Plan {
         let workload = parse(text).unwrap();
         let registered = workload.transactions.iter().map(|_| true);
-        Plan::of_workload(&workload, registered, Plan::options(commutative, false), Tracking::Always)
+        Plan::of_workload(&workload, registered, Plan::options(commutative, false, false), Tracking::Always)
     }
 
     #[test]
@@ -444,7 +449,7 @@ mod tests {
         let plan = Plan::of_workload(
             &workload,
             std::iter::once(true),
-            Plan::options(true, false),
+            Plan::options(true, false, false),
             Tracking::Contended,
         );
         assert!(plan.hot().is_empty() && !plan.of_type(0).unwrap().tracked);
@@ -462,7 +467,7 @@ mod tests {
     #[test]
     fn between_two_plans_a_piece_ends_where_both_end() {
         let of = |text: &str, registered: &[bool]| {
-            let options = Plan::options(true, false);
+            let options = Plan::options(true, false, false);
             Plan::of_workload(&parse(text).unwrap(), registered.iter().copied(), options, Tracking::Always)
         };
         let forth = "txn t1\nupdate a reads a\nupdate b reads b\nupdate c reads c\nend\n";
@@ -502,7 +507,7 @@ mod tests {
         let plan = Plan::of_workload(
             &workload,
             [false, true].into_iter(),
-            Plan::options(true, false),
+            Plan::options(true, false, false),
             Tracking::Always,
         );
         assert!(plan.of_type(0).is_none());

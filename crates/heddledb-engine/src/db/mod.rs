@@ -472,9 +472,10 @@ fn start<P: Protocol>(
     stores: Stores<P>,
     opened: Option<Opened>,
 ) -> Arc<Handle<P>> {
-    // Checkpoints pin the epoch from places behind those of the sessions, and phases of calls in pieces from the last.
-    let phases = usize::from(options.execution() == Execution::Batched);
-    let places = sessions + checkpoint_threads + phases;
+    // Checkpoints pin the epoch from places behind those of the sessions, and phases of calls in pieces, or additions that are
+    // put off, from the last.
+    let last = usize::from(options.execution() == Execution::Batched || options.puts_off());
+    let places = sessions + checkpoint_threads + last;
     let clock = match &opened {
         Some(opened) => EpochClock::starting_at(places, opened.epoch),
         None => EpochClock::new(places),

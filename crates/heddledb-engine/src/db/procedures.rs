@@ -17,6 +17,7 @@
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
 use crate::kind::Promises;
+use crate::mutant::{Mutant, planted};
 use crate::procedure::{Declaration, Plan, PlanChange, Tracking};
 use crate::protocol::{Execution, Protocol};
 use crate::seam::{CallByName, ProcedureInfo, Registered};
@@ -89,7 +90,7 @@ impl Procedures {
             version: AtomicU64::new(1),
             gate: AtomicU64::new(0),
             turn: AtomicU64::new(0),
-            options: Plan::options(options.commutes(), chopped),
+            options: Plan::options(options.commutes(), chopped, options.puts_off()),
             tracking: options.tracking(),
             change: if options.tracking() == Tracking::Nothing { PlanChange::Barrier } else { change },
         }
@@ -152,6 +153,12 @@ impl Procedures {
             return Err(
                 Misuse::Option(format!("the procedures have more than {most} pieces together")).into()
             );
+        }
+        if let Some(analysis) = plan.analysis()
+            && let Some(entangled) = &analysis.entangled
+            && !planted(Mutant::ShelfPremiseUnchecked)
+        {
+            return Err(Misuse::Option(entangled.words(&analysis.graph)).into());
         }
         match self.change {
             PlanChange::Barrier => self.stop_and_change(types, plan, clock),

@@ -187,9 +187,10 @@ fn callees(steps: &[Step], found: &mut Vec<TokenStream>) {
 
 fn steps(all: &[Step], declaration: &Ident) -> TokenStream {
     let one = |step: &Step| match step {
-        Step::Access { declared, causal } => {
-            let mark = causal.then(|| quote!(#declaration.causal();));
-            quote!(#mark #declaration.#declared;)
+        Step::Access { declared, causal, deferred } => {
+            let causal = causal.then(|| quote!(#declaration.causal();));
+            let deferred = deferred.then(|| quote!(#declaration.deferred();));
+            quote!(#causal #deferred #declaration.#declared;)
         }
         Step::Call(procedure) => {
             quote!(#declaration.call::<#procedure>();)

@@ -82,7 +82,8 @@ fn is_required(mutant: Mutant) -> bool {
     if others {
         return false;
     }
-    !(["Recovery", "Checkpoint", "Sight"].iter().any(|room| name.starts_with(room))
+    // None of its programs puts anything off.
+    !(["Recovery", "Checkpoint", "Sight", "Shelf"].iter().any(|room| name.starts_with(room))
         || name.starts_with("Log") && !name.starts_with("Locking"))
 }
 

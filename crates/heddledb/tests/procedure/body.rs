@@ -246,6 +246,7 @@ fn marked(tx: &mut impl Transaction, id: u64) -> Result<i64> {
     #[piece]
     {
         sum += tx.get_columns(id, Account::balance)?.unwrap_or(0);
+        #[deferred]
         tx.add(Account::balance, id, 1)?;
     }
     #[causal]
@@ -272,7 +273,7 @@ fn marks_are_understood_and_removed() {
         [
             "piece",
             "read   account cols balance",
-            "add    account cols balance",
+            "add    account cols balance deferred",
             "end",
             "read   account cols owner causal",
             "insert journal causal",

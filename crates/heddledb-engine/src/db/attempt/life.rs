@@ -7,7 +7,7 @@ use crate::db::Inner;
 use crate::db::counters::Memory;
 use crate::db::garbage::ReclaimContext;
 use crate::db::store::{Numbered, Stores};
-use crate::durability::{Announced, Says};
+use crate::durability::{Announced, RedoLog, Says};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::heap::Heap;
 use crate::log::PAYLOAD_WORDS_MAX;
@@ -224,6 +224,16 @@ impl<P: Protocol> Attempt<P> {
     /// Lets the protocol commit what was read and written. True if the log has become long.
     #[inline]
     pub(in crate::db) fn commit_writes(&mut self) -> Result<bool> {
+        self.commit_if(|log| log.check())
+    }
+
+    /// As [`Self::commit_writes`], although the log may have failed: what is written is part of what has committed already.
+    pub(super) fn commit_without_check(&mut self) -> Result<bool> {
+        self.commit_if(|_| Ok(()))
+    }
+
+    #[inline(always)]
+    fn commit_if(&mut self, check: impl FnOnce(&RedoLog) -> Result<()>) -> Result<bool> {
         let is_call = self.called && self.executed.is_announced();
         let worker = &mut *self.worker;
         let env = Env { epoch: self.epoch, after: self.after, ..self.db.env(worker.number, self.isolation) };
@@ -234,7 +244,7 @@ impl<P: Protocol> Attempt<P> {
             && !writes.is_empty()
         {
             if self.logs != Logs::Nothing {
-                log.check()?;
+                check(log)?;
             }
             fits::<P>(writes, heap)?;
         } else if heap.has_made(env.worker) {
@@ -336,6 +346,9 @@ impl<P: Protocol> Attempt<P> {
         // Else what it holds is what it told of last.
         if !worker.garbage.is_empty() || worker.arena.take_changed() {
             self.reclaim();
+        }
+        if P::REGIONS {
+            modes::leave_on_shelf(self);
         }
         self.db.clock.unpin(self.worker.number);
         modes::end(self);

@@ -16,7 +16,7 @@ use crate::table::{Definition, GroupSet};
 impl<P: Protocol> Attempt<P> {
     /// Before anything is written.
     #[inline(always)]
-    fn may_write(&self) -> Result<()> {
+    pub(super) fn may_write(&self) -> Result<()> {
         if self.reads_only { Err(Misuse::ReadOnly.into()) } else { Ok(()) }
     }
 
@@ -357,6 +357,11 @@ impl<P: Protocol> Attempt<P> {
         if P::PIECES && self.dry {
             modes::row(self, access, mode)?;
             return Ok(true);
+        }
+        if let Patch::Add { word, delta } = patch
+            && let Some(outcome) = modes::put_aside(self, access, word, delta)
+        {
+            return outcome;
         }
         let Some(record) = self.find(access, mode)? else { return Ok(false) };
         let writes = &self.worker.writes;

@@ -25,8 +25,8 @@
 //! **Where we leave the paper.** It installs in the region. Then the region holds all lines that are written, and nothing may
 //! be in it that a region cannot do: old versions from an arena, values from a heap, the mutex of the log's buffer. Here it
 //! holds a line for each row, and these are done as everywhere. What is paid for that is a second store to the stamp, and that
-//! a row is locked for as long as its words are stored. Its table cache, deferred execution and lazy snapshot numbers are not
-//! here; snapshots of chopped calls rest on the barrier of epochs (`modes::parts`).
+//! a row is locked for as long as its words are stored. Its table cache and lazy snapshot numbers are not here;
+//! snapshots of chopped calls rest on the barrier of epochs (`modes::parts`), and so does deferred execution (`modes::shelves`).
 //!
 //! **Aborts.** Of the processor's regions an abort is a jump back to [`begin`](region::begin), with registers and memory as
 //! they were: it is never seen here but by its second return. On virtual cores the operation that was under way ends with a

@@ -49,10 +49,15 @@ impl Walk<'_> {
             );
             self.errors.at(&call.method, message);
         }
+        if self.deferred && name != "add" {
+            let message =
+                format!("only an `add` can be deferred, and `{name}` is none; remove `#[deferred]`");
+            self.errors.at(&call.method, message);
+        }
         let declared = self.declared(operation, call);
         let (site, tx) = (self.place.number(), &call.receiver);
         self.place.own += 1;
-        self.steps.push(Step::Access { declared: declared?, causal: self.causal });
+        self.steps.push(Step::Access { declared: declared?, causal: self.causal, deferred: self.deferred });
         call.receiver = parse_quote_spanned!(tx.span()=> #tx.at(#site));
         (last > 0).then(|| {
             let attributes = std::mem::take(&mut call.attrs);
@@ -146,6 +151,14 @@ impl Walk<'_> {
             let func = &call.func;
             let message = format!(
                 "`#[causal]` marks accesses of this procedure; mark those of `{}` where they are made",
+                func.to_token_stream()
+            );
+            self.errors.at(func, message);
+        }
+        if self.deferred {
+            let func = &call.func;
+            let message = format!(
+                "`#[deferred]` marks additions of this procedure; mark those of `{}` where they are made",
                 func.to_token_stream()
             );
             self.errors.at(func, message);

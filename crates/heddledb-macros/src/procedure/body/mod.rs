@@ -26,6 +26,7 @@ pub enum Step {
     Access {
         declared: TokenStream,
         causal: bool,
+        deferred: bool,
     },
     /// A call of the procedure with this type.
     Call(Path),
@@ -52,6 +53,7 @@ pub fn analyse(function: &mut ItemFn, signature: &Signature, errors: &mut Errors
         steps: Vec::new(),
         locals: Locals::new(),
         causal: false,
+        deferred: false,
         depth: 0,
     };
     for input in function.sig.inputs.iter().skip(1) {
@@ -94,6 +96,8 @@ struct Walk<'a> {
     locals: Locals,
     /// The statement is marked as causal.
     causal: bool,
+    /// Its additions are marked as deferred.
+    deferred: bool,
     /// How deep in blocks the statement is that is walked over; 1 in the body itself.
     depth: u32,
 }
@@ -141,19 +145,23 @@ impl Walk<'_> {
             return;
         }
         let before = self.steps.len();
-        let around = self.causal;
+        let around = (self.causal, self.deferred);
         self.causal |= marks.causal.is_some();
+        self.deferred |= marks.deferred.is_some();
         match stmt {
             Stmt::Local(local) => self.local(local),
             Stmt::Expr(expr, _) => self.expr(expr),
             Stmt::Macro(stmt) => self.no_macro(&stmt.mac),
             Stmt::Item(_) => {}
         }
-        self.causal = around;
-        if let Some(mark) = &marks.causal
-            && self.steps.len() == before
-        {
-            self.errors.at(mark, "nothing in this statement accesses a table; remove `#[causal]`");
+        (self.causal, self.deferred) = around;
+        for (mark, name) in [(&marks.causal, "causal"), (&marks.deferred, "deferred")] {
+            if let Some(mark) = mark
+                && self.steps.len() == before
+            {
+                let message = format!("nothing in this statement accesses a table; remove `#[{name}]`");
+                self.errors.at(mark, message);
+            }
         }
     }
 

@@ -12,14 +12,21 @@ pub(super) struct Marks {
     pub(super) causal: Option<Attribute>,
     pub(super) no_abort: Option<Attribute>,
     pub(super) later: Option<Attribute>,
+    pub(super) deferred: Option<Attribute>,
 }
 
 /// Takes the marks out of a statement's attributes.
 pub(super) fn take_marks(attributes: &mut Vec<Attribute>) -> Marks {
     let mut marks = Marks::default();
     attributes.retain(|attribute| {
-        let Marks { piece, causal, no_abort, later } = &mut marks;
-        let known = [("piece", piece), ("causal", causal), ("no_abort", no_abort), ("later", later)];
+        let Marks { piece, causal, no_abort, later, deferred } = &mut marks;
+        let known = [
+            ("piece", piece),
+            ("causal", causal),
+            ("no_abort", no_abort),
+            ("later", later),
+            ("deferred", deferred),
+        ];
         for (name, mark) in known {
             if attribute.path().is_ident(name) {
                 *mark = Some(attribute.clone());

@@ -66,4 +66,23 @@ struct Log {
     tx: u64,
 }
 
+#[procedure]
+fn only_additions_are_put_off(tx: &mut impl Transaction, id: u64) -> Result<()> {
+    #[deferred]
+    tx.set_columns(id, Account::balance, 1)?;
+    #[deferred]
+    let next = id + 1;
+    #[deferred]
+    in_a_loop(tx, next)
+}
+
+#[procedure]
+fn in_a_loop(tx: &mut impl Transaction, id: u64) -> Result<()> {
+    #[deferred]
+    for next in 0..id {
+        tx.add(Account::balance, next, 1)?;
+    }
+    Ok(())
+}
+
 fn main() {}

@@ -24,31 +24,54 @@ impl ActiveCalls {
     /// A call begins, once the gate is open; false, and it has not begun, where the suspender's time is over before.
     pub fn begin(&self, worker: usize, suspender: Option<&Suspender>, is_open: impl Fn() -> bool) -> bool {
         let (mut waits, mut in_time) = (false, true);
-        loop {
-            // SeqCst: either who closes the gate sees this, or we see the gate closed.
-            self.calls[worker].store(1, Ordering::SeqCst);
-            model_fence();
-            if is_open() {
-                break;
-            }
-            self.calls[worker].store(0, Ordering::SeqCst);
+        while in_time && !self.try_begin(worker, &is_open) {
             if !std::mem::replace(&mut waits, true) {
-                self.waiting.fetch_add(1, Ordering::SeqCst);
+                self.begin_wait();
             }
             in_time = wait_until(suspender, &is_open);
-            if !in_time {
-                break;
-            }
         }
         if waits {
-            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            self.end_wait();
         }
         in_time
+    }
+
+    /// A call begins, unless the gate is closed.
+    pub fn try_begin(&self, worker: usize, is_open: impl Fn() -> bool) -> bool {
+        // SeqCst: either who closes the gate sees this, or we see the gate closed.
+        self.calls[worker].store(1, Ordering::SeqCst);
+        model_fence();
+        let open = is_open();
+        if !open {
+            self.end_in_order(worker);
+        }
+        open
+    }
+
+    /// A call waits for the gate, until [`Self::end_wait`].
+    pub fn begin_wait(&self) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn end_wait(&self) {
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 
     pub fn end(&self, worker: usize) {
         // Release: what the call did happens before whatever a closure does.
         self.calls[worker].store(0, Ordering::Release);
+    }
+
+    /// As [`Self::end`], for who looks then whether others are under way: of two that end at once, one sees that none is.
+    pub fn end_in_order(&self, worker: usize) {
+        self.calls[worker].store(0, Ordering::SeqCst);
+    }
+
+    /// Whether no call is under way, as [`Self::is_idle`]; sessions behind that worker's are looked at first, so that not all look at
+    /// the same ones.
+    pub fn is_idle_after(&self, worker: usize) -> bool {
+        let (before, after) = self.calls.split_at(worker);
+        after.iter().chain(before).all(|call| call.load(Ordering::SeqCst) == 0)
     }
 
     /// Whether no call is under way.

@@ -6,11 +6,12 @@
 //! with the answers that those before it got (`db::recall`); it cannot be given up, so whatever may give up
 //! is in the first piece ([`Options::rollback_safe`](heddledb_analysis::Options::rollback_safe)).
 //!
-//! Closures and epochs: as for all calls that commit in parts (`parts`).
+//! Closures and epochs: as for all calls that commit in parts (`parts`). Additions that take effect later: `shelves`.
 
 use super::{Answer, Attempt, CallMode, Then, parts};
 use crate::error::{Conflict, Error, Result};
 use crate::kind::Promises;
+use crate::procedure::PlannedSite;
 use crate::protocol::Protocol;
 use crate::seam::Body;
 
@@ -19,6 +20,15 @@ use crate::seam::Body;
 pub(super) struct Chopped {
     /// The piece that runs.
     piece: Option<u16>,
+    /// The site where the body is is an addition that takes effect later.
+    defers: bool,
+}
+
+impl Chopped {
+    /// Whether the operation that is made is an addition that takes effect later (`shelves`).
+    pub fn defers(&self) -> bool {
+        self.defers
+    }
 }
 
 impl CallMode for Chopped {
@@ -32,7 +42,7 @@ impl CallMode for Chopped {
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {
         parts::call(attempt, number);
-        attempt.modes.chopping.piece = None;
+        attempt.modes.chopping = Self::default();
         true
     }
 
@@ -49,7 +59,8 @@ impl CallMode for Chopped {
         if parts::replays(attempt, site)? {
             return Ok(Answer::Replayed);
         }
-        let piece = attempt.modes.parts.site(site)?.piece;
+        let PlannedSite { piece, deferred, .. } = attempt.modes.parts.site(site)?;
+        attempt.modes.chopping.defers = deferred;
         let before = attempt.modes.chopping.piece;
         if before != Some(piece) {
             if before.is_some() {

@@ -19,11 +19,13 @@
 //! | `sequencer`, `announced` | of `sequencing` and `graph`: the order of calls, and what they announced |
 //! | `gate` | through which attempts begin, or one that has failed often alone |
 //! | `parts` | what is common to calls that commit in parts; `active_calls`: which are under way |
+//! | `shelves` | of these: additions that take effect later; `aside`: lists of such |
 //!
 //! Adding one: a file here, a line in `modes!`, and the name in [`Execution`] by which protocols ask for it.
 
 mod active_calls;
 mod announced;
+mod aside;
 mod batched;
 mod chopping;
 mod gate;
@@ -33,6 +35,7 @@ mod phases;
 mod pieces;
 mod sequencer;
 mod sequencing;
+mod shelves;
 mod telling;
 mod whole;
 
@@ -51,6 +54,7 @@ use graph::Linked;
 use parts::Parts;
 use pieces::InPieces;
 use sequencing::Sequenced;
+use shelves::{Aside, Shelves};
 use std::sync::Arc;
 use telling::Telling;
 use whole::Whole;
@@ -224,6 +228,7 @@ pub(super) fn says<'a>(modes: &'a States, call: &'a CallAtHand) -> Says<'a> {
 }
 
 pub(super) use batched::must_call;
+pub(super) use shelves::{put as leave_on_shelf, put_aside};
 pub(super) use telling::tell;
 
 /// The list of modes: for each its name for protocols, its type, and its room. Makes of it what attempts keep, what
@@ -236,6 +241,8 @@ macro_rules! modes {
         pub(super) struct States {
             /// Of calls that commit in parts.
             parts: Parts,
+            /// The additions that they put off.
+            aside: Aside,
             /// Of calls that tell beforehand what they will access.
             telling: Telling,
             $($room: $mode,)+
@@ -247,6 +254,8 @@ macro_rules! modes {
             execution: Execution,
             /// Of calls that commit in parts.
             parts: ActiveCalls,
+            /// What they have put off, where they may.
+            shelves: Option<Shelves>,
             $($room: <$mode as CallMode>::Shared,)+
         }
 
@@ -258,6 +267,7 @@ macro_rules! modes {
                 Self {
                     execution,
                     parts: ActiveCalls::new(sessions(execution.commits_pieces())),
+                    shelves: promises.puts_off().then(|| Shelves::new(sessions(true))),
                     $($room: $mode::shared(sessions(execution == Execution::$execution), promises),)+
                 }
             }

@@ -10,7 +10,7 @@
 //! though the next may have begun; so tombstones stay one epoch longer
 //! ([`EpochClock::commits_from`](crate::epoch::EpochClock)). Test: `procedures_commit_in_one_epoch`.
 
-use super::{Answer, Attempt};
+use super::{Answer, Attempt, shelves};
 use crate::error::{Error, Misuse, Result};
 use crate::procedure::{PlannedSite, PlannedType};
 use crate::protocol::Protocol;
@@ -45,20 +45,12 @@ impl Parts {
 /// Begins a call, once the gate is open, or a closure, once no call is under way. False, and nothing has begun, where
 /// the time for that is over.
 pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
-    let (procedures, clock) = (&attempt.db.procedures, &attempt.db.clock);
-    let (worker, suspender) = (attempt.worker.number, attempt.worker.suspender.as_ref());
-    let active_calls = &attempt.db.modes.parts;
     if attempt.called {
-        if !active_calls.begin(worker, suspender, || procedures.is_open()) {
-            return false;
-        }
-        let together = &mut attempt.modes.parts.together;
-        attempt.epoch = clock.pin_together(worker, active_calls.sessions(), together, suspender);
-        if attempt.epoch.is_none() {
-            active_calls.end(worker);
-        }
-        return attempt.epoch.is_some();
+        return begin_call(attempt);
     }
+    let procedures = &attempt.db.procedures;
+    let suspender = attempt.worker.suspender.as_ref();
+    let active_calls = &attempt.db.modes.parts;
     if !wait_until(suspender, || active_calls.nobody_waits()) {
         return false;
     }
@@ -68,8 +60,59 @@ pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
         attempt.let_others_begin();
         return false;
     }
-    clock.pin(worker);
+    shelves::before_closure(attempt);
+    attempt.db.clock.pin(attempt.worker.number);
     true
+}
+
+fn begin_call<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
+    if !enter(attempt) {
+        return false;
+    }
+    let (clock, active_calls) = (&attempt.db.clock, &attempt.db.modes.parts);
+    let (worker, suspender) = (attempt.worker.number, attempt.worker.suspender.as_ref());
+    let together = &mut attempt.modes.parts.together;
+    let epoch = clock.pin_together(worker, active_calls.sessions(), together, suspender);
+    let Some(epoch) = epoch else {
+        leave(attempt);
+        return false;
+    };
+    if !shelves::before_call(attempt, epoch) {
+        attempt.db.clock.unpin(worker);
+        leave(attempt);
+        return false;
+    }
+    attempt.epoch = Some(epoch);
+    true
+}
+
+/// The call is under way, once the gate is open.
+fn enter<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
+    let (mut waits, mut in_time) = (false, true);
+    while in_time
+        && !attempt.db.modes.parts.try_begin(attempt.worker.number, || attempt.db.procedures.is_open())
+    {
+        // It was, for a moment, and others may have left something to it.
+        shelves::after_call(attempt);
+        if !std::mem::replace(&mut waits, true) {
+            attempt.db.modes.parts.begin_wait();
+        }
+        in_time = wait_until(attempt.worker.suspender.as_ref(), || attempt.db.procedures.is_open());
+    }
+    if waits {
+        attempt.db.modes.parts.end_wait();
+    }
+    in_time
+}
+
+/// The call is under way no more.
+fn leave<P: Protocol>(attempt: &mut Attempt<P>) {
+    let shared = &attempt.db.modes;
+    if shared.shelves.is_none() {
+        return shared.parts.end(attempt.worker.number);
+    }
+    shared.parts.end_in_order(attempt.worker.number);
+    shelves::after_call(attempt);
 }
 
 /// The attempt that has begun is a call of that type.
@@ -78,12 +121,13 @@ pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) {
     let planned = attempt.worker.plan_cache.plan.of_type(number).map(Arc::clone);
     let parts = &mut attempt.modes.parts;
     *parts = Parts { planned, together: parts.together, ..Parts::default() };
+    attempt.modes.aside.begin_call();
 }
 
 /// After an attempt has ended and its worker is no longer pinned.
 pub(super) fn end<P: Protocol>(attempt: &mut Attempt<P>) {
     if attempt.epoch.take().is_some() {
-        attempt.db.modes.parts.end(attempt.worker.number);
+        leave(attempt);
     }
     attempt.let_others_begin();
 }
@@ -129,6 +173,7 @@ pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     parts.committed = true;
     parts.retries = 0;
     attempt.worker.replay_log.save();
+    attempt.modes.aside.save();
     Ok(())
 }
 
@@ -139,6 +184,7 @@ pub(super) fn retry<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
     }
     attempt.abort_writes();
     attempt.worker.replay_log.rollback_to_savepoint();
+    attempt.modes.aside.roll_back();
     attempt.modes.parts.retries += 1;
     attempt.begin_writes(attempt.modes.parts.retries);
     true

@@ -1,0 +1,415 @@
+//! Deferred additions: publish and subscribe (DBX-TC §3.2).
+//!
+//! **Problem.** Calls that add to one row take its lock one after another, though nobody among them wants to see the sum.
+//!
+//! **Mechanism.** At a site that is planned as deferred an addition goes to a list of its call (`aside`), and at the call's end to
+//! the *shelf* of its worker. What is on the shelves is *made*, as one transaction, when no call may be under way that has to come
+//! before it:
+//!
+//! - before the first call of a later epoch accesses anything; all calls of the epoch have ended then, as chopped calls of different
+//!   epochs never overlap (`parts`);
+//! - before a closure, which runs while no call does;
+//! - when a call has ended and no other is under way.
+//!
+//! So all calls of an epoch that were under way together see the rows without any of it. That they cannot tell is the analysis's to
+//! prove ([`deferral`](heddledb_analysis::deferral)), or a procedure is not registered.
+//!
+//! **The word.** `state` says whether something is on the shelves, of which epoch, and whether someone is making it, who has
+//! *claimed* it. Only what is of one epoch is on the shelves at a time.
+//!
+//! ```text
+//!            a call of epoch e ends             claim: who begins later, or is last
+//!   EMPTY ----------------------> pending(e) ------------------------> claimed(e)
+//!     ^                               ^                                  |   |
+//!     |                               +-------- another call has begun --+   |
+//!     +-------------------------------------------------- made, all of it ---+
+//! ```
+//!
+//! Who is last claims, and then looks again whether no call is under way; who begins a call says so, and then looks at the
+//! word. All of that is SeqCst, so one of them sees the other: either the call waits until all is made, or the claim is given
+//! back, and the call, which is under way now, looks after it when it ends. So **there is something on the shelves only while a call
+//! is under way**, or somebody is at it: nobody who waits for an epoch to close has to make anything.
+//!
+//! **Epochs, snapshots, the log.** What is put off in an epoch commits in that epoch. A place of the clock holds its commit pin from
+//! before the call's own is gone until all is made, so the epoch does not close before. Snapshots and rounds of the log cut
+//! between epochs: they see, and acknowledge, a call with its additions or not at all. What is logged are rows, so what is replayed is
+//! made once.
+//!
+//! **Rows.** That its row is there is looked up when an addition is put off, and checked with its piece as anything that was read. The
+//! analysis knows of that look, so no call that makes or removes rows of the table is in the same epoch; closures, which may, find
+//! nothing on the shelves.
+//!
+//! Not strict: a call that reads a sum may come before a call that had ended when it began, in one epoch.
+//! Tests: `shelves_*` of the conformance suite, which the planted bugs `Shelf*` fail; on virtual cores `calls_are_seen_with_what_they_put_off`.
+
+use super::aside::{Addition, Additions};
+use super::{AccessMode, Attempt};
+use crate::epoch::EpochClock;
+use crate::error::{Error, Result};
+use crate::index::Lookup;
+use crate::mutant::{Mutant, planted};
+use crate::protocol::{Intent, Protocol};
+use crate::seam::Access;
+use crate::stamp;
+use crate::sync::{
+    AtomicU64, Mutex, Ordering, Suspender, Wait, lock, model_fence, note, point, wait_out, wait_until,
+};
+use crate::table::GroupSet;
+use crossbeam_utils::CachePadded;
+
+/// What the workers of a database have put off.
+pub(super) struct Shelves {
+    /// See the module's header.
+    state: CachePadded<AtomicU64>,
+    /// By worker.
+    shelves: Box<[CachePadded<Mutex<Additions>>]>,
+}
+
+/// Nothing is put off.
+const EMPTY: u64 = 0;
+
+/// Something of that epoch is on the shelves.
+const fn pending(epoch: u64) -> u64 {
+    epoch << 1
+}
+
+/// Somebody is making what is of that epoch.
+const fn claimed(epoch: u64) -> u64 {
+    pending(epoch) | 1
+}
+
+const fn is_claimed(state: u64) -> bool {
+    state & 1 == 1
+}
+
+/// What a call has put aside so far.
+#[derive(Default)]
+pub(super) struct Aside {
+    additions: Additions,
+    /// Of which that many are of pieces that have committed.
+    stands: usize,
+}
+
+/// So many rows are written at once; the log can take so much of any row that it can take at all at least.
+const ROWS_AT_ONCE: usize = 256;
+
+impl Shelves {
+    pub fn new(sessions: usize) -> Self {
+        let shelf = || CachePadded::new(Mutex::new(Additions::default()));
+        Self {
+            state: CachePadded::new(AtomicU64::new(EMPTY)),
+            shelves: (0..sessions).map(|_| shelf()).collect(),
+        }
+    }
+
+    /// A call of that epoch is about to begin. The epoch that is to be made before, if the caller has to make it, and has claimed
+    /// it; an error where the suspender's time is over while others make it.
+    fn before_call(&self, epoch: u64, suspender: Option<&Suspender>) -> Result<Option<u64>, TimeOver> {
+        loop {
+            model_fence();
+            let state = self.state.load(Ordering::SeqCst);
+            if state == EMPTY || state == pending(epoch) {
+                return Ok(None);
+            }
+            if !is_claimed(state) {
+                debug_assert!(state < pending(epoch), "calls of different epochs overlap");
+                if self.claim(state) {
+                    return Ok(Some(state >> 1));
+                }
+            // Relaxed: looked at again.
+            } else if !wait_until(suspender, || self.state.load(Ordering::Relaxed) != state) {
+                return Err(TimeOver);
+            }
+        }
+    }
+
+    /// While no call is under way, and none begins: the epoch that is to be made, if there is something on the shelves; it is claimed.
+    fn before_closure(&self, suspender: Option<&Suspender>) -> Option<u64> {
+        loop {
+            let state = self.state.load(Ordering::SeqCst);
+            if state == EMPTY {
+                return None;
+            }
+            if !is_claimed(state) {
+                if self.claim(state) {
+                    return Some(state >> 1);
+                }
+            } else {
+                // Relaxed: looked at again.
+                wait_out(suspender, || self.state.load(Ordering::Relaxed) != state);
+            }
+        }
+    }
+
+    /// A call is under way no more: the epoch that the caller has to make, and has claimed, as no other is.
+    fn after_call(&self, is_idle: impl Fn() -> bool) -> Option<u64> {
+        loop {
+            model_fence();
+            let state = self.state.load(Ordering::SeqCst);
+            if state == EMPTY || is_claimed(state) || !is_idle() || !self.claim(state) {
+                return None;
+            }
+            model_fence();
+            if is_idle() {
+                return Some(state >> 1);
+            }
+            // A call that begins waits for this, or has seen nothing of it. If it has ended meanwhile, it has left it to us.
+            self.state.store(state, Ordering::SeqCst);
+        }
+    }
+
+    fn claim(&self, pending: u64) -> bool {
+        let claimed = pending | 1;
+        self.state.compare_exchange(pending, claimed, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// A call of that epoch, which is under way, leaves its additions on its worker's shelf.
+    fn put(
+        &self,
+        worker: usize,
+        epoch: u64,
+        additions: &Additions,
+        clock: &EpochClock,
+        suspender: Option<&Suspender>,
+    ) {
+        lock(&self.shelves[worker]).append(additions);
+        loop {
+            let state = self.state.load(Ordering::SeqCst);
+            if state == pending(epoch) {
+                // Whoever was the first is pinned in the epoch until it has had it held.
+                return;
+            }
+            if state == EMPTY {
+                let first =
+                    self.state.compare_exchange(EMPTY, pending(epoch), Ordering::SeqCst, Ordering::Relaxed);
+                if first.is_ok() {
+                    if !planted(Mutant::ShelfEpochNotHeld) {
+                        clock.hold_from(clock.last_place(), worker);
+                    }
+                    return;
+                }
+            } else {
+                // It is claimed by who has not yet seen that a call is under way, and gives it back.
+                debug_assert!(state == claimed(epoch), "calls of different epochs overlap");
+                wait_out(suspender, || self.state.load(Ordering::Relaxed) != state);
+            }
+        }
+    }
+
+    /// All that is on the shelves, which the caller has claimed.
+    fn take(&self) -> Additions {
+        let mut all = Additions::default();
+        for (worker, shelf) in self.shelves.iter().enumerate() {
+            let mut shelf = lock(shelf);
+            if !(planted(Mutant::ShelfLost) && worker == 0) {
+                all.append(&shelf);
+                if planted(Mutant::ShelfMadeTwice) && worker == 0 {
+                    all.append(&shelf);
+                }
+            }
+            shelf.clear();
+        }
+        all.compact();
+        all
+    }
+
+    /// What the caller has claimed is made.
+    fn made(&self, clock: &EpochClock) {
+        clock.unpin(clock.last_place());
+        // SeqCst: who sees this sees the rows.
+        self.state.store(EMPTY, Ordering::SeqCst);
+    }
+}
+
+/// Others have kept a call from its begin for too long.
+struct TimeOver;
+
+impl Aside {
+    pub fn begin_call(&mut self) {
+        self.additions.clear();
+        self.stands = 0;
+    }
+
+    /// The piece that runs has committed.
+    pub fn save(&mut self) {
+        self.stands = self.additions.len();
+    }
+
+    /// The piece that runs is executed again.
+    pub fn roll_back(&mut self) {
+        if !planted(Mutant::ShelfPieceRepeated) {
+            self.additions.truncate(self.stands);
+        }
+    }
+}
+
+/// Whether a call may begin that is pinned in that epoch: what earlier ones have put off is made. False where the time for that
+/// is over.
+pub(super) fn before_call<P: Protocol>(attempt: &mut Attempt<P>, epoch: u64) -> bool {
+    let Some(shelves) = &attempt.db.modes.shelves else { return true };
+    if planted(Mutant::ShelfSubscriberEarly) {
+        return true;
+    }
+    match shelves.before_call(epoch, attempt.worker.suspender.as_ref()) {
+        Ok(None) => true,
+        Ok(Some(earlier)) => {
+            make(attempt, earlier);
+            true
+        }
+        Err(TimeOver) => false,
+    }
+}
+
+/// Makes what is put off before a closure begins; no call is under way, and none begins.
+pub(super) fn before_closure<P: Protocol>(attempt: &mut Attempt<P>) {
+    let Some(shelves) = &attempt.db.modes.shelves else { return };
+    if let Some(epoch) = shelves.before_closure(attempt.worker.suspender.as_ref()) {
+        make_unpinned(attempt, epoch);
+    }
+}
+
+/// A call of this worker is under way no more.
+pub(super) fn after_call<P: Protocol>(attempt: &mut Attempt<P>) {
+    let Some(shelves) = &attempt.db.modes.shelves else { return };
+    let active_calls = &attempt.db.modes.parts;
+    if let Some(epoch) = shelves.after_call(|| active_calls.is_idle_after(attempt.worker.number)) {
+        make_unpinned(attempt, epoch);
+    }
+}
+
+/// Before the worker of a call is unpinned: leaves what its committed pieces have put aside on the shelf.
+pub(in crate::db::attempt) fn put<P: Protocol>(attempt: &mut Attempt<P>) {
+    let Aside { additions, stands } = &mut attempt.modes.aside;
+    if additions.is_empty() {
+        return;
+    }
+    additions.truncate(*stands);
+    let db = &attempt.db;
+    if let (Some(shelves), Some(epoch), false) = (&db.modes.shelves, attempt.epoch, additions.is_empty()) {
+        note(|| format!("puts {} additions off", additions.len()));
+        let worker = &mut attempt.worker;
+        shelves.put(worker.number, epoch, additions, &db.clock, worker.suspender.as_ref());
+        // Who waits until the call is durable waits for them too.
+        worker.last_commit = worker.last_commit.max(stamp::floor(epoch));
+    }
+    additions.clear();
+    *stands = 0;
+}
+
+/// Puts an addition off, at a site where that is planned. `None`, where it is not; false, if there is no row.
+#[inline(always)]
+pub(in crate::db::attempt) fn put_aside<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    access: &Access<'_>,
+    word: usize,
+    delta: u64,
+) -> Option<Result<bool>> {
+    (P::REGIONS && attempt.called && attempt.modes.chopping.defers())
+        .then(|| put_row_aside(attempt, access, word, delta))
+}
+
+#[inline(never)]
+fn put_row_aside<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    access: &Access<'_>,
+    word: usize,
+    delta: u64,
+) -> Result<bool> {
+    attempt.may_write()?;
+    let Some(record) = attempt.find(access, AccessMode::Reads)? else { return Ok(false) };
+    let known = attempt.worker.writes.find(record);
+    let groups = witness(access.wanted.relation.layout.all_groups(), access.wanted.groups);
+    if !attempt.exists(record, known, access.wanted.relation, groups, Intent::Read)? {
+        return Ok(false);
+    }
+    let (relation, key) = (access.wanted.relation, access.key);
+    attempt.modes.aside.additions.push(relation, key, access.wanted.groups, word, delta);
+    Ok(true)
+}
+
+/// The column group by which an addition looks whether there is a row: that is in the words of all, so it is one that the
+/// additions do not concern, if there is one.
+fn witness(all: GroupSet, added_to: GroupSet) -> GroupSet {
+    let others = all & !added_to;
+    let of = if others == 0 { added_to } else { others };
+    of & of.wrapping_neg()
+}
+
+/// As [`make`], for a worker that is not pinned.
+fn make_unpinned<P: Protocol>(attempt: &mut Attempt<P>, epoch: u64) {
+    let worker = attempt.worker.number;
+    attempt.db.clock.pin(worker);
+    make(attempt, epoch);
+    attempt.db.clock.unpin(worker);
+}
+
+/// Makes what is put off, which is of that epoch and claimed by this worker, whose attempt has not begun or has ended. No call
+/// and no closure is under way beside it.
+fn make<P: Protocol>(attempt: &mut Attempt<P>, epoch: u64) {
+    let Some(shelves) = &attempt.db.modes.shelves else { return };
+    let all = shelves.take();
+    note(|| format!("makes {} additions of epoch {epoch}", all.len()));
+    point("shelves taken");
+    let last_commit = attempt.worker.last_commit;
+    let own = attempt.epoch.replace(epoch);
+    let mut rest = all.entries();
+    let (mut rows, mut wait) = (ROWS_AT_ONCE, Wait::new());
+    while !rest.is_empty() {
+        let now = rest.len().min(rows);
+        match make_some(attempt, &all, &rest[..now]) {
+            Ok(()) => rest = &rest[now..],
+            // Whoever unlinks a row may hold a lock, for some instructions.
+            Err(Error::Conflict(_)) => wait.pause(),
+            // What a call adds to has room in the log, if each row is written alone.
+            Err(_) if now > 1 => rows = now.div_ceil(2),
+            Err(error) => panic!("an addition that was put off cannot be made: {error}"),
+        }
+    }
+    attempt.epoch = own;
+    attempt.worker.last_commit = last_commit;
+    if let Some(shelves) = &attempt.db.modes.shelves {
+        shelves.made(&attempt.db.clock);
+    }
+}
+
+/// Makes some of them as one transaction, in software: without [`Protocol::enter`] no region is begun.
+fn make_some<P: Protocol>(attempt: &mut Attempt<P>, all: &Additions, some: &[Addition]) -> Result<()> {
+    attempt.begin_writes(0);
+    let outcome = write_all(attempt, all, some).and_then(|()| attempt.commit_without_check());
+    if outcome.is_err() {
+        attempt.abort_writes();
+    }
+    outcome.map(|_| debug_assert_eq!(Some(stamp::epoch(attempt.worker.last_commit)), attempt.epoch))
+}
+
+fn write_all<P: Protocol>(attempt: &mut Attempt<P>, all: &Additions, some: &[Addition]) -> Result<()> {
+    for addition in some {
+        let Addition { relation, groups, word, delta, .. } = *addition;
+        let (number, key) = (relation.number(), all.key(addition));
+        let found = attempt.db.stores.get_numbered(number, relation)?.index.get(key);
+        let Lookup::Found(record) = found else {
+            unreachable!("nobody removes a row to which something is to be added")
+        };
+        let worker = &mut *attempt.worker;
+        let env = attempt.db.env(worker.number, attempt.isolation);
+        let (writes, layout) = (&mut worker.writes, relation.layout);
+        let known = writes.find(record);
+        P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
+        let write = known.unwrap_or_else(|| writes.start(record, layout, number, key, groups, true));
+        writes.widen(write, groups);
+        writes.add(write, word, delta);
+    }
+    Ok(())
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_witness_is_not_added_to_where_there_is_another() {
+        assert_eq!(witness(0b111, 0b001), 0b010);
+        assert_eq!(witness(0b110, 0b100), 0b010);
+        assert_eq!(witness(0b1, 0b1), 0b1);
+    }
+}

@@ -1,0 +1,158 @@
+//! Additions that are put off, on virtual cores: whoever sees whole calls sees them with what they have put off, in whatever order
+//! the cores take their turns, and in regions as in software.
+
+use heddledb::internals::DatabaseInternals;
+use heddledb::procedure::Declaration;
+use heddledb::protocol::{Executor, Htm};
+use heddledb::{Database, ReadTransaction, Result, Table, Transaction, procedure};
+use heddledb_engine_simulated::sync::simulation::{Costs, Schedule, Settings, simulate};
+use heddledb_engine_simulated::sync::{Random, sleep, thread};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What calls add to: put off, and at once.
+#[derive(Table, Clone, Copy)]
+#[table(name = "shelf_sum")]
+struct Sum {
+    #[key]
+    key: u64,
+    #[group(late)]
+    late: i64,
+    #[group(now)]
+    now: i64,
+}
+
+/// What all calls change.
+#[derive(Table, Clone, Copy)]
+#[table(name = "shelf_count")]
+struct Count {
+    #[key]
+    key: u64,
+    calls: i64,
+}
+
+/// Moves an amount between two sums.
+#[procedure]
+fn put_off(tx: &mut impl Transaction, from: u64, amount: i64) -> Result<()> {
+    #[no_abort]
+    #[piece]
+    {
+        #[deferred]
+        tx.add(Sum::late, from, -amount)?;
+        tx.update_columns(0, Count::calls, |calls| *calls += 1)?;
+    }
+    tx.add(Sum::now, from, -amount)?;
+    tx.add(Sum::now, 1 - from, amount)?;
+    #[deferred]
+    tx.add(Sum::late, 1 - from, amount)
+}
+
+/// The two sums, each in a piece of its own.
+#[procedure]
+fn look(tx: &mut impl Transaction) -> Result<i64> {
+    #[no_abort]
+    let one = tx.get_columns(0, Sum::late)?.unwrap_or(0);
+    let other = tx.get_columns(1, Sum::late)?.unwrap_or(0);
+    Ok(one + other)
+}
+
+/// All, as whoever sees whole calls sees it; how many calls there were.
+fn whole(tx: &mut impl ReadTransaction) -> Result<i64> {
+    let [one, other] = [tx.get::<Sum>(0)?, tx.get::<Sum>(1)?].map(|row| row.expect("both are there"));
+    assert_eq!(
+        (one.late, other.late),
+        (one.now, other.now),
+        "what was put off is lost, or there twice, or alone"
+    );
+    assert_eq!(one.late + other.late, 0, "half of a call");
+    Ok(tx.get_columns(0, Count::calls)?.expect("it is there"))
+}
+
+const WORKERS: usize = 4;
+const CALLS: u64 = 60;
+
+fn run(seed: u64, executor: Executor, costs: Costs) {
+    let settings = Settings { schedule: Schedule::Random { seed, odds: 30 }, costs, ..Settings::default() };
+    let body = move || -> Result<()> {
+        let builder = heddledb_simulator::builder()
+            .protocol(Htm::DEFERRING.executed_by(executor))
+            .sessions(WORKERS + 3)
+            .snapshot_interval(Duration::ZERO);
+        // Now and then epochs go by between calls.
+        let interval = Duration::from_micros(if seed.is_multiple_of(3) { 1 } else { 8 });
+        let db = builder.procedure::<PutOff>().procedure::<Look>().epoch_interval(interval).open()?;
+        db.session()?.run(|tx| {
+            tx.insert(Count { key: 0, calls: 0 })?;
+            (0..2).try_for_each(|key| tx.insert(Sum { key, late: 0, now: 0 }))
+        })?;
+        let done = Rc::new(Cell::new(false));
+        let workers: Vec<_> = (0..WORKERS).map(|number| worker(&db, seed, number)).collect();
+        let watcher = watcher(&db, &done);
+        let mut calls = 0;
+        for worker in workers {
+            calls += worker.join().expect("no panic")?;
+        }
+        done.set(true);
+        watcher.join().expect("no panic")?;
+        assert_eq!(db.session()?.run(whole)?, calls, "seed {seed}");
+        assert_eq!(db.session()?.call(Look, ())?, 0);
+        Ok(())
+    };
+    simulate(settings, body)
+        .unwrap_or_else(|failure| panic!("seed {seed}: {failure}"))
+        .expect("no operation fails");
+}
+
+/// Calls, with a closure now and then; how many it made.
+fn worker(db: &Database, seed: u64, number: usize) -> thread::JoinHandle<Result<i64>> {
+    let db = db.clone();
+    thread::spawn_worker(number, move || {
+        let (mut session, mut random) = (db.session()?, Random::new(seed << 8 | number as u64));
+        let mut calls = 0;
+        for _ in 0..CALLS {
+            match random.below(24) {
+                0 => _ = session.run(whole)?,
+                1..7 => assert_eq!(session.call(Look, ())?, 0, "half of what was put off"),
+                7 => sleep(Duration::from_micros(2)),
+                _ => {
+                    session.call(PutOff, (random.below(2), random.below(100) as i64))?;
+                    calls += 1;
+                }
+            }
+        }
+        Ok(calls)
+    })
+}
+
+/// Snapshots, and procedures that come and go: these wait until epochs have gone by, while no call begins.
+fn watcher(db: &Database, done: &Rc<Cell<bool>>) -> thread::JoinHandle<Result<()>> {
+    let (db, done) = (db.clone(), Rc::clone(done));
+    thread::spawn_worker(WORKERS, move || {
+        while !done.get() {
+            whole(&mut db.snapshot()?)?;
+            let mut declaration = Declaration::new("another");
+            declaration.get(Count::calls);
+            let another = db.register_declared(declaration)?;
+            whole(&mut db.snapshot()?)?;
+            db.unregister_declared(another)?;
+            sleep(Duration::from_micros(10));
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn calls_are_seen_with_what_they_put_off() {
+    // Hardly any room, and interrupts all the time.
+    let narrow = Costs { htm_write_sets: 8, htm_write_ways: 2, htm_interrupt: 30_000, ..Costs::default() };
+    for seed in 0..60 {
+        for (executor, costs) in [
+            (Executor::Auto, Costs::default()),
+            (Executor::Auto, narrow),
+            (Executor::Software, Costs::default()),
+        ] {
+            run(seed, executor, costs);
+        }
+    }
+}
