@@ -151,13 +151,13 @@ fn what_cannot_be_deferred_is_told() {
                 txn pay\nread customer cols balance\nREADS\nend\n";
     let told_of = |reads: &str, options: &str| {
         fs::write(&file, text.replace("READS", reads)).unwrap();
-        told(&format!("analyze {} --chopping {options}", file.display()))
+        told(&format!("analyze {} --chopping{options}", file.display()))
     };
     let reason =
         "not deferred: deliver's `add customer` (line 4) cannot be deferred: pay's `read customer` (line 7)";
-    assert!(told_of("read order", "--defer").contains(reason));
+    assert!(told_of("read order", " --defer").contains(reason));
     assert!(!told_of("read order", "").contains("deferred:"));
-    assert!(!told_of("read item", "--defer").contains("deferred:"));
+    assert!(!told_of("read item", " --defer").contains("deferred:"));
 }
 
 #[test]
