@@ -4,70 +4,13 @@
 use heddledb::internals::DatabaseInternals;
 use heddledb::procedure::Declaration;
 use heddledb::protocol::{Executor, Htm};
-use heddledb::{Database, ReadTransaction, Result, Table, Transaction, procedure};
+use heddledb::{Database, Result};
+use heddledb_check::conformance::shelves::{Count, ShelvesLook, ShelvesMove, declared, filled, whole};
 use heddledb_engine_simulated::sync::simulation::{Costs, Schedule, Settings, simulate};
 use heddledb_engine_simulated::sync::{Random, sleep, thread};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// What calls add to: put off, and at once.
-#[derive(Table, Clone, Copy)]
-#[table(name = "shelf_sum")]
-struct Sum {
-    #[key]
-    key: u64,
-    #[group(late)]
-    late: i64,
-    #[group(now)]
-    now: i64,
-}
-
-/// What all calls change.
-#[derive(Table, Clone, Copy)]
-#[table(name = "shelf_count")]
-struct Count {
-    #[key]
-    key: u64,
-    calls: i64,
-}
-
-/// Moves an amount between two sums.
-#[procedure]
-fn put_off(tx: &mut impl Transaction, from: u64, amount: i64) -> Result<()> {
-    #[no_abort]
-    #[piece]
-    {
-        #[deferred]
-        tx.add(Sum::late, from, -amount)?;
-        tx.update_columns(0, Count::calls, |calls| *calls += 1)?;
-    }
-    tx.add(Sum::now, from, -amount)?;
-    tx.add(Sum::now, 1 - from, amount)?;
-    #[deferred]
-    tx.add(Sum::late, 1 - from, amount)
-}
-
-/// The two sums, each in a piece of its own.
-#[procedure]
-fn look(tx: &mut impl Transaction) -> Result<i64> {
-    #[no_abort]
-    let one = tx.get_columns(0, Sum::late)?.unwrap_or(0);
-    let other = tx.get_columns(1, Sum::late)?.unwrap_or(0);
-    Ok(one + other)
-}
-
-/// All, as whoever sees whole calls sees it; how many calls there were.
-fn whole(tx: &mut impl ReadTransaction) -> Result<i64> {
-    let [one, other] = [tx.get::<Sum>(0)?, tx.get::<Sum>(1)?].map(|row| row.expect("both are there"));
-    assert_eq!(
-        (one.late, other.late),
-        (one.now, other.now),
-        "what was put off is lost, or there twice, or alone"
-    );
-    assert_eq!(one.late + other.late, 0, "half of a call");
-    Ok(tx.get_columns(0, Count::calls)?.expect("it is there"))
-}
 
 const WORKERS: usize = 4;
 const CALLS: u64 = 60;
@@ -81,11 +24,7 @@ fn run(seed: u64, executor: Executor, costs: Costs) {
             .snapshot_interval(Duration::ZERO);
         // Now and then epochs go by between calls.
         let interval = Duration::from_micros(if seed.is_multiple_of(3) { 1 } else { 8 });
-        let db = builder.procedure::<PutOff>().procedure::<Look>().epoch_interval(interval).open()?;
-        db.session()?.run(|tx| {
-            tx.insert(Count { key: 0, calls: 0 })?;
-            (0..2).try_for_each(|key| tx.insert(Sum { key, late: 0, now: 0 }))
-        })?;
+        let db = filled(declared(builder.epoch_interval(interval)));
         let done = Rc::new(Cell::new(false));
         let workers: Vec<_> = (0..WORKERS).map(|number| worker(&db, seed, number)).collect();
         let watcher = watcher(&db, &done);
@@ -95,8 +34,9 @@ fn run(seed: u64, executor: Executor, costs: Costs) {
         }
         done.set(true);
         watcher.join().expect("no panic")?;
-        assert_eq!(db.session()?.run(whole)?, calls, "seed {seed}");
-        assert_eq!(db.session()?.call(Look, ())?, 0);
+        assert_eq!(db.session()?.run(whole)?.1, calls, "seed {seed}");
+        let (one, other) = db.session()?.call(ShelvesLook, ())?;
+        assert_eq!(one + other, 0);
         Ok(())
     };
     simulate(settings, body)
@@ -113,10 +53,14 @@ fn worker(db: &Database, seed: u64, number: usize) -> thread::JoinHandle<Result<
         for _ in 0..CALLS {
             match random.below(24) {
                 0 => _ = session.run(whole)?,
-                1..7 => assert_eq!(session.call(Look, ())?, 0, "half of what was put off"),
+                1..7 => {
+                    let (one, other) = session.call(ShelvesLook, ())?;
+                    assert_eq!(one + other, 0, "half of what was put off");
+                }
                 7 => sleep(Duration::from_micros(2)),
                 _ => {
-                    session.call(PutOff, (random.below(2), random.below(100) as i64))?;
+                    let (from, amount) = (random.below(2), random.below(100) as i64);
+                    session.call(ShelvesMove, (from, 1 - from, amount))?;
                     calls += 1;
                 }
             }

@@ -40,17 +40,6 @@ pub enum Role {
     Restore,
 }
 
-impl Role {
-    /// As an argument.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Work => "work",
-            Self::Look => "look",
-            Self::Restore => "restore",
-        }
-    }
-}
-
 /// Arguments of `heddle crash-child`.
 #[derive(Args, Debug)]
 pub struct ChildArguments {
@@ -292,7 +281,7 @@ impl Child<'_> {
                 return;
             }
             let place = self.plan.copies.place(&self.arguments.dir, number);
-            let backup = match place.join("MANIFEST").exists() {
+            let backup = match Copies::is_whole(&place) {
                 true => Backup::to(place).incremental(),
                 false => Backup::to(place),
             };

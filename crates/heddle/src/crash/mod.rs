@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::report::table::{align, empty, lines, paint};
 use crate::terminal::terminal_with_colours;
 use child::Role;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use expect::{Expected, Said};
 use plan::{Copies, LIFE, Moment, Plan};
 use std::collections::BTreeMap;
@@ -188,11 +188,6 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Whether it is whole.
-    fn is_there(&self) -> bool {
-        self.place.join("MANIFEST").exists()
-    }
-
     /// Complains if what was found lacks something that was acknowledged before the copy of a number was begun, or the cause of something.
     fn judge(&self, parent: &Parent, number: u64, ran: &Ran, found: &[Message]) -> Result<(), String> {
         let before = ran.messages.iter().take_while(|message| **message != Message::BackupBegun(number));
@@ -269,8 +264,7 @@ impl Parent<'_> {
             Copies::Full => (0..Copies::MAX).try_for_each(|number| {
                 let place = plan.copies.place(self.place, number);
                 let copy = Copy { place, first: number, last: number, kept };
-                self.copy(&copy, ran, totals).map_err(|what| format!("backup {number}: {what}"))?;
-                Ok(())
+                self.copy(&copy, ran, totals).map(drop).map_err(|what| format!("backup {number}: {what}"))
             }),
             Copies::Continued => {
                 let last = (0..Copies::MAX).rev().find(|number| ended(*number)).unwrap_or(0);
@@ -291,7 +285,7 @@ impl Parent<'_> {
         if !ran.messages.contains(&Message::BackupBegun(copy.first)) {
             return Ok(false);
         }
-        if !copy.is_there() {
+        if !Copies::is_whole(&copy.place) {
             totals.backups[1] += 1;
             return match ran.messages.contains(&Message::BackupEnded(copy.last)) {
                 true => Err("it was whole, and is gone".to_owned()),
@@ -306,7 +300,7 @@ impl Parent<'_> {
 
     /// Restores a copy, perhaps after a restore that is killed, and looks at what came of it.
     fn restored(&self, plan: &Plan, copy: &Copy, ran: &Ran, totals: &mut Totals) -> Result<(), String> {
-        if !copy.is_there() {
+        if !Copies::is_whole(&copy.place) {
             return Ok(());
         }
         let place = Copies::restored(self.place);
@@ -317,7 +311,7 @@ impl Parent<'_> {
             totals.restored[1] += u64::from(ran.killed);
         }
         // What a killed one left opens, or has no manifest.
-        if !place.join("MANIFEST").exists() {
+        if !Copies::is_whole(&place) {
             remove(&place).map_err(|error| format!("{} cannot be removed: {error}", place.display()))?;
             parent.run(Role::Restore, Moment::End, &[])?.check(&[0])?;
         }
@@ -368,7 +362,8 @@ impl Parent<'_> {
                 command
             }
         };
-        command.args(["crash-child", "--role", role.name(), "--dir"]).arg(self.place);
+        let role = role.to_possible_value().expect("no role is hidden");
+        command.args(["crash-child", "--role", role.get_name(), "--dir"]).arg(self.place);
         command.args(["--seed", &self.arguments.seed.to_string(), "--cycle", &self.cycle.to_string()]);
         if self.arguments.calls {
             command.arg("--calls");

@@ -138,6 +138,11 @@ impl Copies {
         directory.with_extension(format!("backup-{place}"))
     }
 
+    /// Whether the one there is whole, or what is restored: the manifest comes last.
+    pub fn is_whole(place: &Path) -> bool {
+        place.join("MANIFEST").exists()
+    }
+
     /// Where what is restored of them goes.
     pub fn restored(directory: &Path) -> PathBuf {
         directory.with_extension("restored")

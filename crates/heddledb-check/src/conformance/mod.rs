@@ -44,7 +44,7 @@ mod random;
 mod reclamation;
 mod schemas;
 pub mod script;
-mod shelves;
+pub mod shelves;
 mod snapshots;
 mod submit;
 mod value_keys;
@@ -246,14 +246,18 @@ pub trait Tables: Send + Sync + 'static {
     fn row(key: u64, value: i64, other: i64) -> Self::Row;
     /// A row's columns.
     fn parts(row: &Self::Row) -> (u64, i64, i64);
-    /// The rows in a range of keys.
+    /// The rows in a range of keys, of a tree.
     fn scan(
         tx: &mut impl ReadTransaction,
         low: u64,
         high: u64,
         reverse: bool,
         limit: usize,
-    ) -> Result<Vec<(u64, i64, i64)>>;
+    ) -> Result<Vec<(u64, i64, i64)>> {
+        let scan = Scan::<Self::Row>::range(low..=high).limit(limit);
+        let rows = tx.collect(if reverse { scan.reverse() } else { scan })?;
+        Ok(rows.iter().map(Self::parts).collect())
+    }
 
     /// A row's value.
     fn value(tx: &mut impl ReadTransaction, key: u64) -> Result<Option<i64>> {
@@ -353,16 +357,6 @@ impl Tables for Unique {
     fn parts(row: &UniqueRow) -> (u64, i64, i64) {
         (row.key, row.value, row.other)
     }
-
-    fn scan(
-        tx: &mut impl ReadTransaction,
-        low: u64,
-        high: u64,
-        reverse: bool,
-        limit: usize,
-    ) -> Result<Vec<(u64, i64, i64)>> {
-        scan_tree::<Self>(tx, low, high, reverse, limit)
-    }
 }
 
 impl Tables for Strings {
@@ -380,29 +374,6 @@ impl Tables for Strings {
     fn parts(row: &StringRow) -> (u64, i64, i64) {
         (row.key, row.value.0, row.other)
     }
-
-    fn scan(
-        tx: &mut impl ReadTransaction,
-        low: u64,
-        high: u64,
-        reverse: bool,
-        limit: usize,
-    ) -> Result<Vec<(u64, i64, i64)>> {
-        scan_tree::<Self>(tx, low, high, reverse, limit)
-    }
-}
-
-/// [`Tables::scan`] of a tree.
-fn scan_tree<T: Tables>(
-    tx: &mut impl ReadTransaction,
-    low: u64,
-    high: u64,
-    reverse: bool,
-    limit: usize,
-) -> Result<Vec<(u64, i64, i64)>> {
-    let scan = Scan::<T::Row>::range(low..=high).limit(limit);
-    let rows = tx.collect(if reverse { scan.reverse() } else { scan })?;
-    Ok(rows.iter().map(T::parts).collect())
 }
 
 impl Tables for Hashed {

@@ -43,15 +43,16 @@ struct Sum {
 /// What all calls change, so that pieces conflict.
 #[derive(Table, Clone, Copy, Debug)]
 #[table(name = "shelf_count")]
-struct Count {
+pub struct Count {
     #[key]
     key: u64,
-    calls: i64,
+    /// How many calls there were.
+    pub calls: i64,
 }
 
 /// Moves an amount between two sums.
 #[procedure]
-fn shelves_move(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> Result<()> {
+pub fn shelves_move(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> Result<()> {
     #[no_abort]
     #[piece]
     {
@@ -67,7 +68,7 @@ fn shelves_move(tx: &mut impl Transaction, from: u64, to: u64, amount: i64) -> R
 
 /// The two sums that are put off, each in a piece of its own.
 #[procedure]
-fn shelves_look(tx: &mut impl Transaction) -> Result<(i64, i64)> {
+pub fn shelves_look(tx: &mut impl Transaction) -> Result<(i64, i64)> {
     #[no_abort]
     let one = tx.get_columns(0, Sum::late)?.unwrap_or(0);
     let other = tx.get_columns(1, Sum::late)?.unwrap_or(0);
@@ -75,11 +76,16 @@ fn shelves_look(tx: &mut impl Transaction) -> Result<(i64, i64)> {
 }
 
 fn builder(kind: Kind) -> Builder {
-    let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(12));
+    declared(Database::builder().protocol(kind).sessions(kind.sessions_max().min(12)))
+}
+
+/// With the tables and the procedures.
+pub fn declared(builder: Builder) -> Builder {
     builder.table::<Sum>(0).table::<Count>(0).procedure::<ShelvesMove>().procedure::<ShelvesLook>()
 }
 
-fn filled(builder: Builder) -> Database {
+/// Opened, with all rows.
+pub fn filled(builder: Builder) -> Database {
     let db = lawful(builder.open());
     lawful(lawful(db.session()).run(|tx| {
         (0..2).try_for_each(|key| tx.insert(Count { key, calls: 0 }))?;
@@ -89,7 +95,10 @@ fn filled(builder: Builder) -> Database {
 }
 
 /// All rows, as whoever sees whole calls sees them: the sums, and how many calls there were.
-fn whole(tx: &mut impl ReadTransaction) -> Result<(i64, i64)> {
+///
+/// # Errors
+/// Conflicts.
+pub fn whole(tx: &mut impl ReadTransaction) -> Result<(i64, i64)> {
     let [one, other] = [tx.get::<Sum>(0)?, tx.get::<Sum>(1)?].map(|row| row.expect("both are there"));
     assert_eq!(
         (one.late, other.late),
