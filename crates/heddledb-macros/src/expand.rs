@@ -237,20 +237,20 @@ fn relation(of: &Relation<'_>) -> TokenStream {
                 &::heddledb::table::Layout { name: #name, groups: &[#groups], words: #words, slots: #slots };
             const STRUCTURE: ::heddledb::table::Structure = ::heddledb::table::Structure::#structure;
             const SCHEMA: &'static str = {
-                const PARTS: &[::heddledb::table::SchemaPart] = &[#schema];
-                const TEXT: [u8; ::heddledb::table::schema_bytes(PARTS)] = ::heddledb::table::schema_text(PARTS);
-                ::heddledb::table::schema_str(&TEXT)
+                const __PARTS: &[::heddledb::table::SchemaPart] = &[#schema];
+                const __TEXT: [u8; ::heddledb::table::schema_bytes(__PARTS)] = ::heddledb::table::schema_text(__PARTS);
+                ::heddledb::table::schema_str(&__TEXT)
             };
             #[inline(always)]
             fn definition() -> &'static ::heddledb::table::Definition {
-                static DEFINITION: ::heddledb::table::Definition = ::heddledb::table::Definition::new(
+                static __DEFINITION: ::heddledb::table::Definition = ::heddledb::table::Definition::new(
                     <#implementor as ::heddledb::table::Relation>::LAYOUT,
                     <#implementor as ::heddledb::table::Relation>::STRUCTURE,
                     <#implementor as ::heddledb::table::Relation>::SCHEMA,
                     #width,
                     #role,
                 );
-                &DEFINITION
+                &__DEFINITION
             }
         }
     }

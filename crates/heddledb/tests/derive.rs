@@ -421,3 +421,22 @@ fn ranks_are_those_of_the_table_or_of_the_group() {
     assert_eq!(ranks(Ranked::LAYOUT.groups), [7, 200, 7]);
     assert_eq!(ranks(ByOwner::LAYOUT.groups), [RANK]);
 }
+
+#[test]
+fn lengths_may_be_constants_of_any_name() {
+    const PARTS: usize = 3;
+    const TEXT: usize = 20;
+    const DEFINITION: usize = 4;
+
+    #[derive(Table, Clone, Copy)]
+    #[table(index(ByCode(code)))]
+    struct Document {
+        #[key]
+        id: Text<DEFINITION>,
+        code: Text<PARTS>,
+        body: Text<TEXT>,
+    }
+    assert!(Document::SCHEMA.contains("20"), "{}", Document::SCHEMA);
+    assert_eq!(Document::definition().key_words, 1);
+    assert_eq!(ByCode::STRUCTURE, Structure::Ordered);
+}
