@@ -250,9 +250,14 @@ impl<C: ConcurrencyWords> ReadSet<C> {
     /// A time of no earlier epoch than anything that was read, or seen without a stamp (`more`): what has none may be as young
     /// as the present epoch. So may the absence at a place of which no row was ever committed, since a row may have been
     /// deleted and reclaimed before.
+    #[inline]
     pub fn not_before(&self, more: bool, clock: &EpochClock) -> u64 {
-        let is_placeholder = |read: &Read| stamp::is_placeholder(read.stamp);
-        if more || self.reads.iter().any(is_placeholder) { stamp::floor(clock.now()) } else { self.newest() }
+        let (mut newest, mut is_open) = (0, more);
+        for read in &self.reads {
+            newest = newest.max(stamp::time(read.stamp));
+            is_open |= stamp::is_placeholder(read.stamp);
+        }
+        if is_open { stamp::floor(clock.now()) } else { newest }
     }
 }
 

@@ -29,7 +29,8 @@ pub(super) struct Running(());
 impl Running {
     #[inline(always)]
     pub fn new() -> Self {
-        OPEN.set(OPEN.get() + 1);
+        // By reference: `set` of a thread's value is not inlined everywhere, and this is part of each transaction.
+        OPEN.with(|open| open.set(open.get() + 1));
         Self(())
     }
 }
@@ -37,7 +38,7 @@ impl Running {
 impl Drop for Running {
     #[inline(always)]
     fn drop(&mut self) {
-        OPEN.set(OPEN.get() - 1);
+        OPEN.with(|open| open.set(open.get() - 1));
     }
 }
 

@@ -364,14 +364,17 @@ impl Session {
             return Err(not_begun(&mut *txn.worker, name));
         }
         loop {
+            // Apart from its error: moved in one with it, it would be stored in parts and loaded whole, which takes longer than
+            // the end of a small transaction.
+            let mut result = None;
             let running = nesting::Running::new();
-            let outcome = catch_unwind(AssertUnwindSafe(|| body(txn)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| body(txn).map(|value| result = Some(value))));
             drop(running);
             match outcome {
-                Ok(Ok(result)) => match txn.worker.end(Body::Done { failed: txn.failed })? {
-                    Ended::Committed => return Ok(result),
-                    Ended::Announced => return Err(announced()),
-                    Ended::Again | Ended::Panics => txn.restart(),
+                Ok(Ok(())) => match (txn.worker.end(Body::Done { failed: txn.failed })?, result) {
+                    (Ended::Committed, Some(result)) => return Ok(result),
+                    (Ended::Announced, _) => return Err(announced()),
+                    (Ended::Again | Ended::Panics | Ended::Committed, _) => txn.restart(),
                 },
                 Ok(Err(error)) => match txn.worker.end(Body::Gave(error))? {
                     Ended::Announced => return Err(announced()),

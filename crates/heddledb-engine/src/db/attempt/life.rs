@@ -240,16 +240,17 @@ impl<P: Protocol> Attempt<P> {
         let WorkerState { local, writes, arena, left, garbage, call, .. } = worker;
         let heap = &*self.db.stores.heap;
         let log = if self.logs == Logs::Nothing { self.db.log.as_ref() } else { self.db.logging() };
-        if let Some(log) = log
-            && !writes.is_empty()
-        {
-            if self.logs != Logs::Nothing {
-                check(log)?;
+        match log {
+            _ if writes.is_empty() => {}
+            Some(log) => {
+                if self.logs != Logs::Nothing {
+                    check(log)?;
+                }
+                fits::<P>(writes, heap)?;
             }
-            fits::<P>(writes, heap)?;
-        } else if heap.has_made(env.worker) {
             // Each row must fit a frame of a copy, too.
-            add_up::<P>(writes, usize::max)?;
+            None if heap.has_made(env.worker) => add_up::<P>(writes, usize::max)?,
+            None => {}
         }
         let log = log.map(|log| {
             let says = match self.logs {
