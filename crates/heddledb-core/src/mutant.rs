@@ -15,6 +15,8 @@ pub enum Mutant {
     ScanSkipsFirstOfLeaf,
     ScanOutlivesAttempt,
     AddAppliedTwice,
+    // What is added to one of two columns that share a word is carried into the other.
+    AddCarries,
     SnapshotReadsNewest,
     SnapshotVersionNotKept,
     SnapshotNotClosed,
@@ -207,6 +209,7 @@ impl Mutant {
         Self::ScanSkipsFirstOfLeaf,
         Self::ScanOutlivesAttempt,
         Self::AddAppliedTwice,
+        Self::AddCarries,
         Self::SnapshotReadsNewest,
         Self::SnapshotVersionNotKept,
         Self::SnapshotNotClosed,

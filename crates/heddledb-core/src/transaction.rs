@@ -370,7 +370,7 @@ pub trait Transaction: ReadTransaction {
         value: C::Value,
     ) -> Result<()>;
 
-    /// Adds `delta` to a column, wrapping, without reading it: two adds commute.
+    /// Adds `delta` to a column of an integer type of 4 or 8 bytes, wrapping, without reading it: two adds commute.
     fn add<T: Table, V: Addable>(&mut self, column: Column<T, V>, key: T::Key, delta: V) -> Result<()>;
 
     /// Removes the row with `key`; false if there is none.

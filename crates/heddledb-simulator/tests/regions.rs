@@ -30,7 +30,9 @@ fn point(workload: impl Into<Subject>, kind: Kind, cores: usize, seed: u64, cost
 }
 
 fn orders(mix: Mix) -> Tpcc {
-    let parameters = tpcc::Parameters { mix, scale: Scale::TINY, items_first: true, ..Default::default() };
+    let scale = Scale::TINY;
+    let parameters =
+        tpcc::Parameters { mix, scale, items_first: true, delivery_adds: true, ..Default::default() };
     Tpcc::new(parameters).unwrap()
 }
 

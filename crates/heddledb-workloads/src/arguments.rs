@@ -79,6 +79,9 @@ pub struct TpccArguments {
     /// Payment reads and writes the year-to-date sums instead of adding to them unread
     #[arg(long, help_heading = TPCC)]
     pub read_sums: bool,
+    /// Delivery adds to the customers' balances unread, and puts that off where the protocol does, instead of reading and writing them
+    #[arg(long, help_heading = TPCC)]
+    pub delivery_adds: bool,
     /// Delivery looks for the oldest order from the district's first instead of the last delivered
     #[arg(long, help_heading = TPCC)]
     pub full_delivery_scan: bool,
@@ -114,6 +117,7 @@ impl WorkloadArguments for TpccArguments {
             rollback_pct: self.rollbacks.unwrap_or(default.rollback_pct),
             scale: self.scale.unwrap_or(default.scale),
             commutative: default.commutative && !self.read_sums,
+            delivery_adds: self.delivery_adds,
             delivery_hint: default.delivery_hint && !self.full_delivery_scan,
             items_first: self.items_first,
             last_order_status: self.last_order_status || default.last_order_status,

@@ -13,8 +13,9 @@ use heddledb_workloads::articles::{self, Articles};
 use heddledb_workloads::micro::table::{Backwards, Forwards};
 use heddledb_workloads::micro::{self, Micro};
 use heddledb_workloads::tpcc::input::Input;
+use heddledb_workloads::tpcc::items_first::NewOrderItemsFirst;
 use heddledb_workloads::tpcc::transactions::{
-    Delivery, LastOrderStatus, NewOrder, OrderStatus, Payment, PaymentByUpdates, StockLevel,
+    Delivery, DeliveryByAdds, LastOrderStatus, NewOrder, OrderStatus, Payment, PaymentByUpdates, StockLevel,
 };
 use heddledb_workloads::tpcc::{Mode, Parameters, Scale, Tpcc};
 use heddledb_workloads::tpce::transactions::{MarketFeed, TradeOrder, TradeResult, TradeUpdate};
@@ -96,6 +97,33 @@ fn payments_by_updates_have_more_pieces() {
     }
 }
 
+/// What Delivery adds to customers' balances can be put off, since nothing else joins it with Payment, which reads them; so can Payment's
+/// sums. Then the customer is no piece of Delivery's.
+#[test]
+fn additions_of_deliveries_may_be_put_off() {
+    let procedures = [
+        Declaration::of::<NewOrderItemsFirst>(),
+        Declaration::of::<Payment>(),
+        Declaration::of::<DeliveryByAdds>(),
+    ];
+    let put_off = |defer| {
+        let (granularity, method) = (Granularity::Group, Method::Chopping);
+        let options = Options { granularity, method, rollback_safe: true, defer, ..Options::default() };
+        let analysis = analyse(&workload("workload", &procedures), &options);
+        analysis.merges.iter().for_each(|merge| println!("{}", merge.cycle.words(&analysis.graph)));
+        analysis
+    };
+    let (at_once, later) = (put_off(false), put_off(true));
+    assert!(later.entangled.is_none(), "{:?}", later.entangled.map(|one| one.words(&later.graph)));
+    let of_type = |analysis: &Analysis, name: &str| {
+        let of_all = conflicts(analysis);
+        of_all.into_iter().find(|(of_one, _)| of_one == name).expect("it is analysed").1
+    };
+    assert_eq!(of_type(&at_once, "delivery_by_adds"), ["new_order+order+order_line+customer"]);
+    assert_eq!(of_type(&later, "delivery_by_adds"), ["new_order+order+order_line"]);
+    assert_eq!(of_type(&later, "payment"), ["customer"]);
+}
+
 /// Why those that only read run on snapshots: Order-Status meets Delivery, and Stock-Level meets New-Order, in
 /// another order.
 #[test]
@@ -132,6 +160,7 @@ fn bodies_keep_to_their_declarations() {
             delivery_hint: commutative,
             mode,
             commutative,
+            delivery_adds: commutative,
             ..Parameters::default()
         };
         let tpcc = Tpcc::new(parameters).unwrap();
@@ -146,6 +175,7 @@ fn bodies_keep_to_their_declarations() {
                 Input::NewOrder(input) => checked::<NewOrder>(tx, (&tpcc, input)),
                 Input::Payment(input) if commutative => checked::<Payment>(tx, (&tpcc, input)),
                 Input::Payment(input) => checked::<PaymentByUpdates>(tx, (&tpcc, input)),
+                Input::Delivery(input) if commutative => checked::<DeliveryByAdds>(tx, (&tpcc, input)),
                 Input::Delivery(input) => checked::<Delivery>(tx, (&tpcc, input)),
                 Input::OrderStatus(input) if round % 2 == 0 => checked::<OrderStatus>(tx, input),
                 Input::OrderStatus(input) => checked::<LastOrderStatus>(tx, (input.w_id, input.d_id)),

@@ -72,6 +72,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
     // Under `unprotected` nothing runs beside a snapshot.
     if of(&["Snapshot"]) {
         (Kind::Silo, "snapshots")
+    } else if mutant == Mutant::AddCarries {
+        (Kind::Unprotected, "halves")
     } else if of(&["Value"]) {
         (Kind::Silo, "values")
     } else if of(&["Schema"]) {

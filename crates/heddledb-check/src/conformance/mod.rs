@@ -22,7 +22,7 @@
 //! - `objects`: transactional objects against a model, in the order in which transactions took effect;
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
 //! - `value_keys`: the same in keys and indexes;
-//! - `shelves`: calls that put additions off, and who sees them when;
+//! - `shelves`: calls that put additions off, and who sees them when; `halves`: additions to columns that share a word;
 //! - `histories`: long random histories, judged by both checkers.
 //!
 //! To run them for a protocol: call [`Test::run`] for each of [`suite`].
@@ -32,6 +32,7 @@ mod anomalies;
 mod commands;
 mod deferred;
 mod graph;
+mod halves;
 mod histories;
 mod late;
 mod load;
@@ -80,6 +81,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(submit::tests());
     tests.extend(commands::tests());
     tests.extend(shelves::tests());
+    tests.extend(halves::tests());
     tests.extend(deferred::tests());
     tests.extend(late::tests());
     tests.extend(objects::tests());

@@ -17,6 +17,7 @@
 mod deferred;
 mod gathered;
 mod replayer;
+mod summand;
 mod ticket;
 
 use crate::backup::{Backup, BackupReport};
@@ -36,6 +37,7 @@ use std::time::Duration;
 pub use self::deferred::{Applied, Defers, Intention, Operators};
 pub use self::gathered::{Job, Task};
 pub use self::replayer::{MakeReplayer, Replayer};
+pub use self::summand::Summand;
 pub use self::ticket::{Acknowledges, Ticket};
 pub use crate::metrics::{CheckpointReport, Metrics, Recovery, Stats};
 pub use crate::transaction::Savepoint;
@@ -194,12 +196,12 @@ impl Refused {
 /// A write to a row whose present value does not matter.
 #[derive(Clone, Copy, Debug)]
 pub enum Patch<'a> {
-    /// Adds to a data word, wrapping.
+    /// Adds to a data word.
     Add {
         /// The word.
         word: usize,
-        /// The summand.
-        delta: u64,
+        /// What is added.
+        summand: Summand,
     },
     /// Replaces those bits of the access's span that are ones in the masks. As many masks as values.
     Merge {

@@ -315,37 +315,32 @@ impl<T: Table> Columns for Row<T> {
     }
 }
 
-/// A column type that [`add`](crate::Transaction::add) can change without reading it: 8-byte integers.
+/// A column type that [`add`](crate::Transaction::add) can change without reading it: integers of 4 or 8 bytes.
 #[diagnostic::on_unimplemented(
     message = "`add` cannot change a column of type `{Self}`",
     label = "no type that can be added to without reading it",
-    note = "only `u64` and `i64` can be added to without reading them; for other types use `update_columns`"
+    note = "only `u64`, `i64`, `u32` and `i32` can be added to without reading them; for other types use `update_columns`"
 )]
 pub trait Addable: ColumnValue + Copy {
-    /// The two's complement bits of the summand.
+    /// The two's complement bits of the summand, in as many bytes as the column has.
     fn bits(self) -> u64;
     /// The wrapping sum.
     fn plus(self, other: Self) -> Self;
 }
 
-impl Addable for u64 {
-    #[inline(always)]
-    fn bits(self) -> u64 {
-        self
-    }
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
+macro_rules! addable {
+    ($($type:ty as $bits:ty),*) => {$(
+        impl Addable for $type {
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                u64::from(self as $bits)
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+        }
+    )*};
 }
 
-impl Addable for i64 {
-    #[inline(always)]
-    fn bits(self) -> u64 {
-        self as u64
-    }
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-}
+addable!(u64 as u64, i64 as u64, u32 as u32, i32 as u32);

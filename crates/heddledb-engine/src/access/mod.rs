@@ -10,6 +10,7 @@
 mod digest;
 mod groups;
 mod marks;
+mod patch;
 mod records;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
@@ -19,10 +20,12 @@ pub use marks::TakeBack;
 pub(crate) use records::{RecordMap, Vacancy, copy_key};
 
 use crate::record::RecordRef;
+use crate::seam::Summand;
 use crate::sync::{ASSERTS_LOAD, AtomicU64, Ordering, Work, work};
 use crate::table::{GroupSet, Layout, Span};
 use crate::values::{Outside, Slot};
 use marks::Marks;
+use patch::{NONE, Patch, PatchKind};
 use records::Sketch;
 
 /// What a transaction does to one record.
@@ -92,30 +95,6 @@ impl Write {
     pub fn is_full(&self) -> bool {
         self.full
     }
-}
-
-const NONE: u32 = u32::MAX;
-
-#[derive(Clone, Copy, Debug)]
-struct Patch {
-    kind: PatchKind,
-    /// First data word.
-    start: u32,
-    /// Words.
-    len: u32,
-    /// Where the words are in the scratch buffer; for `Merge` followed by as many mask words.
-    words: u32,
-    next: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PatchKind {
-    /// Replace the words.
-    Copy,
-    /// Add to the word, wrapping.
-    Add,
-    /// Replace the bits that the mask selects.
-    Merge,
 }
 
 /// Up to so many writes are gone through, and not entered in the map.
@@ -416,12 +395,12 @@ impl WriteSet {
         self.push(index, PatchKind::Copy, span, words);
     }
 
-    /// Adds `delta` to data word `word`.
+    /// Adds to data word `word`.
     #[inline]
-    pub fn add(&mut self, index: usize, word: usize, delta: u64) {
+    pub fn add(&mut self, index: usize, word: usize, summand: Summand) {
         let at = self.reserve(1);
-        self.scratch[at] = delta;
-        self.push(index, PatchKind::Add, Span { start: word, end: word + 1 }, at);
+        self.scratch[at] = summand.bits();
+        self.push(index, PatchKind::of(summand), Span { start: word, end: word + 1 }, at);
     }
 
     /// Replaces bits of `span`: the values are at `words`, followed by as many masks.
@@ -475,7 +454,7 @@ impl WriteSet {
                 let target = &mut self.scratch[at + word - start];
                 *target = match patch.kind {
                     PatchKind::Copy => value,
-                    PatchKind::Add => target.wrapping_add(value),
+                    PatchKind::Add | PatchKind::AddHalves => patch.kind.sum(*target, value),
                     PatchKind::Merge => (*target & !mask) | (value & mask),
                 };
             }
@@ -576,9 +555,9 @@ impl WriteSet {
                         target(from + offset).store(*word, Ordering::Relaxed);
                     }
                 }
-                PatchKind::Add => {
+                PatchKind::Add | PatchKind::AddHalves => {
                     let word = target(start);
-                    word.store(word.load(Ordering::Relaxed).wrapping_add(words[0]), Ordering::Relaxed);
+                    word.store(patch.kind.sum(word.load(Ordering::Relaxed), words[0]), Ordering::Relaxed);
                 }
                 PatchKind::Merge => {
                     let masks = &self.scratch[(patch.words + patch.len) as usize..][..patch.len as usize];

@@ -108,6 +108,11 @@ impl Tpcc {
                 "New-Order with its items first is neither deferred nor numbered outside of transactions (mode sto)".into(),
             );
         }
+        if parameters.delivery_adds && parameters.deferred {
+            return option(
+                "a Delivery that is deferred writes down its additions already: leave out either --deferred or --delivery-adds".into(),
+            );
+        }
         if parameters.deferred && mode == Mode::Sto {
             return option(
                 "orders that are numbered outside of transactions (mode sto) cannot be deferred".into(),
@@ -192,6 +197,9 @@ impl Workload for Tpcc {
         if self.parameters.items_first {
             list.push(("order of New-Order", "items first".to_string()));
         }
+        if self.parameters.delivery_adds {
+            list.push(("Delivery", "adds to what customers owe".to_string()));
+        }
         if self.parameters.wild_pct > 0 {
             list.push(("wild_pct", self.parameters.wild_pct.to_string()));
         }
@@ -223,7 +231,10 @@ impl Workload for Tpcc {
             };
         }
         if is_called(Kind::Delivery) {
-            builder = builder.procedure::<transactions::Delivery>();
+            builder = match self.parameters.delivery_adds {
+                false => builder.procedure::<transactions::Delivery>(),
+                true => builder.procedure::<transactions::DeliveryByAdds>(),
+            };
         }
         if last_order_status {
             builder = builder.procedure::<transactions::LastOrderStatus>();
@@ -276,6 +287,9 @@ impl Workload for Tpcc {
             Input::NewOrder(input) => transactions::new_order(tx, self, input),
             Input::Payment(input) if self.parameters.commutative => transactions::payment(tx, self, input),
             Input::Payment(input) => transactions::payment_by_updates(tx, self, input),
+            Input::Delivery(input) if self.parameters.delivery_adds => {
+                transactions::delivery_by_adds(tx, self, input)
+            }
             Input::Delivery(input) => transactions::delivery(tx, self, input),
             Input::OrderStatus(input) if self.parameters.last_order_status => {
                 transactions::last_order_status(tx, input.w_id, input.d_id)
@@ -309,6 +323,9 @@ impl Workload for Tpcc {
                 session.call(transactions::Payment, (self, input))
             }
             Input::Payment(input) => session.call(transactions::PaymentByUpdates, (self, input)),
+            Input::Delivery(input) if self.parameters.delivery_adds => {
+                session.call(transactions::DeliveryByAdds, (self, input))
+            }
             Input::Delivery(input) => session.call(transactions::Delivery, (self, input)),
             Input::OrderStatus(input) if self.parameters.last_order_status => {
                 session.call(transactions::LastOrderStatus, (input.w_id, input.d_id))

@@ -176,6 +176,10 @@ pub struct Parameters {
     /// payments do not conflict on them. Within the specification, as Payment returns neither.
     /// Otherwise it reads and writes them.
     pub commutative: bool,
+    /// Delivery adds to C_BALANCE and C_DELIVERY_CNT with [`Transaction::add`](heddledb::Transaction::add), which reads nothing, and puts
+    /// that off where the protocol does (DBX-TC §3.2). Within the specification, as Delivery returns neither. Otherwise it
+    /// reads and writes them.
+    pub delivery_adds: bool,
     /// Delivery looks for a district's oldest order from the last one known to be delivered, which is
     /// remembered outside the transactions after each commit, as the published implementations do.
     /// Off: from the district's first.
@@ -205,6 +209,7 @@ impl Default for Parameters {
             rollback_pct: 1,
             scale: Scale::FULL,
             commutative: true,
+            delivery_adds: false,
             delivery_hint: true,
             last_order_status: false,
             deferred: false,

@@ -315,6 +315,52 @@ fn show_order(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8, o_id: u32) -> 
 /// Delivery, with a loop over the districts for each table: so no two tables have to be one piece.
 #[procedure]
 pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Output> {
+    let Delivered { orders, customers, sums } = deliver(tx, tpcc, input)?;
+    for ((d_id, _), at) in with_orders(&orders) {
+        tx.update_columns(
+            (input.w_id, d_id, customers[at]),
+            (Customer::balance, Customer::delivery_cnt),
+            |(balance, delivery_cnt)| {
+                *balance += sums[at];
+                *delivery_cnt += 1;
+            },
+        )?;
+    }
+    Ok(Output::Delivery { orders })
+}
+
+/// Delivery, which adds to C_BALANCE and C_DELIVERY_CNT without reading them; see
+/// [`Parameters::delivery_adds`](super::Parameters::delivery_adds).
+#[procedure]
+pub fn delivery_by_adds(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Output> {
+    let Delivered { orders, customers, sums } = deliver(tx, tpcc, input)?;
+    #[no_abort]
+    for ((d_id, _), at) in with_orders(&orders) {
+        // Payments read the balance, and write it.
+        #[deferred]
+        tx.add(Customer::balance, (input.w_id, d_id, customers[at]), sums[at])?;
+        #[deferred]
+        tx.add(Customer::delivery_cnt, (input.w_id, d_id, customers[at]), 1)?;
+    }
+    Ok(Output::Delivery { orders })
+}
+
+/// What was delivered in each district: the order, or 0, whose it is, and what it costs.
+struct Delivered {
+    orders: [u32; DISTRICTS as usize],
+    customers: [u16; DISTRICTS as usize],
+    sums: [i64; DISTRICTS as usize],
+}
+
+/// The districts that have an order, the order, and its place.
+fn with_orders(orders: &[u32; DISTRICTS as usize]) -> impl Iterator<Item = ((u8, u32), usize)> {
+    (1..=DISTRICTS).zip(*orders).zip(0..).filter(|((_, o_id), _)| *o_id != 0)
+}
+
+/// Delivers, up to what the customers owe for it.
+#[procedure]
+#[inline]
+fn deliver(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Delivered> {
     let w_id = input.w_id;
     let mut orders = [0; DISTRICTS as usize];
     for (d_id, order) in (1..=DISTRICTS).zip(&mut orders) {
@@ -326,10 +372,8 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
         }
     }
 
-    // The districts that have an order.
-    let found = || (1..=DISTRICTS).zip(orders).zip(0..).filter(|((_, o_id), _)| *o_id != 0);
     let mut customers = [0; DISTRICTS as usize];
-    for ((d_id, o_id), at) in found() {
+    for ((d_id, o_id), at) in with_orders(&orders) {
         let customer: &mut u16 = &mut customers[at];
         *customer = tx.get_columns((w_id, d_id, o_id), Order::c_id)?.or_missing("order")?;
         tx.set_columns((w_id, d_id, o_id), Order::carrier_id, Some(input.carrier_id))?;
@@ -338,7 +382,7 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
     let mut sums = [0; DISTRICTS as usize];
     // Lines that a scan comes to it may write.
     #[later]
-    for ((d_id, o_id), at) in found() {
+    for ((d_id, o_id), at) in with_orders(&orders) {
         let sum: &mut i64 = &mut sums[at];
         let mut numbers = [0; LINES_MAX];
         let mut count = 0;
@@ -353,18 +397,7 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
             tx.set_columns((w_id, d_id, o_id, *number), OrderLine::delivery_d, Some(input.date))?;
         }
     }
-
-    for ((d_id, _), at) in found() {
-        tx.update_columns(
-            (w_id, d_id, customers[at]),
-            (Customer::balance, Customer::delivery_cnt),
-            |(balance, delivery_cnt)| {
-                *balance += sums[at];
-                *delivery_cnt += 1;
-            },
-        )?;
-    }
-    Ok(Output::Delivery { orders })
+    Ok(Delivered { orders, customers, sums })
 }
 
 /// The oldest order of a district that waits for delivery.

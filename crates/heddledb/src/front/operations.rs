@@ -3,7 +3,7 @@
 use super::txn::{Txn, note_met};
 use crate::error::Result;
 use crate::reading::{Reading, Wanted};
-use crate::seam::{Patch, Savepoint};
+use crate::seam::{Patch, Savepoint, Summand};
 use crate::table::{Addable, Column, Columns, Relation, Row, Table, check_key, encode_key};
 use crate::transaction::Transaction;
 
@@ -75,7 +75,8 @@ impl Transaction for Txn {
         let wanted = Wanted::of(&column);
         let words = encode_key(&key);
         let access = wanted.access::<T>(&words, self.site, false);
-        let patch = Patch::Add { word: column.offset() / 8, delta: delta.bits() };
+        let summand = Summand::of(delta.bits(), V::TYPE.bytes(), column.offset());
+        let patch = Patch::Add { word: column.offset() / 8, summand };
         let result = match self.worker.patch(&access, patch) {
             Ok(true) => Ok(()),
             Ok(false) => self.not_found::<T, ()>(key),

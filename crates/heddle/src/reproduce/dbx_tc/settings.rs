@@ -54,6 +54,8 @@ pub struct System {
     pub items_first: bool,
     /// Whether Payment adds to the sums of its warehouse and its district without reading them.
     pub adds: bool,
+    /// Whether Delivery adds to what customers owe without reading it.
+    pub delivery_adds: bool,
     /// What things cost, where that is not as everywhere.
     pub costs: fn(Costs) -> Costs,
 }
@@ -65,6 +67,7 @@ pub const DBX_TC: System = System {
     read_only: ReadOnly::Snapshot,
     items_first: true,
     adds: true,
+    delivery_adds: false,
     costs: |costs| costs,
 };
 /// The system that it extends.
@@ -97,6 +100,7 @@ impl System {
             warehouses: warehouses as u16,
             items_first: self.items_first,
             commutative: self.adds,
+            delivery_adds: self.delivery_adds,
             scale: SMALL,
             ..Parameters::default()
         })?;

@@ -103,7 +103,14 @@ fn the_paper_reproduces_itself() {
     in_regions(&mut results, "dbx-tc", 8.0, ended(20, 0, 1));
     in_regions(&mut results, "dbx-tc, no snapshots", 8.0, ended(66, 0, 1));
     all_reproduced(figure_13a(&SCOPE).unwrap(), &results);
-    let steps = [("htm", 100.0), ("+ chopping", 150.0), ("+ snapshots", 200.0), ("+ items first", 230.0)];
+    let steps = [
+        ("htm", 100.0),
+        ("+ chopping", 150.0),
+        ("+ snapshots", 200.0),
+        ("+ items first", 230.0),
+        ("+ additions", 235.0),
+        ("+ deferral", 240.0),
+    ];
     let steps = steps.map(|(name, value)| (name, [(8.0, value)]));
     all_reproduced(
         figure_14(&SCOPE).unwrap(),
@@ -135,7 +142,8 @@ fn flat_curves_are_not_the_papers() {
     assert_eq!(told.len(), poor.len(), "{told:?}");
     assert!(told.iter().zip(poor).all(|(claim, begin)| claim.starts_with(begin)), "{told:?}");
     assert_eq!(held(figure_15(&SCOPE).unwrap(), &flat).len(), 1, "the naive use does not scale");
-    let flat = ["htm", "+ chopping", "+ snapshots", "+ items first"].map(|name| (name, [(8.0, 100.0)]));
+    let steps = ["htm", "+ chopping", "+ snapshots", "+ items first", "+ additions", "+ deferral"];
+    let flat = steps.map(|name| (name, [(8.0, 100.0)]));
     let flat = made(&flat.each_ref().map(|(name, points)| (*name, &points[..])));
     assert_eq!(held(figure_14(&SCOPE).unwrap(), &flat), Vec::<String>::new());
 }

@@ -358,8 +358,8 @@ impl<P: Protocol> Attempt<P> {
             modes::row(self, access, mode)?;
             return Ok(true);
         }
-        if let Patch::Add { word, delta } = patch
-            && let Some(outcome) = modes::put_aside(self, access, word, delta)
+        if let Patch::Add { word, summand } = patch
+            && let Some(outcome) = modes::put_aside(self, access, word, summand)
         {
             return outcome;
         }
@@ -376,10 +376,10 @@ impl<P: Protocol> Attempt<P> {
         let write = self.start_write(record, known, access, groups, true)?;
         let writes = &mut self.worker.writes;
         match patch {
-            Patch::Add { word, delta } => {
-                writes.add(write, word, delta);
+            Patch::Add { word, summand } => {
+                writes.add(write, word, summand);
                 if planted(Mutant::AddAppliedTwice) {
-                    writes.add(write, word, delta);
+                    writes.add(write, word, summand);
                 }
             }
             Patch::Merge { values: &[value], masks: &[mask] } => {

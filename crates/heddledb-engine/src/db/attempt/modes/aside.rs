@@ -3,6 +3,7 @@
 //! Both are lists of entries. Entries for one word of one row become one by [`Additions::compact`], which is done whenever a list
 //! has doubled since: so a list is never longer than twice the words that it concerns, and an entry costs a share of one sort.
 
+use crate::seam::Summand;
 use crate::sync::{Work, work};
 use crate::table::{Definition, GroupSet};
 
@@ -13,8 +14,7 @@ pub(super) struct Addition {
     /// The column group of the word.
     pub groups: GroupSet,
     pub word: usize,
-    /// Added without a carry, as [`Patch::Add`](crate::seam::Patch::Add) says.
-    pub delta: u64,
+    pub summand: Summand,
     /// Where its key begins, and how many words it has.
     key: (u32, u32),
 }
@@ -56,18 +56,24 @@ impl Additions {
         key: &[u64],
         groups: GroupSet,
         word: usize,
-        delta: u64,
+        summand: Summand,
     ) {
         work(Work::Words(key.len() + 2));
         let at = self.keys.len() as u32;
         self.keys.extend_from_slice(key);
-        self.entries.push(Addition { relation, groups, word, delta, key: (at, key.len() as u32) });
+        self.entries.push(Addition { relation, groups, word, summand, key: (at, key.len() as u32) });
     }
 
     /// Adds another list.
     pub fn append(&mut self, other: &Self) {
         for addition in &other.entries {
-            self.push(addition.relation, other.key(addition), addition.groups, addition.word, addition.delta);
+            self.push(
+                addition.relation,
+                other.key(addition),
+                addition.groups,
+                addition.word,
+                addition.summand,
+            );
         }
         if self.entries.len() >= 2 * self.compacted + SLACK {
             self.compact();
@@ -107,7 +113,7 @@ impl Additions {
                 .last()
                 .is_some_and(|last| place(last) == place(one) && summed[last.key.0 as usize..] == *key(one));
             match sums.last_mut() {
-                Some(last) if same => last.delta = last.delta.wrapping_add(one.delta),
+                Some(last) if same => last.summand = last.summand.and(one.summand),
                 _ => {
                     let at = summed.len() as u32;
                     summed.extend_from_slice(key(one));
@@ -140,9 +146,9 @@ mod tests {
         let mut all = Additions::default();
         for round in 0..1_000 {
             let mut some = Additions::default();
-            some.push(relation, &[round % 7], 1, 0, 1);
-            some.push(relation, &[round % 7], 1, 1, u64::MAX);
-            some.push(relation, &[9], 1, 0, 5);
+            some.push(relation, &[round % 7], 1, 0, Summand::Whole(1));
+            some.push(relation, &[round % 7], 1, 1, Summand::Halves(u64::MAX));
+            some.push(relation, &[9], 1, 0, Summand::Whole(5));
             some.truncate(2);
             all.append(&some);
             assert!(all.len() <= 2 * 14 + SLACK);
@@ -151,9 +157,10 @@ mod tests {
         assert_eq!(all.len(), 14);
         let sums = |word: usize| {
             let of_word = all.entries().iter().filter(|one| one.word == word);
-            of_word.fold(0_u64, |sum, one| sum.wrapping_add(one.delta))
+            of_word.fold(0_u64, |sum, one| one.summand.plus(sum))
         };
-        assert_eq!((sums(0), sums(1)), (1_000, 1_000_u64.wrapping_neg()));
+        let half = u64::from(1_000_u32.wrapping_neg());
+        assert_eq!((sums(0), sums(1)), (1_000, half << 32 | half));
         let keys: Vec<u64> = all.entries().iter().map(|one| all.key(one)[0]).collect();
         assert_eq!(keys, (0..7).flat_map(|key| [key, key]).collect::<Vec<_>>());
     }

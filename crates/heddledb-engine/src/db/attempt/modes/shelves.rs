@@ -49,7 +49,7 @@ use crate::error::{Error, Result};
 use crate::index::Lookup;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
-use crate::seam::Access;
+use crate::seam::{Access, Summand};
 use crate::stamp;
 use crate::sync::{
     AtomicU64, Mutex, Ordering, Suspender, Wait, lock, model_fence, note, point, wait_out, wait_until,
@@ -302,10 +302,10 @@ pub(in crate::db::attempt) fn put_aside<P: Protocol>(
     attempt: &mut Attempt<P>,
     access: &Access<'_>,
     word: usize,
-    delta: u64,
+    summand: Summand,
 ) -> Option<Result<bool>> {
     (P::REGIONS && attempt.called && attempt.modes.chopping.defers())
-        .then(|| put_row_aside(attempt, access, word, delta))
+        .then(|| put_row_aside(attempt, access, word, summand))
 }
 
 #[inline(never)]
@@ -313,7 +313,7 @@ fn put_row_aside<P: Protocol>(
     attempt: &mut Attempt<P>,
     access: &Access<'_>,
     word: usize,
-    delta: u64,
+    summand: Summand,
 ) -> Result<bool> {
     attempt.may_write()?;
     let Some(record) = attempt.find(access, AccessMode::Reads)? else { return Ok(false) };
@@ -323,7 +323,7 @@ fn put_row_aside<P: Protocol>(
         return Ok(false);
     }
     let (relation, key) = (access.wanted.relation, access.key);
-    attempt.modes.aside.additions.push(relation, key, access.wanted.groups, word, delta);
+    attempt.modes.aside.additions.push(relation, key, access.wanted.groups, word, summand);
     Ok(true)
 }
 
@@ -383,13 +383,19 @@ fn make_some<P: Protocol>(attempt: &mut Attempt<P>, all: &Additions, some: &[Add
 }
 
 fn write_all<P: Protocol>(attempt: &mut Attempt<P>, all: &Additions, some: &[Addition]) -> Result<()> {
+    // The row at hand: those of one row come one after the other.
+    let mut row = None;
     for addition in some {
-        let Addition { relation, groups, word, delta, .. } = *addition;
+        let Addition { relation, groups, word, summand, .. } = *addition;
         let (number, key) = (relation.number(), all.key(addition));
-        let found = attempt.db.stores.get_numbered(number, relation)?.index.get(key);
-        let Lookup::Found(record) = found else {
-            unreachable!("nobody removes a row to which something is to be added")
+        let record = match row {
+            Some((of, same, record)) if (of, same) == (number, key) => record,
+            _ => match attempt.db.stores.get_numbered(number, relation)?.index.get(key) {
+                Lookup::Found(record) => record,
+                Lookup::Missing(_) => unreachable!("nobody removes a row to which something is to be added"),
+            },
         };
+        row = Some((number, key, record));
         let worker = &mut *attempt.worker;
         let env = attempt.db.env(worker.number, attempt.isolation);
         let (writes, layout) = (&mut worker.writes, relation.layout);
@@ -397,7 +403,7 @@ fn write_all<P: Protocol>(attempt: &mut Attempt<P>, all: &Additions, some: &[Add
         P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
         let write = known.unwrap_or_else(|| writes.start(record, layout, number, key, groups, true));
         writes.widen(write, groups);
-        writes.add(write, word, delta);
+        writes.add(write, word, summand);
     }
     Ok(())
 }
