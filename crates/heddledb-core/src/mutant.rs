@@ -20,6 +20,8 @@ pub enum Mutant {
     SnapshotReadsNewest,
     SnapshotVersionNotKept,
     SnapshotNotClosed,
+    // Whoever drops a boundary does not look who holds it.
+    SnapshotHoldsNotAsked,
     // Where writes are taken back, one stays, so that a row and its entries differ; or what was changed of earlier ones
     // stays; or what those that are no more have found is not read, so that nothing checks it.
     TakenBackButOne,
@@ -213,6 +215,7 @@ impl Mutant {
         Self::SnapshotReadsNewest,
         Self::SnapshotVersionNotKept,
         Self::SnapshotNotClosed,
+        Self::SnapshotHoldsNotAsked,
         Self::TakenBackButOne,
         Self::TakenBackChangesStay,
         Self::TakenBackNotRead,

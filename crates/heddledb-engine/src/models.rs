@@ -61,7 +61,7 @@ impl<P: Protocol> World<P> {
         let gap = Gap::new();
         let words = data_base::<P>(&LAYOUT) + LAYOUT.words;
         let records: Vec<RecordRef> = (0..records).map(|_| arena.allocate(0, words)).collect();
-        let boundaries = Boundaries::new(std::time::Duration::ZERO);
+        let boundaries = Boundaries::new(std::time::Duration::ZERO, 4);
         let arenas = std::sync::Mutex::new(vec![arena]);
         let shared = Arc::new(P::Shared::new(4));
         let world = Self { clock, boundaries, shared, records, arenas, protocol: std::marker::PhantomData };

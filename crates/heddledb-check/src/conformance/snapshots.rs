@@ -18,6 +18,7 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "snapshots_are_prefixes", run: prefixes },
         Test { name: "snapshots_conserve_sums", run: sums },
         Test { name: "snapshots_leave_no_memory", run: memory },
+        Test { name: "snapshots_outlive_the_interval", run: outlive },
     ]
 }
 
@@ -310,4 +311,35 @@ impl HashedRow {
     fn fresh(key: u64, round: i64) -> Self {
         Hashed::row(key, round, -round)
     }
+}
+
+/// A snapshot of a moment that another one has taken before is read on when that moment is no longer recent, while all that it shows is
+/// overwritten and reclaimed.
+fn outlive(kind: Kind) {
+    const INTERVAL: Duration = Duration::from_millis(40);
+    if kind.sessions_max() < 3 {
+        return;
+    }
+    let builder = builder(kind).manual_epochs().snapshot_interval(INTERVAL).table::<OrderedRow>(0);
+    let db = builder.open().expect("it is in memory");
+    let [mut writer, mut first, mut second] = [(); 3].map(|()| db.session().expect("one is free"));
+    let mut put = |value: i64| {
+        let rows = |tx: &mut heddledb::Txn| {
+            (0..KEYS).try_for_each(|key| tx.upsert(Ordered::row(key, value, value)).map(|_| ()))
+        };
+        writer.run(rows).expect("nobody is in the way");
+        (0..5).for_each(|_| _ = db.advance_epoch());
+    };
+    put(1);
+    first.read(|_| Ok(())).expect("nothing is under way");
+    second
+        .read(|snapshot| {
+            let shown = view::<Ordered>(snapshot)?;
+            std::thread::sleep(INTERVAL + INTERVAL / 2);
+            (2..5).for_each(&mut put);
+            assert_eq!(view::<Ordered>(snapshot)?, shown);
+            assert!(shown.values().all(|row| *row == (1, 1)));
+            Ok(())
+        })
+        .expect("a snapshot has no conflicts");
 }

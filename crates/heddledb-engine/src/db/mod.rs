@@ -483,7 +483,7 @@ fn start<P: Protocol>(
     .with_late_commits(options.execution().commits_late());
     let clock = Arc::new(clock);
     clock.name_words();
-    let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval));
+    let boundaries = Arc::new(Boundaries::new(settings.snapshot_interval, sessions));
     let exchange: Arc<Exchange> = Arc::default();
     let shared = Arc::new(P::Shared::new(sessions));
     let mut idle = Vec::new();

@@ -37,7 +37,7 @@ fn notes(scope: &Scope, note: &str) -> Vec<String> {
     notes
 }
 
-const SNAPSHOTS: &str = "seven in ten transactions open a snapshot, at a third of a microsecond each, and those that do so at the same time wait for one another. \
+const SNAPSHOTS: &str = "seven in ten transactions read on a snapshot, which costs the same under all of these. \
                          Figure 15-why has these transactions among the writers";
 
 fn over_dbx() -> Claim {

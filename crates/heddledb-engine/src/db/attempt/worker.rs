@@ -173,13 +173,14 @@ impl<P: Protocol> Worker for Attempt<P> {
 
     fn begin_snapshot(&mut self, recent: bool) -> Result<Moment> {
         let Inner { boundaries, clock, .. } = &*self.db;
-        let boundary = if recent { boundaries.recent(clock)? } else { boundaries.now(clock)? };
+        let boundary =
+            if recent { boundaries.recent(clock, self.worker.number)? } else { boundaries.now(clock)? };
         Ok(boundary.moment())
     }
 
     fn end_snapshot(&mut self, moment: Moment) {
         self.worker.writes.clear();
-        self.db.boundaries.release(moment.into());
+        self.db.boundaries.release_of(moment.into(), self.worker.number);
     }
 
     fn get_at(&mut self, moment: Moment, access: &Access<'_>) -> Result<Option<Sight<'_>>> {

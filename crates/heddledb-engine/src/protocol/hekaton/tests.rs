@@ -50,7 +50,7 @@ impl World {
             record.word(heads_base::<Hekaton>(&LAYOUT)).store(0, Ordering::Relaxed);
             record
         });
-        let (clock, boundaries) = (EpochClock::new(4), Boundaries::new(Duration::ZERO));
+        let (clock, boundaries) = (EpochClock::new(4), Boundaries::new(Duration::ZERO, 4));
         let world = Self { clock, boundaries, shared: Arc::new(Shared::new(4)), records, _arena: arena };
         let mut loader = world.worker(3);
         loader.begin();
