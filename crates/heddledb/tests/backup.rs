@@ -311,7 +311,7 @@ fn a_copy_has_a_directory_of_its_own() {
     fill(&mut db.session().unwrap()).unwrap();
     let refused = |place: &Path| db.backup(place).unwrap_err().to_string();
     // Its own, one with something in it, one without a parent.
-    assert!(refused(&path("bank")).contains("and a backup is made in a directory of its own"));
+    assert!(refused(&path("bank")).contains("and a backup is made or restored in a directory of its own"));
     fs::create_dir(path("letters")).unwrap();
     fs::write(path("letters").join("mother.txt"), "dear").unwrap();
     assert!(refused(&path("letters")).contains("holds mother.txt"));

@@ -421,7 +421,8 @@ fn messages_say_what_was_expected() {
     assert_eq!(
         told("transfr", &[]),
         "procedure transfr is not registered, but transfer, grant, balance, open, total can be called by name; \
-         name it with `Builder::procedure` or `Database::register`"
+         name it with `Builder::procedure` or `Database::register`, or, to call it by its name, with \
+         `Builder::named_procedure` or `Database::register_named`"
     );
     assert_eq!(
         told("sum", &[]),
@@ -451,7 +452,7 @@ fn messages_say_what_was_expected() {
         )
     );
     // What comes from elsewhere may be long.
-    assert!(told(&"x".repeat(1 << 20), &[]).ends_with("`Database::register`"));
+    assert!(told(&"x".repeat(1 << 20), &[]).ends_with("`Database::register_named`"));
 }
 
 /// Every part of a message from its beginning is refused, and so is a message with more behind it.

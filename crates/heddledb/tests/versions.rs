@@ -69,6 +69,8 @@ fn an_earlier_version_changes_nothing_of_a_later_one() {
     // The second one would put GB into every row, and drop the column that has come again.
     let said = refusal(second::builder(&disk));
     assert!(said.contains("has taken 3 changes, and this program has 2"), "{said}");
+    // And is told nothing that would undo it.
+    assert!(!said.contains(".set(") && !said.contains(".drop("), "{said}");
     assert!(!second::builder(&disk).schema_change().unwrap().is_complete());
     // The first has no changes, and is told what it lacks.
     let said = refusal(first::builder(&disk));
@@ -76,6 +78,31 @@ fn an_earlier_version_changes_nothing_of_a_later_one() {
     let due = |id, cents, country, fax| third::Account { id, cents, country: Text::truncated(country), fax };
     let all = [due(1, 5, "GB", 7), due(2, 6, "FR", 7), finland];
     assert_eq!(rows::<third::Account>(third::builder(&disk)), all);
+}
+
+// The second one drops a column, and the third one has another of that name and type.
+#[test]
+fn a_directory_that_skips_a_version_is_as_if_it_had_not() {
+    let disk = Simulated::new();
+    put(first::builder(&disk), first::Account { id: 1, cents: 5, fax: 9 });
+    let shown = third::builder(&disk).schema_change().unwrap().to_string();
+    assert!(shown.contains("account: column fax is dropped, and new, and 7 in every row"), "{shown}");
+    let row = third::Account { id: 1, cents: 5, country: Text::truncated("GB"), fax: 7 };
+    assert_eq!(rows::<third::Account>(third::builder(&disk)), [row]);
+}
+
+version!(wider { cents: i128, fax: u32, } Migration::new().set("account", "cents", 0_i128).set("account", "fax", 0_u32));
+
+#[test]
+fn what_is_said_of_a_column_that_loses_nothing_is_passed_over_and_told() {
+    let disk = Simulated::new();
+    put(first::builder(&disk), first::Account { id: 1, cents: 5, fax: 9 });
+    let shown = wider::builder(&disk).schema_change().unwrap().to_string();
+    for column in ["cents", "fax"] {
+        let told = format!("account: column {column} keeps what it holds, since its type has all of that");
+        assert!(shown.contains(&told), "{shown}");
+    }
+    assert_eq!(rows::<wider::Account>(wider::builder(&disk)), [wider::Account { id: 1, cents: 5, fax: 9 }]);
 }
 
 #[test]

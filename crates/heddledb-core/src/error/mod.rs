@@ -183,7 +183,8 @@ pub enum Misuse {
     },
     /// A call of a procedure that the database does not know.
     #[error(
-        "procedure {name} is not registered{}; name it with `Builder::procedure` or `Database::register`",
+        "procedure {name} is not registered{}; name it with `Builder::procedure` or `Database::register`, or, to call it by its \
+         name, with `Builder::named_procedure` or `Database::register_named`",
         choice(alike)
     )]
     NotRegistered {

@@ -108,7 +108,7 @@ pub enum LogError {
     },
     /// A place for a copy that holds something.
     #[error(
-        "{place} holds {found}, and a backup is made in a directory of its own; name one that is missing or empty"
+        "{place} holds {found}, and a backup is made or restored in a directory of its own; name one that is missing or empty"
     )]
     NotEmpty {
         /// The directory.

@@ -127,7 +127,11 @@ impl Migration {
         self
     }
 
-    /// Gives every row this value in a column that is new, or whose type cannot hold what was there.
+    /// Gives every row this value in a column that is new, or whose type cannot hold what was there. It is passed over where the
+    /// column is there and its type can: what it holds is kept then, and
+    /// [`Builder::schema_change`](https://docs.rs/heddledb/latest/heddledb/struct.Builder.html#method.schema_change) says so
+    /// where the table changes. To change such values, make a new column of them by [`set_with`](Self::set_with) and
+    /// [`drop`](Self::drop) the old one, or run a transaction. A column that was dropped by a change before this one is new.
     pub fn set(self, table: impl Into<String>, column: impl Into<String>, value: impl Into<Value>) -> Self {
         self.and(Change::Set { table: table.into(), column: column.into(), to: To::Value(value.into()) })
     }

@@ -52,6 +52,8 @@ impl Plan {
             plan.outcomes.push(outcome);
             if !change.steps.is_empty() || !change.missing.is_empty() {
                 if count > 0 && taken > count {
+                    // What else is missing would undo what the later version did.
+                    change.missing.clear();
                     change.missing.push(format!(
                         "a later version of the program has changed it: the directory has taken {taken} changes, and this program \
                          has {count}; open it with that version, or, if changes were left out here, say how many, with \
@@ -204,20 +206,31 @@ fn source(
     change: &mut TableChange,
 ) -> Option<Source> {
     let (name, ty) = (column.name(), column.ty());
-    if let Some(old) = old.filter(|old| widens(old.ty(), ty)) {
+    let is_set = |said: &&Change| matches!(said, Change::Set { column, .. } if column == name);
+    let is_dropped = |said: &&Change| matches!(said, Change::Drop { column, .. } if column == name);
+    // What was said last counts.
+    let set = said.iter().rposition(is_set);
+    // One that was given up and then given a value is another column of that name, as in a directory that took these one by one.
+    let is_another = said.iter().rposition(is_dropped).is_some_and(|drop| Some(drop) < set);
+    if let Some(old) = old.filter(|old| !is_another && widens(old.ty(), ty)) {
         if old.name() != name {
             change.steps.push(format!("column {} becomes {name}", old.name()));
         }
         if old.ty() != ty {
             change.steps.push(format!("column {name} becomes {ty}, of {}", old.ty()));
         }
+        if set.is_some() {
+            change.steps.push(format!(
+                "column {name} keeps what it holds, since its type has all of that; what `set` or `set_with` says of it is \
+                 passed over"
+            ));
+        }
         return Some(Source::Old { ordinal: old.ordinal() });
     }
-    let is_it = |said: &&Change| matches!(said, Change::Set { column, .. } if column == name);
-    // What was said last counts.
-    let said = said.iter().copied().rev().find(is_it);
+    let said = set.map(|at| said[at]);
     let is = match old {
         None => "is new".to_owned(),
+        Some(_) if is_another => "is dropped, and new".to_owned(),
         Some(old) => format!("becomes {ty}, of {}", old.ty()),
     };
     match (said, ty) {
