@@ -1,5 +1,6 @@
 //! Crash points, a share of what `--bin crash` runs.
 
+use heddledb::protocol::Kind;
 use heddledb_check::crash::{Failure, Spot, explore, history, replay};
 use heddledb_check::history::Status;
 use heddledb_check::judge;
@@ -16,11 +17,23 @@ fn what_was_promised_is_there_after_every_crash() {
     }
     let points = std::env::var("HEDDLE_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(POINTS);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let counts =
-        explore(&Failure::ALL, 1, points, threads, &|_| {}).unwrap_or_else(|violation| panic!("{violation}"));
+    let counts = explore(&Failure::ALL, None, 1, points, threads, &|_| {})
+        .unwrap_or_else(|violation| panic!("{violation}"));
     println!("{counts}");
     assert!(counts.points() >= points && counts.damage.iter().all(|count| *count > 0), "{counts}");
     assert!(counts.migrated.iter().all(|count| *count > 0), "{counts}");
+}
+
+/// Points of each protocol that is looked at by itself.
+const POINTS_UNDER_ONE: u64 = 1_500;
+
+#[test]
+fn what_calls_have_put_off_is_there_with_them() {
+    for kind in [Kind::DbxTcDeferred, Kind::DbxTc, Kind::Dbx, Kind::Htm] {
+        let counts = explore(&Failure::ALL, Some(kind), 1, POINTS_UNDER_ONE, 2, &|_| {});
+        let counts = counts.unwrap_or_else(|violation| panic!("{violation}"));
+        assert!(counts.points() >= POINTS_UNDER_ONE, "{kind}: {counts}");
+    }
 }
 
 /// Histories of one run; `HEDDLE_HISTORIES` changes it, `HEDDLE_SEED` runs one.

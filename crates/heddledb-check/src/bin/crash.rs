@@ -1,10 +1,12 @@
 //! Cuts the power, kills, fills and damages, at every operation of the disk, until there were enough.
 //!
-//! `cargo run --release -p heddledb-check --bin crash` runs 200,000 points; `... crash POINTS [SEED]` so
-//! many, from that workload on. `HEDDLE_CRASH=17/cut/43` replays the points of one operation.
+//! `cargo run --release -p heddledb-check --bin crash` runs 200,000 points; `... crash POINTS [SEED [PROTOCOL]]` so
+//! many, from that workload on, with all lives under that protocol. `HEDDLE_CRASH=17/cut/43`, or `dbx-tc/17/cut/43`, replays the
+//! points of one operation.
 
 #![forbid(unsafe_code)]
 
+use heddledb::protocol::Kind;
 use heddledb_check::crash::{Failure, Spot, explore, replay};
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,9 +16,11 @@ use std::time::{Duration, Instant};
 const POINTS: u64 = 200_000;
 
 fn main() -> ExitCode {
-    let numbers: Result<Vec<u64>, _> = std::env::args().skip(1).map(|text| text.parse()).collect();
-    let Ok(numbers) = numbers else {
-        eprintln!("usage: crash [POINTS [SEED]]");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let numbers: Result<Vec<u64>, _> = arguments.iter().take(2).map(|text| text.parse()).collect();
+    let under: Result<Option<Kind>, _> = arguments.get(2).map(|name| name.parse()).transpose();
+    let (Ok(numbers), Ok(under), 0..=3) = (numbers, under, arguments.len()) else {
+        eprintln!("usage: crash [POINTS [SEED [PROTOCOL]]]");
         return ExitCode::from(2);
     };
     let start = Instant::now();
@@ -32,7 +36,8 @@ fn main() -> ExitCode {
             let points = numbers.first().copied().unwrap_or(POINTS);
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             let told = Mutex::new(Instant::now());
-            explore(&Failure::ALL, numbers.get(1).copied().unwrap_or(1), points, threads, &|done| {
+            let first = numbers.get(1).copied().unwrap_or(1);
+            explore(&Failure::ALL, under, first, points, threads, &|done| {
                 let mut told = told.lock().expect("nobody panics with it");
                 if told.elapsed() > Duration::from_secs(1) {
                     *told = Instant::now();

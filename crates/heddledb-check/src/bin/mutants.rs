@@ -55,7 +55,7 @@ fn run_crashes(round: u64) {
     const POINTS: u64 = 20_000;
     let lawful = |failures: &[Failure]| {
         let progress = |points| eprintln!("{points} points");
-        let outcome = crash::explore(failures, 1 + round * 1_000, POINTS, 2, &progress);
+        let outcome = crash::explore(failures, None, 1 + round * 1_000, POINTS, 2, &progress);
         outcome.unwrap_or_else(|violation| panic!("{violation}"));
     };
     eprintln!("crash: points at every operation of the disk");

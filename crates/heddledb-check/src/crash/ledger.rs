@@ -39,6 +39,16 @@ impl Ledger {
         self.after(self.commits.len())
     }
 
+    /// Enters a commit.
+    pub(super) fn enter(&mut self, epoch: u64, state: State) -> Result<(), String> {
+        let last = self.commits.last().map_or(0, |commit| commit.epoch);
+        if epoch < last {
+            return Err(format!("a commit of epoch {epoch} follows one of epoch {last}"));
+        }
+        self.commits.push(Commit { epoch, state });
+        Ok(())
+    }
+
     /// How many commits are of an epoch up to `epoch`.
     pub(super) fn closed(&self, epoch: u64) -> usize {
         self.commits.partition_point(|commit| commit.epoch <= epoch)

@@ -5,11 +5,13 @@
 //! files may hold after a crash is a prefix of the [`Ledger`].
 
 use super::kept::{Kept, Outcome};
-use super::ledger::{Commit, Ledger};
+use super::ledger::Ledger;
 use super::model::{Indexes, Program, State};
+use super::sums::{self, Summing};
+use heddledb::internals::Registered;
 use heddledb::internals::log::{Manifest, survey};
 use heddledb::internals::random::Random;
-use heddledb::protocol::Kind;
+use heddledb::protocol::{Execution, Kind};
 use heddledb::storage::{Fault, Simulated, Storage};
 use heddledb::{
     Backup, Compression, Database, Durability, Error, LogError, LogKind, Result, Session, Ticket,
@@ -33,9 +35,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Any.
-    pub fn draw(random: &mut Random) -> Self {
-        let kind = Kind::ALL[random.below(Kind::ALL.len() as u64) as usize];
+    /// Any, or under one protocol.
+    pub fn draw(random: &mut Random, under: Option<Kind>) -> Self {
+        let kind = under.unwrap_or(Kind::ALL[random.below(Kind::ALL.len() as u64) as usize]);
         let files = [1, 1, 2, 3][random.below(4) as usize];
         let compression = [Compression::None, Compression::Lz4][random.below(2) as usize];
         let durability = match random.below(12) {
@@ -58,7 +60,7 @@ impl Settings {
             keep,
             log: LogKind::Values,
         };
-        if random.below(5) != 0 {
+        if random.below(5) != 0 || under.is_some() {
             return rows;
         }
         let kind = [Kind::Dgcc, Kind::DgccLevels, Kind::Dataflow][random.below(3) as usize];
@@ -79,7 +81,7 @@ impl Settings {
     /// The same with several threads of recovery now and then.
     pub fn for_a_look(random: &mut Random) -> Self {
         let threads = if random.below(8) == 0 { 2 } else { 1 };
-        Self { threads, ..Self::draw(random) }
+        Self { threads, ..Self::draw(random, None) }
     }
 }
 
@@ -177,7 +179,9 @@ impl Life<'_> {
         let sessions = sessions.map_err(|error| format!("no session: {error}"))?;
         let waits = vec![durability == Durability::Sync; sessions.len()];
         let logged = durability != Durability::None;
-        let mut alive = Alive { db, sessions, tickets: Vec::new(), waits, logged, life: self };
+        let stays = (kind.puts_off() && self.steps > 0).then(|| sums::register_stay(&db)).transpose();
+        let stays = stays.map_err(|error| format!("a procedure is not registered: {error}"))?;
+        let mut alive = Alive { db, sessions, tickets: Vec::new(), waits, logged, stays, life: self };
         let under = |what: String| format!("under {kind}: {what}");
         alive.look(&report, named).map_err(under)?;
         let stopped = alive.steps().map_err(under)?;
@@ -218,6 +222,8 @@ struct Alive<'a> {
     /// Whether the commits of each session wait until they are durable.
     waits: Vec<bool>,
     logged: bool,
+    /// A call that others put additions off beside, where the protocol does.
+    stays: Option<Registered>,
     life: Life<'a>,
 }
 
@@ -310,6 +316,7 @@ impl Alive<'_> {
             }
             27 => self.go_on(),
             30 => self.backup().map(Ok),
+            31 if self.stays.is_some() => self.move_beside(),
             _ => {
                 // Whoever reads and waits was told that what he saw is durable.
                 let session = random.below(self.sessions.len() as u64) as usize;
@@ -408,7 +415,9 @@ impl Alive<'_> {
         let pipelined = random.below(3) == 0;
         let session = &mut self.sessions[number];
         let indexes = self.life.settings.indexes;
-        let is_call = self.life.settings.log == LogKind::Commands && random.below(4) != 0;
+        let Settings { kind, log, .. } = self.life.settings;
+        let has_calls = log == LogKind::Commands || kind.execution() == Execution::Chopped;
+        let is_call = has_calls && indexes.are_all() && random.below(4) != 0;
         let outcome = if is_call {
             program.call(session).map(|()| None)
         } else if pipelined {
@@ -428,12 +437,7 @@ impl Alive<'_> {
         // A transaction that changed nothing may not have written at all.
         let changed = ledger.now() != after;
         if took_effect && changed {
-            let epoch = session.last_commit() >> EPOCH_SHIFT;
-            let last = ledger.commits.last().map_or(0, |commit| commit.epoch);
-            if epoch < last {
-                return Err(format!("a commit of epoch {epoch} follows one of epoch {last}"));
-            }
-            ledger.commits.push(Commit { epoch, state: after });
+            ledger.enter(session.last_commit() >> EPOCH_SHIFT, after)?;
         }
         match outcome {
             Ok(ticket) => {
@@ -447,6 +451,36 @@ impl Alive<'_> {
                 Ok(Ok(()))
             }
             Err(error) => self.judge(Err(error)),
+        }
+    }
+
+    /// Moves amounts while a call of another session is under way.
+    fn move_beside(&mut self) -> Result<Result<(), Failure>, String> {
+        let (Some(stays), true) = (self.stays, self.sessions.len() > 1) else { return Ok(Ok(())) };
+        // A commit that waits would wait for that call, too.
+        self.set(1, if self.logged { Durability::Epoch } else { Durability::None })?;
+        let Self { sessions, life, .. } = self;
+        let (random, ledger) = (&mut life.random, &mut *life.ledger);
+        let [staying, moving, ..] = &mut sessions[..] else { unreachable!("there are two") };
+        let (mut moved, mut entered) = (Ok(()), Ok(()));
+        let outcome = sums::beside(stays, staying, || {
+            for _ in 0..=random.below(4) {
+                let mut after = ledger.now();
+                let Some(summing) = Summing::draw_move(random, &after.sums) else { return };
+                summing.apply(&mut after.sums);
+                moved = summing.call(moving);
+                if matches!(moved, Ok(()) | Err(Error::OutcomeUnknown(_))) {
+                    entered = ledger.enter(moving.last_commit() >> EPOCH_SHIFT, after);
+                }
+                if moved.is_err() || entered.is_err() {
+                    return;
+                }
+            }
+        });
+        entered?;
+        match self.judge(moved)? {
+            Ok(()) => self.judge(outcome),
+            Err(failure) => Ok(Err(failure)),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Crashes: does a database keep what it promised, wherever the disk fails?
 //!
 //! A [`Workload`] is a few lives of one directory, drawn from a seed: transactions over two tables with
-//! their indexes, in several sessions, with every kind of commit, as rows or as calls in the log, flushes and checkpoints, reopened
-//! under other protocols. It is run once to count the operations of its disk. Then, for each operation, it is
+//! their indexes and one whose sums are also added to later, in several sessions, with every kind of commit, as rows or as calls in the
+//! log, flushes and checkpoints, reopened under other protocols, or all under one. It is run once to count the operations of its disk. Then, for each operation, it is
 //! run again with a [`Failure`] there, and what is found after the power is back is held against a
 //! *ledger* of all commits that is kept outside:
 //!
@@ -32,116 +32,23 @@ pub mod kept;
 pub mod ledger;
 pub mod life;
 pub mod model;
+mod spot;
+pub mod sums;
+
+pub use spot::{Failure, Spot, Violation};
 
 use damage::{Lawful, Map};
 use heddledb::LogError;
 use heddledb::internals::log::Name;
 use heddledb::internals::random::Random;
+use heddledb::protocol::Kind;
 use heddledb::storage::{Fault, Simulated, Storage};
 use ledger::Ledger;
 use life::{End, Life, Report, Settings};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// What goes wrong at an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Failure {
-    /// The power is cut.
-    Cut,
-    /// The process is killed; what it wrote stays in the system's memory.
-    Kill,
-    /// The device reports an error, and the process is killed or the power cut some time later.
-    Error,
-    /// The device is full, and so on.
-    Full,
-    /// A write is short. Nothing fails.
-    Short,
-    /// A signal comes in between. Nothing fails.
-    Interrupted,
-    /// The power is cut, and what is left is damaged.
-    Damage,
-}
-
-impl Failure {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Cut, Self::Kill, Self::Error, Self::Full, Self::Short, Self::Interrupted, Self::Damage];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cut => "cut",
-            Self::Kill => "kill",
-            Self::Error => "error",
-            Self::Full => "full",
-            Self::Short => "short",
-            Self::Interrupted => "interrupted",
-            Self::Damage => "damage",
-        }
-    }
-
-    fn fault(self) -> Fault {
-        match self {
-            Self::Cut | Self::Kill | Self::Damage => Fault::PowerCut,
-            Self::Error => Fault::Error,
-            Self::Full => Fault::Full,
-            Self::Short => Fault::Short,
-            Self::Interrupted => Fault::Interrupted,
-        }
-    }
-
-    /// Whether the database has to cope with it.
-    fn is_harmless(self) -> bool {
-        matches!(self, Self::Short | Self::Interrupted)
-    }
-}
-
-/// A workload, a failure, and the operation of the disk at which it happens: a family of points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
-    /// The seed of the workload.
-    pub workload: u64,
-    /// What goes wrong.
-    pub failure: Failure,
-    /// At which operation.
-    pub at: u64,
-}
-
-impl fmt::Display for Spot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.workload, self.failure.name(), self.at)
-    }
-}
-
-impl FromStr for Spot {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no crash point; write it as WORKLOAD/FAILURE/OPERATION");
-        let [workload, name, at] = text.split('/').collect::<Vec<_>>()[..] else { return Err(wrong()) };
-        let number = |text: &str| text.parse().map_err(|_| wrong());
-        let failure = Failure::ALL.into_iter().find(|failure| failure.name() == name).ok_or_else(wrong)?;
-        Ok(Self { workload: number(workload)?, failure, at: number(at)? })
-    }
-}
-
-/// A promise that was broken.
-#[derive(Clone, Debug)]
-pub struct Violation {
-    /// Where.
-    pub spot: Spot,
-    /// What happened.
-    pub what: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HEDDLE_CRASH={} {}", self.spot, self.what)
-    }
-}
 
 /// Points, by what kind of crash they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,6 +116,7 @@ impl fmt::Display for Counts {
 /// Some lives of one directory.
 #[derive(Clone, Debug)]
 pub struct Workload {
+    under: Option<Kind>,
     seed: u64,
     lives: Vec<(Settings, u64)>,
 }
@@ -219,12 +127,12 @@ fn draw(seed: u64, salt: u64) -> Random {
 }
 
 impl Workload {
-    /// The workload of a seed.
-    pub fn new(seed: u64) -> Self {
+    /// The workload of a seed, under a protocol or several.
+    pub fn new(seed: u64, under: Option<Kind>) -> Self {
         let mut random = draw(seed, 1);
         let lives = 1 + random.below(3);
-        let life = |_| (Settings::draw(&mut random), 4 + random.below(24));
-        Self { seed, lives: (0..lives).map(life).collect() }
+        let life = |_| (Settings::draw(&mut random, under), 4 + random.below(24));
+        Self { under, seed, lives: (0..lives).map(life).collect() }
     }
 
     /// Runs it; nothing fails before operation `fails_at`. True if it came to its end.
@@ -249,7 +157,7 @@ impl Workload {
     /// A violation without any failure.
     pub fn operations(&self) -> Result<u64, Violation> {
         let disk = Simulated::new();
-        let spot = Spot { workload: self.seed, failure: Failure::Cut, at: u64::MAX };
+        let spot = Spot { under: self.under, workload: self.seed, failure: Failure::Cut, at: u64::MAX };
         let end = guarded(spot, || self.run(&disk, u64::MAX, &mut Ledger::default()))?;
         if end { Ok(disk.operations()) } else { Err(Violation { spot, what: "it stopped".to_owned() }) }
     }
@@ -267,6 +175,7 @@ fn guarded<R>(spot: Spot, run: impl FnOnce() -> Result<R, String>) -> Result<R, 
 
 /// The points of one spot.
 struct Family {
+    under: Option<Kind>,
     random: Random,
     counts: Counts,
 }
@@ -288,7 +197,8 @@ const DAMAGES: u64 = 4;
 /// The first promise that was broken.
 pub fn replay(spot: Spot) -> Result<Counts, Violation> {
     let salt = 1_000 + spot.at * 8 + spot.failure as u64;
-    let mut family = Family { random: draw(spot.workload, salt), counts: Counts::default() };
+    let mut family =
+        Family { under: spot.under, random: draw(spot.workload, salt), counts: Counts::default() };
     family.counts.spots = 1;
     guarded(spot, || family.run(spot))?;
     Ok(family.counts)
@@ -299,7 +209,7 @@ impl Family {
         let (disk, mut ledger) = (Simulated::new(), Ledger::default());
         disk.fail(spot.at, spot.failure.fault());
         let fails_at = if spot.failure.is_harmless() { u64::MAX } else { spot.at };
-        let ended = Workload::new(spot.workload).run(&disk, fails_at, &mut ledger)?;
+        let ended = Workload::new(spot.workload, spot.under).run(&disk, fails_at, &mut ledger)?;
         self.counts.resumed += ledger.resumed;
         self.counts.continued[0] += ledger.continued;
         self.counts.continued[1] += ledger.refused;
@@ -364,7 +274,7 @@ impl Family {
 
     /// Cuts the power at each operation of a recovery.
     fn in_recovery(&mut self, disk: &Simulated, ledger: &Ledger) -> Result<(), String> {
-        let settings = Settings::draw(&mut self.random);
+        let settings = Settings::draw(&mut self.random, self.under);
         let random = Random::new(self.random.next_u64());
         for at in 0.. {
             let copy = disk.after_kill();
@@ -398,7 +308,7 @@ impl Family {
         for crash in 1..=MORE_CRASHES {
             let (at, migrated) = (30 + self.random.below(150), ledger.migrated);
             disk.fail(at, Fault::PowerCut);
-            let settings = Settings::draw(&mut self.random);
+            let settings = Settings::draw(&mut self.random, self.under);
             let random = Random::new(self.random.next_u64());
             let steps = 4 + self.random.below(24);
             let life = Life { disk: &disk, settings, random, steps, fails_at: at, ledger };
@@ -531,13 +441,14 @@ fn generation(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(front, _)| front)
 }
 
-/// Runs all spots of `failures` in workloads from seed `first` on, until there are `points` points or a
-/// promise is broken; calls `progress` with the points so far now and then.
+/// Runs all spots of `failures` in workloads from seed `first` on, all lives under a protocol or each under another, until there are
+/// `points` points or a promise is broken; calls `progress` with the points so far now and then.
 ///
 /// # Errors
 /// The first promise that was broken.
 pub fn explore(
     failures: &[Failure],
+    under: Option<Kind>,
     first: u64,
     points: u64,
     threads: usize,
@@ -546,13 +457,13 @@ pub fn explore(
     let (next, done, stop) = (AtomicU64::new(first), AtomicU64::new(0), AtomicBool::new(false));
     let outcome = Mutex::new(Ok(Counts::default()));
     let one = |workload: u64| -> Result<(), Violation> {
-        let operations = Workload::new(workload).operations()?;
+        let operations = Workload::new(workload, under).operations()?;
         for at in 0..operations {
             for &failure in failures {
                 if stop.load(Ordering::Relaxed) || done.load(Ordering::Relaxed) >= points {
                     return Ok(());
                 }
-                let counts = replay(Spot { workload, failure, at })?;
+                let counts = replay(Spot { under, workload, failure, at })?;
                 done.fetch_add(counts.points(), Ordering::Relaxed);
                 if let Ok(sum) = outcome.lock().expect("nobody panics with it").as_mut() {
                     sum.add(&counts);

@@ -3,6 +3,7 @@
 //! Rows are few, so that a state is a small value that can be kept for every commit. Each table is declared with its index
 //! in some lives, and without it in others; the ordered one with other columns, too, to which its rows are migrated.
 
+use super::sums::{self, Summing, Sums};
 use heddledb::internals::log::{LogKind, Manifest};
 use heddledb::internals::random::Random;
 use heddledb::storage::Simulated;
@@ -272,7 +273,7 @@ impl Indexes {
     pub fn declare(self, builder: Builder, disk: &Simulated) -> Builder {
         let manifest = Manifest::read(&disk.after_kill()).ok().flatten();
         let taken = manifest.map_or(0, |manifest| manifest.changes);
-        let builder = builder.storage(Arc::new(disk.clone()));
+        let builder = sums::declare(builder.storage(Arc::new(disk.clone())));
         let builder = match self.accounts {
             Accounts::Indexed => builder.table::<Account>(0),
             Accounts::Plain => builder.table::<plain::Account>(0),
@@ -298,6 +299,7 @@ const TAGS: u64 = 3;
 pub struct State {
     accounts: [Option<Account>; ACCOUNTS],
     notes: [Option<Note>; NOTES],
+    pub(super) sums: Sums,
 }
 
 /// One operation of a transaction.
@@ -431,6 +433,8 @@ operations!(plain_note of plain::Note);
 #[derive(Clone, Debug)]
 pub struct Program {
     ops: Vec<Op>,
+    /// What it does instead.
+    summing: Option<Summing>,
     /// Whether it aborts at its end.
     gives_up: bool,
 }
@@ -438,16 +442,18 @@ pub struct Program {
 impl Program {
     /// A transaction that is lawful in `state`, and the state after it.
     pub fn draw(random: &mut Random, state: &State) -> (Self, State) {
-        let count = 1 + random.below(4);
         let mut after = *state;
         let mut ops = Vec::new();
+        let summing = (random.below(4) == 0).then(|| Summing::draw(random, &after.sums));
+        let count = if summing.is_some() { 0 } else { 1 + random.below(4) };
+        summing.iter().for_each(|summing| summing.apply(&mut after.sums));
         for _ in 0..count {
             let op = Op::draw(random, &after);
             op.apply(&mut after);
             ops.push(op);
         }
         let gives_up = random.below(12) == 0;
-        (Self { ops, gives_up }, if gives_up { *state } else { after })
+        (Self { ops, summing, gives_up }, if gives_up { *state } else { after })
     }
 
     /// Whether it aborts.
@@ -455,11 +461,16 @@ impl Program {
         self.gives_up
     }
 
-    /// Calls it as a procedure.
+    /// Calls it as a procedure, or runs it where there is none for it.
     ///
     /// # Errors
     /// As for [`Self::execute`].
     pub fn call(&self, session: &mut Session) -> Result<()> {
+        match self.summing {
+            Some(_) if self.gives_up => return session.run(|tx| self.execute(tx, Indexes::ALL)),
+            Some(summing) => return summing.call(session),
+            None => {}
+        }
         session.call(CrashProgram, (self.ops.clone(), self.gives_up))
     }
 
@@ -468,6 +479,7 @@ impl Program {
     /// # Errors
     /// Those of the operations; its own when it gives up.
     pub fn execute(&self, tx: &mut impl Transaction, indexes: Indexes) -> Result<()> {
+        self.summing.iter().try_for_each(|summing| summing.execute(tx))?;
         self.ops.iter().try_for_each(|op| op.execute(tx, indexes))?;
         if self.gives_up { Err(Error::user("the program gives up")) } else { Ok(()) }
     }
@@ -508,7 +520,7 @@ impl State {
     /// # Errors
     /// Those of the reads.
     pub fn read(tx: &mut impl ReadTransaction, indexes: Indexes) -> Result<Result<Self, String>> {
-        let mut state = Self::default();
+        let mut state = Self { sums: sums::read(tx)?, ..Self::default() };
         let accounts = match indexes.accounts {
             Accounts::Indexed => tx.collect(Scan::<Account>::all())?,
             Accounts::Plain => {
@@ -563,6 +575,9 @@ impl State {
             lines.push(format!("{a:?} instead of {b:?}"));
         }
         for (a, b) in self.notes.iter().zip(&other.notes).filter(|(a, b)| a != b) {
+            lines.push(format!("{a:?} instead of {b:?}"));
+        }
+        for (a, b) in self.sums.iter().zip(&other.sums).filter(|(a, b)| a != b) {
             lines.push(format!("{a:?} instead of {b:?}"));
         }
         lines.join("; ")
