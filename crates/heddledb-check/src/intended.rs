@@ -120,7 +120,9 @@ impl Intended<'_> {
                 self.trail.tell(&ops);
                 Ok(())
             }
-            Step::Add(_) => unreachable!("only calls add"),
+            Step::Add(_) | Step::PutOff(..) | Step::Count(_) => {
+                unreachable!("only calls add, and what goes with them")
+            }
             Step::Pause(hints) => {
                 pause(hints);
                 Ok(())

@@ -2,6 +2,7 @@
 //!
 //! - [`history`]: what transactions saw and did, with a file format;
 //! - [`recorder`], [`workload`]: recording one, through the public API, under any protocol;
+//! - [`additions`]: what is added to counters, as parts of a history;
 //! - [`intended`]: the same steps as intentions of deferring transactions;
 //! - [`checker`]: our own checker; [`elle`]: an independent one;
 //! - `conformance`: what every protocol must pass;
@@ -11,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod additions;
 pub mod checker;
 #[cfg(feature = "suites")]
 pub mod conformance;

@@ -4,6 +4,7 @@
 //! the database as what it may access, one site for each step; a call gets an [`input`](Program::input), which
 //! says for each step what it does and to which keys.
 
+use crate::additions::Counter;
 use crate::recorder::{Hashed, Hashed3, Ordered, Ordered2, Recorder, Sum, TABLES, with_table};
 use crate::workload::Step;
 use heddledb::internals::random::Random;
@@ -45,7 +46,13 @@ enum Does {
     Insert,
     Scan,
     Add,
+    /// Adds to a counter, later if that may be. Of such a line, and the next, the table says which of two columns.
+    PutOff,
+    Count,
 }
+
+/// Rows of counters, each of which has two.
+pub const COUNTER_ROWS: u64 = 2;
 
 /// A step of a call, and the site that it stands at.
 pub type Placed = (u16, Step);
@@ -112,6 +119,31 @@ impl Program {
         Self { name: format!("told_{number}"), lines, sure, later }
     }
 
+    /// A random type whose calls put additions off, and read sums. Of `number` 0 they add, of 1 they read; most of the others do one of
+    /// both. Those that add mostly share no table with those that read, or no additions could be put off.
+    pub fn draw_putting_off(random: &mut Random, number: usize) -> Self {
+        let adds = if number < 2 { number == 0 } else { random.below(2) == 0 };
+        let mut lines = Self::draw(random, number).lines;
+        lines.truncate(random.below(3) as usize);
+        if random.below(6) != 0 {
+            lines.iter_mut().for_each(|line| line.table = line.table % 2 + if adds { 0 } else { 2 });
+        }
+        for _ in 0..1 + random.below(3) {
+            let does = if adds == (random.below(10) != 0) { Does::PutOff } else { Does::Count };
+            let at = random.below(lines.len() as u64 + 1) as usize;
+            let (table, repeats, optional) =
+                (random.below(2) as u8, random.below(4) == 0, random.below(6) == 0);
+            lines.insert(at, Line { does, table, repeats, optional });
+        }
+        let may_fail = |line: &Line| matches!(line.does, Does::Update | Does::Insert);
+        let sure = match random.below(3) {
+            0 => lines.len(),
+            _ => lines.iter().rposition(may_fail).map_or(0, |last| last + 1),
+        };
+        let later = lines.len();
+        Self { name: format!("putting_off_{number}"), lines, sure, later }
+    }
+
     /// What the database is told.
     pub fn declare(&self) -> Declaration {
         let mut declaration = Declaration::new(&self.name);
@@ -130,7 +162,7 @@ impl Program {
         declaration
     }
 
-    /// What one call does, over `keys` keys from `base` on.
+    /// What one call does, over `keys` keys from `base` on. Its additions to counters have no places yet.
     pub fn input(&self, random: &mut Random, base: u64, keys: u64) -> Vec<Placed> {
         let mut input = Vec::new();
         for (site, line) in (0..).zip(&self.lines) {
@@ -174,6 +206,15 @@ impl Line {
             Does::Overwrite => with_table!(self.table, Row => declaration.set(Row::version)),
             Does::Scan => with_table!(self.table, Row => declaration.scan_rows::<Row>()),
             Does::Add => declaration.add(Sum::sum),
+            Does::PutOff => {
+                declaration.deferred();
+                match self.table {
+                    0 => declaration.add(Counter::one),
+                    _ => declaration.add(Counter::two),
+                }
+            }
+            Does::Count if self.table == 0 => declaration.get(Counter::one),
+            Does::Count => declaration.get(Counter::two),
             _ => with_table!(self.table, Row => declaration.upsert::<Row>()),
         }
     }
@@ -192,6 +233,8 @@ impl Line {
             Does::Insert if random.below(2) == 0 => Step::TryInsert(table, key),
             Does::Insert => Step::Insert(table, key),
             Does::Add => Step::Add(key),
+            Does::PutOff => Step::PutOff(random.below(COUNTER_ROWS) * 2 + u64::from(table), 0),
+            Does::Count => Step::Count(random.below(COUNTER_ROWS) * 2 + u64::from(table)),
             Does::Scan => {
                 let limit = if random.below(3) == 0 { 1 + random.below(3) as usize } else { usize::MAX };
                 let (high, reverse) = (key + random.below(4), random.below(2) == 0);
@@ -230,6 +273,7 @@ pub fn tell(input: &[Placed], to: &mut Announcement<'_>) {
             }
             Step::Add(key) => to.adds(key, Sum::sum),
             Step::WriteInVain(..) | Step::RemoveInVain(..) => unreachable!("no call does it"),
+            Step::PutOff(..) | Step::Count(_) => unreachable!("no call does it that tells what it accesses"),
             Step::Pause(_) | Step::GiveUp => {}
         }
     }

@@ -8,6 +8,7 @@
 //! `get`. [`Recorder::overwrite`], [`Recorder::upsert`] and [`Recorder::remove`] of a row that is
 //! there tell nothing of the version before; the commit stamps place them.
 
+use crate::additions::{self, COUNTERS, Counter};
 use crate::history::{ABSENT, Op, Version};
 use heddledb::table::{ColumnType, ColumnValue, Words, WordsMut};
 use heddledb::{Builder, Misuse, ReadTransaction, Result, Scan, Table, Transaction};
@@ -188,6 +189,19 @@ impl<'a, T: ReadTransaction> Recorder<'a, T> {
         Ok(version.unwrap_or(ABSENT))
     }
 
+    /// Reads a counter: which additions it has.
+    ///
+    /// # Errors
+    /// As for [`ReadTransaction::get`].
+    pub fn count(&mut self, counter: u64) -> Result<()> {
+        let value = match counter % 2 {
+            0 => self.tx.get_columns(counter / 2, Counter::one)?,
+            _ => self.tx.get_columns(counter / 2, Counter::two)?,
+        };
+        self.ops.extend(additions::seen(counter, value.unwrap_or(0)));
+        Ok(())
+    }
+
     /// The next operations stand at this site of a procedure.
     pub fn at(&mut self, site: u16) {
         self.tx.at(site);
@@ -351,6 +365,21 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::add`].
     pub fn add(&mut self, key: u64) -> Result<()> {
         self.tx.add(Sum::sum, key, 1)
+    }
+
+    /// Makes the addition at a place of a counter, or puts it off, as the site says at which it stands.
+    ///
+    /// # Errors
+    /// As for [`Transaction::add`].
+    pub fn put_off(&mut self, counter: u64, place: u64) -> Result<()> {
+        let amount = additions::amount(place);
+        match counter % 2 {
+            0 => self.tx.add(Counter::one, counter / 2, amount)?,
+            _ => self.tx.add(Counter::two, counter / 2, amount)?,
+        }
+        let row = additions::row(counter, place);
+        self.ops.push(Op::Write(COUNTERS, row, additions::version(row)));
+        Ok(())
     }
 
     /// Inserts or replaces a row without looking first.

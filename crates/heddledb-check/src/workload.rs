@@ -344,6 +344,10 @@ pub enum Step {
     },
     /// Adds to a row that is in no history. Not in deferring transactions.
     Add(u64),
+    /// An addition at a place of a counter. In calls that put off, and closures that do the same.
+    PutOff(u64, u64),
+    /// Reads a counter. In the same transactions.
+    Count(u64),
     /// Lets other threads run, on this core or another.
     Pause(u64),
     /// Decides to abort.
@@ -376,6 +380,8 @@ impl Step {
                 recorder.scan(table, low, high, reverse, limit)
             }
             Self::Add(key) => recorder.add(key),
+            Self::PutOff(counter, place) => recorder.put_off(counter, place),
+            Self::Count(counter) => recorder.count(counter),
             Self::Pause(hints) => {
                 pause(hints);
                 Ok(())
@@ -398,6 +404,7 @@ impl Step {
                 Ok(())
             }
             Self::GiveUp | Self::Add(_) => Ok(()),
+            Self::PutOff(counter, _) | Self::Count(counter) => recorder.count(counter),
             Self::Read(table, key)
             | Self::Write(table, key)
             | Self::Update(table, key)

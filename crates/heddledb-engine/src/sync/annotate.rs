@@ -72,6 +72,10 @@ mod silent {
     #[inline(always)]
     pub fn decided(_: u64) {}
 
+    /// Tells the driver of the simulation whether what this core decides from now on are others' transactions.
+    #[inline(always)]
+    pub fn decides_for_others(_: bool) {}
+
     /// Tells the driver of the simulation of a transaction's place among others; both by numbers that no
     /// other has.
     #[inline(always)]
@@ -96,5 +100,6 @@ mod silent {
 
 #[cfg(not(feature = "simulation"))]
 pub use silent::{
-    attempt_ended, course, decided, name, note, phase, point, shared_memory, shared_memory_ends, work,
+    attempt_ended, course, decided, decides_for_others, name, note, phase, point, shared_memory,
+    shared_memory_ends, work,
 };

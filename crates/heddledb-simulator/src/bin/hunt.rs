@@ -39,6 +39,8 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::Drp, Faults::None), (Kind::Drp, Faults::Stall)]
     } else if is_of(&["Htm"]) {
         vec![(Kind::Dbx, Faults::None), (Kind::DbxTc, Faults::None), (Kind::Htm, Faults::Stall)]
+    } else if is_of(&["Shelf"]) {
+        Faults::ALL.map(|faults| (Kind::DbxTcDeferred, faults)).into()
     } else if is_of(&["Hekaton"]) {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {
@@ -82,8 +84,7 @@ fn is_required(mutant: Mutant) -> bool {
     if others {
         return false;
     }
-    // None of its programs puts anything off.
-    !(["Recovery", "Checkpoint", "Sight", "Shelf"].iter().any(|room| name.starts_with(room))
+    !(["Recovery", "Checkpoint", "Sight"].iter().any(|room| name.starts_with(room))
         || name.starts_with("Log") && !name.starts_with("Locking"))
 }
 

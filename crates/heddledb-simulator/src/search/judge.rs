@@ -3,11 +3,11 @@
 //! 1. Nothing was said to be wrong while it ran: invariants, operations that fail for no reason, panics.
 //! 2. It came to its end. Only where a worker died may the others wait for ever; what was committed is judged
 //!    all the same.
-//! 3. The history is serializable, strictly where the protocol promises it.
+//! 3. The history is serializable, strictly where the protocol promises it; and no addition was made too late.
 //! 4. With a disk: after the power is back the database opens, holds what the commits up to its durable epoch
 //!    leave and nothing else, among them everything that was acknowledged.
 
-use super::scenario::{Disk, Epochs, Scenario};
+use super::scenario::{COUNTERS, Disk, Epochs, Scenario};
 use super::stage::{Entry, Run, State, open, writes};
 use heddledb::Result;
 use heddledb::procedure::PlanChange;
@@ -15,7 +15,7 @@ use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
 use heddledb_check::history::{Attempt, Header, History, Op, Row, Status};
 use heddledb_check::recorder::Recorder;
-use heddledb_check::{checker, elle};
+use heddledb_check::{additions, checker, elle};
 use heddledb_engine_simulated::sync::simulation::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,8 +38,12 @@ pub(super) fn judge(kind: Kind, scenario: &Scenario, run: &Run, both: bool) -> O
         Ok(attempts) => attempts,
         Err(violation) => return Some(violation),
     };
-    let history = History { header: Header::new(kind.name(), kind.strict(), scenario.seed), attempts };
-    unlawful(&history, kind.strict(), both).or_else(|| {
+    let entries = run.record.entries.borrow();
+    if let Some(late) = additions::late(&attempts, |number| !entries[number].called) {
+        return Some(late);
+    }
+    drop(entries);
+    unlawful(kind, scenario, attempts, both).or_else(|| {
         let (settings, disk) = scenario.disk.as_ref().zip(run.disk.as_ref())?;
         after_the_crash(kind, scenario, run, settings, disk).err()
     })
@@ -113,8 +117,11 @@ fn in_order(entries: &[Entry]) -> Result<Vec<Attempt>, String> {
     Ok(attempts)
 }
 
-/// What the checkers say against a history.
-fn unlawful(history: &History, strict: bool, both: bool) -> Option<String> {
+/// What the checkers say against the history of these attempts.
+fn unlawful(kind: Kind, scenario: &Scenario, mut attempts: Vec<Attempt>, both: bool) -> Option<String> {
+    additions::settle(&mut attempts);
+    let strict = kind.strict();
+    let history = &History { header: Header::new(kind.name(), strict, scenario.seed), attempts };
     let verdict = checker::check(history, strict);
     if let Some(anomaly) = verdict.anomalies.first() {
         return Some(anomaly.to_string());
@@ -139,7 +146,7 @@ fn after_the_crash(
     let left = if settings.keeps_power { disk.after_kill() } else { disk.after_power_cut(settings.luck) };
     // A directory belongs to no protocol.
     let kinds = [kind, Kind::Silo, Kind::NoWait];
-    let found = recover(kinds[(settings.luck % 3) as usize], left);
+    let found = recover(kinds[(settings.luck % 3) as usize], left, scenario.puts_off);
     let (durable, ops) = found.map_err(|error| format!("after the crash it does not open: {error}"))?;
     let mut attempts = Vec::new();
     for entry in run.record.entries.borrow().iter() {
@@ -167,22 +174,25 @@ fn after_the_crash(
     let now = attempts.iter().map(|attempt| attempt.end).max().unwrap_or(0) + 1;
     let (session, status) = (u32::MAX, Status::Committed);
     attempts.push(Attempt { session, begin: now, end: now + 1, status, stamp: 0, ops });
-    let history = History { header: Header::new(kind.name(), kind.strict(), scenario.seed), attempts };
-    match unlawful(&history, kind.strict(), false) {
+    let last = attempts.len() - 1;
+    let late = additions::late(&attempts, |number| number == last);
+    match late.or_else(|| unlawful(kind, scenario, attempts, false)) {
         Some(what) => Err(format!("after the crash, durable up to epoch {durable}: {what}")),
         None => Ok(()),
     }
 }
 
 /// Recovers a directory: its durable epoch, and everything in it as one attempt would read it.
-fn recover(kind: Kind, disk: Simulated) -> Result<(u64, Vec<Op>)> {
+fn recover(kind: Kind, disk: Simulated, puts_off: bool) -> Result<(u64, Vec<Op>)> {
     let epochs = Epochs::Worker { advances: 0, yields: false };
-    let db = open(kind, 1, Some((disk, Duration::ZERO)), epochs, PlanChange::default(), None)?;
+    let db = open(kind, 1, Some((disk, Duration::ZERO)), epochs, PlanChange::default(), None, puts_off)?;
     let durable = db.recovery().map_or(0, |recovery| recovery.durable_epoch);
     let (mut ops, mut version) = (Vec::new(), 0);
     let mut snapshot = db.snapshot()?;
     let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
     recorder.everything(64, 16)?;
+    let counters = if puts_off { COUNTERS } else { 0 };
+    (0..counters).try_for_each(|counter| recorder.count(counter))?;
     drop(snapshot);
     Ok((durable, ops))
 }
@@ -201,7 +211,7 @@ mod tests {
         let stamp = writes.last().map_or(0, |(_, time)| *time);
         let attempt = Attempt { session, begin: 1, end: 100, status: Status::Committed, stamp, ops };
         let submitted = Some(Submitted { by: (by, Priority::Normal), commits });
-        Entry { attempt, state: State::Ended, submitted }
+        Entry { attempt, state: State::Ended, called: true, submitted }
     }
 
     fn stamps(calls: &[Entry]) -> Result<Vec<u64>, String> {

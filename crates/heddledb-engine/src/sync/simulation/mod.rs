@@ -132,6 +132,15 @@ pub fn decided(time: u64) {
     }
 }
 
+/// Tells the driver of the simulation whether what this core decides from now on are others' transactions, so that it is not told
+/// of them.
+#[inline(never)]
+pub fn decides_for_others(for_others: bool) {
+    if let Some(machine) = machine() {
+        machine.decides_for_others(for_others);
+    }
+}
+
 /// Tells the driver of the simulation of a transaction's place among others; both by numbers that no other
 /// has.
 #[inline(never)]

@@ -5,6 +5,10 @@
 //! transactions on two or three keys, and of small simulations thousands fit into a second. What varies is
 //! what the small size hides: which keys are there, how full a leaf is, who is slow where.
 
+mod putting_off;
+
+pub(super) use putting_off::COUNTERS;
+
 use super::{Cut, Faults};
 use heddledb::Priority;
 use heddledb::internals::random::Random;
@@ -142,6 +146,8 @@ pub(super) struct Scenario {
     pub changes: Option<Changes>,
     /// Calls tell what they will access.
     pub told: Option<Told>,
+    /// Calls put additions to counters off.
+    pub puts_off: bool,
     pub seed: u64,
 }
 
@@ -237,10 +243,12 @@ impl Scenario {
             disk,
             changes,
             told: None,
+            puts_off: false,
             seed,
         };
         all.draw_deferring(kind);
         all.draw_told(kind, faults);
+        all.draw_putting_off(kind, faults);
         if let Some(cut) = cut {
             all.cut(cut);
         }

@@ -17,16 +17,17 @@ pub(super) use record::{Entry, State, writes};
 
 use super::disk::Timed;
 use super::scenario::{
-    Change, Changes, Disk, Epochs, FIRST_EXECUTOR, Invariant, Program, Scenario, Steps, TRIES, Told,
+    COUNTERS, Change, Changes, Disk, Epochs, FIRST_EXECUTOR, Invariant, Program, Scenario, Steps, TRIES, Told,
 };
 use heddledb::internals::{BuilderInternals, DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::{Announcement, PlanChange};
 use heddledb::protocol::{Execution, Kind};
 use heddledb::storage::{Fault, Simulated};
 use heddledb::{Database, Durability, Error, Misuse, Result, Session, Transaction, Txn};
+use heddledb_check::additions::Counter;
 use heddledb_check::history::Status;
 use heddledb_check::intended::{Intended, Trail};
-use heddledb_check::programs;
+use heddledb_check::programs::{self, COUNTER_ROWS};
 use heddledb_check::recorder::{self, ORDERED, Recorder, Sum};
 use heddledb_check::workload::Step;
 use heddledb_engine_simulated::sync::simulation::{
@@ -128,11 +129,13 @@ pub(super) fn open(
     epochs: Epochs,
     change: PlanChange,
     told: Option<Told>,
+    puts_off: bool,
 ) -> Result<Database> {
     let executors = told.map_or(0, |told| told.executors);
     let builder = crate::builder().protocol(kind).sessions(sessions + executors).plan_change(change);
     let builder = recorder::tables(builder.executed_by_hand());
     let builder = if told.is_some() { builder.table::<Sum>(0) } else { builder };
+    let builder = if puts_off { builder.table::<Counter>(0) } else { builder };
     let builder = match epochs {
         Epochs::Service { interval_ns } => builder.epoch_interval(Duration::from_nanos(interval_ns)),
         Epochs::Worker { .. } => builder.manual_epochs(),
@@ -156,7 +159,7 @@ impl Play {
         let sessions = (scenario.workers + 2).min(self.kind.sessions_max());
         let change = scenario.changes.as_ref().map(|changes| changes.how).unwrap_or_default();
         let _played = self.begin();
-        let db = open(self.kind, sessions, disk, scenario.epochs, change, scenario.told)?;
+        let db = open(self.kind, sessions, disk, scenario.epochs, change, scenario.told, scenario.puts_off)?;
         self.prepare(&db)?;
         if let Some((Disk { fails_at: Some((after, is_error)), .. }, disk)) =
             scenario.disk.zip(self.disk.as_ref())
@@ -240,8 +243,14 @@ impl Play {
         match &self.scenario.program {
             Program::History { rows, passing, programs, .. } => {
                 for program in programs {
-                    let registered = db.register_declared(program.declare())?;
-                    self.record.registered.borrow_mut().push((registered, true));
+                    let registered = self.register(db, program)?;
+                    self.record.registered.borrow_mut().push((registered, registered.is_some()));
+                }
+                if self.scenario.puts_off {
+                    let rows = |tx: &mut Txn| {
+                        (0..COUNTER_ROWS).try_for_each(|key| tx.insert(Counter { key, one: 0, two: 0 }))
+                    };
+                    session.run(rows)?;
                 }
                 if self.scenario.told.is_some() {
                     session.run(|tx| (0..8).try_for_each(|key| tx.insert(Sum { key, sum: 0 })))?;
@@ -288,6 +297,16 @@ impl Play {
         }
     }
 
+    /// Registers a procedure; none where what it puts off might be noticed.
+    fn register(&self, db: &Database, program: &programs::Program) -> Result<Option<Registered>> {
+        match db.register_declared(program.declare()) {
+            Err(Error::Misuse(misuse)) if self.scenario.puts_off && matches!(*misuse, Misuse::Option(_)) => {
+                Ok(None)
+            }
+            registered => registered.map(Some),
+        }
+    }
+
     fn work(&self, db: &Database, number: usize) -> Result<()> {
         let mut session = free(|| db.session())?;
         let scenario = &*self.scenario;
@@ -329,11 +348,13 @@ impl Play {
                 }
             };
             let (registered, is_there) = self.record.registered.borrow()[of_type];
-            let changed = match is_there {
-                true => db.unregister_declared(registered).map(|_| registered),
-                false => db.register_declared(programs[of_type].declare()),
+            let changed = match registered.filter(|_| is_there) {
+                Some(which) => db.unregister_declared(which).map(|_| registered),
+                None => self.register(db, &programs[of_type]),
             };
             match changed {
+                // It was not there, and is refused.
+                Ok(None) => {}
                 Ok(now) => self.record.registered.borrow_mut()[of_type] = (now, !is_there),
                 // Somebody stands still, and keeps the epoch.
                 Err(Error::Misuse(misuse)) if matches!(*misuse, Misuse::EpochHeld { .. }) => {}
@@ -365,7 +386,8 @@ impl Play {
         if steps.is_snapshot {
             return self.snapshot(session, number, steps);
         }
-        let call = steps.call.map(|of_type| self.record.registered.borrow()[of_type].0);
+        // A type that was refused is executed as closures.
+        let call = steps.call.and_then(|of_type| self.record.registered.borrow()[of_type].0);
         let body = steps.steps.len();
         let step = |recorder: &mut Recorder<'_, Txn>, at: usize| {
             let (site, step) = steps.steps[at];
@@ -400,6 +422,7 @@ impl Play {
     ) -> Result<After> {
         let record = &*self.record;
         let at = record.begin(number);
+        record.entries.borrow_mut()[at].called = call.is_some();
         let first = record.version.get();
         record.version.set(first + count as u64);
         let body = |tx: &mut Txn| {
@@ -525,9 +548,10 @@ impl Play {
         };
         match &self.scenario.program {
             Program::History { keys, .. } => {
-                let keys = *keys;
+                let (keys, counters) = (*keys, if self.scenario.puts_off { COUNTERS } else { 0 });
                 self.attempt(&mut session, number, None, false, 1, |recorder, _| {
-                    recorder.everything(keys, keys.min(10))
+                    recorder.everything(keys, keys.min(10))?;
+                    (0..counters).try_for_each(|counter| recorder.count(counter))
                 })?;
                 Ok(())
             }

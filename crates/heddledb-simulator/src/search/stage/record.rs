@@ -29,6 +29,8 @@ pub(in crate::search) enum State {
 pub(in crate::search) struct Entry {
     pub attempt: Attempt,
     pub state: State,
+    /// It is a call of a procedure.
+    pub called: bool,
     /// Of a call that was submitted.
     pub submitted: Option<Submitted>,
 }
@@ -58,8 +60,8 @@ pub(in crate::search) struct Record {
     executed: RefCell<Vec<(ThreadId, usize)>>,
     /// What committed calls have added, by key.
     pub(super) added: RefCell<BTreeMap<u64, i64>>,
-    /// The procedures of the scenario, as they were registered last, and whether they still are.
-    pub(super) registered: RefCell<Vec<(Registered, bool)>>,
+    /// The procedures of the scenario, as they were registered last, unless each was refused, and whether they still are.
+    pub(super) registered: RefCell<Vec<(Option<Registered>, bool)>>,
     /// What is wrong without a judge.
     pub wrong: RefCell<Vec<String>>,
     pub commits: Cell<u64>,
@@ -77,7 +79,7 @@ impl Record {
         let attempt =
             Attempt { session, begin, end: u64::MAX, status: Status::Lost, stamp: 0, ops: Vec::new() };
         let mut entries = self.entries.borrow_mut();
-        entries.push(Entry { attempt, state: State::Open, submitted: None });
+        entries.push(Entry { attempt, state: State::Open, called: false, submitted: None });
         entries.len() - 1
     }
 
@@ -87,7 +89,7 @@ impl Record {
         let (session, status) = ((SUBMITTED + at) as u32, Status::Lost);
         let attempt = Attempt { session, begin, end: u64::MAX, status, stamp: 0, ops: Vec::new() };
         let submitted = Some(Submitted { by: (worker, urgency), commits: Vec::new() });
-        self.entries.borrow_mut().push(Entry { attempt, state: State::Open, submitted });
+        self.entries.borrow_mut().push(Entry { attempt, state: State::Open, called: true, submitted });
         at
     }
 

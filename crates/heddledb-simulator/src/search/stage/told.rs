@@ -50,6 +50,7 @@ impl Play {
         let Program::History { plans, .. } = &self.scenario.program else { unreachable!("it has calls") };
         let steps = &plans[worker][number];
         let which = self.record.registered.borrow()[steps.call.expect("it is a call")].0;
+        let which = which.expect("none is refused");
         loop {
             let tell = |to: &mut Announcement<'_>| programs::tell(&steps.steps, to);
             let body = |tx: &mut Txn| {

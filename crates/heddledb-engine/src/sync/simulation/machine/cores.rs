@@ -81,4 +81,6 @@ pub(super) struct Core {
     pub(super) timed_out: bool,
     pub(super) eventful: bool,
     pub(super) stalled_until_step: u64,
+    /// What it commits are transactions of others.
+    pub(super) decides_for_others: bool,
 }

@@ -179,9 +179,19 @@ impl Machine {
     /// The running core's transaction commits at `time`.
     pub fn decided(&self, time: u64) {
         if let Some(tell) = self.decided.borrow_mut().as_mut() {
-            let who = self.inside.borrow().cores[self.current.get()].who;
-            tell(who, time);
+            let inside = self.inside.borrow();
+            let core = &inside.cores[self.current.get()];
+            let (who, for_others) = (core.who, core.decides_for_others);
+            drop(inside);
+            if !for_others {
+                tell(who, time);
+            }
         }
+    }
+
+    /// Whether what the running core commits from now on are others' transactions.
+    pub fn decides_for_others(&self, for_others: bool) {
+        self.inside.borrow_mut().cores[self.current.get()].decides_for_others = for_others;
     }
 
     /// Waits until the next access is the running core's.

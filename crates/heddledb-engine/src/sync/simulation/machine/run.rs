@@ -78,6 +78,7 @@ impl Machine {
             timed_out: false,
             eventful,
             stalled_until_step: 0,
+            decides_for_others: false,
         });
         let lines = inside.costs.cache_lines;
         inside.caches.push(Cache::new(lines));
