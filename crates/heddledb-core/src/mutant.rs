@@ -50,11 +50,15 @@ pub enum Mutant {
     SiloWritesNotLocked,
     SiloReadsNotOpaque,
     // Hardware regions, on virtual cores: a lock is not seen by a read, or by who takes it; a row that is gone, or there, is not
-    // seen at the commit; what was read in software is checked before the region that takes the locks.
+    // seen at the commit; what was read in software is checked before the region that takes the locks; the locks are not set.
     HtmLockIgnored,
     HtmLockOverLock,
     HtmPresenceUnchecked,
     HtmValidatedEarly,
+    HtmNotLocked,
+    // Calls that commit in parts: the parts are of several epochs; a closure runs beside a call.
+    PartsInOwnEpochs,
+    PartsBesideClosure,
     // Deferred additions: what one worker has put off is forgotten, or made twice; a call begins before earlier ones are made; a
     // piece that is executed again puts its additions off again; the epoch closes before they are made; procedures that
     // could tell are registered.
@@ -64,6 +68,8 @@ pub enum Mutant {
     ShelfPieceRepeated,
     ShelfEpochNotHeld,
     ShelfPremiseUnchecked,
+    // They are made in an epoch behind that of their call.
+    ShelfInLaterEpoch,
     // TicToc.
     TicTocVersionNotCompared,
     TicTocForeignLockIgnored,
@@ -262,12 +268,16 @@ impl Mutant {
         Self::HtmLockOverLock,
         Self::HtmPresenceUnchecked,
         Self::HtmValidatedEarly,
+        Self::HtmNotLocked,
+        Self::PartsInOwnEpochs,
+        Self::PartsBesideClosure,
         Self::ShelfLost,
         Self::ShelfMadeTwice,
         Self::ShelfSubscriberEarly,
         Self::ShelfPieceRepeated,
         Self::ShelfEpochNotHeld,
         Self::ShelfPremiseUnchecked,
+        Self::ShelfInLaterEpoch,
         Self::DtaOverwriterIgnored,
         Self::DtaReadersIgnored,
         Self::DtaInsertNotAfterAll,
@@ -391,6 +401,8 @@ impl Mutant {
                 | Self::HtmLockOverLock
                 | Self::HtmPresenceUnchecked
                 | Self::HtmValidatedEarly
+                | Self::HtmNotLocked
+                | Self::PartsBesideClosure
                 | Self::HekatonPreparingIgnored
                 | Self::HekatonDependencyIgnored
                 | Self::HekatonEndBeforePreparing

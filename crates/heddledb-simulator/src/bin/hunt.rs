@@ -41,6 +41,8 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::Dbx, Faults::None), (Kind::DbxTc, Faults::None), (Kind::Htm, Faults::Stall)]
     } else if is_of(&["Shelf"]) {
         Faults::ALL.map(|faults| (Kind::DbxTcDeferred, faults)).into()
+    } else if is_of(&["Parts"]) {
+        vec![(Kind::DbxTcDeferred, Faults::None), (Kind::DbxTc, Faults::None), (Kind::DbxTc, Faults::Disk)]
     } else if is_of(&["Hekaton"]) {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {
@@ -78,6 +80,7 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::GraphCallsNotAwaited
             // A snapshot must stand at the epoch between two pieces: the suite, with an epoch every few microseconds, finds it.
             | Mutant::PieceInOwnEpoch
+            | Mutant::PartsInOwnEpochs
             // A simulation reads nothing in place.
             | Mutant::SightNotChecked
     );

@@ -337,7 +337,9 @@ impl silo::Local {
                 if stamp::is_absent(word) == write.was_present && !planted(Mutant::HtmPresenceUnchecked) {
                     htm::abort::<CHANGED>();
                 }
-                write.record.word(group).store(word | stamp::LOCK, Ordering::Relaxed);
+                if !planted(Mutant::HtmNotLocked) {
+                    write.record.word(group).store(word | stamp::LOCK, Ordering::Relaxed);
+                }
                 newest = newest.max(stamp::time(word));
                 self.hold(write.record, group, word);
             }

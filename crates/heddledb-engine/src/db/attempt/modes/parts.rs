@@ -12,6 +12,7 @@
 
 use super::{Answer, Attempt, shelves};
 use crate::error::{Error, Misuse, Result};
+use crate::mutant::{Mutant, planted};
 use crate::procedure::{PlannedSite, PlannedType};
 use crate::protocol::Protocol;
 use crate::seam::Body;
@@ -56,7 +57,8 @@ pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
     }
     procedures.close();
     attempt.gate = true;
-    if !wait_until(suspender, || active_calls.is_idle()) {
+    let is_idle = || active_calls.is_idle() || planted(Mutant::PartsBesideClosure);
+    if !wait_until(suspender, is_idle) {
         attempt.let_others_begin();
         return false;
     }
@@ -159,7 +161,14 @@ pub(super) fn completes<P: Protocol>(attempt: &Attempt<P>, body: &Body) -> Resul
 pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     let before = attempt.worker.last_commit;
     let writes = !attempt.worker.writes.is_empty();
-    let log_is_long = attempt.commit_writes()?;
+    let log_is_long = if planted(Mutant::PartsInOwnEpochs) {
+        let epoch = attempt.epoch.take();
+        let committed = attempt.commit_writes();
+        attempt.epoch = epoch;
+        committed?
+    } else {
+        attempt.commit_writes()?
+    };
     let parts = &mut attempt.modes.parts;
     // The call's time is that of the last part that wrote: what the others read is of no later epoch. Where none wrote, it
     // is the latest of all, so that a caller that waits until what was read is durable waits for all parts (found by the

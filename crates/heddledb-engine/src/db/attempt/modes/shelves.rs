@@ -360,7 +360,8 @@ fn make<P: Protocol>(attempt: &mut Attempt<P>, epoch: u64) {
     note(|| format!("makes {} additions of epoch {epoch}", all.len()));
     point("shelves taken");
     let last_commit = attempt.worker.last_commit;
-    let own = attempt.epoch.replace(epoch);
+    let of = if planted(Mutant::ShelfInLaterEpoch) { attempt.db.clock.now() } else { epoch };
+    let own = attempt.epoch.replace(of);
     let mut rest = all.entries();
     let (mut rows, mut wait) = (ROWS_AT_ONCE, Wait::new());
     decides_for_others(true);
