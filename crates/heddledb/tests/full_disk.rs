@@ -1,13 +1,18 @@
 //! A disk that runs full, or fails: what is there can be read, and a running database goes on when it can.
 
-use heddledb::storage::{Disk, Fault, Simulated, Storage};
+use heddledb::storage::{Disk, Fault, File, Guard, Simulated, Storage};
 use heddledb::{
     Builder, Database, Deferring, Durability, Error, Misuse, ReadTransaction, Result, Scan, Session, Table,
     Transaction, Txn,
 };
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
 struct Left {
@@ -369,4 +374,170 @@ fn threads_commit_while_the_disk_runs_full_and_has_room_again() {
     db.flush().unwrap();
     assert!(resumed.load(Ordering::Relaxed) > 1);
     assert_eq!(count(&open(&disk.after_power_cut(3))), next.into_inner());
+}
+
+/// A disk that panics when a file is synced the next time, if it is told to.
+#[derive(Clone)]
+struct Panicking {
+    disk: Simulated,
+    /// What to tell of it first, and what to wait for then.
+    next: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
+}
+
+/// A file of such a disk.
+struct PanickingFile {
+    file: Box<dyn File>,
+    next: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
+}
+
+impl Panicking {
+    fn new() -> Self {
+        Self { disk: Simulated::new(), next: Arc::default() }
+    }
+
+    fn file(&self, file: Box<dyn File>) -> Box<dyn File> {
+        Box::new(PanickingFile { file, next: Arc::clone(&self.next) })
+    }
+
+    /// The next sync panics: tells when it has begun, and ends with a panic when it is told to, or when that is dropped.
+    fn panics(&self) -> (Receiver<()>, Sender<()>) {
+        let ((tell, begun), (ends, wait)) = (channel(), channel());
+        *self.next.lock().unwrap() = Some((tell, wait));
+        (begun, ends)
+    }
+
+    fn builder(&self, durability: Durability) -> Builder {
+        let builder = Database::builder().table::<Left>(0).table::<Right>(0).durability(durability);
+        builder.checkpoint_after(None).storage(Arc::new(self.clone()))
+    }
+}
+
+impl Storage for Panicking {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.disk.create(name).map(|file| self.file(file))
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.disk.open(name).map(|file| self.file(file))
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+    fn sync_names(&self) -> io::Result<()> {
+        self.disk.sync_names()
+    }
+    fn lock(&self) -> io::Result<Box<dyn Guard>> {
+        self.disk.lock()
+    }
+    fn place(&self) -> String {
+        self.disk.place()
+    }
+}
+
+impl File for PanickingFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(bytes, offset)
+    }
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
+    }
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        self.file.reserve(bytes)
+    }
+    fn sync(&self) -> io::Result<()> {
+        let next = self.next.lock().unwrap().take();
+        if let Some((tell, ends)) = next {
+            let _ = tell.send(());
+            let _ = ends.recv();
+            panic!("as it was told to");
+        }
+        self.file.sync()
+    }
+}
+
+/// So long until a test says that it hangs.
+const HANGS: Duration = Duration::from_secs(60);
+
+/// A storage panics in a round: the panic goes on in the call that led the round, those who wait for it and those who come later
+/// hear that the log has failed, and it can be resumed.
+#[test]
+fn a_panic_of_the_storage_is_a_failure_for_all_who_wait() {
+    let storage = Panicking::new();
+    let open = |storage: &Panicking| storage.builder(Durability::Sync).manual_epochs().open().unwrap();
+    let db = open(&storage);
+    let mut session = db.session().unwrap();
+    put(&mut session, 0).unwrap();
+    let (begun, ends) = storage.panics();
+    let leader = {
+        let db = db.clone();
+        thread::spawn(move || {
+            let mut session = db.session().unwrap();
+            catch_unwind(AssertUnwindSafe(|| put(&mut session, 1))).is_err()
+        })
+    };
+    begun.recv_timeout(HANGS).expect("the round syncs");
+    let (told, hears) = channel();
+    {
+        let (db, told) = (db.clone(), told.clone());
+        thread::spawn(move || told.send(put(&mut db.session().unwrap(), 2)));
+    }
+    {
+        let db = db.clone();
+        thread::spawn(move || told.send(db.flush()));
+    }
+    // Time for them to wait. What they are told is right without, too.
+    thread::sleep(Duration::from_millis(50));
+    drop(ends);
+    for _ in 0..2 {
+        match hears.recv_timeout(HANGS).expect("who waits for the round hears of its end") {
+            Err(Error::OutcomeUnknown(why) | Error::LogFailed(why)) => {
+                assert!(why.to_string().contains("panicked"), "{why}");
+            }
+            outcome => panic!("nothing was made durable: {outcome:?}"),
+        }
+    }
+    assert!(leader.join().unwrap(), "the panic goes on in the call that led the round");
+    assert!(matches!(put(&mut session, 3), Err(Error::LogFailed(_))));
+    let all = count(&db);
+    assert!((2..=3).contains(&all), "{all}");
+    db.resume().unwrap();
+    put(&mut session, all).unwrap();
+    let after = Panicking { disk: storage.disk.after_power_cut(1), ..Panicking::new() };
+    assert_eq!(count(&open(&after)), all + 1);
+}
+
+/// The thread that advances the epoch leads rounds, too, and does so again when the log was resumed.
+#[test]
+fn a_panic_of_the_storage_does_not_end_the_ticker() {
+    let storage = Panicking::new();
+    let db = storage.builder(Durability::Epoch).epoch_interval(Duration::from_millis(1)).open().unwrap();
+    let mut session = db.session().unwrap();
+    drop(storage.panics());
+    let begun = std::time::Instant::now();
+    let mut all = 0;
+    while put(&mut session, all).is_ok() {
+        all += 1;
+        assert!(begun.elapsed() < HANGS, "a round panics");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(matches!(put(&mut session, all), Err(Error::LogFailed(_))));
+    db.resume().unwrap();
+    put(&mut session, all).unwrap();
+    let (ticket, begun) = (session.ticket(), std::time::Instant::now());
+    while !ticket.is_durable() {
+        assert!(begun.elapsed() < HANGS, "nobody runs rounds");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(count(&db), all + 1);
 }

@@ -75,6 +75,12 @@ pub enum LogError {
         /// What the system said.
         source: io::Error,
     },
+    /// The storage panicked while the log was written. What is there is as unknown as after a failure.
+    #[error("the storage of {place} panicked while the log was written to it")]
+    Panicked {
+        /// The directory.
+        place: String,
+    },
     /// A file does not hold what was written to it.
     #[error("{file} is damaged at byte {offset}: {what}; {}", remedy(.file))]
     Damaged {

@@ -22,7 +22,8 @@
 //!
 //! **Failure.** After a failed write or sync it is unknown what is on the disk, and another sync may report a
 //! wrong result. So the log is poisoned: waiting callers hear that the outcome is unknown, no commit is
-//! acknowledged, and writers are refused.
+//! acknowledged, and writers are refused. A round whose storage panics has failed, too: the panic goes on in the call
+//! that led it, and who waits for the round hears of the failure.
 //!
 //! **Going on after it** ([`RedoLog::resume`]). The rows in memory hold all that was committed, and what no round made
 //! durable is still in memory as it was to be logged: in the buffers, and in those that the failed round had taken. So
@@ -53,7 +54,8 @@ use crate::sync::{
 use append::Buffer;
 use crossbeam_utils::CachePadded;
 use firsts::{Bits, Firsts};
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 /// The log of an open database.
@@ -248,16 +250,15 @@ impl RedoLog {
     /// Runs a round, or waits for the one that is running.
     fn lead_or_follow(&self, epoch: u64) -> Result<()> {
         let before = *lock(&self.ended);
-        match self.writer.try_lock() {
-            Ok(mut writer) => {
+        match self.try_writer() {
+            Some(writer) => self.lead(writer, |writer| {
                 if self.durable() < epoch {
                     self.close(epoch);
                     // A failure is seen below.
-                    let _ = self.round(&mut writer);
+                    let _ = self.round(writer);
                 }
-                self.step_down(writer);
-            }
-            Err(_) => {
+            }),
+            None => {
                 let mut ended = lock(&self.ended);
                 while *ended == before && self.durable() < epoch && self.failure().is_none() {
                     ended = wait_notified(&self.one_ended, ended);
@@ -294,19 +295,36 @@ impl RedoLog {
     pub fn tick(&self) {
         // Relaxed: a round looks again.
         if !self.refuses.load(Ordering::Relaxed)
-            && let Ok(mut writer) = self.writer.try_lock()
+            && let Some(writer) = self.try_writer()
         {
-            // A failure is kept, and reported to the next caller.
-            let _ = self.round(&mut writer);
-            self.step_down(writer);
+            // A failure is kept, and reported to the next caller; so is a panic, which is the end of no thread of the database's own,
+            // since after `resume` there must be one that ticks.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.lead(writer, |writer| self.round(writer))));
         }
     }
 
-    /// Ends a leader's turn: first the next leader can take it, then the waiting callers are told.
-    fn step_down(&self, writer: MutexGuard<'_, Writer>) {
+    /// The leader's turn, unless somebody else has it.
+    fn try_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+        match self.writer.try_lock() {
+            Ok(writer) => Some(writer),
+            // A holder has panicked that did not lead a round.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Does something as the leader, and ends its turn: first the next leader can take it, then the waiting callers are told. If it
+    /// panics, the log has failed, and the panic goes on when they know.
+    fn lead<R>(&self, mut writer: MutexGuard<'_, Writer>, work: impl FnOnce(&mut Writer) -> R) -> R {
+        // Unwind safe: after a failure nobody uses the writer but to go on in new files.
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut writer)));
+        if outcome.is_err() {
+            self.poison(LogError::Panicked { place: writer.files.storage().place() });
+        }
         drop(writer);
         *lock(&self.ended) += 1;
         self.one_ended.notify_all();
+        outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Lets a worker whose buffer is full wait until a round has taken it. The worker is not pinned.
@@ -395,23 +413,23 @@ impl RedoLog {
         if self.is_read_only {
             return Err(Misuse::ReadOnly.into());
         }
-        let mut writer = lock(&self.writer);
-        let mut outcome = Ok(());
-        if self.failure().is_some() {
-            if planted(Mutant::LogResumedWithoutTheTaken) {
-                writer.taken.clear();
+        self.lead(lock(&self.writer), |writer| {
+            let mut outcome = Ok(());
+            if self.failure().is_some() {
+                if planted(Mutant::LogResumedWithoutTheTaken) {
+                    writer.taken.clear();
+                }
+                outcome = writer.files.resume().and_then(|()| self.round_anyway(writer, 0));
+                self.figures.tell(writer.files.due());
             }
-            outcome = writer.files.resume().and_then(|()| self.round_anyway(&mut writer, 0));
-            self.figures.tell(writer.files.due());
-        }
-        let outcome = outcome.map_err(|error| Error::LogFailed(self.poison(error)));
-        if outcome.is_ok() {
-            *lock(&self.failure) = None;
-            // Release: who sees it sees the new files' epochs, too, and not the failure.
-            self.refuses.store(false, Ordering::Release);
-        }
-        self.step_down(writer);
-        outcome
+            let outcome = outcome.map_err(|error| Error::LogFailed(self.poison(error)));
+            if outcome.is_ok() {
+                *lock(&self.failure) = None;
+                // Release: who sees it sees the new files' epochs, too, and not the failure.
+                self.refuses.store(false, Ordering::Release);
+            }
+            outcome
+        })
     }
 
     /// Runs `change` on the files between two rounds, after a round that leaves nothing behind.
@@ -419,12 +437,12 @@ impl RedoLog {
     /// # Errors
     /// As for [`RedoLog::wait`], and those of `change`, which poison the log like those of a round.
     pub fn between_rounds<R>(&self, change: impl FnOnce(&mut Files) -> Result<R, LogError>) -> Result<R> {
-        let mut writer = lock(&self.writer);
-        let outcome = self
-            .round(&mut writer)
-            .and_then(|()| change(&mut writer.files).map_err(|error| self.poison(error)));
-        self.figures.tell(writer.files.due());
-        self.step_down(writer);
+        let outcome = self.lead(lock(&self.writer), |writer| {
+            let round = self.round(writer);
+            let outcome = round.and_then(|()| change(&mut writer.files).map_err(|error| self.poison(error)));
+            self.figures.tell(writer.files.due());
+            outcome
+        });
         outcome.map_err(Error::LogFailed)
     }
 
@@ -442,22 +460,22 @@ impl RedoLog {
         self.check()?;
         self.clock.wait_closed(epoch)?;
         self.wait(epoch)?;
-        let mut writer = lock(&self.writer);
-        let outcome = match self.failure() {
-            Some(failure) => Err(failure),
-            None => self.round_anyway(&mut writer, epoch).map_err(|error| self.poison(error)),
-        };
-        let files = &writer.files;
-        let (generation, rounds) = files.written();
-        let marked = Marked {
-            storage: Arc::clone(files.storage()),
-            manifest: files.manifest().clone(),
-            generation,
-            rounds,
-            time: files.time(),
-        };
-        self.step_down(writer);
-        outcome.map(|()| marked).map_err(Error::LogFailed)
+        let marked = self.lead(lock(&self.writer), |writer| {
+            match self.failure() {
+                Some(failure) => Err(failure),
+                None => self.round_anyway(writer, epoch).map_err(|error| self.poison(error)),
+            }?;
+            let files = &writer.files;
+            let (generation, rounds) = files.written();
+            Ok(Marked {
+                storage: Arc::clone(files.storage()),
+                manifest: files.manifest().clone(),
+                generation,
+                rounds,
+                time: files.time(),
+            })
+        });
+        marked.map_err(Error::LogFailed)
     }
 
     /// The files as they were opened, of a database that is only read.
