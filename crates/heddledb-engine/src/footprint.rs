@@ -185,6 +185,16 @@ impl Footprint {
         false
     }
 
+    /// Behind the point that was found last.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// The next point that is asked for is likely to be at that position: what was done since is done again.
+    pub fn return_to(&mut self, position: usize) {
+        self.next = position;
+    }
+
     /// Whether a scan of all these keys was announced, as one range.
     pub fn has_range(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
         self.find_range(relation, low, high).is_some()
@@ -230,6 +240,23 @@ impl Footprint {
 mod tests {
     use super::Usage::{Adds, Reads, Writes};
     use super::*;
+
+    /// Accesses that were told several times are found one after the other, also if some of them are made again.
+    #[test]
+    fn what_is_done_again_is_found_again() {
+        let mut known = Footprint::default();
+        (0..3).for_each(|_| known.add_point(1, &[2], 1, Writes));
+        let find = |known: &mut Footprint| {
+            let mut at = None;
+            assert!(known.find_points(1, &[2], 1, Writes, |found| at = Some(found)));
+            at
+        };
+        assert_eq!(find(&mut known), Some(0));
+        let position = known.position();
+        assert_eq!((find(&mut known), find(&mut known)), (Some(1), Some(2)));
+        known.return_to(position);
+        assert_eq!(find(&mut known), Some(1));
+    }
 
     #[test]
     fn what_was_said_is_known() {

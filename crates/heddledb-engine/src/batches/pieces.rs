@@ -77,13 +77,24 @@ struct Step {
     /// If it is the last claim of a cell: to so many of its accesses it has come, and whether it has let go of it.
     accesses: u32,
     has_let_go: bool,
+    /// What of `came` and `accesses` stands: the call is told of it again, and does not come there again.
+    stands: (bool, u32),
 }
 
 impl Progress {
-    /// What the call has done since it last let go of something is done again.
+    /// What the call has done since it last let go of something is done again. What it did before is not: in a piece that has committed
+    /// it may have come to some of its accesses of a cell, and must not wait for its end to let go of that.
     pub fn begin_again(&mut self) {
-        for step in self.steps.iter_mut().filter(|step| !step.has_let_go) {
-            *step = Step::default();
+        for step in &mut self.steps {
+            (step.came, step.accesses) = step.stands;
+        }
+        self.is_due = false;
+    }
+
+    /// What the call has done so far stands.
+    fn stand(&mut self) {
+        for step in &mut self.steps {
+            step.stands = (step.came, step.accesses);
         }
         self.is_due = false;
     }
@@ -170,7 +181,7 @@ impl Pieces {
             step.has_let_go = true;
             self.leave(claim);
         }
-        progress.is_due = false;
+        progress.stand();
     }
 
     /// The call has ended: it lets go of all, and of what it has not come to when its turn has come.
@@ -329,5 +340,73 @@ impl PieceLinker {
             pieces.claim(unit, (cell.group, cell.before));
         }
         self.cells.set(at, hash, cell);
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::footprint::Usage::{self, Reads, Writes};
+
+    /// A call reads row 1, writes row 2, and writes row 1; another writes both after it.
+    fn pieces() -> Pieces {
+        let call = |points: &[(u64, Usage)]| {
+            let mut footprint = Footprint::default();
+            for (row, usage) in points {
+                footprint.add_point(0, &[*row], 1, *usage);
+            }
+            footprint.be_sure_from(Some(0));
+            footprint
+        };
+        let calls = [call(&[(1, Reads), (2, Writes), (1, Writes)]), call(&[(1, Writes), (2, Writes)])];
+        let mut pieces = Pieces::default();
+        pieces.begin(calls.len());
+        PieceLinker::default().link(&mut pieces, &Granules::default(), 16, calls.iter());
+        pieces.fill();
+        pieces
+    }
+
+    /// Of which of its accesses the second call need not wait.
+    fn free(pieces: &Pieces) -> Vec<u32> {
+        let claims = &pieces.claims[pieces.range(1)];
+        let is_free = |claim: &&Claim| pieces.left.at(claim.before).load(Ordering::Relaxed) == 0;
+        claims.iter().filter(is_free).map(|claim| claim.unit).collect()
+    }
+
+    /// What a call did before its last commit is not done again when it begins a piece again, and counts: it lets go of a cell when it has
+    /// come to all its accesses of it, and not only at its end.
+    #[test]
+    fn a_piece_that_is_begun_again_leaves_what_stands() {
+        let (pieces, mut progress) = (pieces(), Progress::default());
+        pieces.begin_call(0, &mut progress);
+        assert!(pieces.come(0, 0, &mut progress, None) && !progress.is_due);
+        assert!(pieces.come(0, 1, &mut progress, None) && progress.is_due, "the other waits for row 2");
+        pieces.let_go(0, &mut progress);
+        assert_eq!(free(&pieces), [1]);
+        // Twice in vain: what does not stand does not count.
+        for _ in 0..3 {
+            progress.begin_again();
+            assert!(!progress.is_due);
+            assert!(pieces.come(0, 2, &mut progress, None));
+            assert!(progress.is_due, "that was its last access of row 1");
+        }
+        pieces.let_go(0, &mut progress);
+        assert_eq!(free(&pieces), [0, 1]);
+        pieces.let_go_of_all(0, &mut progress, None);
+        assert_eq!(free(&pieces), [0, 1]);
+    }
+
+    /// Before anything stands, all is done again.
+    #[test]
+    fn a_call_that_is_begun_again_has_come_to_nothing() {
+        let (pieces, mut progress) = (pieces(), Progress::default());
+        pieces.begin_call(0, &mut progress);
+        assert!(pieces.come(0, 0, &mut progress, None) && pieces.come(0, 1, &mut progress, None));
+        progress.begin_again();
+        assert!(pieces.come(0, 2, &mut progress, None) && !progress.is_due, "row 1 is to be read first");
+        pieces.let_go(0, &mut progress);
+        assert!(free(&pieces).is_empty());
+        pieces.let_go_of_all(0, &mut progress, None);
+        assert_eq!(free(&pieces), [0, 1]);
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct Batched {
     sure: bool,
     /// The accesses, as they were told, that it has come to in the operation that runs.
     units: Vec<usize>,
+    /// Where it was among them when its last piece committed.
+    stands_at: usize,
 }
 
 /// What workers share.
@@ -91,10 +93,11 @@ impl CallMode for Batched {
         let in_pieces = attempt.db.modes.batched.in_pieces && attempt.logs == Logs::Rows;
         let later = if in_pieces { attempt.worker.plan_cache.plan.later_of(number) } else { None };
         telling::call(attempt, later);
-        let Batched { seat, sure, .. } = &mut attempt.modes.batched;
-        *sure = false;
+        let Batched { seat, sure, stands_at, .. } = &mut attempt.modes.batched;
         // Of an attempt before nothing stands.
+        (*sure, *stands_at) = (false, 0);
         seat.begin_again();
+        attempt.modes.telling.footprint.return_to(0);
         // A task that is to be executed has told.
         if attempt.modes.batched.seat.announces() != Some(false) {
             telling::begin(attempt);
@@ -209,8 +212,9 @@ impl CallMode for Batched {
     }
 
     fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
-        let Batched { seat, sure, pieces, .. } = &mut attempt.modes.batched;
+        let Batched { seat, sure, pieces, stands_at, .. } = &mut attempt.modes.batched;
         seat.begin_again();
+        attempt.modes.telling.footprint.return_to(*stands_at);
         // Where it begins from its start, what is before its mark may give up again.
         *sure = false;
         *pieces && parts::retry(attempt)
@@ -229,6 +233,7 @@ fn commit_piece<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     }
     parts::commit_part(attempt)?;
     attempt.modes.batched.seat.let_go();
+    attempt.modes.batched.stands_at = attempt.modes.telling.footprint.position();
     Ok(())
 }
 
