@@ -82,6 +82,11 @@ pub trait Workload: Send + Sync + 'static {
     fn is_submittable(&self) -> bool {
         false
     }
+    /// Whether its transactions that write are calls that a log of commands can hold, where [`Workload::tables`] is given a builder whose log
+    /// does.
+    fn is_loggable(&self) -> bool {
+        false
+    }
     /// Whether an input only reads, so that [`Workload::look`] can run it on a snapshot.
     fn only_reads(&self, _input: &Self::Input) -> bool {
         false

@@ -3,7 +3,8 @@
 mod run;
 
 use heddledb::protocol::Kind;
-use heddledb::{Database, ReadTransaction, Result, Scan, Session, Text, Transaction};
+use heddledb::storage::Simulated;
+use heddledb::{Database, LogKind, ReadTransaction, Result, Scan, Session, Text, Transaction};
 use heddledb_workloads::tpcc::probe::probe;
 use heddledb_workloads::tpcc::schema::{
     Customer, District, History, NewOrder, Order, OrderLine, Stock, Warehouse,
@@ -12,6 +13,7 @@ use heddledb_workloads::tpcc::{Binding, Mix, Mode, Output, Parameters, Scale, Tp
 use heddledb_workloads::{ReadOnly, Workload};
 use run::{Corruption, assert_every_check_can_report, assert_ok, kinds, loaded, run, run_reading};
 use std::ops::ControlFlow::Continue;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn tiny() -> Parameters {
@@ -401,6 +403,30 @@ fn a_rollback_leaves_nothing() {
     let (ledgers, aborts) = run(&tpcc, &db, 1, 100, 9);
     assert_eq!((aborts, ledgers[0].commits), (100, [0; 5]));
     assert_ok("after rollbacks only", &tpcc.check(&db, &ledgers).unwrap());
+}
+
+/// A log of commands holds calls of the New-Order that was asked for, and they are made again.
+#[test]
+fn a_log_of_commands_holds_the_new_orders_that_were_asked_for() {
+    for (items_first, due) in [(false, "logged_new_order"), (true, "logged_new_order_items_first")] {
+        let parameters = Parameters { mix: Mix::NEW_ORDER, items_first, ..tiny() };
+        let tpcc = Tpcc::new(parameters).unwrap();
+        let disk = Simulated::new();
+        let builder = |log: LogKind| {
+            let builder = Database::builder().protocol(Kind::Dgcc).storage(Arc::new(disk.clone()));
+            tpcc.tables(builder.sessions(2).checkpoint_after(None).log_kind(log))
+        };
+        let db = builder(LogKind::Commands).open().unwrap();
+        tpcc.load(&db, 1, &|_| ()).unwrap();
+        let (ledgers, _) = run(&tpcc, &db, 1, 50, 9);
+        drop(db);
+        // Of whoever does not log commands, no procedure is known by which these could be made again.
+        let refused = builder(LogKind::Values).open().err().expect("there are calls").to_string();
+        assert!(refused.contains(&format!("procedure {due} ")), "{refused}");
+        let db = builder(LogKind::Commands).open().unwrap();
+        assert!(db.recovery().unwrap().calls >= 40, "{:?}", db.recovery());
+        assert_ok(due, &tpcc.check(&db, &ledgers).unwrap());
+    }
 }
 
 #[test]

@@ -439,9 +439,34 @@ impl Common {
         Err(Failure::usage(refusal))
     }
 
+    /// Refuses what is said of a log that is not written or not read.
+    fn check_log(&self) -> Result<(), Failure> {
+        let none = self.durability.iter().all(|durability| *durability == Durability::None);
+        let of_log = [
+            ("--log commands", self.log != LogKind::Values),
+            ("--dir", self.dir.is_some()),
+            ("--log-files", self.log_files != 1),
+            ("--lz4", self.lz4),
+            ("--checkpoint", self.checkpoint),
+            ("--recover", self.recover),
+            ("--recovery-threads", self.recovery_threads.is_some()),
+        ];
+        if let Some((flag, _)) = of_log.into_iter().find(|(_, given)| none && *given) {
+            return Err(Failure::usage(format!(
+                "{flag} is for runs with a log: give --durability epoch or sync, too"
+            )));
+        }
+        if self.recovery_threads.is_some() && !self.checkpoint && !self.recover {
+            let refusal = "--recovery-threads is for databases that are opened again: give --recover or --checkpoint, too";
+            return Err(Failure::usage(refusal));
+        }
+        Ok(())
+    }
+
     /// The plan, or why there can be none.
     pub fn plan(&self) -> Result<Plan, Failure> {
         let driver = self.driver()?;
+        self.check_log()?;
         let (kinds, all) = protocols(&self.protocol, Kind::ALL)?;
         let mut counts = self.threads.clone();
         counts.sort_unstable();
@@ -455,6 +480,16 @@ impl Common {
         let mut notes = Vec::new();
         let mut asked = Vec::new();
         for &kind in &kinds {
+            if self.log == LogKind::Commands && !kind.execution().is_announced() {
+                if !all {
+                    return Err(Failure::usage(format!(
+                        "{kind} logs what was written: --log commands is for dgcc, dgcc-levels and dataflow; \
+                         run it by a command of its own"
+                    )));
+                }
+                notes.push(format!("{kind} was passed over: it logs what was written, and no commands"));
+                continue;
+            }
             for &threads in &counts {
                 // Clients have sessions, too.
                 let most =

@@ -21,6 +21,7 @@ use crate::report::{html, rate, table};
 use crate::terminal::{aligned, columns, widest};
 use arguments::{BenchArguments, Benchmark, Configuration, Plan, WorkloadArguments};
 use arrivals::Arrivals;
+use heddledb::LogKind;
 use heddledb::protocol::Kind;
 use heddledb_workloads::Workload;
 use heddledb_workloads::arguments::ApplicationArguments;
@@ -93,6 +94,13 @@ fn run<W: Workload>(workload: W, plan: &Plan, command: String) -> Result<bool, F
         return Err(Failure::usage(format!(
             "{} runs transactions that are no calls of procedures, as these arguments have it, and only calls can be submitted: leave \
              out --queue and --rate",
+            workload.name()
+        )));
+    }
+    if plan.settings.log.kind == LogKind::Commands && !workload.is_loggable() {
+        return Err(Failure::usage(format!(
+            "{} runs transactions that are no calls which could be made again, as these arguments have it, so a log says what they wrote: \
+             leave out --log commands",
             workload.name()
         )));
     }

@@ -5,7 +5,7 @@
 //! could be done again, so such calls are refused.
 
 use super::input::Input;
-use super::{Mode, Output, Parameters, Tpcc, input, transactions};
+use super::{Mode, Output, Parameters, Tpcc, input, items_first, transactions};
 use heddledb::{Builder, Error, Result, Session, Transaction, procedure};
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -16,13 +16,17 @@ const MODES: [Mode; 2] = [Mode::Spec, Mode::Dbx1000];
 
 /// Registers them.
 pub(super) fn procedures(builder: Builder) -> Builder {
-    let builder = builder.procedure::<LoggedNewOrder>().procedure::<LoggedPayment>();
+    let builder = builder.procedure::<LoggedNewOrder>().procedure::<LoggedNewOrderItemsFirst>();
+    let builder = builder.procedure::<LoggedPayment>();
     builder.procedure::<LoggedPaymentByUpdates>().procedure::<LoggedDelivery>()
 }
 
 /// Calls the one that does what an input that writes asks for.
 pub(super) fn call(tpcc: &Tpcc, session: &mut Session, input: &Input) -> Result<Output> {
     match input {
+        Input::NewOrder(input) if tpcc.parameters.items_first => {
+            session.call(LoggedNewOrderItemsFirst, (tpcc, input.clone()))
+        }
         Input::NewOrder(input) => session.call(LoggedNewOrder, (tpcc, input.clone())),
         Input::Payment(input) if tpcc.parameters.commutative => session.call(LoggedPayment, (tpcc, *input)),
         Input::Payment(input) => session.call(LoggedPaymentByUpdates, (tpcc, *input)),
@@ -60,6 +64,15 @@ impl<'de> Deserialize<'de> for &'de Tpcc {
 #[procedure(version = 1)]
 pub fn logged_new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: input::NewOrder) -> Result<Output> {
     transactions::new_order(tx, tpcc, &input)
+}
+
+#[procedure(version = 1)]
+pub fn logged_new_order_items_first(
+    tx: &mut impl Transaction,
+    tpcc: &Tpcc,
+    input: input::NewOrder,
+) -> Result<Output> {
+    items_first::new_order_items_first(tx, tpcc, &input)
 }
 
 #[procedure(version = 1)]

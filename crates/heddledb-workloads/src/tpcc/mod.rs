@@ -344,6 +344,10 @@ impl Workload for Tpcc {
         self.parameters.mode != Mode::Sto && !self.parameters.deferred
     }
 
+    fn is_loggable(&self) -> bool {
+        self.is_submittable()
+    }
+
     #[inline]
     fn only_reads(&self, input: &Input) -> bool {
         match input {
