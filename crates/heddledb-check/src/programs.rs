@@ -3,14 +3,20 @@
 //! A [`Program`] is a type: its steps, in order, with loops and steps that are done or not. It is declared to
 //! the database as what it may access, one site for each step; a call gets an [`input`](Program::input), which
 //! says for each step what it does and to which keys.
+//!
+//! [`Listed`] is one procedure for all of them, whose calls a log of commands can hold.
 
 use crate::additions::Counter;
-use crate::recorder::{Hashed, Hashed3, Ordered, Ordered2, Recorder, Sum, TABLES, with_table};
+use crate::history::Op;
+use crate::recorder::{
+    ALL_SITES, Hashed, Hashed3, Ordered, Ordered2, Recorder, Sum, TABLES, declare_all, with_table,
+};
 use crate::workload::Step;
 use heddledb::internals::random::Random;
-use heddledb::procedure::{Announcement, Declaration};
+use heddledb::procedure::{Announcement, Declaration, Procedure, decode_arguments, encode_arguments};
 use heddledb::{Result, Scan, Transaction};
 use std::fmt;
+use std::marker::PhantomData;
 
 /// A procedure type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -289,4 +295,61 @@ pub fn execute<T: Transaction>(input: &[Placed], recorder: &mut Recorder<'_, T>)
         step.run(recorder)?;
     }
     Ok(())
+}
+
+/// Who is told what calls of [`Listed`] do.
+pub trait Watches: 'static {
+    /// The call of that number begins, maybe again.
+    fn begins(call: u64);
+    /// It has done this, which is taken.
+    fn does(call: u64, ops: &mut Vec<Op>);
+}
+
+/// A procedure that does whatever the steps of its input say, and tells beforehand what it will access. Calls of it can be made again from a
+/// log: what they do is in their arguments.
+pub struct Listed<W>(PhantomData<fn() -> W>);
+
+impl<W> Default for Listed<W> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<W: Watches> Procedure for Listed<W> {
+    const NAME: &'static str = "listed";
+    const SITES: u16 = ALL_SITES;
+    /// The number of the call, the version before its first, and its input.
+    type Arguments<'a> = (u64, u64, Vec<Placed>);
+    type Output = ();
+
+    fn declare(declaration: &mut Declaration) {
+        declare_all(declaration);
+    }
+
+    const ANNOUNCES: bool = true;
+
+    fn announce((_, _, input): &Self::Arguments<'_>, announcement: &mut Announcement<'_>) {
+        tell(input, announcement);
+    }
+
+    const VERSION: Option<u32> = Some(1);
+
+    fn encode(arguments: &Self::Arguments<'_>, out: &mut Vec<u8>) -> Result<()> {
+        encode_arguments::<Self, _>(arguments, out)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self::Arguments<'_>> {
+        decode_arguments::<Self, _>(bytes)
+    }
+
+    fn run<T: Transaction>(tx: &mut T, (call, first, input): &Self::Arguments<'_>) -> Result<()> {
+        W::begins(*call);
+        let (mut ops, mut version) = (Vec::new(), *first);
+        for (_, step) in input {
+            let outcome = step.run(&mut Recorder::new(tx, &mut ops, &mut version).by_access());
+            W::does(*call, &mut ops);
+            outcome?;
+        }
+        Ok(())
+    }
 }

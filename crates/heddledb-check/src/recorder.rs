@@ -10,6 +10,7 @@
 
 use crate::additions::{self, COUNTERS, Counter};
 use crate::history::{ABSENT, Op, Version};
+use heddledb::procedure::Declaration;
 use heddledb::table::{ColumnType, ColumnValue, Words, WordsMut};
 use heddledb::{Builder, Misuse, ReadTransaction, Result, Scan, Table, Transaction};
 use std::ops::ControlFlow;
@@ -171,12 +172,70 @@ pub struct Recorder<'a, T> {
     ops: &'a mut Vec<Op>,
     /// The next version to write.
     next: &'a mut Version,
+    /// It says before each access at which of the sites of [`declare_all`] that is.
+    by_access: bool,
+}
+
+/// What may be done to a row.
+#[derive(Clone, Copy)]
+enum Does {
+    Get,
+    Update,
+    Set,
+    Insert,
+    Upsert,
+    Delete,
+}
+
+/// How many of these there are.
+const DOES: u16 = Does::Delete as u16 + 1;
+/// The site of scans of the first ordered table, behind all that is done to rows.
+const SCANS: u16 = TABLES as u16 * DOES;
+/// The site of additions, behind the scans.
+const ADDS: u16 = SCANS + TABLES.div_ceil(2) as u16;
+/// How many sites [`declare_all`] makes.
+pub const ALL_SITES: u16 = ADDS + 1;
+
+/// Declares all that a recorder may do to tables of numbers, any number of times.
+pub fn declare_all(declaration: &mut Declaration) {
+    declaration.repeat(|access| {
+        for table in 0..TABLES {
+            // In the order of `Does`.
+            with_table!(table, Row => {
+                access.get(Row::version);
+                access.update(Row::version);
+                access.set(Row::version);
+                access.insert::<Row>();
+                access.upsert::<Row>();
+                access.delete::<Row>();
+            });
+        }
+        for table in (0..TABLES).filter(|table| table % 2 == ORDERED) {
+            with_table!(table, Row => access.scan(Row::version));
+        }
+        access.add(Sum::sum);
+    });
 }
 
 impl<'a, T: ReadTransaction> Recorder<'a, T> {
     /// Records `tx` into `ops`; versions are drawn from `next` upwards.
     pub fn new(tx: &'a mut T, ops: &'a mut Vec<Op>, next: &'a mut Version) -> Self {
-        Self { tx, ops, next }
+        Self { tx, ops, next, by_access: false }
+    }
+
+    /// One that says before each access where in [`declare_all`] it is.
+    pub fn by_access(self) -> Self {
+        Self { by_access: true, ..self }
+    }
+
+    fn here(&mut self, does: Does, table: u8) {
+        self.here_at(u16::from(table) * DOES + does as u16);
+    }
+
+    fn here_at(&mut self, site: u16) {
+        if self.by_access {
+            self.tx.at(site);
+        }
     }
 
     /// Reads the version of a row.
@@ -184,6 +243,7 @@ impl<'a, T: ReadTransaction> Recorder<'a, T> {
     /// # Errors
     /// As for [`ReadTransaction::get`].
     pub fn read(&mut self, table: u8, key: u64) -> Result<Version> {
+        self.here(Does::Get, table);
         let version = with_any!(table, Row => self.tx.get_columns(key, Row::version)?.map(Stored::version));
         self.ops.push(Op::Read(table, key, version.unwrap_or(ABSENT)));
         Ok(version.unwrap_or(ABSENT))
@@ -242,6 +302,7 @@ impl<'a, T: ReadTransaction> Recorder<'a, T> {
                 )?
             }};
         }
+        self.here_at(SCANS + u16::from(table / 2));
         match table {
             0 => scan!(Ordered),
             STRINGS => scan!(Strings),
@@ -270,6 +331,7 @@ impl<T: Transaction> Recorder<'_, T> {
     pub fn write(&mut self, table: u8, key: u64) -> Result<()> {
         let old = self.read(table, key)?;
         let version = self.fresh();
+        self.here(if old == ABSENT { Does::Insert } else { Does::Update }, table);
         with_any!(table, Row => match old {
             ABSENT => self.tx.insert(Row { key, version: Stored::of(version) })?,
             _ => self.tx.update_columns(key, Row::version, |place| *place = Stored::of(version))?,
@@ -284,6 +346,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::set_columns`].
     pub fn overwrite(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
+        self.here(Does::Set, table);
         with_any!(table, Row => self.tx.set_columns(key, Row::version, Stored::of(version))?);
         self.ops.push(Op::Write(table, key, version));
         Ok(())
@@ -295,6 +358,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::update_columns`].
     pub fn update(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
+        self.here(Does::Update, table);
         let old = with_any!(table, Row => {
             let replace = |place: &mut _| std::mem::replace(place, Stored::of(version));
             self.tx.update_columns(key, Row::version, replace)?.version()
@@ -354,6 +418,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::insert`].
     pub fn insert(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
+        self.here(Does::Insert, table);
         with_any!(table, Row => self.tx.insert(Row { key, version: Stored::of(version) })?);
         self.ops.extend([Op::Read(table, key, ABSENT), Op::Write(table, key, version)]);
         Ok(())
@@ -364,6 +429,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// # Errors
     /// As for [`Transaction::add`].
     pub fn add(&mut self, key: u64) -> Result<()> {
+        self.here_at(ADDS);
         self.tx.add(Sum::sum, key, 1)
     }
 
@@ -388,6 +454,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// As for [`Transaction::upsert`].
     pub fn upsert(&mut self, table: u8, key: u64) -> Result<()> {
         let version = self.fresh();
+        self.here(Does::Upsert, table);
         let replaced = with_any!(table, Row => self.tx.upsert(Row { key, version: Stored::of(version) })?);
         if !replaced {
             self.ops.push(Op::Read(table, key, ABSENT));
@@ -412,6 +479,7 @@ impl<T: Transaction> Recorder<'_, T> {
     /// # Errors
     /// As for [`Transaction::delete`].
     pub fn remove(&mut self, table: u8, key: u64) -> Result<()> {
+        self.here(Does::Delete, table);
         let there = with_any!(table, Row => self.tx.delete::<Row>(key)?);
         self.ops.push(if there { Op::Delete(table, key) } else { Op::Read(table, key, ABSENT) });
         Ok(())

@@ -19,6 +19,7 @@ use heddledb::internals::random::Random;
 use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::protocol::Kind;
 use heddledb::{Database, Error, Misuse, ReadTransaction, Result, Session, Transaction, Txn};
+use serde::{Deserialize, Serialize};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -316,7 +317,7 @@ pub(crate) fn pause(hints: u64) {
 }
 
 /// One step of a transaction over the recorder's tables, drawn before it runs, so that a retry does the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "each does what the recorder's function of its name does, to a table's key")]
 pub enum Step {
     Read(u8, u64),

@@ -376,18 +376,21 @@ fn threads_commit_while_the_disk_runs_full_and_has_room_again() {
     assert_eq!(count(&open(&disk.after_power_cut(3))), next.into_inner());
 }
 
+/// Where a storage says that it is about to write, and waits until it may.
+type Meeting = Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>;
+
 /// A disk that panics when a file is synced the next time, if it is told to.
 #[derive(Clone)]
 struct Panicking {
     disk: Simulated,
     /// What to tell of it first, and what to wait for then.
-    next: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
+    next: Meeting,
 }
 
 /// A file of such a disk.
 struct PanickingFile {
     file: Box<dyn File>,
-    next: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
+    next: Meeting,
 }
 
 impl Panicking {

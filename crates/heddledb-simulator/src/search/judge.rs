@@ -8,7 +8,7 @@
 //!    leave and nothing else, among them everything that was acknowledged.
 
 use super::scenario::{COUNTERS, Disk, Epochs, Scenario};
-use super::stage::{Entry, Run, State, open, writes};
+use super::stage::{Entry, Run, State, Submitted, open, sums, writes};
 use heddledb::Result;
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
@@ -43,9 +43,9 @@ pub(super) fn judge(kind: Kind, scenario: &Scenario, run: &Run, both: bool) -> O
         return Some(late);
     }
     drop(entries);
-    unlawful(kind, scenario, attempts, both).or_else(|| {
+    unlawful(kind, scenario, attempts.clone(), both).or_else(|| {
         let (settings, disk) = scenario.disk.as_ref().zip(run.disk.as_ref())?;
-        after_the_crash(kind, scenario, run, settings, disk).err()
+        after_the_crash(kind, scenario, run, attempts, (settings, disk)).err()
     })
 }
 
@@ -135,31 +135,34 @@ fn unlawful(kind: Kind, scenario: &Scenario, mut attempts: Vec<Attempt>, both: b
     None
 }
 
-/// Opens what a crash has left and compares.
+/// Opens what a crash has left and compares; with the attempts of the run in the order that they are judged by.
 fn after_the_crash(
     kind: Kind,
     scenario: &Scenario,
     run: &Run,
-    settings: &Disk,
-    disk: &Simulated,
+    mut attempts: Vec<Attempt>,
+    (settings, disk): (&Disk, &Simulated),
 ) -> Result<(), String> {
     let left = if settings.keeps_power { disk.after_kill() } else { disk.after_power_cut(settings.luck) };
     // A directory belongs to no protocol.
     let kinds = [kind, Kind::Silo, Kind::NoWait];
-    let found = recover(kinds[(settings.luck % 3) as usize], left, scenario.puts_off);
-    let (durable, ops) = found.map_err(|error| format!("after the crash it does not open: {error}"))?;
-    let mut attempts = Vec::new();
-    for entry in run.record.entries.borrow().iter() {
-        let mut attempt = entry.attempt.clone();
-        let epoch = attempt.stamp >> EPOCH_SHIFT;
-        if attempt.status.took_effect() && writes(&attempt) {
-            if entry.state == State::Acknowledged && epoch > durable {
-                return Err(format!(
-                    "session {}'s commit of epoch {epoch} was acknowledged as durable, and recovery knows \
-                     epochs up to {durable}",
-                    attempt.session
-                ));
-            }
+    let found = recover(kinds[(settings.luck % 3) as usize], left, scenario);
+    let Found { durable, ops, sums } =
+        found.map_err(|error| format!("after the crash it does not open: {error}"))?;
+    for (entry, attempt) in run.record.entries.borrow().iter().zip(&mut attempts) {
+        let epoch = entry.attempt.stamp >> EPOCH_SHIFT;
+        // One that only adds is in no history.
+        let added = entry.submitted.as_ref().filter(|submitted| !submitted.adds.is_empty());
+        let added = added.and_then(Submitted::time).map_or(0, |time| time >> EPOCH_SHIFT);
+        let last = if attempt.status.took_effect() { epoch.max(added) } else { 0 };
+        if entry.state == State::Acknowledged && last > durable {
+            return Err(format!(
+                "session {}'s commit of epoch {last} was acknowledged as durable, and recovery knows \
+                 epochs up to {durable}",
+                attempt.session
+            ));
+        }
+        if attempt.status.took_effect() && writes(attempt) {
             attempt.status = match (epoch <= durable, entry.state) {
                 (true, State::Acknowledged) => Status::Committed,
                 (true, _) => Status::Survived,
@@ -169,7 +172,12 @@ fn after_the_crash(
             // Who only read and did not wait may have seen what is lost.
             attempt.status = Status::Lost;
         }
-        attempts.push(attempt);
+    }
+    let added = run.record.added(|time| time >> EPOCH_SHIFT <= durable);
+    if sums != added {
+        return Err(format!(
+            "after the crash, durable up to epoch {durable}: {added:?} was added by key, and {sums:?} is there"
+        ));
     }
     let now = attempts.iter().map(|attempt| attempt.end).max().unwrap_or(0) + 1;
     let (session, status) = (u32::MAX, Status::Committed);
@@ -182,24 +190,35 @@ fn after_the_crash(
     }
 }
 
-/// Recovers a directory: its durable epoch, and everything in it as one attempt would read it.
-fn recover(kind: Kind, disk: Simulated, puts_off: bool) -> Result<(u64, Vec<Op>)> {
+/// What recovery finds.
+struct Found {
+    /// The durable epoch.
+    durable: u64,
+    /// Everything, as one attempt would read it.
+    ops: Vec<Op>,
+    /// What has been added, by key.
+    sums: BTreeMap<u64, i64>,
+}
+
+/// Recovers a directory of a scenario.
+fn recover(kind: Kind, disk: Simulated, scenario: &Scenario) -> Result<Found> {
     let epochs = Epochs::Worker { advances: 0, yields: false };
-    let db = open(kind, 1, Some((disk, Duration::ZERO)), epochs, PlanChange::default(), None, puts_off)?;
+    let (disk, change) = (Some((disk, Duration::ZERO)), PlanChange::default());
+    let db = open(kind, 1, disk, epochs, change, scenario.told, scenario.puts_off)?;
     let durable = db.recovery().map_or(0, |recovery| recovery.durable_epoch);
     let (mut ops, mut version) = (Vec::new(), 0);
     let mut snapshot = db.snapshot()?;
     let mut recorder = Recorder::new(&mut snapshot, &mut ops, &mut version);
     recorder.everything(64, 16)?;
-    let counters = if puts_off { COUNTERS } else { 0 };
+    let counters = if scenario.puts_off { COUNTERS } else { 0 };
     (0..counters).try_for_each(|counter| recorder.count(counter))?;
+    let sums = if scenario.told.is_some() { sums(&mut snapshot)? } else { BTreeMap::new() };
     drop(snapshot);
-    Ok((durable, ops))
+    Ok(Found { durable, ops, sums })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::Submitted;
     use super::*;
     use heddledb::Priority;
 
@@ -210,7 +229,7 @@ mod tests {
         let commits = (1..).zip(writes).map(|(ops, (_, time))| (ops, *time)).collect();
         let stamp = writes.last().map_or(0, |(_, time)| *time);
         let attempt = Attempt { session, begin: 1, end: 100, status: Status::Committed, stamp, ops };
-        let submitted = Some(Submitted { by: (by, Priority::Normal), commits });
+        let submitted = Some(Submitted { by: (by, Priority::Normal), adds: Vec::new(), commits });
         Entry { attempt, state: State::Ended, called: true, submitted }
     }
 

@@ -47,6 +47,8 @@ pub(super) struct Told {
     pub executors: usize,
     /// Calls of a worker that may be under way.
     pub window: usize,
+    /// The log says that calls were made, and not what they wrote; with a disk only.
+    pub commands: bool,
 }
 
 /// What the workers do.
@@ -277,10 +279,11 @@ impl Scenario {
     }
 
     /// Has calls tell what they will access, and submits them where they are gathered; drawn apart, so that what else the seed means
-    /// stays for other protocols. Nobody dies: whoever executes the call of another keeps all that come behind it.
+    /// stays for other protocols. Whoever dies keeps all that come behind the call that it executes: these wait for ever, lawfully.
     fn draw_told(&mut self, kind: Kind, faults: Faults) {
         let random = &mut Random::new(self.seed ^ TOLD_SALT);
-        let is_asked = kind.execution().is_announced() && matches!(faults, Faults::None | Faults::Stall);
+        let is_asked = kind.execution().is_announced() && faults != Faults::Change;
+        let (has_disk, kills) = (faults == Faults::Disk, matches!(faults, Faults::Kill | Faults::Disk));
         if !is_asked || random.below(8) >= TOLD_OF_EIGHT {
             return;
         }
@@ -306,7 +309,7 @@ impl Scenario {
             let form = random.below(3);
             Steps {
                 is_snapshot: other == 0 && form == 0,
-                waits: false,
+                waits: has_disk && random.below(2) == 0,
                 call: (other > 0 || form == 1).then_some(of_type),
                 steps,
                 deferring: None,
@@ -315,15 +318,25 @@ impl Scenario {
         };
         let mut plan = || (0..self.transactions).map(|_| steps()).collect();
         let plans = (0..self.workers).map(|_| plan()).collect();
-        let told = Told { executors: 1 + random.below(3) as usize, window: pick(random, &[1, 2, 4, 8]) };
+        let told = Told {
+            executors: 1 + random.below(3) as usize,
+            window: pick(random, &[1, 2, 4, 8]),
+            commands: has_disk && random.below(2) == 0,
+        };
         if gathers && random.below(2) == 0 {
             let executor = random.below(told.executors as u64) as usize;
             let who = Who::Worker(self.workers + FIRST_EXECUTOR + executor);
             let when = match random.below(2) {
                 0 => When::Access(random.below(600)),
+                // Executors lead rounds of the log, too.
+                _ if has_disk && random.below(2) == 0 => {
+                    When::Point(pick(random, &LOG_POINTS).to_owned(), 1 + random.below(3))
+                }
                 _ => When::Point(pick(random, &GATHERED_POINTS).to_owned(), 1 + random.below(4)),
             };
-            self.events.push(Event { who, when, fate: Fate::Stall(20 << random.below(8)) });
+            let dies = kills && random.below(3) != 0;
+            let fate = if dies { Fate::Kill } else { Fate::Stall(20 << random.below(8)) };
+            self.events.push(Event { who, when, fate });
         }
         self.program = Program::History { rows, passing: Vec::new(), programs, keys: keys + 4, plans };
         self.told = Some(told);

@@ -11,9 +11,8 @@ mod invariants;
 mod record;
 mod told;
 
-#[cfg(test)]
-pub(super) use record::Submitted;
-pub(super) use record::{Entry, State, writes};
+pub(super) use record::{Entry, State, Submitted, writes};
+pub(super) use told::sums;
 
 use super::disk::Timed;
 use super::scenario::{
@@ -23,7 +22,7 @@ use heddledb::internals::{BuilderInternals, DatabaseInternals, Registered, Sessi
 use heddledb::procedure::{Announcement, PlanChange};
 use heddledb::protocol::{Execution, Kind};
 use heddledb::storage::{Fault, Simulated};
-use heddledb::{Database, Durability, Error, Misuse, Result, Session, Transaction, Txn};
+use heddledb::{Database, Durability, Error, LogKind, Misuse, Result, Session, Transaction, Txn};
 use heddledb_check::additions::Counter;
 use heddledb_check::history::Status;
 use heddledb_check::intended::{Intended, Trail};
@@ -39,6 +38,7 @@ use record::Record;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use told::Logged;
 
 /// What came of a scenario.
 pub(super) struct Run {
@@ -90,7 +90,10 @@ pub(super) fn run(kind: Kind, scenario: &Rc<Scenario>, observer: Option<Observer
     };
     let disk = scenario.disk.map(|_| Simulated::new());
     let play = Play { kind, scenario: Rc::clone(scenario), record: Rc::clone(&record), disk: disk.clone() };
+    let played = play.begin();
     let outcome = simulate(settings, move || play.body());
+    // Also where the body has not come to its end.
+    drop(played);
     let (failure, steps) = match outcome {
         Ok(Ok(steps)) => (None, steps),
         Ok(Err(error)) => {
@@ -136,6 +139,14 @@ pub(super) fn open(
     let builder = recorder::tables(builder.executed_by_hand());
     let builder = if told.is_some() { builder.table::<Sum>(0) } else { builder };
     let builder = if puts_off { builder.table::<Counter>(0) } else { builder };
+    let builder = match told {
+        Some(Told { commands: true, .. }) if kind.execution().is_announced() => {
+            builder.procedure::<Logged>().log_kind(LogKind::Commands)
+        }
+        // A directory belongs to no protocol.
+        Some(Told { commands: true, .. }) => builder.procedure::<Logged>(),
+        _ => builder,
+    };
     let builder = match epochs {
         Epochs::Service { interval_ns } => builder.epoch_interval(Duration::from_nanos(interval_ns)),
         Epochs::Worker { .. } => builder.manual_epochs(),
@@ -320,11 +331,12 @@ impl Play {
             Program::History { plans, .. } => {
                 let plan = plans.get(number).map_or(&[][..], |plan| plan);
                 if scenario.told.is_some() {
-                    return self.submitting(&mut session, number, plan);
-                }
-                for steps in plan {
-                    if !self.transaction(&mut session, number, steps)? {
-                        return Ok(());
+                    self.submitting(&mut session, number, plan)?;
+                } else {
+                    for steps in plan {
+                        if !self.transaction(&mut session, number, steps)? {
+                            return Ok(());
+                        }
                     }
                 }
                 if scenario.disk.is_some() && number == 0 {
@@ -399,6 +411,9 @@ impl Play {
         for _ in 0..TRIES {
             let after = match steps.deferring {
                 Some(at_once) => self.deferring(session, number, waits, steps, at_once)?,
+                None if call.is_some() && self.logs_commands() => {
+                    self.listed(session, number, waits, steps)?
+                }
                 None => self.attempt(session, number, call, waits, body, step)?,
             };
             match after {

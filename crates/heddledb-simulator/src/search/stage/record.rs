@@ -40,8 +40,17 @@ pub(in crate::search) struct Entry {
 pub(in crate::search) struct Submitted {
     /// By which worker, and how urgent.
     pub by: (usize, Priority),
+    /// The keys that it adds to, if it is not given up.
+    pub adds: Vec<u64>,
     /// How many of its operations were done when it, or a piece of it, was decided to commit, and at which time.
     pub commits: Vec<(usize, u64)>,
+}
+
+impl Submitted {
+    /// When it has committed, or its last piece so far.
+    pub fn time(&self) -> Option<u64> {
+        self.commits.last().map(|(_, time)| *time)
+    }
 }
 
 /// The session of the first submitted call: each has one of its own, since they overlap.
@@ -58,8 +67,6 @@ pub(in crate::search) struct Record {
     pub(super) decided: RefCell<Vec<(u64, usize)>>,
     /// Which thread executes which submitted call.
     executed: RefCell<Vec<(ThreadId, usize)>>,
-    /// What committed calls have added, by key.
-    pub(super) added: RefCell<BTreeMap<u64, i64>>,
     /// The procedures of the scenario, as they were registered last, unless each was refused, and whether they still are.
     pub(super) registered: RefCell<Vec<(Option<Registered>, bool)>>,
     /// What is wrong without a judge.
@@ -84,11 +91,11 @@ impl Record {
     }
 
     /// A worker submits a call.
-    pub(super) fn submit(&self, worker: usize, urgency: Priority) -> usize {
+    pub(super) fn submit(&self, worker: usize, urgency: Priority, adds: Vec<u64>) -> usize {
         let (at, begin) = (self.entries.borrow().len(), self.now());
         let (session, status) = ((SUBMITTED + at) as u32, Status::Lost);
         let attempt = Attempt { session, begin, end: u64::MAX, status, stamp: 0, ops: Vec::new() };
-        let submitted = Some(Submitted { by: (worker, urgency), commits: Vec::new() });
+        let submitted = Some(Submitted { by: (worker, urgency), adds, commits: Vec::new() });
         self.entries.borrow_mut().push(Entry { attempt, state: State::Open, called: true, submitted });
         at
     }
@@ -126,7 +133,7 @@ impl Record {
             if wrote {
                 entry.attempt.stamp = stamp;
                 let decided = match &entry.submitted {
-                    Some(submitted) => submitted.commits.last().map_or(0, |(_, time)| *time),
+                    Some(submitted) => submitted.time().unwrap_or(0),
                     None => self.decided.borrow()[entry.attempt.session as usize].0,
                 };
                 if decided != stamp {
@@ -135,6 +142,23 @@ impl Record {
                 }
             }
         }
+    }
+
+    /// What submitted calls have added, by key: those that have committed at times for which that is asked.
+    pub fn added(&self, counts: impl Fn(u64) -> bool) -> BTreeMap<u64, i64> {
+        let mut added = BTreeMap::new();
+        for submitted in self.entries.borrow().iter().filter_map(|entry| entry.submitted.as_ref()) {
+            if submitted.time().is_some_and(&counts) {
+                submitted.adds.iter().for_each(|key| *added.entry(*key).or_default() += 1);
+            }
+        }
+        added
+    }
+
+    /// Whether there is a submitted call of which its worker has not heard what became of it.
+    pub(super) fn has_open_calls(&self) -> bool {
+        let is_open = |entry: &Entry| entry.submitted.is_some() && entry.state == State::Open;
+        self.entries.borrow().iter().any(is_open)
     }
 
     pub fn say(&self, what: String) {
