@@ -18,7 +18,8 @@ const MODES: [Mode; 2] = [Mode::Spec, Mode::Dbx1000];
 pub(super) fn procedures(builder: Builder) -> Builder {
     let builder = builder.procedure::<LoggedNewOrder>().procedure::<LoggedNewOrderItemsFirst>();
     let builder = builder.procedure::<LoggedPayment>();
-    builder.procedure::<LoggedPaymentByUpdates>().procedure::<LoggedDelivery>()
+    let builder = builder.procedure::<LoggedPaymentByUpdates>();
+    builder.procedure::<LoggedDelivery>().procedure::<LoggedDeliveryByAdds>()
 }
 
 /// Calls the one that does what an input that writes asks for.
@@ -30,6 +31,9 @@ pub(super) fn call(tpcc: &Tpcc, session: &mut Session, input: &Input) -> Result<
         Input::NewOrder(input) => session.call(LoggedNewOrder, (tpcc, input.clone())),
         Input::Payment(input) if tpcc.parameters.commutative => session.call(LoggedPayment, (tpcc, *input)),
         Input::Payment(input) => session.call(LoggedPaymentByUpdates, (tpcc, *input)),
+        Input::Delivery(input) if tpcc.parameters.delivery_adds => {
+            session.call(LoggedDeliveryByAdds, (tpcc, input.clone()))
+        }
         Input::Delivery(input) => session.call(LoggedDelivery, (tpcc, input.clone())),
         Input::OrderStatus(_) | Input::StockLevel(_) => Err(Error::user("this transaction only reads")),
     }
@@ -92,4 +96,13 @@ pub fn logged_payment_by_updates(
 #[procedure(version = 1)]
 pub fn logged_delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: input::Delivery) -> Result<Output> {
     transactions::delivery(tx, tpcc, &input)
+}
+
+#[procedure(version = 1)]
+pub fn logged_delivery_by_adds(
+    tx: &mut impl Transaction,
+    tpcc: &Tpcc,
+    input: input::Delivery,
+) -> Result<Output> {
+    transactions::delivery_by_adds(tx, tpcc, &input)
 }
