@@ -12,10 +12,11 @@ use heddledb_workloads::articles::transactions::{
 use heddledb_workloads::articles::{self, Articles};
 use heddledb_workloads::micro::table::{Backwards, Forwards};
 use heddledb_workloads::micro::{self, Micro};
+use heddledb_workloads::tpcc::delivery::{Delivery, DeliveryByAdds};
 use heddledb_workloads::tpcc::input::Input;
 use heddledb_workloads::tpcc::items_first::NewOrderItemsFirst;
 use heddledb_workloads::tpcc::transactions::{
-    Delivery, DeliveryByAdds, LastOrderStatus, NewOrder, OrderStatus, Payment, PaymentByUpdates, StockLevel,
+    LastOrderStatus, NewOrder, OrderStatus, Payment, PaymentByUpdates, StockLevel,
 };
 use heddledb_workloads::tpcc::{Mode, Parameters, Scale, Tpcc};
 use heddledb_workloads::tpce::transactions::{MarketFeed, TradeOrder, TradeResult, TradeUpdate};

@@ -7,12 +7,13 @@
 //! **The rows of an order** have its number in their keys, which is known when the district is evaluated
 //! ([`Deferring::insert_with`]).
 
+use super::delivery::oldest_order;
 use super::input;
 use super::random::is_original;
 use super::schema::{self, Customer, District, History, Item, Order, OrderLine, Stock, Warehouse};
 use super::transactions::{
-    Output, Rollback, UNIT, district_name, find_customer, line_of, noted, oldest_order, order_of, spaced,
-    stock_after, warehouse_name,
+    Output, Rollback, UNIT, district_name, find_customer, line_of, noted, order_of, spaced, stock_after,
+    warehouse_name,
 };
 use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
 use crate::missing::{Missing, OrMissing};

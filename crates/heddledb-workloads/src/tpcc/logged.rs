@@ -5,7 +5,7 @@
 //! could be done again, so such calls are refused.
 
 use super::input::Input;
-use super::{Mode, Output, Parameters, Tpcc, input, items_first, transactions};
+use super::{Mode, Output, Parameters, Tpcc, delivery, input, items_first, transactions};
 use heddledb::{Builder, Error, Result, Session, Transaction, procedure};
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -95,7 +95,7 @@ pub fn logged_payment_by_updates(
 
 #[procedure(version = 1)]
 pub fn logged_delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: input::Delivery) -> Result<Output> {
-    transactions::delivery(tx, tpcc, &input)
+    delivery::delivery(tx, tpcc, &input)
 }
 
 #[procedure(version = 1)]
@@ -104,5 +104,5 @@ pub fn logged_delivery_by_adds(
     tpcc: &Tpcc,
     input: input::Delivery,
 ) -> Result<Output> {
-    transactions::delivery_by_adds(tx, tpcc, &input)
+    delivery::delivery_by_adds(tx, tpcc, &input)
 }

@@ -12,7 +12,8 @@
 //! | `load` | the initial population |
 //! | `parameters` | what it can be told |
 //! | [`input`] | drawing the arguments of transactions |
-//! | `transactions` | the five transactions |
+//! | `transactions` | the transactions |
+//! | [`delivery`] | Delivery, in two texts |
 //! | [`items_first`] | New-Order, which looks its items up first |
 //! | `deferred` | those that write, as deferring transactions |
 //! | [`check`] | the conditions after a run |
@@ -22,6 +23,7 @@ pub mod transactions;
 
 pub mod check;
 mod deferred;
+pub mod delivery;
 pub mod input;
 pub mod items_first;
 mod load;
@@ -232,8 +234,8 @@ impl Workload for Tpcc {
         }
         if is_called(Kind::Delivery) {
             builder = match self.parameters.delivery_adds {
-                false => builder.procedure::<transactions::Delivery>(),
-                true => builder.procedure::<transactions::DeliveryByAdds>(),
+                false => builder.procedure::<delivery::Delivery>(),
+                true => builder.procedure::<delivery::DeliveryByAdds>(),
             };
         }
         if last_order_status {
@@ -288,9 +290,9 @@ impl Workload for Tpcc {
             Input::Payment(input) if self.parameters.commutative => transactions::payment(tx, self, input),
             Input::Payment(input) => transactions::payment_by_updates(tx, self, input),
             Input::Delivery(input) if self.parameters.delivery_adds => {
-                transactions::delivery_by_adds(tx, self, input)
+                delivery::delivery_by_adds(tx, self, input)
             }
-            Input::Delivery(input) => transactions::delivery(tx, self, input),
+            Input::Delivery(input) => delivery::delivery(tx, self, input),
             Input::OrderStatus(input) if self.parameters.last_order_status => {
                 transactions::last_order_status(tx, input.w_id, input.d_id)
             }
@@ -324,9 +326,9 @@ impl Workload for Tpcc {
             }
             Input::Payment(input) => session.call(transactions::PaymentByUpdates, (self, input)),
             Input::Delivery(input) if self.parameters.delivery_adds => {
-                session.call(transactions::DeliveryByAdds, (self, input))
+                session.call(delivery::DeliveryByAdds, (self, input))
             }
-            Input::Delivery(input) => session.call(transactions::Delivery, (self, input)),
+            Input::Delivery(input) => session.call(delivery::Delivery, (self, input)),
             Input::OrderStatus(input) if self.parameters.last_order_status => {
                 session.call(transactions::LastOrderStatus, (input.w_id, input.d_id))
             }

@@ -9,7 +9,8 @@ use crate::reproduce::settings::CORES;
 use heddledb::procedure::{Declaration, workload};
 use heddledb_analysis::study::{Study, study};
 use heddledb_analysis::{Options, analyse, builtin};
-use heddledb_workloads::tpcc::transactions::{Delivery, NewOrder, Payment};
+use heddledb_workloads::tpcc::delivery::Delivery;
+use heddledb_workloads::tpcc::transactions::{NewOrder, Payment};
 
 /// The graph itself.
 pub fn figure_14() -> Figure {
