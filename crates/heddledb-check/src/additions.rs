@@ -10,7 +10,7 @@
 //!
 //! Two things they do not say, since they know neither epochs nor which transactions are calls: [`late`].
 
-use crate::history::{ABSENT, Attempt, Op, Status, Version};
+use crate::history::{ABSENT, Attempt, EPOCH_SHIFT, Op, Status, Version};
 use heddledb::Table;
 use std::collections::BTreeMap;
 
@@ -113,7 +113,6 @@ fn writers(attempts: &[Attempt]) -> BTreeMap<u64, usize> {
 /// An addition that was made too late, if there is one. An attempt that is no call, as `looks` says, sees what those had added that had
 /// ended when it began; and whoever commits in an epoch sees what was added in earlier ones.
 pub fn late(attempts: &[Attempt], looks: impl Fn(usize) -> bool) -> Option<String> {
-    const EPOCH_SHIFT: u32 = 24;
     let writers = writers(attempts);
     for (number, reader) in attempts.iter().enumerate().filter(|(_, reader)| reader.status.took_effect()) {
         for op in &reader.ops {

@@ -36,6 +36,9 @@ pub type Row = (u8, u64);
 /// Identifies one write. 0 stands for absence.
 pub type Version = u64;
 
+/// Bits of a stamp below its epoch.
+pub const EPOCH_SHIFT: u32 = 24;
+
 /// The version of a row that is not there.
 pub const ABSENT: Version = 0;
 

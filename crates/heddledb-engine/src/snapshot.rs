@@ -176,15 +176,16 @@ impl Boundaries {
             }
             epoch = again;
         }
+        let now = now_ns();
         match live.last_mut() {
             Some(newest) if newest.epoch == epoch => {
                 newest.readers += 1;
-                newest.announced_ns = now_ns();
+                newest.announced_ns = now;
             }
-            _ => live.push(Live { epoch, readers: 1, announced_ns: now_ns() }),
+            _ => live.push(Live { epoch, readers: 1, announced_ns: now }),
         }
         // Relaxed: the next store publishes it.
-        self.offered.until_ns.store(now_ns().saturating_add(self.interval_ns), Ordering::Relaxed);
+        self.offered.until_ns.store(now.saturating_add(self.interval_ns), Ordering::Relaxed);
         // Release, and before anybody looks whether a boundary before it is held: SeqCst.
         self.offered.epoch.store(epoch + 1, Ordering::SeqCst);
         epoch

@@ -42,8 +42,13 @@ fn halves_add(tx: &mut impl Transaction, one: u64, by: i32, other: u64) -> Resul
     tx.add(Half::high, other, by.cast_unsigned())
 }
 
-fn opened(builder: Builder) -> Database {
-    let db = lawful(builder.table::<Half>(0).procedure::<HalvesAdd>().open());
+fn builder(kind: Kind) -> Builder {
+    let builder = Database::builder().protocol(kind).sessions(kind.sessions_max().min(4));
+    builder.table::<Half>(0).procedure::<HalvesAdd>()
+}
+
+fn filled(builder: Builder) -> Database {
+    let db = lawful(builder.open());
     lawful(
         lawful(db.session())
             .run(|tx| (0..ROWS).try_for_each(|key| tx.upsert(Half { key, ..FIRST }).map(|_| ()))),
@@ -102,18 +107,17 @@ fn load(kind: Kind, db: &Database) -> Model {
 }
 
 fn are_added_to(kind: Kind) {
-    let db = opened(Database::builder().protocol(kind).sessions(kind.sessions_max().min(4)));
+    let db = filled(builder(kind));
     let model = load(kind, &db);
     lawful(lawful(db.session()).run(|tx| model.check(tx)));
 }
 
 fn survive(kind: Kind) {
     let storage = Simulated::new();
-    let sessions = kind.sessions_max().min(4);
-    let builder = || Database::builder().protocol(kind).sessions(sessions).storage(Arc::new(storage.clone()));
-    let db = opened(builder());
+    let builder = || builder(kind).storage(Arc::new(storage.clone()));
+    let db = filled(builder());
     let model = load(kind, &db);
     drop(db);
-    let db = lawful(builder().table::<Half>(0).procedure::<HalvesAdd>().open());
+    let db = lawful(builder().open());
     lawful(lawful(db.session()).run(|tx| model.check(tx)));
 }

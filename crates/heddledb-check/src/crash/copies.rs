@@ -9,7 +9,7 @@
 //! Beside the judges there is a comparison that needs none: for each key, what the reader sees is the version with the latest
 //! stamp. Under a protocol that is not strict the judges would let a reader be old.
 
-use crate::history::{ABSENT, Attempt, Header, History, Op, Status, Version};
+use crate::history::{ABSENT, Attempt, EPOCH_SHIFT, Header, History, Op, Status, Version};
 use crate::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder, STRINGS, Strings};
 use crate::workload::draw;
 use heddledb::internals::random::Random;
@@ -271,6 +271,3 @@ impl Writer<'_> {
         Ok(self.recorded)
     }
 }
-
-/// Bits of a stamp below its epoch.
-const EPOCH_SHIFT: u32 = 24;

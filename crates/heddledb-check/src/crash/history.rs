@@ -14,7 +14,7 @@
 //! Sessions differ in what they wait for: one waits at each commit, one for tickets some commits later, one
 //! for nothing. What the first two were told is [`Committed`](Status::Committed) and has to stay.
 
-use crate::history::{Attempt, Header, History, Op, Status};
+use crate::history::{Attempt, EPOCH_SHIFT, Header, History, Op, Status};
 use crate::recorder::{HASHED, Hashed, ORDERED, Ordered, Recorder};
 use crate::workload::draw;
 use heddledb::internals::random::Random;
@@ -271,6 +271,3 @@ impl Worker<'_> {
         Ok(true)
     }
 }
-
-/// Bits of a stamp below its epoch.
-const EPOCH_SHIFT: u32 = 24;

@@ -8,6 +8,7 @@ use super::kept::{Kept, Outcome};
 use super::ledger::Ledger;
 use super::model::{Indexes, Program, State};
 use super::sums::{self, Summing};
+use crate::history::EPOCH_SHIFT;
 use heddledb::internals::Registered;
 use heddledb::internals::log::{Manifest, survey};
 use heddledb::internals::random::Random;
@@ -576,6 +577,3 @@ impl Alive<'_> {
         Ok(false)
     }
 }
-
-/// Bits of a stamp below its epoch.
-const EPOCH_SHIFT: u32 = 24;

@@ -13,15 +13,12 @@ use heddledb::Result;
 use heddledb::procedure::PlanChange;
 use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
-use heddledb_check::history::{Attempt, Header, History, Op, Row, Status};
+use heddledb_check::history::{Attempt, EPOCH_SHIFT, Header, History, Op, Row, Status};
 use heddledb_check::recorder::Recorder;
 use heddledb_check::{additions, checker, elle};
 use heddledb_engine_simulated::sync::simulation::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// Bits of a stamp below its epoch.
-const EPOCH_SHIFT: u32 = 24;
 
 /// What is wrong with a run, if anything.
 pub(super) fn judge(kind: Kind, scenario: &Scenario, run: &Run, both: bool) -> Option<String> {
