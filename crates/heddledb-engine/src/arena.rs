@@ -19,6 +19,9 @@ const FIRST_WORDS: usize = if SMALL { 1 << 10 } else { 1 << 15 };
 const CHUNK_WORDS: usize = if SMALL { 1 << 12 } else { 1 << 22 };
 /// Under a model checker or Miri each word costs, so chunks are tiny and come from the heap.
 const SMALL: bool = cfg!(miri) || crate::sync::MODEL;
+/// Words that are made present before a region begins: the rows that a piece adds are seldom longer. And those of a page.
+const AHEAD: usize = 1 << 10;
+const PAGE_WORDS: usize = 512;
 /// Blocks start at a multiple of this many words (32 bytes), so that small rows straddle few lines.
 const BLOCK_ALIGN: usize = 4;
 
@@ -70,6 +73,8 @@ pub(crate) struct Arena {
     chunks: Vec<Chunk>,
     /// Words used of the last chunk.
     used: usize,
+    /// Words of it that are known to be present, of those ahead ([`Arena::stock_up`]).
+    present: usize,
     /// Free blocks by relation number.
     free: Vec<Vec<RecordRef>>,
     /// More of them, of all workers.
@@ -95,6 +100,28 @@ impl Arena {
     /// This arena, with its surplus going where that of `other` goes.
     pub fn with_exchange_of(self, other: &Self) -> Self {
         Self { exchange: Arc::clone(&other.exchange), ..self }
+    }
+
+    /// Makes memory for the next blocks present, so that they can be taken in a hardware region, which a page fault would end.
+    #[inline(always)]
+    pub fn stock_up(&mut self) {
+        if self.used + AHEAD > self.present {
+            self.touch();
+        }
+    }
+
+    #[cold]
+    fn touch(&mut self) {
+        let Some(chunk) = self.chunks.last() else { return };
+        let end = chunk.len().min(self.used + 4 * AHEAD);
+        for at in (self.present.max(self.used)..end).step_by(PAGE_WORDS) {
+            // SAFETY: `at` is within the chunk, which lives as long as the arena; its words are initialised (zero).
+            let word = unsafe { chunk.word(at).as_ref() };
+            // Relaxed: behind `used`, so no other thread knows it.
+            word.store(0, Ordering::Relaxed);
+        }
+        // Also where the chunk ends earlier: the next one begins in software.
+        self.present = self.used + 4 * AHEAD;
     }
 
     /// A block of `words` words for relation `relation`: recycled with its old contents, or new
@@ -148,7 +175,7 @@ impl Arena {
             let chunk = Chunk::new(size.max(words));
             shared_memory(chunk.word(0).as_ptr().cast(), chunk.len() * size_of::<AtomicU64>());
             self.chunks.push(chunk);
-            self.used = 0;
+            (self.used, self.present) = (0, 0);
         }
         let chunk = self.chunks.last().expect("a chunk was just ensured");
         let start = self.used;

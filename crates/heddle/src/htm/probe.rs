@@ -40,6 +40,8 @@ Examples:
   heddle htm probe --regions 10000 --json probe.json
   heddle htm probe --model          # what virtual cores have; the same on any machine
 
+With HEDDLEDB_RTM=off in the environment, no program that holds an engine begins a region.
+
 Exit codes: 0 it was told, also if there is no RTM, 1 a file could not be written, 2 unusable arguments.";
 
 /// Lines of a region.
@@ -87,6 +89,9 @@ pub fn probe(arguments: &ProbeArguments, command: String) -> Result<(), Failure>
         (true, _) => "the model of virtual cores: regions as its table of costs has them",
         (false, true) => {
             "RTM: this processor executes regions, and most of a thousand small ones took effect"
+        }
+        (false, false) if htm::is_switched_off() => {
+            "no RTM: switched off (HEDDLEDB_RTM=off); all protocols execute transactions in software"
         }
         (false, false) => {
             "no RTM: this processor does not execute regions; all protocols execute transactions in software"

@@ -47,8 +47,7 @@ pub enum Fallback {
 /// Where the regions of [`Htm`] come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Executor {
-    /// The model of them, on virtual cores; none, on others. Regions of the processor are asked for by name
-    /// ([`Self::Hardware`]), as long as they have been tried on few machines.
+    /// The processor's, where it executes them; the model's, on virtual cores; none, elsewhere.
     #[default]
     Auto,
     /// The processor's (Intel's RTM), or the model's. Where there are none, the database does not open.

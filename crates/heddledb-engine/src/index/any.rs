@@ -17,9 +17,9 @@ pub(crate) trait AnyIndex: Send + Sync {
     fn prefetch_each(&self, rows: &[u64], stride: usize);
     /// Adds an entry unless the key has one; `make` runs once at most, under the latch of the key's gap.
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
-    /// As [`Self::insert`], in a hardware region; [`Self::tend`] follows behind it.
-    fn insert_in_region(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
-    /// After a key was added in a hardware region: what cannot be done there.
+    /// As [`Self::insert`], where there may be a hardware region; [`Self::tend`] follows behind it.
+    fn insert_untended(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
+    /// After a key was added by [`Self::insert_untended`]: what cannot be done in a region.
     fn tend(&self, key: &[u64]);
     /// For a run of visits of which many are neighbours.
     fn finger(&self) -> Box<dyn Finger + '_>;
@@ -217,7 +217,7 @@ impl<const N: usize> AnyIndex for BTree<N> {
 
     fn prefetch_each(&self, _: &[u64], _: usize) {}
 
-    fn insert_in_region(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
+    fn insert_untended(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         self.insert(array(key), make)
     }
 
@@ -310,8 +310,8 @@ impl<const N: usize> AnyIndex for Hash<N> {
         }
     }
 
-    fn insert_in_region(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
-        self.insert_in_region(array(key), make)
+    fn insert_untended(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
+        self.insert_untended(array(key), make)
     }
 
     fn tend(&self, key: &[u64]) {

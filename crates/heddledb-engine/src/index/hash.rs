@@ -151,8 +151,9 @@ impl<const N: usize, const SLOT: usize> Hash<N, SLOT> {
         inserted
     }
 
-    /// As [`Self::insert`], in a hardware region, in which nothing is counted that all share: [`Self::tend`] is due for the key.
-    pub(crate) fn insert_in_region(
+    /// As [`Self::insert`], where there may be a hardware region, in which nothing is counted that all share: [`Self::tend`] is due
+    /// for the key.
+    pub(crate) fn insert_untended(
         &self,
         key: &[u64; N],
         make: &mut dyn FnMut(&Gap) -> RecordRef,

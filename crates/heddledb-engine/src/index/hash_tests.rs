@@ -266,7 +266,7 @@ fn concurrent_changes_lose_nothing() {
 fn an_index_for_regions_grows_when_it_is_tended() {
     const KEYS: u64 = 10_000;
     let in_region = |index: &Hash<1>, key: [u64; 1], new| {
-        matches!(index.insert_in_region(&key, &mut |_| new), Added { .. })
+        matches!(index.insert_untended(&key, &mut |_| new), Added { .. })
     };
     let (plain, tended) = (Hash::<1>::new(0), Hash::<1>::new(0).with_spares());
     for i in 0..KEYS {

@@ -8,6 +8,11 @@ pub fn is_available() -> bool {
     false
 }
 
+/// Whether whoever runs the program wants no regions of the processor: the variable `HEDDLEDB_RTM` of the environment is `off`.
+pub fn is_switched_off() -> bool {
+    std::env::var_os("HEDDLEDB_RTM").is_some_and(|value| value == "off")
+}
+
 /// Whether they are those of a model.
 pub const MODELLED: bool = false;
 

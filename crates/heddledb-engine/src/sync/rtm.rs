@@ -9,13 +9,13 @@
 //! attempts only, so not while a region is open.
 //!
 //! **Detection** is by trial: a processor may say that it has RTM, and abort every region (microcode that turns it off). The
-//! names of processors decide nothing.
+//! names of processors decide nothing. Whoever runs a program can say that there are none: `HEDDLEDB_RTM=off`.
 
 #![allow(unsafe_code)]
 
 pub use super::abort::{Abort, Interrupted};
 // What runs can take effect, and is not over: an abort goes to where the region began.
-pub use super::no_htm::{MODELLED, guard, is_over, stands};
+pub use super::no_htm::{MODELLED, guard, is_over, is_switched_off, stands};
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
@@ -28,10 +28,11 @@ const TRIALS: u32 = 1_000;
 const FEATURES: u32 = 7;
 const ALWAYS_ABORTS: u32 = 1 << 11;
 
-/// Whether this processor executes regions: it says so, and most of a thousand small ones have taken effect.
+/// Whether this processor executes regions: it says so, and most of a thousand small ones have taken effect; and nobody has
+/// switched them off ([`is_switched_off`]).
 pub fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| says_so() && trial())
+    *AVAILABLE.get_or_init(|| !is_switched_off() && says_so() && trial())
 }
 
 /// Whether the processor says that it has RTM, so that its instructions are none that it does not know.

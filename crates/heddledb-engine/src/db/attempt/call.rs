@@ -126,6 +126,9 @@ impl<P: Protocol> Attempt<P> {
         }
         if P::REGIONS && answer != Answer::Replayed {
             let worker = &mut *self.worker;
+            if !P::in_region(&worker.local) {
+                worker.arena.stock_up();
+            }
             P::enter(&mut worker.local, self.db.env(worker.number, self.isolation))?;
         }
         Ok(answer)

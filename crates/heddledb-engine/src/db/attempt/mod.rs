@@ -136,8 +136,8 @@ impl Missed {
     }
 }
 
-/// Keys that were added to indexes in a region, behind which the indexes are to be tended; also those whose rows were taken
-/// back since.
+/// Keys that were added to indexes, in a region or where there could be one, behind which the indexes are to be tended; also those
+/// whose rows were taken back since.
 #[derive(Default)]
 struct Untended {
     /// Relation and width of each.

@@ -268,14 +268,14 @@ impl<P: Protocol> Attempt<P> {
         }
         let local = &mut worker.local;
         phase(Phase::Index);
-        let in_region = P::REGIONS && P::in_region(local);
         let mut make = |gap: &Gap| {
             P::before_insert(local, gap);
             init_record::<P>(block, layout, gap)
         };
-        let inserted = match in_region {
+        // In software too, so that both executors touch the same memory: what only regions touch may never be present.
+        let inserted = match P::REGIONS {
             false => store.index.insert(key, &mut make),
-            true => store.index.insert_in_region(key, &mut make),
+            true => store.index.insert_untended(key, &mut make),
         };
         phase(Phase::Body);
         if P::REGIONS {
@@ -288,7 +288,7 @@ impl<P: Protocol> Attempt<P> {
             }
             index::Inserted::Added { record, change, splits } => {
                 name_words::<P>(record, layout, key);
-                if in_region {
+                if P::REGIONS {
                     worker.untended.push(number, key);
                 }
                 let sought = worker.missed.is(number, key) || planted(Mutant::AnyInsertSought);

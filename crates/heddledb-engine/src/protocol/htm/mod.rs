@@ -73,6 +73,8 @@ const PHANTOM: u8 = 3;
 
 /// Pauses on the lock of [`Fallback::Global`] before an attempt gives up, to begin anew.
 const PATIENCE: u32 = 48;
+/// So often in turn a worker gives up; then it goes on without the lock: whoever has it may be waiting for something else.
+const TURNED_AWAY: u32 = 16;
 
 /// What the workers share.
 pub struct Shared {
@@ -103,6 +105,8 @@ pub struct Local {
     /// Its software executor, with the locks and the last time of both.
     silo: silo::Local,
     options: Options,
+    /// Whether there are regions.
+    has_regions: bool,
     shared: Arc<Shared>,
     worker: usize,
     policy: Policy,
@@ -115,29 +119,23 @@ pub struct Local {
     looked: bool,
     /// The lock of [`Fallback::Global`] is this worker's.
     holds_fallback: bool,
+    /// How often in turn it has waited for that lock in vain.
+    turned_away: u32,
     vanished: bool,
 }
 
 impl Local {
-    /// Whether there are regions for this attempt.
-    fn has_regions(&self) -> bool {
-        match self.options.executor {
-            Executor::Auto => htm::MODELLED && htm::is_available(),
-            Executor::Hardware => htm::is_available(),
-            Executor::Software => false,
-        }
-    }
-
     /// Begins a region, or the execution in software.
     #[inline(never)]
     fn start(&mut self) -> Result<(), Conflict> {
         let is_whole = self.options.reach == Reach::Accesses;
-        let global = self.options.fallback == Fallback::Global && self.has_regions();
+        let mut locks = self.options.fallback == Fallback::Global && self.has_regions;
         self.policy.start_at(self.place);
-        while is_whole && self.has_regions() && self.policy.tries() {
+        while is_whole && self.has_regions && self.policy.tries() {
             // Else all that this one has aborted would come to wait for it in turn, and nobody be in a region any more.
-            if global && !self.wait_for_fallback(|held| held == 0) {
-                return Err(Conflict::Locked);
+            if locks && !self.fallback_becomes(|held| held == 0)? {
+                locks = false;
+                break;
             }
             // After one that was aborted. The engine's own pauses are for whole transactions.
             self.policy.pause();
@@ -146,7 +144,7 @@ impl Local {
                     (self.runs, self.newest, self.looked) = (Runs::InRegion, 0, false);
                     // Relaxed: in the region, so this is what the word is when the region ends.
                     let held = || self.shared.fallback.load(Ordering::Relaxed) != 0;
-                    if global && held() {
+                    if locks && held() {
                         htm::abort::<LOCKED>();
                     }
                     return Ok(());
@@ -154,8 +152,8 @@ impl Local {
                 Err(why) => self.note_failure(why),
             }
         }
-        if global && !self.take_fallback() {
-            return Err(Conflict::Locked);
+        if locks {
+            self.take_fallback()?;
         }
         if is_whole {
             self.shared.tallies.in_software(self.worker);
@@ -164,26 +162,36 @@ impl Local {
         Ok(())
     }
 
-    /// Waits for a while until the fallback's lock is as wanted.
-    fn wait_for_fallback(&self, mut wanted: impl FnMut(u64) -> bool) -> bool {
+    /// Waits for a while until the fallback's lock is as wanted. False if this worker has been turned away too often: then it
+    /// goes on in software without that lock, which the records' locks allow.
+    ///
+    /// # Errors
+    /// Others have it for too long.
+    fn fallback_becomes(&mut self, mut wanted: impl FnMut(u64) -> bool) -> Result<bool, Conflict> {
         let mut wait = Wait::new();
         while !wanted(self.shared.fallback.load(Ordering::Relaxed)) {
             if wait.rounds() == PATIENCE {
-                return false;
+                self.turned_away = (self.turned_away + 1).min(TURNED_AWAY);
+                return if self.turned_away < TURNED_AWAY { Err(Conflict::Locked) } else { Ok(false) };
             }
             wait.pause();
         }
-        true
+        self.turned_away = 0;
+        Ok(true)
     }
 
-    /// Takes the fallback's lock; false if others have it for too long.
-    fn take_fallback(&mut self) -> bool {
-        let (word, own) = (&self.shared.fallback, self.worker as u64 + 1);
+    /// Takes the fallback's lock, or goes without it.
+    ///
+    /// # Errors
+    /// Others have it for too long.
+    fn take_fallback(&mut self) -> Result<(), Conflict> {
+        let (shared, own) = (Arc::clone(&self.shared), self.worker as u64 + 1);
         // SeqCst: before all that this attempt reads. Each region that is open has read the word, and is aborted by the store.
-        let mut take =
-            |held| held == 0 && word.compare_exchange(0, own, Ordering::SeqCst, Ordering::Relaxed).is_ok();
-        self.holds_fallback = self.wait_for_fallback(&mut take);
-        self.holds_fallback
+        let take = |held| {
+            held == 0 && shared.fallback.compare_exchange(0, own, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        };
+        self.holds_fallback = self.fallback_becomes(take)?;
+        Ok(())
     }
 
     fn let_fallback_go(&mut self) {
@@ -264,7 +272,7 @@ impl Local {
     /// Commits what was read and written in software, in a region if possible.
     fn commit_by_region(&mut self, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
-        while !writes.is_empty() && self.has_regions() && self.policy.tries() {
+        while !writes.is_empty() && self.has_regions && self.policy.tries() {
             self.policy.pause();
             let silo = &mut self.silo;
             work(silo.checks(writes));
@@ -386,6 +394,7 @@ impl Protocol for Htm {
         Local {
             silo,
             options: *options,
+            has_regions: options.executor != Executor::Software && htm::is_available(),
             shared: Arc::clone(shared),
             worker,
             policy: Policy::new(worker),
@@ -394,6 +403,7 @@ impl Protocol for Htm {
             newest: 0,
             looked: false,
             holds_fallback: false,
+            turned_away: 0,
             vanished: false,
         }
     }

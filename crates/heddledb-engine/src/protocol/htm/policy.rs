@@ -1,8 +1,9 @@
 //! What comes after a region that was aborted: another one, or the execution in software.
 //!
 //! By reason: who met a lock, or whom another core disturbed, tries again, after a pause that gets longer; who had not room
-//! enough hardly succeeds another time, nor do the next calls that begin at the same place; without a reason it may have been
-//! an interrupt, or a page that is not there, which the execution in software brings in. What waits cannot be in a region.
+//! enough hardly succeeds another time; without a reason it may have been an interrupt, or a page that is not there, which the
+//! execution in software brings in. What waits cannot be in a region. After those the next calls that begin at the same place are
+//! executed in software, too, two at first and more where it goes on: the room is less while another program runs on the same core.
 //!
 //! So nothing is tried for ever, and two regions that abort each other again and again end in software.
 
@@ -17,8 +18,9 @@ const LOCKS: u32 = 2;
 const CONFLICTS: u32 = 1;
 /// Regions that may end without a reason.
 const INTERRUPTS: u32 = 2;
-/// So many calls that begin where there was no room are executed in software.
-const SKIPPED: u32 = 64;
+/// The most calls in turn that are executed in software because one failed that began at the same place: two at first, and twice
+/// as many each time that the next one fails, too.
+const SKIPPED_MAX: u32 = 64;
 /// Hints of the first pause, and how often it doubles.
 const HINTS: u64 = 16;
 const DOUBLINGS: u32 = 5;
@@ -32,6 +34,16 @@ pub(super) struct Place {
     pub(super) site: u16,
 }
 
+/// A place at which a region failed because of what it did itself.
+struct Skipped {
+    place: Place,
+    /// How many calls are executed in software whenever one has failed, and how many of them are left.
+    calls: u32,
+    left: u32,
+    /// One was tried since.
+    tried: bool,
+}
+
 /// One worker's.
 pub(super) struct Policy {
     /// Failures of this attempt, or piece, by reason.
@@ -42,8 +54,8 @@ pub(super) struct Policy {
     /// It has failed for good.
     software: bool,
     place: Place,
-    /// Places at which there was no room, and how many more of their calls are executed in software.
-    skipped: Vec<(Place, u32)>,
+    /// Places whose calls are not tried for a while.
+    skipped: Vec<Skipped>,
     random: Random,
 }
 
@@ -82,41 +94,52 @@ impl Policy {
     /// Whether this is one of the calls that are not tried, which it then is for good.
     #[cold]
     fn skips(&mut self) -> bool {
+        if self.locks + self.conflicts + self.interrupts + self.rooms > 0 {
+            // It is being tried.
+            return false;
+        }
         let place = self.place;
-        let Some(at) = self.skipped.iter().position(|skipped| skipped.0 == place) else { return false };
-        self.software = true;
-        self.skipped[at].1 -= 1;
-        if self.skipped[at].1 == 0 {
+        let Some(at) = self.skipped.iter().position(|skipped| skipped.place == place) else { return false };
+        let skipped = &mut self.skipped[at];
+        if skipped.left > 0 {
+            skipped.left -= 1;
+            self.software = true;
+        } else if std::mem::replace(&mut skipped.tried, true) {
+            // The one before succeeded, as there would be calls left again.
             self.skipped.swap_remove(at);
         }
-        true
+        self.software
+    }
+
+    /// The next calls are not to be tried.
+    fn skip(&mut self) {
+        let place = self.place;
+        let at = self.skipped.iter().position(|skipped| skipped.place == place).unwrap_or_else(|| {
+            self.skipped.push(Skipped { place, calls: 1, left: 0, tried: false });
+            self.skipped.len() - 1
+        });
+        let skipped = &mut self.skipped[at];
+        skipped.calls = (2 * skipped.calls).min(SKIPPED_MAX);
+        (skipped.left, skipped.tried) = (skipped.calls, false);
     }
 
     /// A region was aborted.
     pub(super) fn failed(&mut self, why: Abort, options: &Options) {
-        match why {
-            Abort::Explicit(LOCKED) => {
-                self.locks += 1;
-                self.software |= self.locks > LOCKS;
+        let (failures, most) = match why {
+            Abort::Explicit(LOCKED) => (&mut self.locks, LOCKS),
+            Abort::Conflict | Abort::Explicit(_) => (&mut self.conflicts, CONFLICTS),
+            Abort::Capacity => (&mut self.rooms, options.capacity_tries.saturating_sub(1)),
+            Abort::Interrupt => (&mut self.interrupts, INTERRUPTS),
+            Abort::Unfriendly => (&mut self.interrupts, 0),
+        };
+        *failures += 1;
+        if *failures > most {
+            self.software = true;
+            // What others do may be over by the next call; what the region itself does is hardly.
+            let own = matches!(why, Abort::Capacity | Abort::Interrupt | Abort::Unfriendly);
+            if own && options.fallback == Fallback::Record {
+                self.skip();
             }
-            Abort::Conflict | Abort::Explicit(_) => {
-                self.conflicts += 1;
-                self.software |= self.conflicts > CONFLICTS;
-            }
-            Abort::Capacity => {
-                self.rooms += 1;
-                if self.rooms >= options.capacity_tries {
-                    self.software = true;
-                    if options.fallback == Fallback::Record {
-                        self.skipped.push((self.place, SKIPPED));
-                    }
-                }
-            }
-            Abort::Interrupt => {
-                self.interrupts += 1;
-                self.software |= self.interrupts > INTERRUPTS;
-            }
-            Abort::Unfriendly => self.software = true,
         }
     }
 
@@ -125,6 +148,49 @@ impl Policy {
         let failures = self.locks + self.conflicts;
         if failures > 0 {
             spin(self.random.below(HINTS << failures.min(DOUBLINGS)));
+        }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    /// How many of the next `calls` at a place are tried, if each that is tried fails, or none does.
+    fn tried(policy: &mut Policy, calls: u32, fails: Option<Abort>) -> u32 {
+        (0..calls).fold(0, |tried, _| {
+            policy.begin();
+            policy.start_at(Place::default());
+            let first = policy.tries();
+            if let Some(why) = fails.filter(|_| first) {
+                policy.failed(why, &Options::CHOPPED);
+                while policy.tries() {
+                    policy.failed(why, &Options::CHOPPED);
+                }
+            }
+            tried + u32::from(first)
+        })
+    }
+
+    #[test]
+    fn what_fails_by_itself_is_tried_less_and_less() {
+        for why in [Abort::Capacity, Abort::Interrupt, Abort::Unfriendly] {
+            let mut policy = Policy::new(0);
+            // The first, and those behind 2, 4, 8, 16, 32, and 64 that are not.
+            assert_eq!(tried(&mut policy, 1 + 3 + 5 + 9 + 17 + 33, Some(why)), 6, "{why}");
+            assert_eq!(tried(&mut policy, 65 * 4, Some(why)), 4, "{why}");
+            // Once it succeeds again, it is tried each time.
+            tried(&mut policy, 65, None);
+            assert_eq!(tried(&mut policy, 100, None), 100, "{why}");
+            assert!(policy.skipped.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_others_do_is_forgotten_with_the_call() {
+        let mut policy = Policy::new(0);
+        for why in [Abort::Conflict, Abort::Explicit(LOCKED)] {
+            assert_eq!(tried(&mut policy, 100, Some(why)), 100, "{why}");
         }
     }
 }
