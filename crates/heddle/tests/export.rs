@@ -160,7 +160,7 @@ fn all_tables_go_to_files() {
     // A second time the file is there.
     let (_, told, code) = heddle(&["export", text(&path), "--format", "jsonl", "--out", text(&out)], "");
     assert_eq!(code, Some(1));
-    assert!(told.contains("everything.jsonl cannot be made"), "{told}");
+    assert!(told.contains("everything.jsonl is there already, and is not overwritten"), "{told}");
     // The format is told by the name.
     let empty = directory(folder.path(), "empty", false, &[]);
     let (_, told, code) = heddle(&["import", text(&empty), "--table", "everything", text(&file)], "");

@@ -8,7 +8,7 @@ use clap::Args;
 use heddledb::table::dynamic::Value;
 use heddledb::{RowScan, RowTable, Snapshot};
 use std::fs::File;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, ErrorKind, Write, stdout};
 use std::path::PathBuf;
 
 /// Arguments of `heddle export`.
@@ -64,7 +64,7 @@ pub fn export(arguments: &ExportArguments) -> Result<(), Failure> {
         };
         return match write(&mut snapshot, table, *format, stdout().lock()) {
             // A reader that went away, such as `head`, has what it wanted.
-            Err(Stopped::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            Err(Stopped::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             outcome => outcome.map(drop).map_err(|stopped| stopped.failure("standard output")),
         };
     };
@@ -79,8 +79,13 @@ pub fn export(arguments: &ExportArguments) -> Result<(), Failure> {
             )));
         }
         let path = out.join(format!("{name}.{}", format.extension()));
-        let file = File::create_new(&path)
-            .map_err(|error| Failure::run(format!("{} cannot be made: {error}", path.display())))?;
+        let file = File::create_new(&path).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Failure::run(format!(
+                "{} is there already, and is not overwritten; remove it, or choose another directory with --out",
+                path.display()
+            )),
+            _ => Failure::run(format!("{} cannot be made: {error}", path.display())),
+        })?;
         let told = path.display().to_string();
         let rows = write(&mut snapshot, &table, *format, BufWriter::new(file));
         let rows = rows.map_err(|stopped| stopped.failure(&told))?;
