@@ -270,7 +270,8 @@ impl Procedures {
         self.turn.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Waits for the turn; false where the suspender's time is over before. The caller is not pinned.
+    /// Waits for the turn; false where the suspender's time is over before. The caller is not pinned, or who has the turn waits
+    /// for no pin.
     pub fn take_turn(&self, suspender: Option<&Suspender>) -> bool {
         while !self.try_turn() {
             // Relaxed: the exchange decides whether the turn is ours.

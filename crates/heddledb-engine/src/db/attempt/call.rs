@@ -1,7 +1,7 @@
 //! Calls: the site of the body, and the answers that it was given before.
 
-use super::Attempt;
 use super::modes::{self, Answer, Then};
+use super::{Attempt, OFTEN};
 use crate::error::{Conflict, Error, Result};
 use crate::protocol::{Execution, Protocol};
 use crate::seam::{Access, Body, Callee, Ended};
@@ -56,8 +56,6 @@ impl<P: Protocol> Attempt<P> {
     /// Ends an execution of a call's body. Where a piece has failed, only that is executed again, as long as
     /// that is enough.
     pub(super) fn end_call(&mut self, body: Body) -> Result<Ended> {
-        /// Failures of one attempt's pieces after which no other transaction may begin.
-        const OFTEN: u32 = 32;
         let conflict = match modes::end_body(self, &body) {
             Ok(Then::Again) => return Ok(Ended::Again),
             Ok(Then::Over) => {

@@ -103,6 +103,12 @@ impl<P: Protocol> Attempt<P> {
         if std::mem::take(&mut self.gate) {
             self.db.procedures.open();
         }
+        self.give_turn();
+    }
+
+    /// Another may have the turn, if this attempt has had it.
+    #[inline]
+    pub(super) fn give_turn(&mut self) {
         if std::mem::take(&mut self.turn) {
             self.db.procedures.give_turn();
         }

@@ -256,13 +256,16 @@ pub(crate) struct Attempt<P: Protocol> {
     answer: Answer,
     /// The attempt keeps the gate closed.
     gate: bool,
-    /// The attempt has the turn, to run alone.
+    /// The attempt has the turn: it runs alone, or others that have failed often do not.
     turn: bool,
     /// The row that was staged last.
     staged: Option<StagedRow>,
     /// Why the last attempt could not begin, until it is asked for.
     refusal: Option<Conflict>,
 }
+
+/// So often pieces of one attempt fail before no other transaction may begin, and one piece before it waits for its turn.
+const OFTEN: u32 = 32;
 
 /// What a scan prefetches of each record in a leaf: its concurrency words and first columns.
 pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };

@@ -5,7 +5,8 @@
 //! execution in software brings in. What waits cannot be in a region. After those the next calls that begin at the same place are
 //! executed in software, too, two at first and more where it goes on: the room is less while another program runs on the same core.
 //!
-//! So nothing is tried for ever, and two regions that abort each other again and again end in software.
+//! So no region is tried for ever, and two that abort each other again and again end in software. What fails there again and again is
+//! not this file's: pieces then take turns (`db::attempt::modes::chopping`).
 
 use super::LOCKED;
 use crate::kind::{Fallback, Htm as Options};

@@ -6,8 +6,15 @@
 //! with the answers that those before it got (`db::recall`); it cannot be given up, so whatever may give up
 //! is in the first piece ([`Options::rollback_safe`](heddledb_analysis::Options::rollback_safe)).
 //!
+//! **It comes to an end.** Two pieces that each lock what the other wants, or wants to validate, can fail at the same moments
+//! again and again: that pauses are drawn makes it unlikely, and no more (found by the search, under `dbx-tc` in software). So a piece that has
+//! failed often waits for *the turn* before it is executed again, and gives it away when it commits. By then its call has closed
+//! the gate: no other begins, those under way commit or wait for the turn, and who has it is alone in the end. Who waits for it
+//! holds no lock, so who has it does not wait for him.
+//!
 //! Closures and epochs: as for all calls that commit in parts (`parts`). Additions that take effect later: `shelves`.
 
+use super::super::OFTEN;
 use super::{Answer, Attempt, CallMode, Then, parts};
 use crate::error::{Conflict, Error, Result};
 use crate::kind::Promises;
@@ -65,6 +72,7 @@ impl CallMode for Chopped {
         if before != Some(piece) {
             if before.is_some() {
                 parts::commit_part(attempt)?;
+                attempt.give_turn();
                 attempt.begin_writes(0);
             }
             attempt.modes.chopping.piece = Some(piece);
@@ -80,7 +88,12 @@ impl CallMode for Chopped {
     }
 
     fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
-        parts::retry(attempt)
+        let again = parts::retry(attempt);
+        if again && attempt.modes.parts.retries > OFTEN && !attempt.turn {
+            // Where the time for that is over it goes on without: it may stand above the call that has the turn, on one thread.
+            attempt.turn = attempt.db.procedures.take_turn(attempt.worker.suspender.as_ref());
+        }
+        again
     }
 
     fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {

@@ -28,7 +28,7 @@ pub(super) struct Parts {
     /// One of them wrote.
     pub wrote: bool,
     /// How often the part that runs was executed before.
-    retries: u32,
+    pub retries: u32,
     /// The log has become long meanwhile.
     pub log_is_long: bool,
     /// The epoch at which this worker last saw no other in an earlier one.
