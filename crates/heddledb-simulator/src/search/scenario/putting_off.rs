@@ -68,10 +68,6 @@ impl Scenario {
             };
             self.events.push(Event { who, when, fate });
         }
-        // What stands of a call whose log fails between its pieces is not known here, if they have only put off. The crash points have it.
-        if let Some(disk) = &mut self.disk {
-            disk.fails_at = None;
-        }
         if faults == Faults::Change {
             self.changes = Some(draw_changes(random, types, kind));
         }

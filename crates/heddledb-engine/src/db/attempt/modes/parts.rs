@@ -182,7 +182,7 @@ pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     parts.committed = true;
     parts.retries = 0;
     attempt.worker.replay_log.save();
-    attempt.modes.aside.save();
+    shelves::save(attempt);
     Ok(())
 }
 

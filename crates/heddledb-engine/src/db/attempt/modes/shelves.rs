@@ -43,7 +43,7 @@
 //! Tests: `shelves_*` of the conformance suite, which the planted bugs `Shelf*` fail; on virtual cores `calls_are_seen_with_what_they_put_off`.
 
 use super::aside::{Addition, Additions};
-use super::{AccessMode, Attempt};
+use super::{AccessMode, Attempt, States};
 use crate::epoch::EpochClock;
 use crate::error::{Error, Result};
 use crate::index::Lookup;
@@ -233,9 +233,10 @@ impl Aside {
         self.stands = 0;
     }
 
-    /// The piece that runs has committed.
-    pub fn save(&mut self) {
-        self.stands = self.additions.len();
+    /// The piece that runs has committed. True if it has put something aside.
+    fn save(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.stands, self.additions.len());
+        self.stands > before
     }
 
     /// The piece that runs is executed again.
@@ -280,6 +281,20 @@ pub(super) fn after_call<P: Protocol>(attempt: &mut Attempt<P>) {
     }
 }
 
+/// A piece of a call has committed: what it has put aside stands.
+pub(super) fn save<P: Protocol>(attempt: &mut Attempt<P>) {
+    let States { parts, aside, .. } = &mut attempt.modes;
+    if !aside.save() {
+        return;
+    }
+    // As certain as a commit, and maybe all that the piece does: here, and not when it is put on the shelf, since the pieces that come
+    // may fail.
+    match attempt.epoch {
+        Some(epoch) if !parts.wrote => decided(stamp::floor(epoch)),
+        _ => decided(attempt.worker.last_commit),
+    }
+}
+
 /// Before the worker of a call is unpinned: leaves what its committed pieces have put aside on the shelf.
 pub(in crate::db::attempt) fn put<P: Protocol>(attempt: &mut Attempt<P>) {
     let Aside { additions, stands } = &mut attempt.modes.aside;
@@ -298,8 +313,6 @@ pub(in crate::db::attempt) fn put<P: Protocol>(attempt: &mut Attempt<P>) {
             worker.last_commit = stamp::floor(epoch);
         }
         debug_assert_eq!(stamp::epoch(worker.last_commit), epoch, "a call of two epochs");
-        // As certain as a commit, and maybe all that the call does.
-        decided(worker.last_commit);
     }
     additions.clear();
     *stands = 0;
