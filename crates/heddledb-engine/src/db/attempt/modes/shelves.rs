@@ -40,7 +40,8 @@
 //! nothing on the shelves.
 //!
 //! Not strict: a call that reads a sum may come before a call that had ended when it began, in one epoch.
-//! Tests: `shelves_*` of the conformance suite, which the planted bugs `Shelf*` fail; on virtual cores `calls_are_seen_with_what_they_put_off`.
+//! Tests: `shelves_*` of the conformance suite, which the planted bugs `Shelf*` fail; on virtual cores `calls_are_seen_with_what_they_put_off`;
+//! the word and the hold under loom (`models`).
 
 use super::aside::{Addition, Additions};
 use super::{AccessMode, Attempt, States};
@@ -443,5 +444,146 @@ mod tests {
         assert_eq!(witness(0b111, 0b001), 0b010);
         assert_eq!(witness(0b110, 0b100), 0b010);
         assert_eq!(witness(0b1, 0b1), 0b1);
+    }
+}
+
+#[cfg(all(test, feature = "loom"))]
+mod models {
+    use super::super::active_calls::ActiveCalls;
+    use super::*;
+    use crate::models::explore;
+    use crate::sync::thread;
+    use crate::table::{Definition, Group, Layout, RANK, Role, Span, Structure};
+    use std::sync::{Arc, PoisonError};
+
+    static LAYOUT: Layout = Layout {
+        name: "sums",
+        groups: &[Group { name: "all", span: Span { start: 0, end: 1 }, rank: RANK }],
+        words: 1,
+        slots: &[],
+    };
+    static SUMS: Definition = Definition::new(&LAYOUT, Structure::Hash, "", 1, Role::Unknown);
+
+    /// What sessions share, with the sum of a row.
+    struct World {
+        clock: EpochClock,
+        active_calls: ActiveCalls,
+        shelves: Shelves,
+        /// Relaxed, in all that is done with it: what orders it is what is looked at here.
+        sum: AtomicU64,
+        /// The epoch of the last call.
+        epoch: AtomicU64,
+    }
+
+    impl World {
+        fn new(sessions: usize) -> Arc<Self> {
+            Arc::new(Self {
+                clock: EpochClock::new(sessions + 1),
+                active_calls: ActiveCalls::new(sessions),
+                shelves: Shelves::new(sessions),
+                sum: AtomicU64::new(0),
+                epoch: AtomicU64::new(0),
+            })
+        }
+
+        /// A call that puts one addition off, as `parts` and this room execute it.
+        fn call(&self, worker: usize) {
+            let Self { clock, active_calls, shelves, sum, .. } = self;
+            assert!(active_calls.try_begin(worker, || true), "nobody closes the gate");
+            let (sessions, mut since) = (active_calls.sessions(), 0);
+            let epoch = clock.pin_together(worker, sessions, &mut since, None).expect("no limit");
+            if let Ok(Some(earlier)) = shelves.before_call(epoch, None) {
+                self.make(earlier);
+            }
+            self.epoch.store(epoch, Ordering::SeqCst);
+            let before = sum.load(Ordering::Relaxed);
+            let mut additions = Additions::default();
+            additions.push(&SUMS, &[7], 1, 0, Summand::Whole(1));
+            shelves.put(worker, epoch, &additions, clock, None);
+            assert_eq!(sum.load(Ordering::Relaxed), before, "made beside a call");
+            clock.unpin(worker);
+            active_calls.end_in_order(worker);
+            if let Some(epoch) = shelves.after_call(|| active_calls.is_idle_after(worker)) {
+                clock.pin(worker);
+                self.make(epoch);
+                clock.unpin(worker);
+            }
+        }
+
+        fn make(&self, epoch: u64) {
+            for addition in self.shelves.take().entries() {
+                self.sum.store(addition.summand.plus(self.sum.load(Ordering::Relaxed)), Ordering::Relaxed);
+            }
+            assert!(!self.clock.closed(epoch), "made in an epoch that is closed");
+            self.shelves.made(&self.clock);
+        }
+
+        /// After all calls: what they have put off is made, and nothing else.
+        fn check(&self, calls: u64) {
+            assert_eq!(self.sum.load(Ordering::Relaxed), calls, "lost, or made twice");
+            assert_eq!(self.shelves.state.load(Ordering::SeqCst), EMPTY, "nobody makes it");
+            assert!((0..3).all(|_| self.clock.advance()), "the epoch is held for ever");
+        }
+    }
+
+    /// One call puts something off while another ends.
+    fn two_calls() {
+        explore(|| {
+            let world = World::new(2);
+            let other = Arc::clone(&world);
+            let thread = thread::spawn(move || other.call(0));
+            world.call(1);
+            thread.join().expect("it does not panic");
+            world.check(2);
+        });
+    }
+
+    /// A call puts something off while the epoch advances: who finds its epoch closed sees all of it.
+    fn a_call_and_the_epoch() {
+        explore(|| {
+            let world = World::new(1);
+            let other = Arc::clone(&world);
+            let thread = thread::spawn(move || other.call(0));
+            (0..3).for_each(|_| _ = world.clock.advance());
+            let epoch = world.epoch.load(Ordering::SeqCst);
+            if epoch != 0 && world.clock.closed(epoch) {
+                assert_eq!(world.sum.load(Ordering::Relaxed), 1, "its epoch is closed without it");
+            }
+            thread.join().expect("it does not panic");
+            world.check(1);
+        });
+    }
+
+    /// Explores with no bug planted but that one, which is one of the whole process.
+    fn explore_with(bug: Option<Mutant>, model: fn()) -> std::thread::Result<()> {
+        static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        #[cfg(feature = "mutants")]
+        crate::mutant::plant(bug);
+        let outcome = std::panic::catch_unwind(model);
+        #[cfg(feature = "mutants")]
+        crate::mutant::plant(None);
+        assert!(cfg!(feature = "mutants") || bug.is_none(), "there are no bugs to plant");
+        outcome
+    }
+
+    #[test]
+    fn what_is_put_off_is_made_once_beside_no_call() {
+        explore_with(None, two_calls).expect("it holds");
+    }
+
+    #[test]
+    fn what_is_put_off_holds_its_epoch() {
+        explore_with(None, a_call_and_the_epoch).expect("it holds");
+    }
+
+    /// `--features loom,mutants`
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn the_models_find_planted_bugs() {
+        for bug in [Mutant::ShelfLost, Mutant::ShelfMadeTwice] {
+            assert!(explore_with(Some(bug), two_calls).is_err(), "{bug:?}");
+        }
+        assert!(explore_with(Some(Mutant::ShelfEpochNotHeld), a_call_and_the_epoch).is_err());
     }
 }
