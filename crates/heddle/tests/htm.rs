@@ -40,7 +40,7 @@ fn the_model_is_probed_alike_on_any_machine() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&document["available"], &document["regions"]), (&true.into(), &2.into()));
     let trials = document["trials"].as_array().unwrap();
-    assert_eq!(trials.len(), 4 * 14);
+    assert_eq!(trials.len(), 4 * 17);
     for trial in trials {
         let lines = trial["lines"].as_u64().unwrap();
         let share = trial["committed_share"].as_f64().unwrap();
@@ -54,9 +54,33 @@ fn the_model_is_probed_alike_on_any_machine() {
     assert_eq!(probe().stdout, output.stdout);
 }
 
+/// The first-level cache is chosen by name, and is a part of the table of costs.
+#[test]
+fn the_model_has_the_cache_that_is_asked_for() {
+    let output = heddle("htm probe --model --l1 12-way --regions 2 --json -");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(document["told"].as_str().unwrap().contains("12-way"), "{document}");
+    let share = |lines: u64| {
+        let trials = document["trials"].as_array().unwrap();
+        let of = |trial: &&Value| trial["accesses"] == "writes in sequence" && trial["lines"] == lines;
+        trials.iter().find(of).unwrap()["committed_share"].as_f64().unwrap()
+    };
+    assert_eq!((share(640), share(768)), (1.0, 0.0), "more than 32 KiB, less than 48 KiB");
+    let table = heddle("sim costs --l1 8-way");
+    assert!(text(&table.stdout).contains("htm_read_spans = 400"), "{}", text(&table.stdout));
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
-    for line in ["htm probe --regions 0", "htm probe --model=yes", "htm"] {
+    let lines = [
+        "htm probe --regions 0",
+        "htm probe --model=yes",
+        "htm",
+        "htm probe --l1 8-way",
+        "htm probe --model --l1 9-way",
+    ];
+    for line in lines {
         assert_eq!(heddle(line).status.code(), Some(2), "{line}");
     }
 }

@@ -76,6 +76,18 @@ fn both_executors_meet() {
     }
 }
 
+/// What a region copies takes room, although nobody else touches it.
+#[test]
+fn copies_take_room() {
+    let capacity = |words| {
+        let costs =
+            Costs { htm_write_sets: 8, htm_write_ways: 4, htm_private_words: words, ..Costs::default() };
+        regions(Kind::Htm, &point(hot_rows(), Kind::Htm, 1, 1, costs)).capacity
+    };
+    let [none, some] = [capacity(0), capacity(8)];
+    assert!(none < some, "{none} and {some}");
+}
+
 /// A protocol without regions tells of none.
 #[test]
 fn others_have_none() {

@@ -9,6 +9,7 @@ use clap::Args;
 use heddledb::internals::sync::probe::Trial;
 use heddledb::internals::sync::{LINE, htm};
 use heddledb_simulator::regions;
+use heddledb_simulator::simulation::{Costs, L1};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -18,6 +19,10 @@ pub struct ProbeArguments {
     /// Probe the model that virtual cores have instead of this processor
     #[arg(long)]
     model: bool,
+    /// The first-level cache of the model: 8-way, 32 KiB as the paper's processor has it, or 12-way, 48 KiB as recent ones
+    /// [default: the room of the table that `heddle sim costs` prints]
+    #[arg(long, value_name = "CACHE", requires = "model")]
+    l1: Option<L1>,
     /// Regions of each trial [default: 1000, or 20 of the model]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     regions: Option<u32>,
@@ -39,13 +44,15 @@ Examples:
   heddle htm probe
   heddle htm probe --regions 10000 --json probe.json
   heddle htm probe --model          # what virtual cores have; the same on any machine
+  heddle htm probe --model --l1 12-way
 
 With HEDDLEDB_RTM=off in the environment, no program that holds an engine begins a region.
 
 Exit codes: 0 it was told, also if there is no RTM, 1 a file could not be written, 2 unusable arguments.";
 
 /// Lines of a region.
-const LINES: [usize; 14] = [1, 7, 16, 32, 64, 128, 256, 512, 640, 768, 1_024, 4_096, 16_384, 65_536];
+const LINES: [usize; 17] =
+    [1, 7, 16, 32, 64, 128, 256, 384, 496, 512, 640, 704, 768, 1_024, 4_096, 16_384, 65_536];
 /// What a region does with them, and whether it writes and whether places are at random.
 const ACCESSES: [(&str, bool, bool); 4] = [
     ("writes in sequence", true, false),
@@ -86,35 +93,41 @@ pub fn probe(arguments: &ProbeArguments, command: String) -> Result<(), Failure>
     outputs.probe()?;
     let available = model || htm::is_available();
     let told = match (model, available) {
-        (true, _) => "the model of virtual cores: regions as its table of costs has them",
+        (true, _) => match arguments.l1 {
+            None => "the model of virtual cores: regions as its table of costs has them".to_owned(),
+            Some(l1) => format!("the model of virtual cores: regions with the room of the {l1} cache"),
+        },
         (false, true) => {
-            "RTM: this processor executes regions, and most of a thousand small ones took effect"
+            "RTM: this processor executes regions, and most of a thousand small ones took effect".to_owned()
         }
         (false, false) if htm::is_switched_off() => {
             "no RTM: switched off (HEDDLEDB_RTM=off); all protocols execute transactions in software"
         }
         (false, false) => {
             "no RTM: this processor does not execute regions; all protocols execute transactions in software"
+                .to_owned()
         }
     };
+    let costs = arguments.l1.map_or(Costs::default(), |l1| l1.of(Costs::default()));
     let regions = arguments.regions.unwrap_or(if model { 20 } else { 1_000 });
     let mut trials = Vec::new();
     if available {
         for (accesses, writes, random) in ACCESSES {
             for lines in LINES {
                 let trial = Trial { writes, random, lines, regions, seed };
-                trials.push(found(accesses, trial, model)?);
+                trials.push(found(accesses, trial, model.then_some(costs))?);
             }
         }
     }
-    let document = Document { command, available, told: told.to_owned(), seed, regions, trials };
+    let document = Document { command, available, told, seed, regions, trials };
     publish(&outputs, |colours| render(&document, colours), &document, String::new)
 }
 
-fn found(accesses: &'static str, trial: Trial, model: bool) -> Result<Found, Failure> {
+/// A trial of the model with these costs, or of this processor.
+fn found(accesses: &'static str, trial: Trial, model: Option<Costs>) -> Result<Found, Failure> {
     let metrics = match model {
-        true => regions::run(trial).map_err(|failure| Failure::run(chain(&failure)))?,
-        false => trial.run(),
+        Some(costs) => regions::run(trial, costs).map_err(|failure| Failure::run(chain(&failure)))?,
+        None => trial.run(),
     };
     let figures = RegionFigures::of(metrics);
     Ok(Found {

@@ -7,7 +7,7 @@ use crate::report::outputs::Outputs;
 use clap::Args;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::Queue;
-use heddledb_simulator::simulation::{Costs, Topology};
+use heddledb_simulator::simulation::{Costs, L1, Topology};
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::arguments::{ApplicationArguments, WorkloadArguments};
 use std::num::NonZeroU32;
@@ -74,6 +74,10 @@ pub struct Common {
     /// A file with costs, as `heddle sim costs` prints it; what it does not name stays as it is
     #[arg(long, value_name = "FILE")]
     pub costs: Option<PathBuf>,
+    /// The first-level cache by which regions of hardware transactional memory have room: 8-way, 32 KiB as DBX-TC's
+    /// processor has it, or 12-way, 48 KiB as recent ones [default: as the table of costs says]
+    #[arg(long, value_name = "CACHE")]
+    pub l1: Option<L1>,
     /// Run with what cores cost each other times 0.5 and 2 as well, and tell which conclusions depend on it
     #[arg(long)]
     pub sweep: bool,
@@ -276,6 +280,7 @@ impl Common {
             Some(path) => costs::read(path)?,
             None => Costs::default(),
         };
+        let costs = self.l1.map_or(costs, |l1| l1.of(costs));
         Ok(Plan {
             points,
             topology: Topology { sockets: self.sockets, cores_per_socket },

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use heddledb_simulator::simulation::Costs;
+use heddledb_simulator::simulation::{Costs, L1};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,9 @@ pub struct CostsArguments {
     /// Print the table with what this file changes in it
     #[arg(long, value_name = "FILE")]
     pub costs: Option<PathBuf>,
+    /// With the room that regions have in this first-level cache: 8-way or 12-way
+    #[arg(long, value_name = "CACHE")]
+    pub l1: Option<L1>,
 }
 
 /// Examples for `--help`.
@@ -29,6 +32,7 @@ pub fn print(arguments: &CostsArguments) -> Result<(), Failure> {
         Some(path) => read(path)?,
         None => Costs::default(),
     };
+    let costs = arguments.l1.map_or(costs, |l1| l1.of(costs));
     print!("{}", render(&costs, &[]));
     Ok(())
 }
@@ -77,8 +81,7 @@ fn parse(text: &str) -> Result<Costs, String> {
         if let Some((_, before)) = seen.iter().find(|(seen, _)| *seen == known) {
             return Err(format!("line {number}: {name} stands in line {before} already; keep one of them"));
         }
-        // A clock that stands still, and caches without lines, are no machine.
-        let least = u64::from(!Costs::is_time(known));
+        let least = Costs::least(known);
         match value.parse() {
             Ok(value) if (least..=VALUE_MAX).contains(&value) => {
                 let set = costs.set(known, value);

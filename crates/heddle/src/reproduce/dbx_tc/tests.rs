@@ -3,11 +3,12 @@
 use super::articles::{figure_15, figure_15_why};
 use super::causes::{checks, one_core, regions, room};
 use super::contention::{figure_12a, figure_12b, figure_12c, figure_12c_why};
+use super::footprint::{figure_1a, figure_1b};
 use super::snapshots::{figure_13a, figure_14};
 use super::whole::{figure_1c, figure_1c_why};
 use crate::report::model::RegionFigures;
 use crate::reproduce::figure::tests::{SCOPE, aborting, all_reproduced, in_regions, made, verdicts};
-use crate::reproduce::figure::{Figure, Results, Verdict};
+use crate::reproduce::figure::{Claim, Content, Figure, Results, Verdict};
 
 /// Of a hundred regions: those that have met others, and those without room; and what was executed in software.
 fn ended(conflicts: u64, capacity: u64, software: u64) -> RegionFigures {
@@ -155,4 +156,35 @@ fn without_regions_their_claims_are_not_measured() {
     let told = verdicts(&figure_12a(&SCOPE).unwrap(), &results);
     let missing: Vec<_> = told.iter().filter(|(verdict, _)| *verdict == Verdict::NotMeasured).collect();
     assert!(matches!(&missing[..], [(_, claim)] if claim.starts_with("Chopping reduces")), "{told:?}");
+}
+
+/// The room of regions needs no workload: the paper's values, and those of the model with its processor's cache.
+#[test]
+fn the_room_of_regions_is_the_papers_in_sequence() {
+    let paper = [
+        ("writes 16", 0.05),
+        ("writes 24", 0.4),
+        ("writes 31", 0.95),
+        ("writes 32", 1.0),
+        ("reads 256", 0.02),
+        ("reads 4096", 0.98),
+        ("448", 0.92),
+        ("16 K", 1.0),
+    ];
+    let facts = paper.map(|(name, share)| (name.to_owned(), share)).into();
+    let results = Results { facts, ..Results::default() };
+    for figure in [figure_1a(), figure_1b()] {
+        all_reproduced(Figure { content: Content::Points(Vec::new()), ..figure }, &results);
+    }
+    for (figure, expected) in [(figure_1a(), &[true, true, false][..]), (figure_1b(), &[false, true])] {
+        let Content::Facts(compute) = figure.content else { panic!("computed") };
+        let values = compute().unwrap().values;
+        let facts = values.into_iter().map(|(name, share)| (name.to_owned(), share)).collect();
+        let told = verdicts_of(&figure.claims, &Results { facts, ..Results::default() });
+        assert_eq!(told, expected, "figure {}", figure.id);
+    }
+}
+
+fn verdicts_of(claims: &[Claim], results: &Results) -> Vec<bool> {
+    claims.iter().map(|claim| claim.judged(results).verdict == Verdict::Reproduced).collect()
 }

@@ -126,6 +126,12 @@ costs! {
     htm_read_sets = 1024;
     /// Lines in each.
     htm_read_ways = 16;
+    /// Loads for which a set has no room are remembered by spans of 64 lines, and one of so many spans ends the hardware transaction; 0: the first such load does.
+    htm_read_spans = 0;
+    /// Lines of its stack that a hardware transaction stores to whatever it does.
+    htm_stack_lines = 0;
+    /// Words of a core's private memory, told as work, that take a line of a hardware transaction's stores; 0: they take none.
+    htm_private_words = 0;
     /// Cycles from its begin after which an interrupt comes.
     htm_interrupt = 2600000;
     /// Beginning a hardware transaction.
@@ -138,7 +144,7 @@ costs! {
 
 impl Costs {
     /// The entries that [`Costs::scaled`] leaves alone: they are no times.
-    const SIZES: [&'static str; 8] = [
+    const SIZES: [&'static str; 11] = [
         "mhz",
         "cache_lines",
         "shared_cache_lines",
@@ -146,8 +152,13 @@ impl Costs {
         "htm_write_ways",
         "htm_read_sets",
         "htm_read_ways",
+        "htm_read_spans",
+        "htm_stack_lines",
+        "htm_private_words",
         "htm_interrupt",
     ];
+    /// The sizes that may be nothing.
+    const OPTIONAL: [&'static str; 3] = ["htm_read_spans", "htm_stack_lines", "htm_private_words"];
     /// What cores cost each other: the entries on which scalability rests, and of which the real values
     /// differ most between machines.
     const COHERENCE: [&'static str; 6] =
@@ -168,6 +179,11 @@ impl Costs {
     /// Whether an entry is a time, and may be fitted.
     pub fn is_time(name: &str) -> bool {
         !Self::SIZES.contains(&name)
+    }
+
+    /// The least value of an entry: a clock that stands still, and caches without lines, are no machine.
+    pub fn least(name: &str) -> u64 {
+        u64::from(!Self::is_time(name) && !Self::OPTIONAL.contains(&name))
     }
 
     /// Cycles in so many nanoseconds.

@@ -7,7 +7,9 @@
 //!   or a write to one of its read set, aborts it: the requester wins, as on the hardware, so two regions can
 //!   abort each other for ever, and users of regions need a fallback.
 //! - Each set is as large as a cache is: so many ways in each of so many sets of lines (`htm_*` in
-//!   [`Costs`]). A line too many aborts.
+//!   [`Costs`](super::Costs); [`L1`](super::L1) names two). A store too many aborts; of loads too many a coarse tracker keeps what it can.
+//! - Memory that only this core touches takes room as far as it is told as work, if it is to: the words that are copied, and an entry
+//!   for each write.
 //! - Waiting for a mutex or a condition, or with a spin hint, aborts, and so does an interrupt, which comes every so many cycles.
 //!
 //! An abort unwinds the body: its shared effects are gone, and so are the stores of the
@@ -16,10 +18,9 @@
 
 #![allow(unsafe_code)]
 
-use super::directory::Map;
 use super::machine::{Machine, machine};
 pub use super::regions::Tally;
-use super::regions::{Lines, Mode, Put, Raised, Region};
+use super::regions::{Mode, Put, Raised, Region};
 pub use crate::sync::abort::{Abort, Interrupted};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -71,6 +72,7 @@ impl Machine {
 
     /// True for the outermost.
     fn begin_region(&self) -> bool {
+        let costs = self.costs();
         let mut inside = self.inside.borrow_mut();
         let core = self.running();
         if inside.htm.mode(core) != Mode::Plain {
@@ -81,17 +83,9 @@ impl Machine {
         if htm.regions.len() <= core {
             htm.regions.resize_with(core + 1, || None);
         }
+        htm.regions[core] = Some(Region::new(htm.tally.begun, began, &costs));
         htm.tally.begun += 1;
         htm.active += 1;
-        htm.regions[core] = Some(Region {
-            stores: Vec::new(),
-            places: Map::default(),
-            reads: Lines::default(),
-            writes: Lines::default(),
-            began,
-            doomed: None,
-            unwinding: false,
-        });
         true
     }
 

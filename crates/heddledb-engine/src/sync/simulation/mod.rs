@@ -17,6 +17,7 @@ mod blocking;
 mod costs;
 mod directory;
 pub mod htm;
+mod l1;
 mod machine;
 mod regions;
 mod schedule;
@@ -26,6 +27,7 @@ pub use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 pub use blocking::{Condvar, Mutex, MutexGuard, WaitTimeoutResult, thread};
 pub use costs::{Costs, Counts, Topology};
 pub use directory::{Cache, Directory, Kind, Outcome};
+pub use l1::L1;
 pub use machine::{
     Decided, Failure, Follower, Settings, clock, costs, counts, free, knows, simulate, simulated, steps,
 };

@@ -2,7 +2,13 @@
 
 use super::costs::Costs;
 use super::directory::Map;
+use crate::sync::Work;
 use crate::sync::abort::Abort;
+
+/// Lines of what is remembered of loads that have left the cache.
+const SPAN: u32 = 64;
+/// Private words that a write takes until it commits beside those that are copied: its entry, and its lock.
+const WRITE_WORDS: u64 = 13;
 
 /// How regions ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +31,12 @@ pub(super) struct Region {
     pub(super) places: Map<usize, usize>,
     pub(super) reads: Lines,
     pub(super) writes: Lines,
+    /// Spans of lines that were read and have left the cache.
+    pub(super) spilled: Map<u32, ()>,
+    /// Words of private memory that were stored to, and the lines that have been counted for them.
+    pub(super) private: (u64, u64),
+    /// How many regions were begun before.
+    pub(super) number: u64,
     pub(super) began: u64,
     pub(super) doomed: Option<Abort>,
     /// The abort has been raised, and the body is being unwound.
@@ -75,10 +87,61 @@ impl Lines {
     /// Adds a line that is new; false if its set has no room for it.
     pub(super) fn add(&mut self, line: u32, address: usize, sets: u64, ways: u64) -> bool {
         self.lines.insert(line, address);
-        let crowd = self.crowds.entry(line % sets.max(1) as u32).or_insert(0);
+        self.crowd(u64::from(line), sets, ways)
+    }
+
+    /// Adds a line that only this core touches, so that nobody is told of it; false if its set has no room for it.
+    fn crowd(&mut self, line: u64, sets: u64, ways: u64) -> bool {
+        let crowd = self.crowds.entry((line % sets.max(1)) as u32).or_insert(0);
         *crowd += 1;
         *crowd <= ways
     }
+}
+
+impl Region {
+    /// The region of that number. Its stack lies in the last sets of the cache.
+    pub(super) fn new(number: u64, began: u64, costs: &Costs) -> Self {
+        let mut region = Self {
+            stores: Vec::new(),
+            places: Map::default(),
+            reads: Lines::default(),
+            writes: Lines::default(),
+            spilled: Map::default(),
+            private: (0, 0),
+            number,
+            began,
+            doomed: None,
+            unwinding: false,
+        };
+        for line in 0..costs.htm_stack_lines {
+            region.store_privately(u64::MAX - line, costs);
+        }
+        region
+    }
+
+    fn store_privately(&mut self, line: u64, costs: &Costs) {
+        if !self.writes.crowd(line, costs.htm_write_sets, costs.htm_write_ways) {
+            self.doomed.get_or_insert(Abort::Capacity);
+        }
+    }
+
+    /// A load for whose line its set has no room: whether the region goes on. What remembers such loads is coarse and loses
+    /// some, whichever they are.
+    fn spills(&mut self, line: u32, spans: u64) -> bool {
+        let span = line / SPAN;
+        if spans == 0 {
+            return false;
+        }
+        self.spilled.insert(span, ()).is_some()
+            || !mixed(self.number << 32 | u64::from(span)).is_multiple_of(spans)
+    }
+}
+
+/// A number that looks like a random one (the finaliser of SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ number >> 31
 }
 
 impl Model {
@@ -130,7 +193,8 @@ impl Model {
         if set.lines.contains_key(&line) {
             return;
         }
-        if !set.add(line, address, sets, ways) {
+        let fits = set.add(line, address, sets, ways);
+        if !fits && (writes || !region.spills(line, costs.htm_read_spans)) {
             region.doomed.get_or_insert(Abort::Capacity);
         }
         let holders = self.holders.entry(line).or_default();
@@ -138,6 +202,23 @@ impl Model {
             holders.writer = Some(core);
         } else {
             holders.readers.push(core);
+        }
+    }
+
+    /// Work on memory that only this core touches. What a region copies, and what it notes of its writes, lies behind one
+    /// another in buffers that grow until it ends; where they begin depends on the core.
+    pub fn worked(&mut self, core: usize, work: Work, costs: &Costs) {
+        let words = match work {
+            Work::Words(count) => count as u64,
+            Work::Checks(count) => WRITE_WORDS * count as u64,
+            _ => return,
+        };
+        let Some(region) = self.region(core).filter(|region| !region.unwinding) else { return };
+        region.private.0 += words;
+        while costs.htm_private_words > 0 && region.private.1 * costs.htm_private_words < region.private.0 {
+            let line = mixed(core as u64 + 1) >> 1;
+            region.store_privately(line + region.private.1, costs);
+            region.private.1 += 1;
         }
     }
 

@@ -350,6 +350,10 @@ impl Machine {
         core.clock += cycles;
         core.counts.work_cycles += cycles;
         core.counts.add_work(work);
+        if inside.htm.any() {
+            let (me, costs) = (self.current.get(), inside.costs);
+            inside.htm.worked(me, work, &costs);
+        }
     }
 
     /// Waits for others without a reason that the machine knows: a spin hint, a yield, a pause.
