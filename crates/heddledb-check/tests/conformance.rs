@@ -69,5 +69,6 @@ conformance! {
     dbx_tc_deferred DbxTcDeferred;
     dbx Dbx;
     htm Htm;
+    htm_partition HtmPartition;
     one_writer OneWriter;
 }

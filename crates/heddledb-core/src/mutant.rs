@@ -51,11 +51,14 @@ pub enum Mutant {
     SiloReadsNotOpaque,
     // Hardware regions, on virtual cores: a lock is not seen by a read, or by who takes it; a row that is gone, or there, is not
     // seen at the commit; what was read in software is checked before the region that takes the locks; the locks are not set.
+    // The lock of a partition is not seen by a region; what is executed in software takes it only at its commit.
     HtmLockIgnored,
     HtmLockOverLock,
     HtmPresenceUnchecked,
     HtmValidatedEarly,
     HtmNotLocked,
+    HtmPartitionUnseen,
+    HtmPartitionLate,
     // Calls that commit in parts: the parts are of several epochs; a closure runs beside a call.
     PartsInOwnEpochs,
     PartsBesideClosure,
@@ -269,6 +272,8 @@ impl Mutant {
         Self::HtmPresenceUnchecked,
         Self::HtmValidatedEarly,
         Self::HtmNotLocked,
+        Self::HtmPartitionUnseen,
+        Self::HtmPartitionLate,
         Self::PartsInOwnEpochs,
         Self::PartsBesideClosure,
         Self::ShelfLost,
@@ -402,6 +407,8 @@ impl Mutant {
                 | Self::HtmPresenceUnchecked
                 | Self::HtmValidatedEarly
                 | Self::HtmNotLocked
+                | Self::HtmPartitionUnseen
+                | Self::HtmPartitionLate
                 | Self::PartsBesideClosure
                 | Self::HekatonPreparingIgnored
                 | Self::HekatonDependencyIgnored

@@ -5,7 +5,7 @@
 //! transactions is charged as they say it.
 
 use crate::point::{Broken, Load, Point};
-use heddledb::protocol::Kind;
+use heddledb::protocol::Choice;
 use heddledb::{Conflict, Error};
 use heddledb_engine_simulated::sync::simulation::{
     Counts, Settings, clock, costs, counts, free, simulate, steps,
@@ -19,12 +19,12 @@ use std::sync::Arc;
 /// # Errors
 /// [`Broken`].
 pub fn complete<A: Application>(
-    kind: Kind,
+    protocol: Choice,
     application: Arc<A>,
     load: Load,
     settings: Settings,
 ) -> Result<Point, Broken> {
-    Ok(simulate(settings, move || body(kind, &application, &load))??)
+    Ok(simulate(settings, move || body(protocol, &application, &load))??)
 }
 
 /// Where cores meet: on a cache line of its own, wherever memory is given out.
@@ -58,8 +58,8 @@ struct Tally {
     counts: Counts,
 }
 
-fn body<A: Application>(kind: Kind, application: &Arc<A>, load: &Load) -> Result<Point, Error> {
-    let builder = crate::builder().protocol(kind).sessions(load.cores).isolation(load.isolation);
+fn body<A: Application>(protocol: Choice, application: &Arc<A>, load: &Load) -> Result<Point, Error> {
+    let builder = crate::builder().protocol(protocol).sessions(load.cores).isolation(load.isolation);
     let db = application.tables(builder).epoch_interval(load.epoch_interval).open()?;
     let state = Arc::new(application.load(&db, load.seed)?);
     let meeting = Arc::new(Meeting::default());

@@ -7,7 +7,7 @@
 
 use crate::completion;
 use heddledb::internals::BuilderInternals;
-use heddledb::protocol::{Batching, Calls, Choice, Execution, Isolation, Kind, Silo};
+use heddledb::protocol::{Batching, Calls, Choice, Execution, Isolation, Silo};
 use heddledb::{Conflict, Database, Error, LogicalTime, RegionMetrics};
 use heddledb_engine_simulated::sync::simulation::{
     Counts, Failure, Settings, clock, costs, counts, free, simulate, steps,
@@ -88,8 +88,8 @@ impl Queue {
     }
 
     /// The protocol with its options.
-    fn choice(self, kind: Kind) -> Choice {
-        match (kind.choice(), self.batch) {
+    fn choice(self, protocol: Choice) -> Choice {
+        match (protocol, self.batch) {
             (Choice::Silo(Silo { calls: Calls::Batched(batching), .. }), Some(_)) => {
                 Silo::with_calls(Calls::Batched(Batching { size: self.batch, ..batching })).into()
             }
@@ -208,13 +208,19 @@ macro_rules! subjects {
             ///
             /// # Errors
             /// [`Broken`].
-            pub fn simulate(&self, kind: Kind, load: Load, settings: Settings) -> Result<Point, Broken> {
+            pub fn simulate(
+                &self,
+                protocol: impl Into<Choice>,
+                load: Load,
+                settings: Settings,
+            ) -> Result<Point, Broken> {
+                let protocol = protocol.into();
                 match self {
                     $(Self::$workload(like) => {
-                        run(kind, Arc::new($workload::new(*like.parameters())?), load, settings)
+                        run(protocol, Arc::new($workload::new(*like.parameters())?), load, settings)
                     })*
                     $(Self::$application(application) => {
-                        completion::complete(kind, Arc::clone(application), load, settings)
+                        completion::complete(protocol, Arc::clone(application), load, settings)
                     })*
                 }
             }
@@ -242,8 +248,13 @@ subjects! {
 }
 
 /// Simulates a point.
-fn run<W: Workload>(kind: Kind, workload: Arc<W>, load: Load, settings: Settings) -> Result<Point, Broken> {
-    Ok(simulate(settings, move || body(kind, &workload, &load))??)
+fn run<W: Workload>(
+    protocol: Choice,
+    workload: Arc<W>,
+    load: Load,
+    settings: Settings,
+) -> Result<Point, Broken> {
+    Ok(simulate(settings, move || body(protocol, &workload, &load))??)
 }
 
 /// What one worker counted.
@@ -260,12 +271,12 @@ struct Tally<L> {
     time: LogicalTime,
 }
 
-fn body<W: Workload>(kind: Kind, workload: &Arc<W>, load: &Load) -> Result<Point, Error> {
+fn body<W: Workload>(protocol: Choice, workload: &Arc<W>, load: &Load) -> Result<Point, Error> {
     let Queue { length, .. } = load.queue;
-    let gathers = length > 1 && kind.execution() == Execution::Batched;
+    let gathers = length > 1 && protocol.promises().execution() == Execution::Batched;
     // Where calls are gathered a worker has a session that submits them, and one that executes them.
     let sessions = if gathers { 2 * load.cores } else { load.cores };
-    let builder = crate::builder().protocol(load.queue.choice(kind)).sessions(sessions);
+    let builder = crate::builder().protocol(load.queue.choice(protocol)).sessions(sessions);
     let builder = workload.tables(builder).epoch_interval(load.epoch_interval).isolation(load.isolation);
     let builder = if gathers { builder.executed_by_hand().window(length) } else { builder };
     let db = builder.open()?;

@@ -175,6 +175,8 @@ registry! {
         "Silo whose commits are checked and locked in a hardware region where there are such (DBX)";
     Htm "htm" Htm::WHOLE,
         "whole transactions in hardware regions where there are such, and one lock for those that do not fit";
+    HtmPartition "htm-partition" Htm::PARTITIONED,
+        "htm with a lock for each partition, which is what begins with the same two bytes of a key";
     #[cfg(feature = "example")]
     OneWriter "one-writer" OneWriter,
         "an example: one transaction at a time";
@@ -251,6 +253,7 @@ impl Kind {
         Self::DbxTcDeferred,
         Self::Dbx,
         Self::Htm,
+        Self::HtmPartition,
         #[cfg(feature = "example")]
         Self::OneWriter,
     ];

@@ -42,6 +42,13 @@ pub enum Fallback {
     Record,
     /// One lock for all, which each region looks at when it begins, and what is executed in software holds.
     Global,
+    /// A lock for each partition: for all rows, of whatever relation, whose encoded keys begin with the same bits (64 locks
+    /// stand for all partitions). A region looks at the lock of each partition that it comes to; what is executed in
+    /// software holds those in which it writes, and validates what it reads in others.
+    Partition {
+        /// How many bits: those of a leading column of all keys, such as 16 for a `u16`; up to 64.
+        leading_bits: u8,
+    },
 }
 
 /// Where the regions of [`Htm`] come from.
@@ -72,6 +79,9 @@ impl Htm {
     pub const COMMITS: Self = Self { chopped: false, reach: Reach::Commit, ..Self::CHOPPED };
     /// A region for the whole transaction, and one lock for those that do not fit: the paper's naive use of regions.
     pub const WHOLE: Self = Self { chopped: false, fallback: Fallback::Global, ..Self::CHOPPED };
+
+    /// As [`Self::WHOLE`], with a lock for each partition: keys begin with a number of two bytes.
+    pub const PARTITIONED: Self = Self { fallback: Fallback::Partition { leading_bits: 16 }, ..Self::WHOLE };
 
     /// These settings, with regions from there.
     #[must_use]

@@ -174,6 +174,25 @@ impl Local {
         self.locks.push(Lock { record, stamp, group: group as u8 });
     }
 
+    /// Forgets the reads from number `first` on, since nobody can change what was read; their latest time, and whether one is
+    /// of a place of which no row was ever committed.
+    pub(super) fn forget_reads(&mut self, first: usize) -> (u64, bool) {
+        let newest = self.reads.newest_from(first);
+        let looked = self.reads.groups().skip(first).any(|(_, _, stamp)| stamp::is_placeholder(stamp));
+        self.reads.truncate(first);
+        (newest, looked)
+    }
+
+    /// How many groups were read.
+    pub(super) fn reads(&self) -> usize {
+        self.reads.len()
+    }
+
+    /// Its next time is later than that one.
+    pub(super) fn be_after(&mut self, time: u64) {
+        self.last = self.last.max(time);
+    }
+
     /// What was locked is not.
     pub(super) fn forget_locks(&mut self) {
         self.locks.clear();

@@ -37,6 +37,8 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::Dta, Faults::None)]
     } else if is_of(&["Drp"]) {
         vec![(Kind::Drp, Faults::None), (Kind::Drp, Faults::Stall)]
+    } else if is_of(&["HtmPartition"]) {
+        vec![(Kind::HtmPartition, Faults::None), (Kind::HtmPartition, Faults::Stall)]
     } else if is_of(&["Htm"]) {
         vec![(Kind::Dbx, Faults::None), (Kind::DbxTc, Faults::None), (Kind::Htm, Faults::Stall)]
     } else if is_of(&["Shelf"]) {

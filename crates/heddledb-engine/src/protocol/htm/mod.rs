@@ -14,13 +14,14 @@
 //! **One rule for hardware and software.** The lock bit in a stamp keeps everybody away, whatever he is executed by. A region
 //! reads the stamp of each row that it touches, so a lock that is taken in software aborts it, and it aborts itself where it
 //! finds one. A transaction that fits in no region is one of Silo's. So there is no lock beside the records'; the paper's
-//! systems need one ([`Fallback::Global`]), since their regions write in place.
+//! systems need one, for all or for each partition ([`Fallback::Global`], [`Fallback::Partition`]), since they write in place.
 //!
 //! | kind | a region is | what fails |
 //! |---|---|---|
 //! | `dbx-tc` | a piece of a call (`db::attempt::modes::chopping`); closures whole | is executed as under `silo` |
 //! | `dbx` | the commit: reads are validated in it, and locks taken | commits as under `silo` |
 //! | `htm` | a transaction | is executed under one lock, which each region reads |
+//! | `htm-partition` | a transaction | is executed under the locks of the partitions in which it writes ([`partitions`]) |
 //!
 //! **Where we leave the paper.** It installs in the region. Then the region holds all lines that are written, and nothing may
 //! be in it that a region cannot do: old versions from an arena, values from a heap, the mutex of the log's buffer. Here it
@@ -39,8 +40,10 @@
 //!
 //! Strictly serializable: as under Silo, with the end of the region for its serialisation point.
 
+mod partitions;
 mod policy;
 mod region;
+mod software;
 mod tally;
 
 use super::silo::{self, Silo};
@@ -58,6 +61,7 @@ use crate::stamp;
 use crate::sync::{AtomicU64, Ordering, Wait, Work, htm, point, work};
 use crate::table::{GroupSet, Layout};
 use crossbeam_utils::CachePadded;
+use partitions::{Locks, Own};
 use policy::{Place, Policy};
 use std::sync::Arc;
 use tally::Tallies;
@@ -71,22 +75,37 @@ const LOCKED: u8 = 1;
 const CHANGED: u8 = 2;
 const PHANTOM: u8 = 3;
 
-/// Pauses on the lock of [`Fallback::Global`] before an attempt gives up, to begin anew.
+/// Pauses on the lock of a fallback before an attempt gives up, to begin anew.
 const PATIENCE: u32 = 48;
-/// So often in turn a worker gives up; then it goes on without the lock: whoever has it may be waiting for something else.
+/// So often in turn a worker gives up the lock of [`Fallback::Global`]; then it goes on without it: whoever has it may be waiting for
+/// something else.
 const TURNED_AWAY: u32 = 16;
 
 /// What the workers share.
 pub struct Shared {
     /// Who is executed in software under [`Fallback::Global`]: a worker's number plus one, or 0.
     fallback: CachePadded<AtomicU64>,
+    partitions: Locks,
     tallies: Tallies,
 }
 
 impl SharedState for Shared {
     fn new(sessions: usize) -> Self {
-        Self { fallback: CachePadded::new(AtomicU64::new(0)), tallies: Tallies::new(sessions) }
+        let fallback = CachePadded::new(AtomicU64::new(0));
+        Self { fallback, partitions: Locks::new(), tallies: Tallies::new(sessions) }
     }
+}
+
+/// Waits for a while until a word is as wanted; false if it is not.
+fn wait_until(word: &AtomicU64, mut wanted: impl FnMut(u64) -> bool) -> bool {
+    let mut wait = Wait::new();
+    while !wanted(word.load(Ordering::Relaxed)) {
+        if wait.rounds() == PATIENCE {
+            return false;
+        }
+        wait.pause();
+    }
+    true
 }
 
 /// How an attempt is executed.
@@ -105,43 +124,57 @@ pub struct Local {
     /// Its software executor, with the locks and the last time of both.
     silo: silo::Local,
     options: Options,
-    /// Whether there are regions.
-    has_regions: bool,
     shared: Arc<Shared>,
     worker: usize,
     policy: Policy,
     /// Where the body is.
     place: Place,
     runs: Runs,
-    /// The latest time that was read in the region.
+    /// The latest time of what was read and is not remembered.
     newest: u64,
-    /// Something was read in the region that has no time: an absence.
+    /// Something of that has no time: an absence.
     looked: bool,
     /// The lock of [`Fallback::Global`] is this worker's.
     holds_fallback: bool,
     /// How often in turn it has waited for that lock in vain.
     turned_away: u32,
+    /// The leading bits by which there are locks of partitions, where there are any, and what this attempt has to do with them.
+    partition_bits: Option<u8>,
+    partitions: Own,
+    /// The lock for which its last region has ended itself.
+    awaited: Option<usize>,
     vanished: bool,
 }
 
 impl Local {
+    /// Whether there are regions for this attempt.
+    fn has_regions(&self) -> bool {
+        self.options.executor != Executor::Software && htm::is_available()
+    }
+
     /// Begins a region, or the execution in software.
     #[inline(never)]
     fn start(&mut self) -> Result<(), Conflict> {
         let is_whole = self.options.reach == Reach::Accesses;
-        let mut locks = self.options.fallback == Fallback::Global && self.has_regions;
+        let mut locks = self.options.fallback == Fallback::Global && self.has_regions();
         self.policy.start_at(self.place);
-        while is_whole && self.has_regions && self.policy.tries() {
+        while is_whole && self.has_regions() && self.policy.tries() {
             // Else all that this one has aborted would come to wait for it in turn, and nobody be in a region any more.
             if locks && !self.fallback_becomes(|held| held == 0)? {
                 locks = false;
                 break;
+            }
+            if let Some(partition) = self.awaited.take()
+                && !self.shared.partitions.wait_for(partition)
+            {
+                return Err(Conflict::Locked);
             }
             // After one that was aborted. The engine's own pauses are for whole transactions.
             self.policy.pause();
             match region::begin() {
                 Ok(()) => {
                     (self.runs, self.newest, self.looked) = (Runs::InRegion, 0, false);
+                    self.partitions.begin();
                     // Relaxed: in the region, so this is what the word is when the region ends.
                     let held = || self.shared.fallback.load(Ordering::Relaxed) != 0;
                     if locks && held() {
@@ -167,17 +200,10 @@ impl Local {
     ///
     /// # Errors
     /// Others have it for too long.
-    fn fallback_becomes(&mut self, mut wanted: impl FnMut(u64) -> bool) -> Result<bool, Conflict> {
-        let mut wait = Wait::new();
-        while !wanted(self.shared.fallback.load(Ordering::Relaxed)) {
-            if wait.rounds() == PATIENCE {
-                self.turned_away = (self.turned_away + 1).min(TURNED_AWAY);
-                return if self.turned_away < TURNED_AWAY { Err(Conflict::Locked) } else { Ok(false) };
-            }
-            wait.pause();
-        }
-        self.turned_away = 0;
-        Ok(true)
+    fn fallback_becomes(&mut self, wanted: impl FnMut(u64) -> bool) -> Result<bool, Conflict> {
+        let is_so = wait_until(&self.shared.fallback, wanted);
+        self.turned_away = if is_so { 0 } else { (self.turned_away + 1).min(TURNED_AWAY) };
+        if is_so || self.turned_away == TURNED_AWAY { Ok(is_so) } else { Err(Conflict::Locked) }
     }
 
     /// Takes the fallback's lock, or goes without it.
@@ -199,6 +225,7 @@ impl Local {
             // Release: all that was done under it.
             self.shared.fallback.store(0, Ordering::Release);
         }
+        self.partitions.let_go(&self.shared.partitions);
     }
 
     /// The stamp of a group, in a region; a conflict, where that has ended it.
@@ -235,6 +262,8 @@ impl Local {
     #[cold]
     fn note_failure(&mut self, why: htm::Abort) {
         self.shared.tallies.aborted(self.worker, why);
+        self.awaited = partitions::awaited(why);
+        let why = if self.awaited.is_some() { htm::Abort::Explicit(LOCKED) } else { why };
         self.policy.failed(why, &self.options);
     }
 
@@ -246,6 +275,10 @@ impl Local {
         let ended = htm::finish(|| {
             if writes.is_empty() {
                 return (0, 0);
+            }
+            if let Some(bits) = self.partition_bits {
+                // A region ends itself instead of conflicting.
+                let _ = self.enter_written(bits, writes);
             }
             (self.silo.lock_in_region(writes), env.announce_commit())
         });
@@ -267,64 +300,6 @@ impl Local {
                 Err(Conflict::Region)
             }
         }
-    }
-
-    /// Commits what was read and written in software, in a region if possible.
-    fn commit_by_region(&mut self, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
-        let writes = commit.writes();
-        while !writes.is_empty() && self.has_regions && self.policy.tries() {
-            self.policy.pause();
-            let silo = &mut self.silo;
-            work(silo.checks(writes));
-            let early =
-                planted(Mutant::HtmValidatedEarly).then(|| silo.validate_locked(env.isolation, writes));
-            let locked = region::run(|| {
-                let newest_write = silo.lock_in_region(writes);
-                match early.unwrap_or_else(|| silo.validate_locked(env.isolation, writes)) {
-                    Ok(newest_read) => (newest_read.max(newest_write), env.announce_commit()),
-                    Err(conflict) => {
-                        abort_for(conflict);
-                        (0, 0)
-                    }
-                }
-            });
-            match locked {
-                Ok((newest, epoch)) => {
-                    self.shared.tallies.committed(self.worker);
-                    point("locked");
-                    return self.silo.install_after(newest, epoch, env, commit);
-                }
-                Err(why) => {
-                    self.silo.forget_locks();
-                    self.note_failure(why);
-                    if let Some(conflict) = conflict_of(why) {
-                        return Err(conflict);
-                    }
-                }
-            }
-        }
-        if !writes.is_empty() {
-            self.shared.tallies.in_software(self.worker);
-        }
-        Silo::commit(&mut self.silo, env, commit)
-    }
-}
-
-/// Aborts the region because of what its validation has found.
-fn abort_for(conflict: Conflict) {
-    match conflict {
-        Conflict::Locked => htm::abort::<LOCKED>(),
-        Conflict::Phantom => htm::abort::<PHANTOM>(),
-        _ => htm::abort::<CHANGED>(),
-    }
-}
-
-/// What a validation has found for which the region aborted itself, if another try can find nothing else.
-fn conflict_of(why: htm::Abort) -> Option<Conflict> {
-    match why {
-        htm::Abort::Explicit(CHANGED) => Some(Conflict::ReadChanged),
-        htm::Abort::Explicit(PHANTOM) => Some(Conflict::Phantom),
-        _ => None,
     }
 }
 
@@ -391,10 +366,16 @@ impl Protocol for Htm {
     fn local(options: &Options, shared: &Arc<Shared>, worker: usize) -> Local {
         let calls = if options.chopped { Calls::Chopped } else { Calls::Whole };
         let silo = Silo::local(&SiloOptions::with_calls(calls), &Arc::new(silo::Counter::new(0)), worker);
+        // On virtual cores also where none can be begun, as what runs there beside them may meet those that can.
+        let may_have_regions =
+            options.executor != Executor::Software && (htm::MODELLED || htm::is_available());
+        let partition_bits = match options.fallback {
+            Fallback::Partition { leading_bits } if may_have_regions => Some(leading_bits),
+            _ => None,
+        };
         Local {
             silo,
             options: *options,
-            has_regions: options.executor != Executor::Software && htm::is_available(),
             shared: Arc::clone(shared),
             worker,
             policy: Policy::new(worker),
@@ -404,6 +385,9 @@ impl Protocol for Htm {
             looked: false,
             holds_fallback: false,
             turned_away: 0,
+            partition_bits,
+            partitions: Own::default(),
+            awaited: None,
             vanished: false,
         }
     }
@@ -411,10 +395,12 @@ impl Protocol for Htm {
     #[inline]
     fn begin(local: &mut Local, env: Env<'_>, retry: u32) {
         debug_assert_ne!(local.runs, Runs::InRegion, "a region outlived its attempt");
-        local.runs = Runs::NotYet;
+        (local.runs, local.newest, local.looked) = (Runs::NotYet, 0, false);
+        local.partitions.begin();
         // Who makes attempts himself counts no retries.
         if retry == 0 && !local.vanished {
             local.policy.begin();
+            local.awaited = None;
         }
         local.vanished = false;
         Silo::begin(&mut local.silo, env, retry);
@@ -450,6 +436,9 @@ impl Protocol for Htm {
     ) -> Result<Option<R>, Conflict> {
         match local.runs {
             Runs::InRegion => local.read_in_region(record, layout, groups, copy),
+            _ if local.partition_bits.is_some() => {
+                local.read_by_partition(env, record, layout, groups, intent, copy)
+            }
             _ => Silo::read(&mut local.silo, env, record, layout, groups, intent, copy),
         }
     }
@@ -464,6 +453,9 @@ impl Protocol for Htm {
         intent: Intent,
     ) -> Result<Sighted, Conflict> {
         if local.runs != Runs::InRegion {
+            if local.partition_bits.is_some() {
+                return Ok(Sighted::Hidden);
+            }
             return Silo::sight(&mut local.silo, env, record, layout, group, intent);
         }
         let was = local.stamp(record, group)?;
@@ -480,6 +472,25 @@ impl Protocol for Htm {
         }
     }
 
+    #[inline(always)]
+    fn visit_key(local: &mut Local, _: usize, key: &[u64]) {
+        if let Some(bits) = local.partition_bits {
+            local.come_to(partitions::of(key, bits));
+        }
+    }
+
+    #[inline(always)]
+    fn write(
+        local: &mut Local,
+        _: Env<'_>,
+        _: RecordRef,
+        _: &'static Layout,
+        _: GroupSet,
+        _: usize,
+    ) -> Result<(), Conflict> {
+        if local.partition_bits.is_some() { local.change() } else { Ok(()) }
+    }
+
     #[inline]
     fn exists(local: &mut Local, record: RecordRef) -> bool {
         if local.runs == Runs::InRegion {
@@ -494,7 +505,10 @@ impl Protocol for Htm {
         match local.runs {
             // Its version was read in the region.
             Runs::InRegion => local.looked = true,
-            _ => Silo::observe_gap(&mut local.silo, seen),
+            _ => {
+                local.partitions.leave();
+                Silo::observe_gap(&mut local.silo, seen);
+            }
         }
     }
 
@@ -515,10 +529,9 @@ impl Protocol for Htm {
 
     #[inline]
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
-        let outcome = match (local.runs, local.options.reach) {
-            (Runs::InRegion, _) => local.commit_region(env, commit),
-            (_, Reach::Commit) => local.commit_by_region(env, commit),
-            (_, Reach::Accesses) => Silo::commit(&mut local.silo, env, commit),
+        let outcome = match local.runs {
+            Runs::InRegion => local.commit_region(env, commit),
+            _ => local.commit_in_software(env, commit),
         };
         if outcome.is_ok() {
             local.let_fallback_go();
