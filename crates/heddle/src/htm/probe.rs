@@ -102,6 +102,7 @@ pub fn probe(arguments: &ProbeArguments, command: String) -> Result<(), Failure>
         }
         (false, false) if htm::is_switched_off() => {
             "no RTM: switched off (HEDDLEDB_RTM=off); all protocols execute transactions in software"
+                .to_owned()
         }
         (false, false) => {
             "no RTM: this processor does not execute regions; all protocols execute transactions in software"
