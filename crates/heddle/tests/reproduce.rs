@@ -78,6 +78,31 @@ fn points_tell_how_regions_ended() {
     }
 }
 
+/// Those that come from no run of points: what a region has room for, what transactions access, chopping graphs.
+#[test]
+fn facts_are_tabled_drawn_and_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let html = folder.path().join("out.html");
+    let figures = "reproduce dbx-tc --figure 1a,1b,table1,10,11 --json -";
+    let output = heddle(&format!("{figures} --html {}", html.display()));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figures = document["figures"].as_array().unwrap();
+    let ids: Vec<&str> = figures.iter().map(|figure| figure["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["1a", "1b", "table1", "10", "11"]);
+    for figure in figures {
+        let table = figure["table"].as_array().unwrap();
+        assert!(table.iter().all(|row| row.as_array().unwrap().len() == table[0].as_array().unwrap().len()));
+        for claim in figure["claims"].as_array().unwrap() {
+            assert!(claim["verdict"].as_str().unwrap().ends_with("reproduced"), "{claim}");
+        }
+    }
+    let page = fs::read_to_string(html).unwrap();
+    for word in ["Figure 1a", "regions that abort", "Table 1", "Figure 10", "sc-graph"] {
+        assert!(page.contains(word), "{word} is missing");
+    }
+}
+
 /// One that has latencies by kind, bytes of rows, and programs that end.
 #[test]
 fn figures_have_other_measures_than_rates() {

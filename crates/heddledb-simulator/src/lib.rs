@@ -7,7 +7,7 @@
 //! - [`shapes`]: counters and locks whose curves are known; [`budget`]: exact costs, kept in a file;
 //!   [`calibration`]: how well the table of costs fits a real machine.
 //! - [`regions`]: how much room hardware regions have in the model.
-//! - [`dependencies`]: on how many others a transaction depends.
+//! - [`dependencies`]: on how many others a transaction depends; [`working_set`]: how much shared memory it accesses.
 //!
 //! The engine is the same source, compiled behind the simulation backend of its `sync` door; databases that
 //! [`builder`] opens run on it. Tables, procedures, workloads and checks are the same as elsewhere. See
@@ -24,6 +24,7 @@ pub mod regions;
 pub mod search;
 pub mod shapes;
 pub mod timeline;
+pub mod working_set;
 
 pub use heddledb_engine_simulated::sync::simulation;
 

@@ -4,8 +4,10 @@ use super::articles::{figure_15, figure_15_why};
 use super::causes::{checks, one_core, regions, room};
 use super::contention::{figure_12a, figure_12b, figure_12c, figure_12c_why};
 use super::footprint::{figure_1a, figure_1b};
+use super::graphs::{figure_10, figure_11};
 use super::snapshots::{figure_13a, figure_14};
 use super::whole::{figure_1c, figure_1c_why};
+use super::working_set::table_1;
 use crate::report::model::RegionFigures;
 use crate::reproduce::figure::tests::{SCOPE, aborting, all_reproduced, in_regions, made, verdicts};
 use crate::reproduce::figure::{Claim, Content, Figure, Results, Verdict};
@@ -171,20 +173,65 @@ fn the_room_of_regions_is_the_papers_in_sequence() {
         ("448", 0.92),
         ("16 K", 1.0),
     ];
-    let facts = paper.map(|(name, share)| (name.to_owned(), share)).into();
-    let results = Results { facts, ..Results::default() };
+    let results = facts(&paper);
     for figure in [figure_1a(), figure_1b()] {
         all_reproduced(Figure { content: Content::Points(Vec::new()), ..figure }, &results);
     }
     for (figure, expected) in [(figure_1a(), &[true, true, false][..]), (figure_1b(), &[false, true])] {
         let Content::Facts(compute) = figure.content else { panic!("computed") };
-        let values = compute().unwrap().values;
-        let facts = values.into_iter().map(|(name, share)| (name.to_owned(), share)).collect();
-        let told = verdicts_of(&figure.claims, &Results { facts, ..Results::default() });
+        let told = verdicts_of(&figure.claims, &facts(&compute().unwrap().values));
         assert_eq!(told, expected, "figure {}", figure.id);
     }
 }
 
 fn verdicts_of(claims: &[Claim], results: &Results) -> Vec<bool> {
     claims.iter().map(|claim| claim.judged(results).verdict == Verdict::Reproduced).collect()
+}
+
+/// Results with these numbers and no curves.
+fn facts(values: &[(&str, f64)]) -> Results {
+    let facts = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    Results { facts, ..Results::default() }
+}
+
+#[test]
+fn the_papers_bytes_are_what_its_claims_say() {
+    let bytes = [
+        ("new-order read", 7_864.0),
+        ("new-order written", 1_938.0),
+        ("delivery read", 13_567.0),
+        ("delivery written", 4_178.0),
+        ("payment read", 2_240.0),
+        ("payment written", 656.0),
+        ("stock-level read", 40_101.0),
+        ("stock-level written", 1_341.0),
+        ("order-status read", 2_241.0),
+        ("order-status written", 469.0),
+    ];
+    all_reproduced(table_1(), &facts(&bytes));
+    // Where all are alike, only their room is left of it.
+    let flat = verdicts(&table_1(), &facts(&bytes.map(|(name, _)| (name, 100.0))));
+    assert_eq!(flat.iter().filter(|(verdict, _)| *verdict == Verdict::Reproduced).count(), 1, "{flat:?}");
+}
+
+/// Graphs come from the procedures, so they are the same everywhere.
+#[test]
+fn graphs_are_those_of_the_procedures() {
+    for (figure, expected) in [(figure_10(), &[true; 3][..]), (figure_11(), &[true, true, true, true, false])]
+    {
+        let Content::Facts(compute) = figure.content else { panic!("computed") };
+        let found = compute().unwrap();
+        assert!(!found.rows.is_empty() && found.drawing.contains("<svg"), "{}", figure.id);
+        assert_eq!(verdicts_of(&figure.claims, &facts(&found.values)), expected, "{:#?}", found.rows);
+    }
+}
+
+#[test]
+fn every_type_has_a_working_set() {
+    let Content::Facts(compute) = table_1().content else { panic!("computed") };
+    let found = compute().unwrap();
+    assert_eq!((found.rows.len(), found.values.len()), (5, 10));
+    let told = verdicts_of(&table_1().claims, &facts(&found.values));
+    // The order by what they read, and that each fits.
+    assert!(told[5] && told[7], "{:#?}", found.rows);
 }
