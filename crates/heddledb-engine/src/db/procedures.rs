@@ -36,8 +36,10 @@ pub(crate) struct Procedures {
     version: AtomicU64,
     /// How many holders keep the gate closed.
     gate: AtomicU64,
-    /// 1 while the turn is taken.
-    turn: AtomicU64,
+    /// Of those that run alone: changes of the plan, and what may meet no call.
+    pub turn: Turn,
+    /// Of pieces of chopped calls that have failed often. Another one, since who has the first waits for calls that are under way.
+    pub piece_turn: Turn,
     options: Options,
     tracking: Tracking,
     change: PlanChange,
@@ -89,7 +91,8 @@ impl Procedures {
             current: Mutex::new(Current::default()),
             version: AtomicU64::new(1),
             gate: AtomicU64::new(0),
-            turn: AtomicU64::new(0),
+            turn: Turn::default(),
+            piece_turn: Turn::default(),
             options: Plan::options(options.commutes(), chopped, options.puts_off()),
             tracking: options.tracking(),
             change: if options.tracking() == Tracking::Nothing { PlanChange::Barrier } else { change },
@@ -169,14 +172,14 @@ impl Procedures {
     /// Changes the plan while no transaction runs.
     fn stop_and_change(&self, types: &Types, plan: Plan, clock: &EpochClock) -> Result<()> {
         // Without a suspender it takes as long as it takes.
-        let _taken = self.take_turn(None);
+        let _taken = self.turn.take(None);
         self.close();
         let quiet = clock.wait_passed(clock.now());
         if quiet.is_ok() {
             self.publish(|current| *current = Current::new(types, plan.into()));
         }
         self.open();
-        self.give_turn();
+        self.turn.give();
         quiet
     }
 
@@ -264,29 +267,6 @@ impl Procedures {
         cache.names.clone_from(&current.names);
     }
 
-    /// Takes the turn if it is free; returns whether it was.
-    fn try_turn(&self) -> bool {
-        // SeqCst, as for the gate; pairs with `give_turn`.
-        self.turn.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
-    }
-
-    /// Waits for the turn; false where the suspender's time is over before. The caller is not pinned, or who has the turn waits
-    /// for no pin.
-    pub fn take_turn(&self, suspender: Option<&Suspender>) -> bool {
-        while !self.try_turn() {
-            // Relaxed: the exchange decides whether the turn is ours.
-            if !wait_until(suspender, || self.turn.load(Ordering::Relaxed) == 0) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Ends a `take_turn`.
-    pub fn give_turn(&self) {
-        self.turn.store(0, Ordering::SeqCst);
-    }
-
     /// No transaction begins until `open`.
     pub fn close(&self) {
         // SeqCst: either a beginning transaction sees this, or its pin is seen by the thread that then waits
@@ -310,6 +290,34 @@ impl Procedures {
     #[cold]
     pub fn wait_open(&self, suspender: Option<&Suspender>) -> bool {
         wait_until(suspender, || self.is_open())
+    }
+}
+
+/// What one has at a time, and others wait for.
+#[derive(Default)]
+pub struct Turn(AtomicU64);
+
+impl Turn {
+    /// Takes it if it is free; returns whether it was.
+    fn try_take(&self) -> bool {
+        // SeqCst, as for the gate; pairs with `give`.
+        self.0.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Waits for it; false where the suspender's time is over before. Who has it does not wait for the caller.
+    pub fn take(&self, suspender: Option<&Suspender>) -> bool {
+        while !self.try_take() {
+            // Relaxed: the exchange decides whether it is ours.
+            if !wait_until(suspender, || self.0.load(Ordering::Relaxed) == 0) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends a `take`.
+    pub fn give(&self) {
+        self.0.store(0, Ordering::SeqCst);
     }
 }
 

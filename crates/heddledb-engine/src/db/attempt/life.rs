@@ -103,14 +103,17 @@ impl<P: Protocol> Attempt<P> {
         if std::mem::take(&mut self.gate) {
             self.db.procedures.open();
         }
-        self.give_turn();
+        if std::mem::take(&mut self.turn) {
+            self.db.procedures.turn.give();
+        }
+        self.give_piece_turn();
     }
 
-    /// Another may have the turn, if this attempt has had it.
+    /// A piece of another call that has failed often may be executed, if this attempt has had the turn for that.
     #[inline]
-    pub(super) fn give_turn(&mut self) {
-        if std::mem::take(&mut self.turn) {
-            self.db.procedures.give_turn();
+    pub(super) fn give_piece_turn(&mut self) {
+        if std::mem::take(&mut self.piece_turn) {
+            self.db.procedures.piece_turn.give();
         }
     }
 

@@ -256,8 +256,10 @@ pub(crate) struct Attempt<P: Protocol> {
     answer: Answer,
     /// The attempt keeps the gate closed.
     gate: bool,
-    /// The attempt has the turn: it runs alone, or others that have failed often do not.
+    /// The attempt has the turn, to run alone.
     turn: bool,
+    /// It has the turn of pieces that have failed often.
+    piece_turn: bool,
     /// The row that was staged last.
     staged: Option<StagedRow>,
     /// Why the last attempt could not begin, until it is asked for.
@@ -299,6 +301,7 @@ impl<P: Protocol> Attempt<P> {
             answer: Answer::Live,
             gate: false,
             turn: false,
+            piece_turn: false,
             staged: None,
             refusal: None,
         }

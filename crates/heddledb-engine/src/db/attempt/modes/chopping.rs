@@ -8,9 +8,10 @@
 //!
 //! **It comes to an end.** Two pieces that each lock what the other wants, or wants to validate, can fail at the same moments
 //! again and again: that pauses are drawn makes it unlikely, and no more (found by the search, under `dbx-tc` in software). So a piece that has
-//! failed often waits for *the turn* before it is executed again, and gives it away when it commits. By then its call has closed
+//! failed often waits for *the turn of pieces* before it is executed again, and gives it away when it commits. By then its call has closed
 //! the gate: no other begins, those under way commit or wait for the turn, and who has it is alone in the end. Who waits for it
-//! holds no lock, so who has it does not wait for him.
+//! holds no lock, so who has it does not wait for him. The turn of those that run alone is another one: who has that waits for calls
+//! that are under way (a change of the plan that met a piece here waited for ten seconds, and failed).
 //!
 //! Closures and epochs: as for all calls that commit in parts (`parts`). Additions that take effect later: `shelves`.
 
@@ -72,7 +73,7 @@ impl CallMode for Chopped {
         if before != Some(piece) {
             if before.is_some() {
                 parts::commit_part(attempt)?;
-                attempt.give_turn();
+                attempt.give_piece_turn();
                 attempt.begin_writes(0);
             }
             attempt.modes.chopping.piece = Some(piece);
@@ -89,9 +90,9 @@ impl CallMode for Chopped {
 
     fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
         let again = parts::retry(attempt);
-        if again && attempt.modes.parts.retries > OFTEN && !attempt.turn {
+        if again && attempt.modes.parts.retries > OFTEN && !attempt.piece_turn {
             // Where the time for that is over it goes on without: it may stand above the call that has the turn, on one thread.
-            attempt.turn = attempt.db.procedures.take_turn(attempt.worker.suspender.as_ref());
+            attempt.piece_turn = attempt.db.procedures.piece_turn.take(attempt.worker.suspender.as_ref());
         }
         again
     }

@@ -39,7 +39,7 @@ fn wait<P: Protocol>(
             clock.unpin(worker);
         }
     }
-    if !procedures.take_turn(suspender) {
+    if !procedures.turn.take(suspender) {
         return false;
     }
     procedures.close();
