@@ -24,14 +24,6 @@ fn a_processor_is_probed_or_said_to_have_none() {
 }
 
 #[test]
-fn the_environment_switches_regions_off() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_heddle"));
-    let output = command.args(["htm", "probe"]).env("HEDDLEDB_RTM", "off").output().expect("it starts");
-    assert!(output.status.success());
-    assert!(text(&output.stdout).starts_with("no RTM: switched off (HEDDLEDB_RTM=off)"));
-}
-
-#[test]
 fn the_model_is_probed_alike_on_any_machine() {
     let probe = || heddle("htm probe --model --regions 2 --json -");
     let output = probe();

@@ -18,8 +18,9 @@ struct Pair {
 const CALLS: i64 = 3;
 
 /// Two workers raise the same two rows in opposite orders, in pieces of as many steps, and have a step each in turn: both have
-/// locked one row when they want the other, and wait for as long. Without turns they would do so for ever.
-fn meet(protocol: impl Into<Choice>, seed: u64) {
+/// locked one row when they want the other, and wait for as long. Without turns they would do so for ever. If `changes`, a third
+/// changes the plan meanwhile, and waits for calls that are under way.
+fn meet(protocol: impl Into<Choice>, seed: u64, changes: bool) {
     let protocol = protocol.into();
     let schedule = Schedule::Random { seed, odds: 1 };
     let settings = Settings { schedule, steps_max: 100_000, ..Settings::default() };
@@ -48,6 +49,13 @@ fn meet(protocol: impl Into<Choice>, seed: u64) {
                 Ok(())
             })
         });
+        if changes {
+            for name in ["one more", "another"] {
+                let mut declaration = Declaration::new(name);
+                declaration.update(Pair::value);
+                db.register_declared(declaration)?;
+            }
+        }
         for worker in workers {
             worker.join().expect("no panic")?;
         }
@@ -65,10 +73,10 @@ fn meet(protocol: impl Into<Choice>, seed: u64) {
 
 #[test]
 fn pieces_that_fail_together_end() {
-    for seed in 0..20 {
-        meet(Kind::ChoppingOcc, seed);
-        meet(Kind::Chopping2pl, seed);
-        meet(Htm::CHOPPED, seed);
-        meet(Htm::CHOPPED.executed_by(Executor::Software), seed);
+    for (seed, changes) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
+        meet(Kind::ChoppingOcc, seed, changes);
+        meet(Kind::Chopping2pl, seed, changes);
+        meet(Htm::CHOPPED, seed, changes);
+        meet(Htm::CHOPPED.executed_by(Executor::Software), seed, changes);
     }
 }

@@ -93,8 +93,44 @@ fn software_begins_none() {
     }
 }
 
+/// A body that runs another transaction on the row that it has changed, and two owned ones that are under way side by side: what
+/// one does is no part of the other's region.
 #[test]
-fn where_nothing_is_said_the_processor_is_used_if_it_can() {
-    let regions = regions(Htm::default()).unwrap();
-    assert_eq!(regions.source == RegionSource::Processor, htm::is_available(), "{regions}");
+fn transactions_of_one_thread_are_two() {
+    for options in options() {
+        let Ok(db) = Database::builder().protocol(options.executed_by(Executor::Hardware)).open() else {
+            println!("no RTM: skipped");
+            continue;
+        };
+        let (mut outer, mut inner) = (db.session().unwrap(), db.session().unwrap());
+        outer.run(|tx| tx.insert(Account { id: 1, balance: 0 })).unwrap();
+        let raise = |tx: &mut heddledb::Txn| tx.update_columns(1, Account::balance, |balance| *balance += 1);
+        let mut committed = 0;
+        for _ in 0..20 {
+            let outcome = outer.run(|tx| {
+                raise(tx)?;
+                inner.run(raise)?;
+                committed += 1;
+                Ok(())
+            });
+            committed += i64::from(outcome.is_ok());
+            let (mut one, mut other) = (db.begin().unwrap(), db.begin().unwrap());
+            let step = |tx: &mut heddledb::OwnedTransaction| {
+                tx.update_columns(1, Account::balance, |balance| *balance += 1).is_ok()
+            };
+            let (first, second) = (step(&mut one), step(&mut other));
+            committed += i64::from(other.commit().is_ok() && second);
+            committed += i64::from(one.commit().is_ok() && first);
+            let balance = outer.run(|tx| tx.get_columns(1, Account::balance)).unwrap();
+            assert_eq!(balance, Some(committed), "{options:?}");
+        }
+    }
+}
+
+#[test]
+fn where_nothing_is_said_there_are_none() {
+    if std::env::var_os("HEDDLEDB_RTM").is_none() {
+        let regions = regions(Htm::default()).unwrap();
+        assert_eq!(regions.source, RegionSource::Nowhere, "{regions}");
+    }
 }

@@ -46,7 +46,7 @@ Examples:
   heddle htm probe --model          # what virtual cores have; the same on any machine
   heddle htm probe --model --l1 12-way
 
-With HEDDLEDB_RTM=off in the environment, no program that holds an engine begins a region.
+With HEDDLEDB_RTM=on in the environment, dbx-tc, dbx and htm begin regions of the processor where it executes them.
 
 Exit codes: 0 it was told, also if there is no RTM, 1 a file could not be written, 2 unusable arguments.";
 
@@ -99,10 +99,6 @@ pub fn probe(arguments: &ProbeArguments, command: String) -> Result<(), Failure>
         },
         (false, true) => {
             "RTM: this processor executes regions, and most of a thousand small ones took effect".to_owned()
-        }
-        (false, false) if htm::is_switched_off() => {
-            "no RTM: switched off (HEDDLEDB_RTM=off); all protocols execute transactions in software"
-                .to_owned()
         }
         (false, false) => {
             "no RTM: this processor does not execute regions; all protocols execute transactions in software"

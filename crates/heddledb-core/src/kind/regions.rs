@@ -54,7 +54,8 @@ pub enum Fallback {
 /// Where the regions of [`Htm`] come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Executor {
-    /// The processor's, where it executes them; the model's, on virtual cores; none, elsewhere.
+    /// The model's, on virtual cores. The processor's are asked for, with [`Self::Hardware`] or for the whole program with
+    /// `HEDDLEDB_RTM=on` in its environment; else there are none.
     #[default]
     Auto,
     /// The processor's (Intel's RTM), or the model's. Where there are none, the database does not open.

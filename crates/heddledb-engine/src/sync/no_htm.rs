@@ -2,15 +2,27 @@
 //! abort there is a jump.
 
 pub use super::abort::{Abort, Interrupted};
+use std::sync::OnceLock;
 
 /// Whether regions can be begun here.
 pub fn is_available() -> bool {
     false
 }
 
-/// Whether whoever runs the program wants no regions of the processor: the variable `HEDDLEDB_RTM` of the environment is `off`.
-pub fn is_switched_off() -> bool {
-    std::env::var_os("HEDDLEDB_RTM").is_some_and(|value| value == "off")
+/// Whether whoever runs the program asks for regions of the processor where a database says nothing of them: the variable
+/// `HEDDLEDB_RTM` of the environment is `on`.
+pub fn is_asked_for() -> bool {
+    static ASKED: OnceLock<bool> = OnceLock::new();
+    *ASKED.get_or_init(|| std::env::var_os("HEDDLEDB_RTM").is_some_and(|value| value == "on"))
+}
+
+/// Whether this thread is in a region of which only the processor knows: never.
+///
+/// # Safety
+/// None is asked for.
+#[inline(always)]
+pub unsafe fn is_inside() -> bool {
+    false
 }
 
 /// Whether they are those of a model.

@@ -9,13 +9,13 @@
 //! attempts only, so not while a region is open.
 //!
 //! **Detection** is by trial: a processor may say that it has RTM, and abort every region (microcode that turns it off). The
-//! names of processors decide nothing. Whoever runs a program can say that there are none: `HEDDLEDB_RTM=off`.
+//! names of processors decide nothing.
 
 #![allow(unsafe_code)]
 
 pub use super::abort::{Abort, Interrupted};
 // What runs can take effect, and is not over: an abort goes to where the region began.
-pub use super::no_htm::{MODELLED, guard, is_over, is_switched_off, stands};
+pub use super::no_htm::{MODELLED, guard, is_asked_for, is_over, stands};
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
@@ -28,11 +28,10 @@ const TRIALS: u32 = 1_000;
 const FEATURES: u32 = 7;
 const ALWAYS_ABORTS: u32 = 1 << 11;
 
-/// Whether this processor executes regions: it says so, and most of a thousand small ones have taken effect; and nobody has
-/// switched them off ([`is_switched_off`]).
+/// Whether this processor executes regions: it says so, and most of a thousand small ones have taken effect.
 pub fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| !is_switched_off() && says_so() && trial())
+    *AVAILABLE.get_or_init(|| says_so() && trial())
 }
 
 /// Whether the processor says that it has RTM, so that its instructions are none that it does not know.
@@ -100,6 +99,18 @@ pub fn finish<R>(body: impl FnOnce() -> R) -> Result<R, Abort> {
     // is moved behind its end.
     unsafe { asm!("xend", options(nostack)) };
     Ok(result)
+}
+
+/// Whether this thread is in a region.
+///
+/// # Safety
+/// [`is_available`] has said yes.
+#[inline(always)]
+pub unsafe fn is_inside() -> bool {
+    let inside: u8;
+    // SAFETY: the processor knows the instruction, which changes flags only.
+    unsafe { asm!("xtest", "setnz {}", out(reg_byte) inside, options(nomem, nostack)) };
+    inside != 0
 }
 
 /// Aborts the region that runs this, with a code. Outside of one nothing happens.

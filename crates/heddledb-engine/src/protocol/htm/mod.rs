@@ -74,6 +74,7 @@ pub struct Htm;
 const LOCKED: u8 = 1;
 const CHANGED: u8 = 2;
 const PHANTOM: u8 = 3;
+const NESTED: u8 = 4;
 
 /// Pauses on the lock of a fallback before an attempt gives up, to begin anew.
 const PATIENCE: u32 = 48;
@@ -149,7 +150,21 @@ pub struct Local {
 impl Local {
     /// Whether there are regions for this attempt.
     fn has_regions(&self) -> bool {
-        self.options.executor != Executor::Software && htm::is_available()
+        match self.options.executor {
+            Executor::Auto => (htm::MODELLED || htm::is_asked_for()) && htm::is_available(),
+            Executor::Hardware => htm::is_available(),
+            Executor::Software => false,
+        }
+    }
+
+    /// Ends the region of another attempt that this thread is in, if it is in one: what this attempt did there would be a part of
+    /// that one, for which nothing checks it against this. The other is executed again, with this one inside it, and in software
+    /// after that.
+    #[inline]
+    fn end_others_region(&self) {
+        if self.has_regions() && region::is_inside() {
+            htm::abort::<NESTED>();
+        }
     }
 
     /// Begins a region, or the execution in software.
@@ -367,8 +382,11 @@ impl Protocol for Htm {
         let calls = if options.chopped { Calls::Chopped } else { Calls::Whole };
         let silo = Silo::local(&SiloOptions::with_calls(calls), &Arc::new(silo::Counter::new(0)), worker);
         // On virtual cores also where none can be begun, as what runs there beside them may meet those that can.
-        let may_have_regions =
-            options.executor != Executor::Software && (htm::MODELLED || htm::is_available());
+        let may_have_regions = match options.executor {
+            Executor::Auto => htm::MODELLED || htm::is_asked_for() && htm::is_available(),
+            Executor::Hardware => htm::MODELLED || htm::is_available(),
+            Executor::Software => false,
+        };
         let partition_bits = match options.fallback {
             Fallback::Partition { leading_bits } if may_have_regions => Some(leading_bits),
             _ => None,
@@ -408,7 +426,17 @@ impl Protocol for Htm {
 
     #[inline(always)]
     fn enter(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
-        if local.runs == Runs::NotYet { local.start() } else { Ok(()) }
+        match local.runs {
+            Runs::InRegion => Ok(()),
+            Runs::InSoftware => {
+                local.end_others_region();
+                Ok(())
+            }
+            Runs::NotYet => {
+                local.end_others_region();
+                local.start()
+            }
+        }
     }
 
     #[inline(always)]
@@ -531,7 +559,10 @@ impl Protocol for Htm {
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let outcome = match local.runs {
             Runs::InRegion => local.commit_region(env, commit),
-            _ => local.commit_in_software(env, commit),
+            _ => {
+                local.end_others_region();
+                local.commit_in_software(env, commit)
+            }
         };
         if outcome.is_ok() {
             local.let_fallback_go();

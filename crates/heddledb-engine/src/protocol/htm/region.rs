@@ -16,6 +16,13 @@ pub(super) fn begin() -> Result<(), Abort> {
     unsafe { htm::begin() }
 }
 
+/// Whether this thread is in a region. Not on virtual cores, where nobody has two sessions of one thread.
+#[inline(always)]
+pub(super) fn is_inside() -> bool {
+    // SAFETY: the caller has asked whether regions are available.
+    unsafe { htm::is_inside() }
+}
+
 /// Runs `body` as a region.
 ///
 /// # Errors

@@ -124,6 +124,20 @@ impl Machine {
 /// Whether they are those of a model.
 pub const MODELLED: bool = true;
 
+/// Whether whoever runs the program asks for regions of the processor: these are none.
+pub fn is_asked_for() -> bool {
+    false
+}
+
+/// Whether this thread is in a region of which only the processor knows.
+///
+/// # Safety
+/// None is asked for.
+#[inline(always)]
+pub unsafe fn is_inside() -> bool {
+    false
+}
+
 /// Whether regions can be begun here: in a charged part of a simulation.
 pub fn is_available() -> bool {
     machine().is_some_and(Machine::is_charged)
