@@ -2,7 +2,6 @@
 //! abort there is a jump.
 
 pub use super::abort::{Abort, Interrupted};
-use std::sync::OnceLock;
 
 /// Whether regions can be begun here.
 pub fn is_available() -> bool {
@@ -12,8 +11,7 @@ pub fn is_available() -> bool {
 /// Whether whoever runs the program asks for regions of the processor where a database says nothing of them: the variable
 /// `HEDDLEDB_RTM` of the environment is `on`.
 pub fn is_asked_for() -> bool {
-    static ASKED: OnceLock<bool> = OnceLock::new();
-    *ASKED.get_or_init(|| std::env::var_os("HEDDLEDB_RTM").is_some_and(|value| value == "on"))
+    std::env::var_os("HEDDLEDB_RTM").is_some_and(|value| value == "on")
 }
 
 /// Whether this thread is in a region of which only the processor knows: never.

@@ -123,6 +123,8 @@ pub struct Local {
     /// Its software executor, with the locks and the last time of both.
     silo: silo::Local,
     options: Options,
+    /// There are regions, or on virtual cores there can be.
+    may_have_regions: bool,
     shared: Arc<Shared>,
     worker: usize,
     policy: Policy,
@@ -148,11 +150,7 @@ pub struct Local {
 impl Local {
     /// Whether there are regions for this attempt.
     fn has_regions(&self) -> bool {
-        match self.options.executor {
-            Executor::Auto => (htm::MODELLED || htm::is_asked_for()) && htm::is_available(),
-            Executor::Hardware => htm::is_available(),
-            Executor::Software => false,
-        }
+        self.may_have_regions && (!htm::MODELLED || htm::is_available())
     }
 
     /// Ends the region of another attempt that this thread is in, if it is in one: what this attempt did there would be a part of
@@ -347,11 +345,12 @@ impl Protocol for Htm {
         let calls = if options.chopped { Calls::Chopped } else { Calls::Whole };
         let silo = Silo::local(&SiloOptions::with_calls(calls), &Arc::new(silo::Counter::new(0)), worker);
         // On virtual cores also where none can be begun, as what runs there beside them may meet those that can.
-        let may_have_regions = match options.executor {
-            Executor::Auto => htm::MODELLED || htm::is_asked_for() && htm::is_available(),
-            Executor::Hardware => htm::MODELLED || htm::is_available(),
+        let takes_regions = match options.executor {
+            Executor::Auto => htm::MODELLED || htm::is_asked_for(),
+            Executor::Hardware => true,
             Executor::Software => false,
         };
+        let may_have_regions = takes_regions && (htm::MODELLED || htm::is_available());
         let partition_bits = match options.fallback {
             Fallback::Partition { leading_bits } if may_have_regions => Some(leading_bits),
             _ => None,
@@ -359,6 +358,7 @@ impl Protocol for Htm {
         Local {
             silo,
             options: *options,
+            may_have_regions,
             shared: Arc::clone(shared),
             worker,
             policy: Policy::new(worker),
@@ -391,17 +391,11 @@ impl Protocol for Htm {
 
     #[inline(always)]
     fn enter(local: &mut Local, _: Env<'_>) -> Result<(), Conflict> {
-        match local.runs {
-            Runs::InRegion => Ok(()),
-            Runs::InSoftware => {
-                local.end_others_region();
-                Ok(())
-            }
-            Runs::NotYet => {
-                local.end_others_region();
-                local.start()
-            }
+        if local.runs == Runs::InRegion {
+            return Ok(());
         }
+        local.end_others_region();
+        if local.runs == Runs::NotYet { local.start() } else { Ok(()) }
     }
 
     #[inline(always)]
