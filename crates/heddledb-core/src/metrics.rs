@@ -250,6 +250,8 @@ pub struct RegionMetrics {
     pub source: RegionSource,
     /// Those that took effect.
     pub committed: u64,
+    /// Of these, those that were for the commit alone: what they committed had been executed in software.
+    pub commits_only: u64,
     /// Aborted: another core touched what they had.
     pub conflicts: u64,
     /// Aborted: more cache lines than there was room for.
@@ -260,7 +262,7 @@ pub struct RegionMetrics {
     pub interrupted: u64,
     /// Aborted: they came to something that no region can do, such as a wait.
     pub unfriendly: u64,
-    /// Transactions, or pieces of them, that were executed in software.
+    /// Transactions, or pieces of them, that were executed in software, their commits too.
     pub software: u64,
 }
 
@@ -291,9 +293,10 @@ impl RegionMetrics {
 
 impl AddAssign for RegionMetrics {
     fn add_assign(&mut self, other: Self) {
-        let Self { source: _, committed, conflicts, capacity, explicit, interrupted, unfriendly, software } =
-            other;
+        let Self { source: _, committed, commits_only, conflicts, capacity, .. } = other;
+        let Self { explicit, interrupted, unfriendly, software, .. } = other;
         self.committed += committed;
+        self.commits_only += commits_only;
         self.conflicts += conflicts;
         self.capacity += capacity;
         self.explicit += explicit;
@@ -310,6 +313,7 @@ impl Sub for RegionMetrics {
         Self {
             source: self.source,
             committed: self.committed - other.committed,
+            commits_only: self.commits_only - other.commits_only,
             conflicts: self.conflicts - other.conflicts,
             capacity: self.capacity - other.capacity,
             explicit: self.explicit - other.explicit,
@@ -333,9 +337,13 @@ impl fmt::Display for RegionSource {
 /// In words: where they come from, how many committed, and why others did not.
 impl fmt::Display for RegionMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { source, committed, conflicts, capacity, explicit, interrupted, unfriendly, software } =
-            self;
-        write!(f, "{source}, {committed} committed, {} aborted ({conflicts} by conflicts, ", self.aborted())?;
+        let Self { source, committed, commits_only, conflicts, capacity, .. } = self;
+        let Self { explicit, interrupted, unfriendly, software, .. } = self;
+        write!(
+            f,
+            "{source}, {committed} committed ({commits_only} for a commit alone), {} aborted ({conflicts} by conflicts, ",
+            self.aborted()
+        )?;
         write!(f, "{capacity} for want of room, {explicit} at locks, {interrupted} interrupted, ")?;
         write!(f, "{unfriendly} at what regions cannot do); {software} executions in software")
     }

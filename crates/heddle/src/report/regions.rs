@@ -7,7 +7,7 @@ use super::percent;
 pub fn titles(report: &Report) -> Vec<&'static str> {
     let mut titles = vec!["protocol", report.unit(), "regions", "aborted"];
     titles.extend(RegionFigures::default().aborted().map(|(name, _)| name));
-    titles.push("in software");
+    titles.extend(["commit alone", "in software"]);
     titles
 }
 
@@ -20,6 +20,7 @@ pub fn rows(report: &Report) -> Vec<Vec<String>> {
         let mut row = vec![result.label(), result.threads.to_string(), figures.source.clone()];
         row.push(share(begun - figures.committed));
         row.extend(figures.aborted().map(|(_, count)| share(count)));
+        row.push(percent(figures.commits_only_share()));
         row.push(percent(figures.software_share()));
         Some(row)
     };

@@ -17,6 +17,10 @@ struct MapSlot {
     value: u32,
 }
 
+impl MapSlot {
+    const EMPTY: Self = Self { record: 0, generation: 0, value: 0 };
+}
+
 /// A bit for each of some records, which others share: what has none is not one of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sketch(u64);
@@ -64,19 +68,25 @@ impl Default for RecordMap {
 
 impl RecordMap {
     const FIRST_SLOTS: usize = 64;
+    /// More slots than so many for each record are too many.
+    const ROOM: usize = 16;
 
     #[inline(always)]
     fn start(&self, record: usize) -> usize {
         (spread(record) >> 32) as usize & (self.slots.len() - 1)
     }
 
-    /// Forgets all records.
+    /// Forgets all records. After one that was much larger the map becomes smaller step by step: of a large one each record
+    /// would be found in a line of its own.
     #[inline]
     pub fn clear(&mut self) {
+        if self.slots.len() > (self.len * Self::ROOM).max(Self::FIRST_SLOTS) {
+            self.slots.truncate(self.slots.len() / 2);
+        }
         self.len = 0;
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
-            self.slots.fill(MapSlot { record: 0, generation: 0, value: 0 });
+            self.slots.fill(MapSlot::EMPTY);
             self.generation = 1;
         }
     }
@@ -159,12 +169,16 @@ impl RecordMap {
         self.len += 1;
     }
 
-    fn place(&mut self, new: MapSlot) {
-        let mut at = self.start(new.record);
-        while self.slots[at].generation == self.generation {
-            at = (at + 1) & (self.slots.len() - 1);
+    /// Places a record of the generation before, and whatever it drives from its slot.
+    fn place(&mut self, mut new: MapSlot, before: u32) {
+        while new.generation == before {
+            new.generation = self.generation;
+            let mut at = self.start(new.record);
+            while self.slots[at].generation == self.generation {
+                at = (at + 1) & (self.slots.len() - 1);
+            }
+            new = std::mem::replace(&mut self.slots[at], new);
         }
-        self.slots[at] = new;
     }
 
     /// Forgets a record that has a value. What stands behind it in the same run moves up, so that it is found.
@@ -188,17 +202,27 @@ impl RecordMap {
                 gap = at;
             }
         }
-        self.slots[gap] = MapSlot { record: 0, generation: 0, value: 0 };
+        self.slots[gap] = MapSlot::EMPTY;
         self.len -= 1;
     }
 
+    /// Twice as many slots; those that were there before are used again, so that a map that has been as large allocates nothing.
     #[cold]
     fn grow(&mut self) {
-        let size = (self.slots.len() * 2).max(Self::FIRST_SLOTS);
-        let old =
-            std::mem::replace(&mut self.slots, vec![MapSlot { record: 0, generation: 0, value: 0 }; size]);
-        let generation = self.generation;
-        old.into_iter().filter(|slot| slot.generation == generation).for_each(|slot| self.place(slot));
+        let (size, before) = (self.slots.len(), self.generation);
+        self.slots.resize((size * 2).max(Self::FIRST_SLOTS), MapSlot::EMPTY);
+        self.generation = self.generation.wrapping_add(1);
+        if self.generation == 0 {
+            let old = |slot: &&mut MapSlot| slot.generation != before;
+            self.slots.iter_mut().filter(old).for_each(|slot| *slot = MapSlot::EMPTY);
+            self.generation = 1;
+        }
+        for at in 0..size {
+            if self.slots[at].generation == before {
+                let slot = std::mem::replace(&mut self.slots[at], MapSlot::EMPTY);
+                self.place(slot, before);
+            }
+        }
     }
 }
 
@@ -209,5 +233,39 @@ pub(crate) fn copy_key(to: &mut [u64], from: &[u64]) {
         ([to], [from]) => *to = *from,
         ([to, more], [from, rest]) => (*to, *more) = (*from, *rest),
         (to, from) => to.copy_from_slice(from),
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+
+    /// Puts so many records into an empty map, looks all of them up, and clears it.
+    fn fill(map: &mut RecordMap, records: &[RecordRef]) {
+        records.iter().enumerate().for_each(|(value, record)| map.put(*record, value));
+        assert!(records.iter().enumerate().all(|(value, record)| map.get(*record) == Some(value)));
+        map.clear();
+        assert!(records.iter().all(|record| map.get(*record).is_none()));
+    }
+
+    #[test]
+    fn a_map_that_was_large_becomes_small_and_grows_again() {
+        let mut arena = Arena::default();
+        let records: Vec<RecordRef> = (0..500).map(|_| arena.allocate(0, 8)).collect();
+        let mut map = RecordMap::default();
+        for generation in [1, u32::MAX - 3, u32::MAX] {
+            map.generation = generation;
+            fill(&mut map, &records);
+            let large = map.slots.len();
+            assert!(large >= 1_000);
+            for _ in 0..10 {
+                fill(&mut map, &records[..5]);
+            }
+            assert_eq!(map.slots.len(), RecordMap::FIRST_SLOTS);
+            let memory = map.slots.as_ptr();
+            fill(&mut map, &records);
+            assert_eq!((map.slots.len(), map.slots.as_ptr()), (large, memory), "nothing is allocated");
+        }
     }
 }

@@ -18,9 +18,14 @@ pub(crate) trait AnyIndex: Send + Sync {
     /// Adds an entry unless the key has one; `make` runs once at most, under the latch of the key's gap.
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
     /// As [`Self::insert`], where there may be a hardware region; [`Self::tend`] follows behind it.
-    fn insert_untended(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted;
+    fn insert_untended(
+        &self,
+        key: &[u64],
+        worker: usize,
+        make: &mut dyn FnMut(&Gap) -> RecordRef,
+    ) -> Inserted;
     /// After a key was added by [`Self::insert_untended`]: what cannot be done in a region.
-    fn tend(&self, key: &[u64]);
+    fn tend(&self, key: &[u64], worker: usize);
     /// For a run of visits of which many are neighbours.
     fn finger(&self) -> Box<dyn Finger + '_>;
     /// Removes the key's entry if it leads to `record` and `seal`, run under the gap's latch, agrees.
@@ -217,11 +222,18 @@ impl<const N: usize> AnyIndex for BTree<N> {
 
     fn prefetch_each(&self, _: &[u64], _: usize) {}
 
-    fn insert_untended(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
-        self.insert(array(key), make)
+    fn insert_untended(
+        &self,
+        key: &[u64],
+        worker: usize,
+        make: &mut dyn FnMut(&Gap) -> RecordRef,
+    ) -> Inserted {
+        self.insert_by(array(key), Some(worker), make)
     }
 
-    fn tend(&self, _: &[u64]) {}
+    fn tend(&self, _: &[u64], worker: usize) {
+        self.stock_up(worker);
+    }
 
     fn insert(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         self.insert(array(key), make)
@@ -310,11 +322,11 @@ impl<const N: usize> AnyIndex for Hash<N> {
         }
     }
 
-    fn insert_untended(&self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
+    fn insert_untended(&self, key: &[u64], _: usize, make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         self.insert_untended(array(key), make)
     }
 
-    fn tend(&self, key: &[u64]) {
+    fn tend(&self, key: &[u64], _: usize) {
         Hash::tend(self, array(key));
     }
 

@@ -119,9 +119,9 @@ pub(super) struct Pool<T> {
 /// Some nodes in a cache line, or none where there is null. Put there under the shelf's lock (Release), taken without it.
 type Spares<T> = CachePadded<[AtomicPtr<T>; SPARES]>;
 
-/// Nodes of a group, and groups: whoever adds another key looks in another of these.
+/// Nodes of a group, and groups: of so many workers each looks in another of these, so that none disturbs another's region.
 const SPARES: usize = 7;
-const GROUPS: usize = 16;
+const GROUPS: usize = 64;
 
 struct Shelf<T> {
     /// The last is being handed out for the first time; the ones before are used up.
@@ -160,8 +160,8 @@ impl<T> Pool<T> {
         Self { spares: (0..GROUPS).map(group).collect(), ..self }
     }
 
-    /// A node without other owners: a new one, or one given back, as it was then. `near` is equal for equal keys, and mostly
-    /// differs for others.
+    /// A node without other owners: a new one, or one given back, as it was then. `near` is the number of the worker, or where that
+    /// is not known mostly differs for other keys.
     pub(super) fn take(&self, near: u64) -> NonNull<T> {
         let spares = self.spares.get(near as usize % GROUPS);
         if let Some(node) = spares.and_then(|spares| spares.iter().find_map(take_spare)) {
@@ -171,18 +171,27 @@ impl<T> Pool<T> {
         }
         let mut shelf = lock(&self.shelf);
         let node = shelf.take(self.make);
-        for spare in spares.iter().flat_map(|spares| spares.iter()) {
-            // Relaxed: only filled under the lock.
-            if spare.load(Ordering::Relaxed).is_null() {
-                spare.store(shelf.take(self.make).as_ptr(), Ordering::Release);
-            }
-        }
+        self.fill(&mut shelf, near);
         drop(shelf);
         // Pairs with the acquire fence in `Gap::stands`: a late reader of the node's former life, which reads
         // a word of the new one, also sees what ended the former (which came before `give`, and so before
         // this).
         fence(Ordering::Release);
         node
+    }
+
+    /// Behind a region that may have taken nodes: the next one finds as many.
+    pub(super) fn stock_up(&self, near: u64) {
+        self.fill(&mut lock(&self.shelf), near);
+    }
+
+    fn fill(&self, shelf: &mut Shelf<T>, near: u64) {
+        for spare in self.spares.get(near as usize % GROUPS).iter().flat_map(|spares| spares.iter()) {
+            // Relaxed: only filled under the lock.
+            if spare.load(Ordering::Relaxed).is_null() {
+                spare.store(shelf.take(self.make).as_ptr(), Ordering::Release);
+            }
+        }
     }
 
     /// Takes back a node of this pool. Late readers may still look at it.

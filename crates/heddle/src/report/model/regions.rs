@@ -10,6 +10,9 @@ pub struct RegionFigures {
     pub source: String,
     /// Those that took effect.
     pub committed: u64,
+    /// Of these, those for the commit alone, of what was executed in software.
+    #[serde(default)]
+    pub commits_only: u64,
     /// Aborted ones, by reason.
     pub conflicts: u64,
     /// They had not room enough.
@@ -20,7 +23,7 @@ pub struct RegionFigures {
     pub interrupted: u64,
     /// They came to what no region can do.
     pub unfriendly: u64,
-    /// Transactions, or pieces, that were executed in software.
+    /// Transactions, or pieces, that were executed in software, their commits too.
     pub software: u64,
 }
 
@@ -30,6 +33,7 @@ impl RegionFigures {
         Self {
             source: metrics.source.to_string(),
             committed: metrics.committed,
+            commits_only: metrics.commits_only,
             conflicts: metrics.conflicts,
             capacity: metrics.capacity,
             explicit: metrics.explicit,
@@ -60,8 +64,17 @@ impl RegionFigures {
         (self.begun() - self.committed) as f64 / self.begun().max(1) as f64
     }
 
-    /// What was executed in software, as a share of all that was executed to its end, 0 to 1.
+    /// What was executed in software, its commit too, as a share of all that was executed to its end, 0 to 1.
     pub fn software_share(&self) -> f64 {
-        self.software as f64 / (self.software + self.committed).max(1) as f64
+        self.share(self.software)
+    }
+
+    /// Of what only the commit was in a region, likewise.
+    pub fn commits_only_share(&self) -> f64 {
+        self.share(self.commits_only)
+    }
+
+    fn share(&self, count: u64) -> f64 {
+        count as f64 / (self.software + self.committed).max(1) as f64
     }
 }

@@ -413,7 +413,7 @@ impl<P: Protocol> WorkerState<P> {
             let mut words = &self.untended.words[..];
             for &(relation, width) in &self.untended.keys {
                 let (key, rest) = words.split_at(width);
-                stores.numbered(relation).index().tend(key);
+                stores.numbered(relation).index().tend(key, self.number);
                 words = rest;
             }
         }

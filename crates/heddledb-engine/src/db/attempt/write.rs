@@ -3,7 +3,7 @@
 use super::modes::{self, AccessMode};
 use super::{Answer, Attempt, Placeholder, StagedRow};
 use crate::access::{Groups, Vacancy, copy_key};
-use crate::db::store::init_record;
+use crate::db::store::{init_record, is_ordered};
 use crate::error::{Conflict, Misuse, Result};
 use crate::index::{self, Gap, Seen};
 use crate::mutant::{Mutant, planted};
@@ -275,7 +275,7 @@ impl<P: Protocol> Attempt<P> {
         // In software too, so that both executors touch the same memory: what only regions touch may never be present.
         let inserted = match P::REGIONS {
             false => store.index.insert(key, &mut make),
-            true => store.index.insert_untended(key, &mut make),
+            true => store.index.insert_untended(key, worker.number, &mut make),
         };
         phase(Phase::Body);
         if P::REGIONS {
@@ -288,7 +288,8 @@ impl<P: Protocol> Attempt<P> {
             }
             index::Inserted::Added { record, change, splits } => {
                 name_words::<P>(record, layout, key);
-                if P::REGIONS {
+                // A tree is to be tended where it has split.
+                if P::REGIONS && (change.split.is_some() || !is_ordered(relation)) {
                     worker.untended.push(number, key);
                 }
                 let sought = worker.missed.is(number, key) || planted(Mutant::AnyInsertSought);

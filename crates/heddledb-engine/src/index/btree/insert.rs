@@ -27,9 +27,9 @@ struct Spare<'a, const N: usize, const CAP: usize> {
 }
 
 impl<'a, const N: usize, const CAP: usize> Spare<'a, N, CAP> {
-    /// For a split because of that key.
-    fn new(pool: &'a Pool<Node<N, CAP>>, key: &[u64; N]) -> Self {
-        Self { node: pool.take(mixed(key)), pool }
+    /// For a split because of that key, in the interest of that worker if there can be a region.
+    fn new(pool: &'a Pool<Node<N, CAP>>, key: &[u64; N], worker: Option<usize>) -> Self {
+        Self { node: pool.take(worker.map_or_else(|| mixed(key), |worker| worker as u64)), pool }
     }
 
     /// The node, for good.
@@ -96,10 +96,21 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     /// Adds an entry unless the key has one. `make` runs at most once, under the latch of the leaf,
     /// and gets the gap that holds the key's place.
     pub(crate) fn insert(&self, key: &[u64; N], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
+        self.insert_by(key, None, make)
+    }
+
+    /// As [`Self::insert`], by a worker that may be in a hardware region: the nodes that it needs are none that another one takes
+    /// at that time.
+    pub(crate) fn insert_by(
+        &self,
+        key: &[u64; N],
+        worker: Option<usize>,
+        make: &mut dyn FnMut(&Gap) -> RecordRef,
+    ) -> Inserted {
         // Kept from one try to the next: its pool has one lock for all.
         let (mut spare, mut wait) = (None, Wait::new());
         loop {
-            match self.prepare(key, &mut spare) {
+            match self.prepare(key, worker, &mut spare) {
                 Ok(Prepared::Exists(record, seen)) => return Inserted::Exists(record, seen),
                 Ok(Prepared::Ready(spot)) => {
                     let record = make(&spot.leaf.gap);
@@ -116,6 +127,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
     fn prepare<'a>(
         &'a self,
         key: &[u64; N],
+        worker: Option<usize>,
         kept: &mut Option<Spare<'a, N, CAP>>,
     ) -> Result<Prepared<'a, N, CAP>, Interrupted> {
         let (mut node, mut version) = self.root()?;
@@ -127,7 +139,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             }
             let position = node.child(key, count);
             if count == CAP {
-                self.split_inner(key, parent, node, version, position)?;
+                self.split_inner((key, worker), parent, node, version, position)?;
                 // The parent now has another child; a new descent finds the right one.
                 return Err(Interrupted);
             }
@@ -146,7 +158,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             };
         }
         if count == CAP && kept.is_none() {
-            *kept = Some(Spare::new(&self.pools.leaves, key));
+            *kept = Some(Spare::new(&self.pools.leaves, key, worker));
         }
         // Top-down, like all latches. The parent has room as of its version.
         let parent = match parent {
@@ -203,16 +215,16 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         Change { gap, before, after, split }
     }
 
-    /// Splits a full inner, for that key: the descent is at its child `position`.
+    /// Splits a full inner, for that key and worker: the descent is at its child `position`.
     fn split_inner(
         &self,
-        key: &[u64; N],
+        (key, worker): (&[u64; N], Option<usize>),
         parent: Option<(&Node<N, CAP>, u64, usize)>,
         node: &Node<N, CAP>,
         version: u64,
         position: usize,
     ) -> Result<(), Interrupted> {
-        let spare = Spare::new(&self.pools.inners, key);
+        let spare = Spare::new(&self.pools.inners, key, worker);
         let parent = match parent {
             Some((parent, version, place)) => {
                 Some((parent, parent.gap.try_latch(version).ok_or(Interrupted)?, place))
@@ -262,7 +274,7 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
             parent.set_pointer(place + 1, right.as_pointer());
             parent.set_count(count + 1);
         } else {
-            let root = Spare::new(&self.pools.inners, separator).used();
+            let root = Spare::new(&self.pools.inners, separator, None).used();
             root.put(0, separator, left.as_pointer());
             root.set_pointer(1, right.as_pointer());
             root.set_count(2);

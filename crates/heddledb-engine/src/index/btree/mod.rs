@@ -114,6 +114,12 @@ impl<const N: usize, const CAP: usize> BTree<N, CAP> {
         }
     }
 
+    /// Behind a region of a worker in which nodes were taken: the next one finds as many.
+    pub(crate) fn stock_up(&self, worker: usize) {
+        self.pools.leaves.stock_up(worker as u64);
+        self.pools.inners.stock_up(worker as u64);
+    }
+
     /// As `get`, from the leaf of the last visit.
     #[inline]
     pub(crate) fn get_near<'a>(&'a self, key: &[u64; N], near: &mut TreeFinger<'a, N, CAP>) -> Lookup {

@@ -13,12 +13,13 @@
 //!
 //! **One rule for hardware and software.** The lock bit in a stamp keeps everybody away, whatever he is executed by. A region
 //! reads the stamp of each row that it touches, so a lock that is taken in software aborts it, and it aborts itself where it
-//! finds one. A transaction that fits in no region is one of Silo's. So there is no lock beside the records'; the paper's
+//! finds one. A transaction that fits in no region is one of Silo's, and its commit may still fit in one: that is a line for each
+//! row, while what is read and added before takes many. So there is no lock beside the records'; the paper's
 //! systems need one, for all or for each partition ([`Fallback::Global`], [`Fallback::Partition`]), since they write in place.
 //!
 //! | kind | a region is | what fails |
 //! |---|---|---|
-//! | `dbx-tc` | a piece of a call (`db::attempt::modes::chopping`); closures whole | is executed as under `silo` |
+//! | `dbx-tc` | a piece of a call (`db::attempt::modes::chopping`); closures whole | is executed in software, and commits as under `dbx` |
 //! | `dbx` | the commit: reads are validated in it, and locks taken | commits as under `silo` |
 //! | `htm` | a transaction | is executed under one lock, which each region reads |
 //! | `htm-partition` | a transaction | is executed under the locks of the partitions in which it writes ([`partitions`]) |
@@ -199,7 +200,7 @@ impl Local {
         if locks {
             self.take_fallback()?;
         }
-        if is_whole {
+        if is_whole && !self.commits_by_region() {
             self.shared.tallies.in_software(self.worker);
         }
         self.runs = Runs::InSoftware;
@@ -329,7 +330,7 @@ impl Pieces for Htm {
     const PIECES: bool = true;
 
     fn procedure(local: &mut Local, number: Option<u16>) {
-        local.place = Place { procedure: number, site: 0 };
+        local.place = Place { procedure: number, ..Place::default() };
     }
 
     #[inline(always)]

@@ -2,7 +2,8 @@
 //!
 //! By reason: who met a lock, or whom another core disturbed, tries again, after a pause that gets longer; who had not room
 //! enough hardly succeeds another time; without a reason it may have been an interrupt, or a page that is not there, which the
-//! execution in software brings in. What waits cannot be in a region. After those the next calls that begin at the same place are
+//! execution in software brings in. What waits cannot be in a region. The commit of what is executed in software is tried for itself,
+//! as a place of its own. After those the next calls that begin at the same place are
 //! executed in software, too, two at first and more where it goes on: the room is less while another program runs on the same core.
 //!
 //! So no region is tried for ever, and two that abort each other again and again end in software. What fails there again and again is
@@ -33,6 +34,20 @@ pub(super) struct Place {
     pub(super) procedure: Option<u16>,
     /// Of its first access.
     pub(super) site: u16,
+    /// It is for the commit of what was executed in software.
+    pub(super) commits: bool,
+}
+
+/// What became of the regions of an attempt, or piece.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tries {
+    /// Failures by reason.
+    locks: u32,
+    conflicts: u32,
+    interrupts: u32,
+    rooms: u32,
+    /// They have failed for good.
+    software: bool,
 }
 
 /// A place at which a region failed because of what it did itself.
@@ -47,13 +62,7 @@ struct Skipped {
 
 /// One worker's.
 pub(super) struct Policy {
-    /// Failures of this attempt, or piece, by reason.
-    locks: u32,
-    conflicts: u32,
-    interrupts: u32,
-    rooms: u32,
-    /// It has failed for good.
-    software: bool,
+    tries: Tries,
     place: Place,
     /// Places whose calls are not tried for a while.
     skipped: Vec<Skipped>,
@@ -63,11 +72,7 @@ pub(super) struct Policy {
 impl Policy {
     pub(super) fn new(worker: usize) -> Self {
         Self {
-            locks: 0,
-            conflicts: 0,
-            interrupts: 0,
-            rooms: 0,
-            software: false,
+            tries: Tries::default(),
             place: Place::default(),
             skipped: Vec::new(),
             random: Random::new(worker as u64),
@@ -77,8 +82,25 @@ impl Policy {
     /// A transaction begins, or a piece.
     #[inline]
     pub(super) fn begin(&mut self) {
-        (self.locks, self.conflicts, self.interrupts, self.rooms) = (0, 0, 0, 0);
-        self.software = false;
+        self.tries = Tries::default();
+    }
+
+    /// What was executed in software is about to commit. If that was for what its regions did themselves, one for the commit alone is
+    /// another matter; if it was for what others did, that goes on. Returns what [`Self::resume`] takes, should it have
+    /// to be executed again.
+    #[inline]
+    pub(super) fn begin_commit(&mut self) -> Tries {
+        let tries = self.tries;
+        if tries.locks <= LOCKS && tries.conflicts <= CONFLICTS {
+            self.tries = Tries::default();
+        }
+        self.place.commits = true;
+        tries
+    }
+
+    /// It is as before the commit.
+    pub(super) fn resume(&mut self, tries: Tries) {
+        self.tries = tries;
     }
 
     /// A region, or what is executed instead of one, begins there.
@@ -89,13 +111,14 @@ impl Policy {
     /// Whether to try a region.
     #[inline]
     pub(super) fn tries(&mut self) -> bool {
-        !self.software && (self.skipped.is_empty() || !self.skips())
+        !self.tries.software && (self.skipped.is_empty() || !self.skips())
     }
 
     /// Whether this is one of the calls that are not tried, which it then is for good.
     #[cold]
     fn skips(&mut self) -> bool {
-        if self.locks + self.conflicts + self.interrupts + self.rooms > 0 {
+        let Tries { locks, conflicts, interrupts, rooms, .. } = self.tries;
+        if locks + conflicts + interrupts + rooms > 0 {
             // It is being tried.
             return false;
         }
@@ -104,12 +127,12 @@ impl Policy {
         let skipped = &mut self.skipped[at];
         if skipped.left > 0 {
             skipped.left -= 1;
-            self.software = true;
+            self.tries.software = true;
         } else if std::mem::replace(&mut skipped.tried, true) {
             // The one before succeeded, as there would be calls left again.
             self.skipped.swap_remove(at);
         }
-        self.software
+        self.tries.software
     }
 
     /// The next calls are not to be tried.
@@ -127,15 +150,15 @@ impl Policy {
     /// A region was aborted.
     pub(super) fn failed(&mut self, why: Abort, options: &Options) {
         let (failures, most) = match why {
-            Abort::Explicit(LOCKED) => (&mut self.locks, LOCKS),
-            Abort::Conflict | Abort::Explicit(_) => (&mut self.conflicts, CONFLICTS),
-            Abort::Capacity => (&mut self.rooms, options.capacity_tries.saturating_sub(1)),
-            Abort::Interrupt => (&mut self.interrupts, INTERRUPTS),
-            Abort::Unfriendly => (&mut self.interrupts, 0),
+            Abort::Explicit(LOCKED) => (&mut self.tries.locks, LOCKS),
+            Abort::Conflict | Abort::Explicit(_) => (&mut self.tries.conflicts, CONFLICTS),
+            Abort::Capacity => (&mut self.tries.rooms, options.capacity_tries.saturating_sub(1)),
+            Abort::Interrupt => (&mut self.tries.interrupts, INTERRUPTS),
+            Abort::Unfriendly => (&mut self.tries.interrupts, 0),
         };
         *failures += 1;
         if *failures > most {
-            self.software = true;
+            self.tries.software = true;
             // What others do may be over by the next call; what the region itself does is hardly.
             let own = matches!(why, Abort::Capacity | Abort::Interrupt | Abort::Unfriendly);
             if own && options.fallback == Fallback::Record {
@@ -146,7 +169,7 @@ impl Policy {
 
     /// Before a region: waits, if one was aborted before.
     pub(super) fn pause(&mut self) {
-        let failures = self.locks + self.conflicts;
+        let failures = self.tries.locks + self.tries.conflicts;
         if failures > 0 {
             spin(self.random.below(HINTS << failures.min(DOUBLINGS)));
         }
@@ -185,6 +208,31 @@ mod tests {
             assert_eq!(tried(&mut policy, 100, None), 100, "{why}");
             assert!(policy.skipped.is_empty());
         }
+    }
+
+    /// A piece without room is one whose commit has room, and what becomes of that says nothing of the piece.
+    #[test]
+    fn a_commit_is_tried_for_itself() {
+        let mut policy = Policy::new(0);
+        policy.start_at(Place::default());
+        policy.failed(Abort::Capacity, &Options::CHOPPED);
+        assert!(!policy.tries());
+        let tries = policy.begin_commit();
+        assert!(policy.tries());
+        policy.failed(Abort::Capacity, &Options::CHOPPED);
+        assert!(!policy.tries());
+        policy.resume(tries);
+        assert!(!policy.tries());
+        policy.begin();
+        while policy.tries() {
+            policy.failed(Abort::Conflict, &Options::CHOPPED);
+        }
+        policy.begin_commit();
+        assert!(!policy.tries(), "others disturb its commit as well");
+        assert_eq!(
+            policy.skipped.iter().map(|skipped| skipped.place.commits).collect::<Vec<_>>(),
+            [false, true]
+        );
     }
 
     #[test]

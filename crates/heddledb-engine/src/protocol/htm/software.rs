@@ -7,7 +7,7 @@ use super::{CHANGED, LOCKED, Local, PHANTOM, Runs};
 use crate::access::WriteSet;
 use crate::commit::Commit;
 use crate::error::Conflict;
-use crate::kind::Reach;
+use crate::kind::{Fallback, Reach};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::silo::Silo;
 use crate::protocol::{Env, Intent, Protocol};
@@ -70,6 +70,11 @@ impl Local {
         Ok(())
     }
 
+    /// Whether what is executed in software is to commit in a region: where that has to do with no other lock than the records'.
+    pub(super) fn commits_by_region(&self) -> bool {
+        self.options.reach == Reach::Commit || self.options.fallback == Fallback::Record
+    }
+
     /// Commits what was executed in software.
     pub(super) fn commit_in_software(
         &mut self,
@@ -82,6 +87,11 @@ impl Local {
         }
         if self.options.reach == Reach::Commit {
             return self.commit_by_region(env, commit);
+        }
+        if self.commits_by_region() {
+            // A conflict that is found there is no reason to try the whole in a region once more.
+            let tries = self.policy.begin_commit();
+            return self.commit_by_region(env, commit).inspect_err(|_| self.policy.resume(tries));
         }
         let time = Silo::commit(&mut self.silo, env, commit)?;
         let reads_only = commit.writes().is_empty();
@@ -113,7 +123,7 @@ impl Local {
             });
             match locked {
                 Ok((newest, epoch)) => {
-                    self.shared.tallies.committed(self.worker);
+                    self.shared.tallies.committed_only(self.worker);
                     point("locked");
                     return self.silo.install_after(newest, epoch, env, commit);
                 }
@@ -126,7 +136,7 @@ impl Local {
                 }
             }
         }
-        if !writes.is_empty() {
+        if !writes.is_empty() || self.options.reach == Reach::Accesses {
             self.shared.tallies.in_software(self.worker);
         }
         Silo::commit(&mut self.silo, env, commit)

@@ -9,6 +9,7 @@ use crossbeam_utils::CachePadded;
 #[derive(Default)]
 struct Tally {
     committed: AtomicU64,
+    commits_only: AtomicU64,
     conflicts: AtomicU64,
     capacity: AtomicU64,
     explicit: AtomicU64,
@@ -34,6 +35,12 @@ impl Tallies {
         count(&self.0[worker].committed);
     }
 
+    /// A commit of what was executed in software.
+    pub(super) fn committed_only(&self, worker: usize) {
+        count(&self.0[worker].committed);
+        count(&self.0[worker].commits_only);
+    }
+
     pub(super) fn in_software(&self, worker: usize) {
         count(&self.0[worker].software);
     }
@@ -55,6 +62,7 @@ impl Tallies {
             let of = |word: &AtomicU64| word.load(Ordering::Relaxed);
             let mut one = RegionMetrics::default();
             one.committed = of(&tally.committed);
+            one.commits_only = of(&tally.commits_only);
             one.conflicts = of(&tally.conflicts);
             one.capacity = of(&tally.capacity);
             one.explicit = of(&tally.explicit);

@@ -243,6 +243,11 @@ pub struct Counts {
     pub waiting_cycles: u64,
     /// Work that was charged explicitly.
     pub work_cycles: u64,
+    /// Hardware regions that were aborted because another core came to a line that they had, and of these those whose line was
+    /// one of an index, as they had come to it in [`Phase::Index`](crate::sync::Phase::Index) first.
+    pub region_conflicts: u64,
+    /// See above.
+    pub index_conflicts: u64,
     /// Explicit work by kind: attempts, operations, nodes, rows, checks, words, fresh words.
     pub work: [u64; 7],
     /// Where the time of attempts went, as [`Counts::PHASES`] names it. What attempts took that did not
@@ -273,9 +278,10 @@ impl Counts {
         }
     }
 
-    fn each(&mut self) -> [&mut u64; 12] {
+    fn each(&mut self) -> [&mut u64; 14] {
         let Self { accesses, rmws, same, hits, fetches, memory, transfers, upgrades, far, .. } = self;
-        let Self { queueing_cycles, waiting_cycles, work_cycles, .. } = self;
+        let Self { queueing_cycles, waiting_cycles, work_cycles, region_conflicts, index_conflicts, .. } =
+            self;
         [
             accesses,
             rmws,
@@ -289,6 +295,8 @@ impl Counts {
             queueing_cycles,
             waiting_cycles,
             work_cycles,
+            region_conflicts,
+            index_conflicts,
         ]
     }
 }

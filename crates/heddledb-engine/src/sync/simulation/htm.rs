@@ -97,6 +97,11 @@ impl Machine {
         inside.htm.active -= 1;
         let free = inside.htm.leave(core, &region);
         inside.settle(&free);
+        if region.doomed == Some(Abort::Conflict) {
+            let counts = inside.counts_of(core);
+            counts.region_conflicts += 1;
+            counts.index_conflicts += u64::from(region.by_index);
+        }
         let tally = &mut inside.htm.tally;
         match region.doomed {
             None => {

@@ -39,6 +39,8 @@ pub(super) struct Region {
     pub(super) number: u64,
     pub(super) began: u64,
     pub(super) doomed: Option<Abort>,
+    /// The line for which another core has doomed it is one of an index.
+    pub(super) by_index: bool,
     /// The abort has been raised, and the body is being unwound.
     pub(super) unwinding: bool,
 }
@@ -78,15 +80,15 @@ pub(super) enum Mode {
 /// Lines that a region has read or written, and how many of them fall into each set of the cache.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// With an address in each.
-    pub(super) lines: Map<u32, usize>,
+    /// With an address in each, and whether it is one of an index.
+    pub(super) lines: Map<u32, (usize, bool)>,
     pub(super) crowds: Map<u32, u64>,
 }
 
 impl Lines {
     /// Adds a line that is new; false if its set has no room for it.
-    pub(super) fn add(&mut self, line: u32, address: usize, sets: u64, ways: u64) -> bool {
-        self.lines.insert(line, address);
+    pub(super) fn add(&mut self, line: u32, place: (usize, bool), sets: u64, ways: u64) -> bool {
+        self.lines.insert(line, place);
         self.crowd(u64::from(line), sets, ways)
     }
 
@@ -111,6 +113,7 @@ impl Region {
             number,
             began,
             doomed: None,
+            by_index: false,
             unwinding: false,
         };
         for line in 0..costs.htm_stack_lines {
@@ -165,14 +168,29 @@ impl Model {
         }
     }
 
-    pub(super) fn doom(&mut self, core: usize, why: Abort) {
-        if let Some(region) = self.region(core) {
-            region.doomed.get_or_insert(why);
+    /// Another core has come to a line of a core's region.
+    fn doom(&mut self, core: usize, line: u32) {
+        if let Some(region) = self.region(core)
+            && region.doomed.is_none()
+        {
+            region.doomed = Some(Abort::Conflict);
+            let lines = [&region.reads.lines, &region.writes.lines];
+            region.by_index =
+                lines.into_iter().find_map(|lines| lines.get(&line)).is_some_and(|(_, index)| *index);
         }
     }
 
-    /// An access to a line that is in some region's set, or by a core in a region.
-    pub fn touched(&mut self, core: usize, line: u32, address: usize, writes: bool, now: u64, costs: &Costs) {
+    /// An access to a line that is in some region's set, or by a core in a region; `place` is an address in it, and whether the
+    /// core is in an index.
+    pub fn touched(
+        &mut self,
+        core: usize,
+        line: u32,
+        place: (usize, bool),
+        writes: bool,
+        now: u64,
+        costs: &Costs,
+    ) {
         let mut doomed = Vec::new();
         if let Some(holders) = self.holders.get(&line) {
             doomed.extend(holders.writer.filter(|other| *other != core));
@@ -180,7 +198,7 @@ impl Model {
                 doomed.extend(holders.readers.iter().copied().filter(|other| *other != core));
             }
         }
-        doomed.into_iter().for_each(|other| self.doom(other, Abort::Conflict));
+        doomed.into_iter().for_each(|other| self.doom(other, line));
         let Some(region) = self.region(core).filter(|region| !region.unwinding) else { return };
         if now - region.began > costs.htm_interrupt {
             region.doomed.get_or_insert(Abort::Interrupt);
@@ -193,7 +211,7 @@ impl Model {
         if set.lines.contains_key(&line) {
             return;
         }
-        let fits = set.add(line, address, sets, ways);
+        let fits = set.add(line, place, sets, ways);
         if !fits && (writes || !region.spills(line, costs.htm_read_spans)) {
             region.doomed.get_or_insert(Abort::Capacity);
         }
@@ -225,7 +243,7 @@ impl Model {
     /// Takes a region's lines out. Returns an address of each line that nobody has any more.
     pub(super) fn leave(&mut self, core: usize, region: &Region) -> Vec<usize> {
         let mut free = Vec::new();
-        for (line, address) in region.reads.lines.iter().chain(&region.writes.lines) {
+        for (line, (address, _)) in region.reads.lines.iter().chain(&region.writes.lines) {
             let Some(holders) = self.holders.get_mut(line) else { continue };
             holders.readers.retain(|reader| *reader != core);
             if holders.writer == Some(core) {

@@ -17,7 +17,7 @@
 
 use super::super::OFTEN;
 use super::{Answer, Attempt, CallMode, Then, parts};
-use crate::error::{Conflict, Error, Result};
+use crate::error::{Conflict, Error, Misuse, Result};
 use crate::kind::Promises;
 use crate::procedure::PlannedSite;
 use crate::protocol::Protocol;
@@ -28,6 +28,8 @@ use crate::seam::Body;
 pub(super) struct Chopped {
     /// The piece that runs.
     piece: Option<u16>,
+    /// It is the last: no other will be executed again after it, so nobody will ask for its answers.
+    is_last: bool,
     /// The site where the body is is an addition that takes effect later.
     defers: bool,
 }
@@ -76,9 +78,14 @@ impl CallMode for Chopped {
                 attempt.give_piece_turn();
                 attempt.begin_writes(0);
             }
+            if attempt.modes.chopping.is_last {
+                // Pieces are in the order of the body, or it is none that was analysed.
+                return Err(Misuse::Diverged.into());
+            }
             attempt.modes.chopping.piece = Some(piece);
+            attempt.modes.chopping.is_last = attempt.modes.parts.is_last(piece);
         }
-        Ok(parts::record(attempt, site))
+        Ok(if attempt.modes.chopping.is_last { Answer::Live } else { parts::record(attempt, site) })
     }
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {

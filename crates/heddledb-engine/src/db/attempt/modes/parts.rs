@@ -41,6 +41,11 @@ impl Parts {
         let planned = self.planned.as_ref().and_then(|planned| planned.site(site));
         planned.ok_or_else(|| Misuse::NoSite { site }.into())
     }
+
+    /// Whether a piece is the call's last.
+    pub fn is_last(&self, piece: u16) -> bool {
+        self.planned.as_ref().is_some_and(|planned| usize::from(piece) + 1 == planned.pieces.len())
+    }
 }
 
 /// Begins a call, once the gate is open, or a closure, once no call is under way. False, and nothing has begun, where

@@ -49,6 +49,10 @@ impl Spent {
         (self.phase, self.begun, self.waited) = (phase, clock, waited);
     }
 
+    pub(super) fn is_in_index(&self) -> bool {
+        self.phase == Phase::Index
+    }
+
     /// What an attempt that did not commit took is lost, and what is between it and the next.
     pub(super) fn end(&mut self, committed: bool, sums: &mut [u64; Counts::PHASES.len()]) {
         let attempt = std::mem::take(&mut self.attempt);

@@ -1,5 +1,6 @@
 //! What the cores share, and which of them is next.
 
+use super::super::costs::Counts;
 use super::super::costs::{Costs, Topology};
 use super::super::directory::{Cache, Directory, Map};
 use super::super::regions;
@@ -44,6 +45,11 @@ impl Inside {
     /// A core's clock.
     pub fn clock_of(&self, core: usize) -> u64 {
         self.cores[core].clock
+    }
+
+    /// What a core has counted.
+    pub fn counts_of(&mut self, core: usize) -> &mut Counts {
+        &mut self.cores[core].counts
     }
 
     /// No hardware transaction has these lines any more.

@@ -253,7 +253,8 @@ impl Machine {
             if mode == Mode::Buffered {
                 directory.speculate(address);
             }
-            htm.touched(me, outcome.number, address, kind != Kind::Load, clock, costs);
+            let place = (address, core.spent.is_in_index());
+            htm.touched(me, outcome.number, place, kind != Kind::Load, clock, costs);
         }
         if core.watching {
             let line = directory.watch(address);
