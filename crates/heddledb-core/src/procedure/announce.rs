@@ -64,6 +64,8 @@ pub enum Told<'a> {
 /// ([`Stats::unforeseen`](crate::metrics::Stats::unforeseen)), and the call may conflict. So a function that cannot know a key
 /// may tell a range that it is in, or leave it out if nobody else is likely to want it.
 ///
+/// What is read of column groups that no registered procedure writes keeps nobody waiting, told or not.
+///
 /// **In pieces.** Under `dgcc` a submitted call of a procedure that has a mark `#[later]`, too, is executed in pieces: behind the mark it
 /// lets others have a row as soon as it has come to it as often as was told, so calls that meet in a row wait for that access
 /// and not for each other's end. Such a function must tell everything, each access as often as it is made (an upsert is two): what is not told

@@ -66,6 +66,8 @@ pub struct Declaration {
     body: Vec<Step>,
     tables: Vec<workload::Table>,
     sites: Vec<Site>,
+    /// The numbers of the indexes whose entries it makes or removes.
+    entries: Vec<usize>,
 }
 
 impl Declaration {
@@ -95,6 +97,7 @@ impl Declaration {
             body: Vec::new(),
             tables: Vec::new(),
             sites: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
@@ -111,6 +114,12 @@ impl Declaration {
     /// The tables that are accessed, in the order of first access.
     pub fn tables(&self) -> &[workload::Table] {
         &self.tables
+    }
+
+    /// What it writes or adds to: relations by number, with their column groups. Of an index all of them.
+    pub fn written(&self) -> impl Iterator<Item = (usize, GroupSet)> {
+        let of_sites = self.sites.iter().map(|site| (site.relation, site.writes));
+        of_sites.chain(self.entries.iter().map(|index| (*index, GroupSet::MAX)))
     }
 
     /// The same for the analysis.
@@ -231,6 +240,7 @@ impl Declaration {
     /// `insert`.
     pub fn insert<T: Table>(&mut self) {
         let all = Set::all::<T>();
+        self.writes_entries::<T>();
         self.access::<T>(Access::new(Mode::Insert, T::LAYOUT.name), all.groups, all.groups, None);
     }
 
@@ -241,12 +251,16 @@ impl Declaration {
         }
         let all = Set::all::<T>();
         let access = Access::new(Mode::Insert, T::LAYOUT.name).reads(all.names::<T>());
+        self.writes_entries::<T>();
         self.access::<T>(access, all.groups, all.groups, None);
     }
 
     /// `update_columns`: they are read and written.
     pub fn update<C: Columns>(&mut self, columns: C) {
         let set = Set::of(columns).watched::<C::Table>();
+        if set.is_watched::<C::Table>() {
+            self.writes_entries::<C::Table>();
+        }
         let access = set.access::<C::Table>(Mode::Update).reads(set.names::<C::Table>());
         self.access::<C::Table>(access, set.groups, set.groups, None);
     }
@@ -279,10 +293,21 @@ impl Declaration {
     pub fn delete<T: Table>(&mut self) {
         let all = Set::all::<T>();
         let mut access = Access::new(Mode::Delete, T::LAYOUT.name);
+        self.writes_entries::<T>();
         if T::INDEXED != 0 {
             access = access.reads(all.names::<T>());
         }
         self.access::<T>(access, all.groups, all.groups, None);
+    }
+
+    /// Entries are made or removed with the rows.
+    fn writes_entries<T: Table>(&mut self) {
+        let table = T::definition().role.table();
+        for index in table.map_or_else(Vec::new, |table| table.indexes()) {
+            if !self.entries.contains(&index.number()) {
+                self.entries.push(index.number());
+            }
+        }
     }
 
     fn look<T: Table>(&mut self, mode: Mode, set: Set, index: Option<(&str, usize)>) {

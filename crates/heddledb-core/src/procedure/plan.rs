@@ -22,6 +22,7 @@
 
 use super::{Declaration, workload};
 use crate::shared::SharedU64;
+use crate::table::GroupSet;
 use heddledb_analysis::analysis::Until;
 use heddledb_analysis::{Analysis, Granularity, Method, Options, Transition, Workload, analyse};
 use std::ops::Range;
@@ -35,6 +36,8 @@ pub struct Plan {
     analysis: Option<Arc<Analysis>>,
     /// By the same number, the site from which on its later phase runs.
     later: Vec<Option<u16>>,
+    /// By the number of a relation, the column groups that any of the types writes; `None` where that is not known.
+    written: Option<Vec<GroupSet>>,
     /// By vertex of the analysis.
     vertices: Vec<Vertex>,
     /// Of which parity its ranks are: 0 or 1.
@@ -155,7 +158,7 @@ impl Plan {
             options,
             tracking,
         );
-        Self { later, ..plan }
+        Self { later, written: Some(written(types.iter().flatten())), ..plan }
     }
 
     /// The same of a workload. Of each number it says whether a type has it; they are those of the workload, in
@@ -296,6 +299,16 @@ impl Plan {
         self.later.get(number).copied().flatten()
     }
 
+    /// The column groups of a relation that registered procedures write, as far as they say what they do. The others only
+    /// closures change.
+    #[inline]
+    pub fn written(&self, relation: usize) -> GroupSet {
+        match &self.written {
+            Some(written) => written.get(relation).copied().unwrap_or(0),
+            None => GroupSet::MAX,
+        }
+    }
+
     /// The analysis behind it; `None` where nothing was ever registered.
     pub fn analysis(&self) -> Option<&Analysis> {
         self.analysis.as_deref()
@@ -374,6 +387,18 @@ impl PlannedType {
         let tracked = sites.iter().any(|site| site.tracked);
         Self { sites, pieces, tracked }
     }
+}
+
+/// By the number of a relation, the column groups that these write.
+fn written<'a>(types: impl Iterator<Item = &'a Declaration>) -> Vec<GroupSet> {
+    let mut written = Vec::new();
+    for (relation, groups) in types.flat_map(Declaration::written).filter(|(_, groups)| *groups != 0) {
+        if written.len() <= relation {
+            written.resize(relation + 1, 0);
+        }
+        written[relation] |= groups;
+    }
+    written
 }
 
 fn vertices(hot: &[bool]) -> Vec<Vertex> {

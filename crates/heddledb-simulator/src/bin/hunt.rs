@@ -80,6 +80,7 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::HekatonNewerOverwritten
             // The commit validates, whoever was waited for: slow, and lawful.
             | Mutant::GraphCallsNotAwaited
+            | Mutant::GraphQuietThoughWritten
             // A snapshot must stand at the epoch between two pieces: the suite, with an epoch every few microseconds, finds it.
             | Mutant::PieceInOwnEpoch
             | Mutant::PartsInOwnEpochs

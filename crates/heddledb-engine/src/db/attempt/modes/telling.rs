@@ -3,7 +3,7 @@
 //!
 //! What the call tells so is a [`Footprint`]. What it accesses later without having told, since it sees another state then, it
 //! accesses as a closure would: it is counted ([`Stats::unforeseen`](crate::metrics::Stats::unforeseen)), and its commit is
-//! validated.
+//! validated. What it reads that no procedure writes it need not tell ([`loud`]).
 
 use super::super::Logs;
 use super::announced::{claims, unannounced};
@@ -13,11 +13,11 @@ use crate::error::{Error, Misuse, Result};
 use crate::footprint::Footprint;
 use crate::log::{CELLS_MAX, PAYLOAD_WORDS_MAX};
 use crate::mutant::{Mutant, planted};
-use crate::procedure::Told;
+use crate::procedure::{Told, Usage};
 use crate::protocol::Protocol;
 use crate::seam::{Access, Body, Part};
 use crate::sync::note;
-use crate::table::Definition;
+use crate::table::{Definition, GroupSet};
 
 /// How often an execution without effect is begun again that failed. It fails when another commits for longer than a read
 /// waits, as one does whose thread is not running.
@@ -57,7 +57,13 @@ pub(super) fn row<P: Protocol>(
     mode: AccessMode,
 ) -> Result<()> {
     let Access { wanted: Part { relation, .. }, key, .. } = *access;
-    let (groups, usage) = claims(access, mode);
+    let (mut groups, usage) = claims(access, mode);
+    if usage == Usage::Reads {
+        groups &= loud(attempt, relation);
+        if groups == 0 {
+            return Ok(());
+        }
+    }
     let footprint = &mut attempt.modes.telling.footprint;
     if attempt.dry {
         footprint.add_point(relation.number(), key, groups, usage);
@@ -73,6 +79,9 @@ pub(super) fn range<P: Protocol>(
     relation: &'static Definition,
     (low, high): Keys<'_>,
 ) -> Result<()> {
+    if loud(attempt, relation) == 0 {
+        return Ok(());
+    }
     let footprint = &mut attempt.modes.telling.footprint;
     if attempt.dry {
         footprint.add_range(relation.number(), low, high);
@@ -86,13 +95,35 @@ pub(super) fn range<P: Protocol>(
 pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) {
     let Telling { footprint, sure_from, .. } = &mut attempt.modes.telling;
     footprint.be_sure_from(*sure_from);
+    let (Told::Row { relation, .. } | Told::Range { relation, .. }) = told;
+    let loud = loud(attempt, relation);
+    let footprint = &mut attempt.modes.telling.footprint;
     match told {
-        // As in `claims`: whether a row exists is in its first group.
         Told::Row { relation, key, groups, usage } => {
-            footprint.add_point(relation.number(), key, groups.max(1), usage);
+            // As in `claims`: whether a row exists is in its first group.
+            let groups = groups.max(1) & if usage == Usage::Reads { loud } else { GroupSet::MAX };
+            if groups != 0 {
+                footprint.add_point(relation.number(), key, groups, usage);
+            }
         }
-        Told::Range { relation, low, high } => footprint.add_range(relation.number(), low, high),
+        Told::Range { relation, low, high } if loud != 0 => footprint.add_range(relation.number(), low, high),
+        Told::Range { .. } => {}
     }
+}
+
+/// The column groups of a relation that others may change which are in the graph. The rest is *quiet*: no procedure of the plan that the
+/// call runs under writes it, so whoever reads it waits for nobody. If a closure does, or a procedure that says otherwise, the
+/// commit finds out.
+///
+/// A log of commands needs to know all that a call reads, and so does who makes others wait for each access.
+fn loud<P: Protocol>(attempt: &Attempt<P>, relation: &'static Definition) -> GroupSet {
+    if attempt.logs == Logs::Calls || attempt.modes.telling.footprint.sure_from().is_some() {
+        return GroupSet::MAX;
+    }
+    if planted(Mutant::GraphQuietThoughWritten) {
+        return 0;
+    }
+    attempt.worker.plan_cache.plan.written(relation.number())
 }
 
 /// An execution of the body has ended: what becomes of the call, unless that is its mode's to say, since it has told all.
