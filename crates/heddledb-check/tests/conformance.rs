@@ -67,6 +67,7 @@ conformance! {
     dgcc_levels DgccLevels;
     dbx_tc DbxTc;
     dbx_tc_deferred DbxTcDeferred;
+    dbx_tc_lazy DbxTcLazy;
     dbx Dbx;
     htm Htm;
     htm_partition HtmPartition;

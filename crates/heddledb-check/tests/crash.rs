@@ -29,7 +29,7 @@ const POINTS_UNDER_ONE: u64 = 1_500;
 
 #[test]
 fn what_calls_have_put_off_is_there_with_them() {
-    for kind in [Kind::DbxTcDeferred, Kind::DbxTc, Kind::Dbx, Kind::Htm] {
+    for kind in [Kind::DbxTcDeferred, Kind::DbxTcLazy, Kind::DbxTc, Kind::Dbx, Kind::Htm] {
         let counts = explore(&Failure::ALL, Some(kind), 1, POINTS_UNDER_ONE, 2, &|_| {});
         let counts = counts.unwrap_or_else(|violation| panic!("{violation}"));
         assert!(counts.points() >= POINTS_UNDER_ONE, "{kind}: {counts}");

@@ -73,6 +73,16 @@ pub enum Mutant {
     ShelfPremiseUnchecked,
     // They are made in an epoch behind that of their call.
     ShelfInLaterEpoch,
+    // Lazy snapshot numbers: additions are of the epoch of the end; the epoch goes on before the end; an addition that is late is not
+    // made in the version of its epoch, or in one of an earlier epoch, too; it is logged as of its epoch only, or as of the next
+    // only; what it needs is not kept.
+    LazyNumberAtEnd,
+    LazyNumberNotHeld,
+    RedoLost,
+    RedoInOldest,
+    RedoLogged,
+    RedoNotLogged,
+    RedoVersionNotKept,
     // TicToc.
     TicTocVersionNotCompared,
     TicTocForeignLockIgnored,
@@ -284,6 +294,13 @@ impl Mutant {
         Self::ShelfEpochNotHeld,
         Self::ShelfPremiseUnchecked,
         Self::ShelfInLaterEpoch,
+        Self::LazyNumberAtEnd,
+        Self::LazyNumberNotHeld,
+        Self::RedoLost,
+        Self::RedoInOldest,
+        Self::RedoLogged,
+        Self::RedoNotLogged,
+        Self::RedoVersionNotKept,
         Self::DtaOverwriterIgnored,
         Self::DtaReadersIgnored,
         Self::DtaInsertNotAfterAll,

@@ -70,6 +70,9 @@ pub(crate) struct Logging<'a> {
     pub announced: Announced,
 }
 
+/// Instead of an epoch: of what is added to, every version of an earlier epoch is kept.
+const ADDED: u64 = u64::MAX;
+
 /// What a committing protocol gets: the writes, and the means to install them.
 pub struct Commit<'a> {
     writes: &'a WriteSet,
@@ -98,6 +101,11 @@ impl<'a> Commit<'a> {
         log: Option<Logging<'a>>,
     ) -> Self {
         Self { writes, boundaries, heap, arena, left, live, keep_below: None, log, entry: None }
+    }
+
+    /// The same, of a call beside which others of the epoch before may be under way: what it adds to is kept as it was in that.
+    pub(crate) fn keeping_earlier(self) -> Self {
+        Self { keep_below: (!planted(Mutant::RedoVersionNotKept)).then_some(ADDED), ..self }
     }
 
     /// The writes.
@@ -223,15 +231,21 @@ impl<'a> Commit<'a> {
 
     /// Appends a write to the log.
     fn log<C: ConcurrencyWords>(&mut self, write: &Write, made: Option<Made<'_>>, time: u64) {
-        let Some(Logging { log, worker, says, announced }) = self.log else { return };
-        if planted(Mutant::LogDeleteNotLogged) && !write.present {
+        if self.log.is_none() || planted(Mutant::LogDeleteNotLogged) && !write.present {
             return;
         }
         debug_assert!(!ASSERTS_LOAD || stamps::<C>(write).all(stamp::is_locked), "logged without the lock");
+        self.append(write, made, time, write.record, data_base::<C>(write.layout));
+    }
+
+    /// Appends a write to the log, with the words of a block from `base` on.
+    #[inline(always)]
+    fn append(&mut self, write: &Write, made: Option<Made<'_>>, time: u64, block: RecordRef, base: usize) {
+        let Some(Logging { log, worker, says, announced }) = self.log else { return };
         let entry = self.entry.get_or_insert_with(|| log.append(worker, time, says, announced));
         entry.write(&LoggedWrite {
-            record: write.record,
-            base: data_base::<C>(write.layout),
+            record: block,
+            base,
             layout: write.layout,
             relation: write.relation as usize,
             key: made.map_or_else(|| self.writes.key(write), |made| made.key),
@@ -250,6 +264,10 @@ impl<'a> Commit<'a> {
     #[cold]
     fn keep<C: ConcurrencyWords>(&mut self, write: &Write, time: u64, keep_below: u64) {
         let (record, layout, until) = (write.record, write.layout, stamp::epoch(time));
+        let keep_below = match keep_below {
+            ADDED if !self.writes.adds(write) => self.boundaries.keep_below(),
+            keep_below => keep_below,
+        };
         for group in Groups(write.groups) {
             // Relaxed: we are its only writer.
             let old = record.word(C::stamp_word(group)).load(Ordering::Relaxed) & !stamp::LOCK;
@@ -264,16 +282,78 @@ impl<'a> Commit<'a> {
             }
             let span = layout.groups[group].span;
             let words = if absent { 0 } else { span.len() };
-            let kept = Version::new(self.arena.version(words), old);
             let base = data_base::<C>(layout) + span.start;
-            for index in 0..words {
-                // Relaxed: published by `push`.
-                let word = record.word(base + index).load(Ordering::Relaxed);
-                kept.word(index).store(word, Ordering::Relaxed);
-            }
-            version::push(record.word(head), kept);
-            let (head, words) = (head as u32, words as u32);
-            self.left.versions.push(Superseded { record, head, words, version: kept, until });
+            // Relaxed: published by `push`.
+            self.push(record, head, words, old, until, |index| {
+                record.word(base + index).load(Ordering::Relaxed)
+            });
+        }
+    }
+
+    /// Puts a version of so many words in front of a chain. Returns it.
+    fn push(
+        &mut self,
+        record: RecordRef,
+        head: usize,
+        words: usize,
+        stamp: u64,
+        until: u64,
+        word: impl Fn(usize) -> u64,
+    ) -> Version {
+        let version = Version::new(self.arena.version(words), stamp);
+        // Relaxed: published by `push`.
+        (0..words).for_each(|index| version.word(index).store(word(index), Ordering::Relaxed));
+        version::push(record.word(head), version);
+        let (head, words) = (head as u32, words as u32);
+        self.left.versions.push(Superseded { record, head, words, version, until });
+        version
+    }
+
+    /// The time of what a snapshot of that epoch sees of a group to which a later one has added, once it is closed.
+    pub(crate) fn time_as_of<C: ConcurrencyWords>(write: &Write, group: usize, epoch: u64) -> u64 {
+        let head = write.record.word(heads_base::<C>(write.layout) + group);
+        version::find(head, epoch).map_or(0, |version| stamp::time(version.stamp()))
+    }
+
+    /// As [`Self::install`], for an addition to a group that has a stamp of the next epoch: it is made in the record's words, and in
+    /// what a snapshot of its own epoch will see of them, as of which it is logged. `group` is the only one of the write; its stamp
+    /// stays one of the next epoch. The worker has a commit pin at the epoch of `time`.
+    pub(crate) fn install_late<C: ConcurrencyWords>(&mut self, write: &Write, group: usize, time: u64) {
+        let (record, layout, epoch) = (write.record, write.layout, stamp::epoch(time));
+        let (head, span) = (heads_base::<C>(layout) + group, layout.groups[group].span);
+        self.put_words(write, None, data_base::<C>(layout));
+        let seen = version::find(record.word(head), epoch).filter(|seen| !stamp::is_absent(seen.stamp()));
+        // Only under a planted bug: whoever added in the next epoch has kept it.
+        let Some(mut seen) = seen else { return debug_assert!(cfg!(feature = "mutants"), "nothing is kept") };
+        if stamp::epoch(seen.stamp()) < epoch && !planted(Mutant::RedoInOldest) {
+            // Snapshots of earlier epochs go on with that one.
+            let before = seen;
+            seen = self.push(record, head, span.len(), stamp::of(time, true), epoch + 1, |index| {
+                // Relaxed: whoever has changed it had the lock that we have.
+                before.word(index).load(Ordering::Relaxed)
+            });
+        }
+        if !planted(Mutant::RedoLost) {
+            // No snapshot has come to it: its epoch is not closed.
+            self.writes.apply(write, span, |word| seen.word(word - span.start));
+        }
+        if stamp::epoch(seen.stamp()) == epoch {
+            seen.set_stamp(stamp::of(time, true));
+        }
+        if planted(Mutant::RedoNotLogged) {
+            return;
+        }
+        // The words of the version begin where those of the group do.
+        let base = Version::WORDS.wrapping_sub(span.start);
+        self.append(write, None, time, seen.block(), base);
+    }
+
+    /// Logs an addition of [`Self::install_late`] as a part of the epoch to which the record's stamp belongs. After all installs.
+    pub(crate) fn log_again<C: ConcurrencyWords>(&mut self, late: &[Write], time: u64) {
+        // What is of the earlier epoch is an entry of its own.
+        self.entry = None;
+        if !planted(Mutant::RedoLogged) {
+            late.iter().for_each(|write| self.log::<C>(write, None, time));
         }
     }
 }

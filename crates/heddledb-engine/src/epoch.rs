@@ -61,7 +61,8 @@
 //! - `ic3`, `datm`: what a piece shows has no stamp before the commit, and has a commit after those that it
 //!   depends on have decided, each of which had read its epoch before.
 //! - Calls that commit in parts (`chopped`, `deterministic-lazy`) commit all parts in the epoch of their begin,
-//!   so they take both pins at the begin ([`EpochClock::pin_together`]). They are procedures, which do not think. Those of batches
+//!   so they take both pins at the begin ([`EpochClock::pin_together`]); or in that of their piece that conflicts, and keep the commit pin
+//!   of that until they end (`dbx-tc-lazy`). They are procedures, which do not think. Those of batches
 //!   (`dgcc`) commit in the epoch in which the first of their phase begins, whose commit pin has a place of its own.
 //! - `unprotected`: one session; the commit pin is taken as everywhere, since rounds of the log run beside it.
 //!

@@ -41,6 +41,11 @@ pub fn open(choice: Choice, settings: Settings) -> Result<Arc<dyn Engine>> {
                             `Executor::Auto` or `Executor::Software`";
                 return Err(Misuse::Option(what.to_owned()).into());
             }
+            if options.lazy_numbers && (options.defer || !options.chopped) {
+                let what = "lazy snapshot numbers are those of chopped calls that defer nothing: `Htm::lazy_numbers` goes \
+                            with `chopped`, and not with `defer`";
+                return Err(Misuse::Option(what.to_owned()).into());
+            }
             db::open::<Htm>(name, options, settings)
         }
         Choice::Ic3(options) => db::open::<Ic3>(name, options, settings),

@@ -51,6 +51,15 @@ impl Version {
         Self(block)
     }
 
+    /// Where its words are in the block.
+    pub const WORDS: usize = HEADER;
+
+    /// Changes the stamp, to one of the same epoch. The caller holds the group's lock.
+    pub fn set_stamp(self, stamp: u64) {
+        // Relaxed: readers look for the epoch alone.
+        self.0.word(STAMP).store(stamp, Ordering::Relaxed);
+    }
+
     /// The block, to give it back.
     pub fn block(self) -> RecordRef {
         self.0

@@ -9,7 +9,8 @@ use heddledb_workloads::tpcc::{self, Mix, Scale, Tpcc};
 use heddledb_workloads::ycsb::{self, Ycsb};
 use std::time::Duration;
 
-const KINDS: [Kind; 5] = [Kind::DbxTc, Kind::DbxTcDeferred, Kind::Dbx, Kind::Htm, Kind::HtmPartition];
+const KINDS: [Kind; 6] =
+    [Kind::DbxTc, Kind::DbxTcDeferred, Kind::DbxTcLazy, Kind::Dbx, Kind::Htm, Kind::HtmPartition];
 
 fn point(workload: impl Into<Subject>, kind: Kind, cores: usize, seed: u64, costs: Costs) -> Point {
     let load = Load {

@@ -106,6 +106,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::Hekaton, "")
     } else if of(&["Shelf"]) {
         (Kind::DbxTcDeferred, "shelves")
+    } else if of(&["Lazy", "Redo"]) {
+        (Kind::DbxTcLazy, "lazy")
     } else if of(&["Parts"]) {
         (Kind::DbxTc, "procedures")
     } else if of(&["Sequenced"]) {

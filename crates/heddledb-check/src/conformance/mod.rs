@@ -23,6 +23,7 @@
 //! - `values`: strings and bytes that are not in their rows: what is in them, when, and that they are given back;
 //! - `value_keys`: the same in keys and indexes;
 //! - `shelves`: calls that put additions off, and who sees them when; `halves`: additions to columns that share a word;
+//! - `lazy`: calls in the epoch of their piece that conflicts, and additions that come late;
 //! - `histories`: long random histories, judged by both checkers.
 //!
 //! To run them for a protocol: call [`Test::run`] for each of [`suite`].
@@ -35,6 +36,7 @@ mod graph;
 mod halves;
 mod histories;
 mod late;
+pub mod lazy;
 mod load;
 mod objects;
 mod opacity;
@@ -83,6 +85,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(submit::tests());
     tests.extend(commands::tests());
     tests.extend(shelves::tests());
+    tests.extend(lazy::tests());
     tests.extend(halves::tests());
     tests.extend(deferred::tests());
     tests.extend(late::tests());

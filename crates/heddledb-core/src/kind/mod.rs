@@ -171,6 +171,8 @@ registry! {
         "procedures commit piece by piece, each piece in a hardware region where there are such, else as under silo (DBX-TC)";
     DbxTcDeferred "dbx-tc-deferred" Htm::DEFERRING,
         "DBX-TC whose additions take effect at the end of their epoch, where their procedures say that they may";
+    DbxTcLazy "dbx-tc-lazy" Htm::LAZY,
+        "DBX-TC whose calls have the epoch of their piece that conflicts, and wait for none of an earlier one";
     Dbx "dbx" Htm::COMMITS,
         "Silo whose commits are checked and locked in a hardware region where there are such (DBX)";
     Htm "htm" Htm::WHOLE,
@@ -206,6 +208,11 @@ impl Kind {
     /// Whether additions of calls that are marked as deferred take effect only when no call that may see them is under way.
     pub fn puts_off(self) -> bool {
         self.choice().promises().puts_off()
+    }
+
+    /// Whether a call that commits in parts has the epoch of its piece that conflicts, not that of its begin.
+    pub fn numbers_lazily(self) -> bool {
+        self.choice().promises().numbers_lazily()
     }
 
     /// The isolation levels that it offers, the strongest first.
@@ -251,6 +258,7 @@ impl Kind {
         Self::Deferred2pl,
         Self::DgccLevels,
         Self::DbxTcDeferred,
+        Self::DbxTcLazy,
         Self::Dbx,
         Self::Htm,
         Self::HtmPartition,

@@ -83,6 +83,11 @@ pub trait Promises {
         false
     }
 
+    /// Whether a call that commits in parts has the epoch of its piece that conflicts, not that of its begin.
+    fn numbers_lazily(&self) -> bool {
+        false
+    }
+
     /// The isolation levels that transactions may choose from, the strongest first.
     fn levels(&self) -> &'static [Isolation] {
         &[Isolation::Serializable]

@@ -22,6 +22,11 @@ pub struct Htm {
     /// [`Self::chopped`]; elsewhere it says nothing. Procedures that could tell are refused at their registration
     /// (DBX-TC §3.2, publish and subscribe).
     pub defer: bool,
+    /// A call has the epoch at which its piece that conflicts commits (a *lazy snapshot number*), not that of its begin, so it waits for no
+    /// call of an earlier epoch. What it adds outside of that piece it adds at its end, also to rows that a call of the
+    /// next epoch has added to: then to what a snapshot of its own epoch sees of them, too. Only with [`Self::chopped`], and not with
+    /// [`Self::defer`]. The mark `#[causal]` says nothing (DBX-TC §4).
+    pub lazy_numbers: bool,
 }
 
 /// What a region reaches over under [`Htm`].
@@ -73,9 +78,12 @@ impl Htm {
         capacity_tries: 1,
         executor: Executor::Auto,
         defer: false,
+        lazy_numbers: false,
     };
     /// The same, with deferred additions.
     pub const DEFERRING: Self = Self { defer: true, ..Self::CHOPPED };
+    /// The same as [`Self::CHOPPED`], with lazy snapshot numbers.
+    pub const LAZY: Self = Self { lazy_numbers: true, ..Self::CHOPPED };
     /// A region for the commit only: DBX, which the paper extends.
     pub const COMMITS: Self = Self { chopped: false, reach: Reach::Commit, ..Self::CHOPPED };
     /// A region for the whole transaction, and one lock for those that do not fit: the paper's naive use of regions.
@@ -108,6 +116,10 @@ impl Promises for Htm {
 
     fn puts_off(&self) -> bool {
         self.defer && self.chopped
+    }
+
+    fn numbers_lazily(&self) -> bool {
+        self.lazy_numbers && self.chopped
     }
 
     fn strict(&self) -> bool {

@@ -23,7 +23,9 @@
 use super::{Declaration, workload};
 use crate::shared::SharedU64;
 use crate::table::GroupSet;
+use heddledb_analysis::analysis::MergedPiece;
 use heddledb_analysis::analysis::Until;
+use heddledb_analysis::workload::Mode;
 use heddledb_analysis::{Analysis, Granularity, Method, Options, Transition, Workload, analyse};
 use std::ops::Range;
 use std::sync::Arc;
@@ -129,7 +131,7 @@ pub struct PlannedSite {
     /// What is done here must be remembered for another execution of the body. If not, it is only read, and can
     /// be read again: it is checked at the commit, and its own transaction writes it nowhere.
     pub remembered: bool,
-    /// It is an addition that takes effect later.
+    /// It is an addition that takes effect later, or at the end of its call.
     pub deferred: bool,
     /// The rank of its own piece in the plan before, and in the plan after a transitional one: not more than
     /// its piece's.
@@ -146,6 +148,8 @@ pub struct PlannedPiece {
     pub direct: Vec<bool>,
     /// Its rank in the plan after a transitional one; otherwise its own.
     pub rank_after: u16,
+    /// It may conflict with pieces of others.
+    pub conflicts: bool,
 }
 
 impl Plan {
@@ -235,6 +239,31 @@ impl Plan {
             bridge,
             ..Self::default()
         })
+    }
+
+    /// The same for calls of chopped types that have the epoch of their piece that conflicts: whatever else they add they add at
+    /// their end, and rows that they insert before that piece become a part of it.
+    #[must_use]
+    pub fn numbered_lazily(mut self) -> Self {
+        let Some(analysis) = &self.analysis else { return self };
+        let planned = self.types.iter_mut().flatten();
+        for (planned, (of_type, graph)) in planned.zip(analysis.types.iter().zip(&analysis.graph.types)) {
+            let (first, Some(planned)) = (graph.sites.start, Arc::get_mut(planned)) else { continue };
+            let mode = |site: usize| analysis.graph.sites[site].access.mode;
+            let draws = of_type.pieces.iter().position(|piece| piece.conflict);
+            for piece in of_type.pieces.iter().filter(|piece| !piece.conflict) {
+                let adds = piece.sites.clone().filter(|&site| mode(site) == Mode::Add);
+                adds.for_each(|site| planned.sites[site - first].deferred = true);
+            }
+            let Some(draws) = draws else { continue };
+            let writes = |site: usize| mode(site).writes() && mode(site) != Mode::Add;
+            let is_merged = |piece: &MergedPiece| piece.sites.clone().any(writes);
+            if let Some(from) = of_type.pieces[..draws].iter().position(is_merged) {
+                let sites = of_type.pieces[from].sites.start..of_type.pieces[draws].sites.end;
+                sites.for_each(|site| planned.sites[site - first].piece = draws as u16);
+            }
+        }
+        self
     }
 
     /// Whether nobody can be called under it.
@@ -352,7 +381,8 @@ impl PlannedType {
                 direct[numbers[wait.on]] = matches!(wait.until, Until::Piece(_));
             }
             let rank_after = piece.rank as u16;
-            pieces.push(PlannedPiece { vertex: piece.vertex as u16, direct, rank_after });
+            let conflicts = piece.conflict;
+            pieces.push(PlannedPiece { vertex: piece.vertex as u16, direct, rank_after, conflicts });
         }
         let tracked = sites.iter().any(|site| site.tracked);
         Self { sites, pieces, tracked }
@@ -382,7 +412,7 @@ impl PlannedType {
                 }
             }
             let vertex = new.pieces[usize::from(new.sites[last].piece)].vertex;
-            pieces.push(PlannedPiece { vertex, direct, rank_after });
+            pieces.push(PlannedPiece { vertex, direct, rank_after, conflicts: true });
         }
         let tracked = sites.iter().any(|site| site.tracked);
         Self { sites, pieces, tracked }
@@ -425,6 +455,26 @@ fn rewrites(analysis: &Analysis, site: usize) -> bool {
 mod tests {
     use super::*;
     use heddledb_analysis::text::parse;
+
+    #[test]
+    fn lazily_numbered_types_add_at_their_end() {
+        let text = "workload w\ntable h appendonly\ntxn t\nadd s cols x\ninsert h\nread c cols y\nupdate c cols y reads y\ninsert h\nadd s cols x\nend";
+        let workload = parse(text).unwrap();
+        let options = Plan::options(true, true, false);
+        let plan =
+            Plan::of_workload(&workload, [true].into_iter(), options, Tracking::Nothing).numbered_lazily();
+        let of_type = plan.of_type(0).unwrap();
+        let at_end: Vec<bool> = of_type.sites.iter().map(|site| site.deferred).collect();
+        assert_eq!(at_end, [true, false, false, false, false, true]);
+        let pieces: Vec<u16> = of_type.sites.iter().map(|site| site.piece).collect();
+        assert_eq!(
+            pieces[1..4],
+            [pieces[3]; 3],
+            "what is inserted before is a part of the piece that conflicts"
+        );
+        assert!(of_type.pieces[usize::from(pieces[3])].conflicts);
+        assert!(pieces[0] < pieces[1] && pieces[3] < pieces[4] && pieces[4] < pieces[5]);
+    }
 
     /// The types of a text, each registered.
     fn plan(text: &str, commutative: bool) -> Plan {

@@ -434,6 +434,18 @@ impl WriteSet {
         self.writes[index].is_full()
     }
 
+    /// Whether a write adds to a word.
+    pub(crate) fn adds(&self, write: &Write) -> bool {
+        let mut next = write.first;
+        while let Some(patch) = self.patches.get(next as usize) {
+            if matches!(patch.kind, PatchKind::Add | PatchKind::AddHalves) {
+                return true;
+            }
+            next = patch.next;
+        }
+        false
+    }
+
     /// Applies the patches of a write to a copy of the row's words from `start` on, which lies at
     /// `at` in the scratch buffer and has `len` words.
     pub fn overlay(&mut self, index: usize, start: usize, at: usize, len: usize) {

@@ -41,6 +41,8 @@ pub(crate) struct Procedures {
     /// Of pieces of chopped calls that have failed often. Another one, since who has the first waits for calls that are under way.
     pub piece_turn: Turn,
     options: Options,
+    /// Calls have the epoch of their piece that conflicts.
+    numbers_lazily: bool,
     tracking: Tracking,
     change: PlanChange,
 }
@@ -86,6 +88,8 @@ pub(crate) struct PlanCache {
 impl Procedures {
     pub fn new<P: Protocol>(options: &P::Options, change: PlanChange) -> Self {
         let chopped = options.execution() == Execution::Chopped;
+        // Whoever is ordered by others than pieces that conflict may have an earlier number than who comes before it.
+        let plan_options = Plan::options(options.commutes(), chopped, options.puts_off());
         Self {
             types: Mutex::new(Types { all: Vec::new(), changed_in: 0 }),
             current: Mutex::new(Current::default()),
@@ -93,7 +97,8 @@ impl Procedures {
             gate: AtomicU64::new(0),
             turn: Turn::default(),
             piece_turn: Turn::default(),
-            options: Plan::options(options.commutes(), chopped, options.puts_off()),
+            options: Options { causal: !options.numbers_lazily(), ..plan_options },
+            numbers_lazily: options.numbers_lazily(),
             tracking: options.tracking(),
             change: if options.tracking() == Tracking::Nothing { PlanChange::Barrier } else { change },
         }
@@ -151,6 +156,7 @@ impl Procedures {
         let declared: Vec<Option<Declaration>> =
             types.all.iter().map(|known| known.declared.as_deref().cloned()).collect();
         let plan = Plan::new(&declared, self.options, self.tracking);
+        let plan = if self.numbers_lazily { plan.numbered_lazily() } else { plan };
         if plan.vertices() > Plan::VERTICES_MAX {
             let most = Plan::VERTICES_MAX;
             return Err(

@@ -199,7 +199,8 @@ fn entry_of(write: &LoggedWrite<'_>, id: u16, entry: &mut Writing, out: &mut Vec
         let start = out.len();
         for span in spans() {
             // Relaxed: stored by this thread, or ordered by the lock on the record.
-            let word = |index: usize| write.record.word(write.base + index).load(Ordering::Relaxed);
+            let word =
+                |index: usize| write.record.word(write.base.wrapping_add(index)).load(Ordering::Relaxed);
             out.extend((span.start..span.end).map(word));
         }
         if !write.layout.slots.is_empty() {
@@ -274,7 +275,7 @@ fn end_call(
 pub(crate) struct LoggedWrite<'a> {
     /// The record.
     pub record: RecordRef,
-    /// Where its data begin.
+    /// Where its data begin; of a version with one group, where those before would.
     pub base: usize,
     /// Its shape.
     pub layout: &'static Layout,
@@ -293,7 +294,7 @@ pub(crate) struct LoggedWrite<'a> {
 impl LoggedWrite<'_> {
     /// The values of what was written that are not in the record.
     fn values(&self) -> impl Iterator<Item = Outside> + '_ {
-        let word = |at: usize| self.record.word(self.base + at).load(Ordering::Relaxed);
+        let word = |at: usize| self.record.word(self.base.wrapping_add(at)).load(Ordering::Relaxed);
         Groups(self.groups)
             .flat_map(|group| self.layout.slots_of(group))
             .filter_map(move |at| Slot([word(at), word(at + 1)]).value())

@@ -290,6 +290,16 @@ pub(crate) trait Protocol: Pieces {
     /// Once it has decided to commit it calls `Commit::install` for each write.
     fn commit(local: &mut Self::Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict>;
 
+    /// As [`Protocol::commit`], of a call that has the epoch of its piece that conflicts and adds to groups at its end, after nothing
+    /// was read; only where its options say that calls do ([`Promises::numbers_lazily`]). A row of a write has one group there.
+    fn commit_additions(
+        local: &mut Self::Local,
+        env: Env<'_>,
+        commit: &mut Commit<'_>,
+    ) -> Result<u64, Conflict> {
+        Self::commit(local, env, commit)
+    }
+
     /// Whether intentions can be deferred to the commit ([`Protocol::commit_deferred`]).
     const DEFERS: bool = false;
 

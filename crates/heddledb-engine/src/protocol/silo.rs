@@ -120,7 +120,7 @@ pub struct Local {
     /// In the order of the write set, groups ascending.
     locks: Vec<Lock>,
     /// The time of this worker's last commit.
-    last: u64,
+    pub(super) last: u64,
     /// Where times are drawn from, unless they are computed.
     counter: Option<Arc<Counter>>,
     /// Of opaque reads: nothing is read of a later time.
@@ -133,7 +133,7 @@ pub struct Local {
 impl Local {
     /// Locks a group, and returns its stamp.
     #[inline(always)]
-    fn lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<u64, Conflict> {
+    pub(super) fn lock(&mut self, record: RecordRef, group: usize, present: bool) -> Result<u64, Conflict> {
         let mut wait = Wait::new();
         loop {
             let word = record.word(group).load(Ordering::Relaxed);

@@ -45,6 +45,8 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         Faults::ALL.map(|faults| (Kind::DbxTcDeferred, faults)).into()
     } else if is_of(&["Parts"]) {
         vec![(Kind::DbxTcDeferred, Faults::None), (Kind::DbxTc, Faults::None), (Kind::DbxTc, Faults::Disk)]
+    } else if is_of(&["Lazy", "Redo"]) {
+        [Faults::None, Faults::Disk, Faults::Stall].map(|faults| (Kind::DbxTcLazy, faults)).into()
     } else if is_of(&["Hekaton"]) {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {

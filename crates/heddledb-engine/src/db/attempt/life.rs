@@ -233,16 +233,25 @@ impl<P: Protocol> Attempt<P> {
     /// Lets the protocol commit what was read and written. True if the log has become long.
     #[inline]
     pub(in crate::db) fn commit_writes(&mut self) -> Result<bool> {
-        self.commit_if(|log| log.check())
+        self.commit_if(|log| log.check(), P::commit)
     }
 
     /// As [`Self::commit_writes`], although the log may have failed: what is written is part of what has committed already.
     pub(super) fn commit_without_check(&mut self) -> Result<bool> {
-        self.commit_if(|_| Ok(()))
+        self.commit_if(|_| Ok(()), P::commit)
+    }
+
+    /// Lets the protocol commit what a call adds at its end; see [`Protocol::commit_additions`].
+    pub(super) fn commit_additions(&mut self, checks: bool) -> Result<bool> {
+        self.commit_if(|log| if checks { log.check() } else { Ok(()) }, P::commit_additions)
     }
 
     #[inline(always)]
-    fn commit_if(&mut self, check: impl FnOnce(&RedoLog) -> Result<()>) -> Result<bool> {
+    fn commit_if(
+        &mut self,
+        check: impl FnOnce(&RedoLog) -> Result<()>,
+        commits: impl FnOnce(&mut P::Local, Env<'_>, &mut Commit<'_>) -> Result<u64, Conflict>,
+    ) -> Result<bool> {
         let is_call = self.called && self.executed.is_announced();
         let worker = &mut *self.worker;
         let env = Env { epoch: self.epoch, after: self.after, ..self.db.env(worker.number, self.isolation) };
@@ -277,9 +286,12 @@ impl<P: Protocol> Attempt<P> {
         });
         let (outcome, log_is_long) = {
             let mut commit = Commit::new(writes, &self.db.boundaries, heap, arena, left, garbage.live(), log);
+            if P::REGIONS && self.called && self.db.modes.numbers_lazily() {
+                commit = commit.keeping_earlier();
+            }
             point("commit");
             phase(Phase::Commit);
-            (P::commit(local, env, &mut commit), commit.log_is_long())
+            (commits(local, env, &mut commit), commit.log_is_long())
         };
         let stamp = outcome.inspect_err(|conflict| note(|| format!("{conflict}")))?;
         note(|| format!("committed at {stamp:#x}"));
@@ -358,7 +370,7 @@ impl<P: Protocol> Attempt<P> {
             self.reclaim();
         }
         if P::REGIONS {
-            modes::leave_on_shelf(self);
+            modes::before_unpin(self);
         }
         self.db.clock.unpin(self.worker.number);
         modes::end(self);

@@ -19,7 +19,7 @@
 //!
 //! | kind | a region is | what fails |
 //! |---|---|---|
-//! | `dbx-tc` | a piece of a call (`db::attempt::modes::chopping`); closures whole | is executed in software, and commits as under `dbx` |
+//! | `dbx-tc`, `-deferred`, `-lazy` | a piece of a call (`db::attempt::modes::chopping`); closures whole | is executed in software, and commits as under `dbx` |
 //! | `dbx` | the commit: reads are validated in it, and locks taken | commits as under `silo` |
 //! | `htm` | a transaction | is executed under one lock, which each region reads |
 //! | `htm-partition` | a transaction | is executed under the locks of the partitions in which it writes ([`partitions`]) |
@@ -27,8 +27,9 @@
 //! **Where we leave the paper.** It installs in the region. Then the region holds all lines that are written, and nothing may
 //! be in it that a region cannot do: old versions from an arena, values from a heap, the mutex of the log's buffer. Here it
 //! holds a line for each row, and these are done as everywhere. What is paid for that is a second store to the stamp, and that
-//! a row is locked for as long as its words are stored. Its table cache and lazy snapshot numbers are not here;
-//! snapshots of chopped calls rest on the barrier of epochs (`modes::parts`), and so does deferred execution (`modes::shelves`).
+//! a row is locked for as long as its words are stored. Its table cache is not here. Snapshots of
+//! chopped calls rest on the barrier of epochs (`modes::parts`), and so does deferred execution (`modes::shelves`); or on lazy snapshot
+//! numbers, with [`Options::lazy_numbers`] (`modes::lazy`, [`late`]).
 //!
 //! **Aborts.** Of the processor's regions an abort is a jump back to [`begin`](region::begin), with registers and memory as
 //! they were: it is never seen here but by its second return. On virtual cores the operation that was under way ends with a
@@ -42,6 +43,7 @@
 //! Strictly serializable: as under Silo, with the end of the region for its serialisation point.
 
 mod fallback;
+mod late;
 mod partitions;
 mod policy;
 mod region;
@@ -528,6 +530,16 @@ impl Protocol for Htm {
             local.let_fallback_go();
         }
         outcome
+    }
+
+    fn commit_additions(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+        local.end_others_region();
+        if let Some(bits) = local.partition_bits {
+            local.enter_written(bits, commit.writes())?;
+        }
+        let time = local.silo.commit_additions(env, commit)?;
+        local.let_fallback_go();
+        Ok(time)
     }
 
     fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {

@@ -3,6 +3,7 @@
 //! Both are lists of entries. Entries for one word of one row become one by [`Additions::compact`], which is done whenever a list
 //! has doubled since: so a list is never longer than twice the words that it concerns, and an entry costs a share of one sort.
 
+use crate::mutant::{Mutant, planted};
 use crate::seam::Summand;
 use crate::sync::{Work, work};
 use crate::table::{Definition, GroupSet};
@@ -27,6 +28,14 @@ pub(super) struct Additions {
     keys: Vec<u64>,
     /// How many entries there were after it was made compact.
     compacted: usize,
+}
+
+/// What a call has put aside so far.
+#[derive(Default)]
+pub(super) struct Aside {
+    pub additions: Additions,
+    /// Of which that many are of pieces that have committed.
+    pub stands: usize,
 }
 
 /// A list is made compact when it has twice as many entries as after the last time, and so many.
@@ -123,6 +132,26 @@ impl Additions {
         }
         self.compacted = sums.len();
         (self.entries, self.keys) = (sums, summed);
+    }
+}
+
+impl Aside {
+    pub fn begin_call(&mut self) {
+        self.additions.clear();
+        self.stands = 0;
+    }
+
+    /// The piece that runs has committed. True if it has put something aside.
+    pub fn save(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.stands, self.additions.len());
+        self.stands > before
+    }
+
+    /// The piece that runs is executed again.
+    pub fn roll_back(&mut self) {
+        if !planted(Mutant::ShelfPieceRepeated) {
+            self.additions.truncate(self.stands);
+        }
     }
 }
 

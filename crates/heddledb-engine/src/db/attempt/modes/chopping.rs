@@ -13,10 +13,10 @@
 //! holds no lock, so who has it does not wait for him. The turn of those that run alone is another one: who has that waits for calls
 //! that are under way (a change of the plan that met a piece here waited for ten seconds, and failed).
 //!
-//! Closures and epochs: as for all calls that commit in parts (`parts`). Additions that take effect later: `shelves`.
+//! Closures and epochs: as for all calls that commit in parts (`parts`, `lazy`). Additions that take effect later: `shelves`.
 
 use super::super::OFTEN;
-use super::{Answer, Attempt, CallMode, Then, parts};
+use super::{Answer, Attempt, CallMode, Then, lazy, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::kind::Promises;
 use crate::procedure::PlannedSite;
@@ -84,6 +84,9 @@ impl CallMode for Chopped {
             }
             attempt.modes.chopping.piece = Some(piece);
             attempt.modes.chopping.is_last = attempt.modes.parts.is_last(piece);
+            if attempt.db.modes.numbers_lazily() {
+                lazy::begin_piece(attempt, piece);
+            }
         }
         Ok(if attempt.modes.chopping.is_last { Answer::Live } else { parts::record(attempt, site) })
     }
@@ -91,6 +94,9 @@ impl CallMode for Chopped {
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
         if parts::completes(attempt, body)? {
             parts::commit_part(attempt)?;
+            if attempt.db.modes.numbers_lazily() {
+                lazy::make(attempt)?;
+            }
         }
         Ok(Then::Commit)
     }

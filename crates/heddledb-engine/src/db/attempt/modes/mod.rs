@@ -20,6 +20,7 @@
 //! | `gate` | through which attempts begin, or one that has failed often alone |
 //! | `parts` | what is common to calls that commit in parts; `active_calls`: which are under way |
 //! | `shelves` | of these: additions that take effect later; `aside`: lists of such |
+//! | `lazy` | calls in the epoch of their piece that conflicts |
 //!
 //! Adding one: a file here, a line in `modes!`, and the name in [`Execution`] by which protocols ask for it.
 
@@ -30,6 +31,7 @@ mod batched;
 mod chopping;
 mod gate;
 mod graph;
+mod lazy;
 mod parts;
 mod phases;
 mod pieces;
@@ -45,16 +47,17 @@ use crate::durability::Says;
 use crate::error::{Conflict, Error, Result};
 use crate::kind::Promises;
 use crate::protocol::{Execution, Protocol};
-use crate::seam::{Access, Body, Job};
+use crate::seam::{Access, Body, Job, Summand};
 use crate::table::Definition;
 use active_calls::ActiveCalls;
+use aside::Aside;
 use batched::Batched;
 use chopping::Chopped;
 use graph::Linked;
 use parts::Parts;
 use pieces::InPieces;
 use sequencing::Sequenced;
-use shelves::{Aside, Shelves};
+use shelves::Shelves;
 use std::sync::Arc;
 use telling::Telling;
 use whole::Whole;
@@ -197,6 +200,12 @@ trait CallMode: Default {
 }
 
 impl SharedStates {
+    /// Whether calls have the epoch of their piece that conflicts.
+    #[inline(always)]
+    pub fn numbers_lazily(&self) -> bool {
+        self.numbers_lazily
+    }
+
     /// The batches of calls.
     pub fn batches(&self) -> &Batches<Arc<dyn Job>> {
         &self.batched.batches
@@ -217,6 +226,31 @@ impl<P: Protocol> Attempt<P> {
     }
 }
 
+/// At a site where an addition is planned to be put off, or to be made at the end of its call: puts it aside. `None` elsewhere; false,
+/// if there is no row.
+#[inline(always)]
+pub(super) fn put_aside<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    access: &Access<'_>,
+    word: usize,
+    summand: Summand,
+) -> Option<Result<bool>> {
+    (P::REGIONS && attempt.called && attempt.modes.chopping.defers()).then(|| {
+        match attempt.db.modes.numbers_lazily() {
+            true => lazy::put_aside(attempt, access, word, summand),
+            false => shelves::put_aside(attempt, access, word, summand),
+        }
+    })
+}
+
+/// Before the worker of an attempt is unpinned: what the committed pieces of a call have put aside is made, or left on the shelf.
+pub(super) fn before_unpin<P: Protocol>(attempt: &mut Attempt<P>) {
+    match attempt.db.modes.numbers_lazily() {
+        true => lazy::before_unpin(attempt),
+        false => shelves::put(attempt),
+    }
+}
+
 /// See [`Worker::wants_told`](crate::seam::Worker::wants_told).
 pub(super) fn wants_told<P: Protocol>(attempt: &Attempt<P>) -> bool {
     attempt.dry && attempt.db.modes.execution.is_announced()
@@ -228,7 +262,6 @@ pub(super) fn says<'a>(modes: &'a States, call: &'a CallAtHand) -> Says<'a> {
 }
 
 pub(super) use batched::must_call;
-pub(super) use shelves::{put as leave_on_shelf, put_aside};
 pub(super) use telling::tell;
 
 /// The list of modes: for each its name for protocols, its type, and its room. Makes of it what attempts keep, what
@@ -256,6 +289,8 @@ macro_rules! modes {
             parts: ActiveCalls,
             /// What they have put off, where they may.
             shelves: Option<Shelves>,
+            /// Their epoch is that of the piece that conflicts.
+            numbers_lazily: bool,
             $($room: <$mode as CallMode>::Shared,)+
         }
 
@@ -267,6 +302,7 @@ macro_rules! modes {
                 Self {
                     execution,
                     parts: ActiveCalls::new(sessions(execution.commits_pieces())),
+                    numbers_lazily: promises.numbers_lazily(),
                     shelves: promises.puts_off().then(|| Shelves::new(sessions(true))),
                     $($room: $mode::shared(sessions(execution == Execution::$execution), promises),)+
                 }

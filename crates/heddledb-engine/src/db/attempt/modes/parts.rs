@@ -8,15 +8,17 @@
 //! and as parts of several calls interleave, so must all calls that run at once. A call begins when no
 //! worker is pinned at an earlier epoch any more, and its parts commit in the epoch at which it is pinned,
 //! though the next may have begun; so tombstones stay one epoch longer
-//! ([`EpochClock::commits_from`](crate::epoch::EpochClock)). Test: `procedures_commit_in_one_epoch`.
+//! ([`EpochClock::commits_from`](crate::epoch::EpochClock)). Test: `procedures_commit_in_one_epoch`. Or a call waits for none, and its
+//! epoch is that of its piece that conflicts (`lazy`).
 
-use super::{Answer, Attempt, shelves};
+use super::{Answer, Attempt, lazy, shelves};
 use crate::error::{Error, Misuse, Result};
 use crate::mutant::{Mutant, planted};
 use crate::procedure::{PlannedSite, PlannedType};
 use crate::protocol::Protocol;
 use crate::seam::Body;
 use crate::sync::wait_until;
+use lazy::Lazy;
 use std::sync::Arc;
 
 /// How far a call is that commits in parts.
@@ -33,6 +35,8 @@ pub(super) struct Parts {
     pub log_is_long: bool,
     /// The epoch at which this worker last saw no other in an earlier one.
     together: u64,
+    /// Of calls in the epoch of their piece that conflicts.
+    pub lazy: Lazy,
 }
 
 impl Parts {
@@ -45,6 +49,12 @@ impl Parts {
     /// Whether a piece is the call's last.
     pub fn is_last(&self, piece: u16) -> bool {
         self.planned.as_ref().is_some_and(|planned| usize::from(piece) + 1 == planned.pieces.len())
+    }
+
+    /// Whether a piece may conflict, and is not alone.
+    pub fn conflicts(&self, piece: u16) -> bool {
+        let pieces = self.planned.as_ref().map_or(&[][..], |planned| &planned.pieces);
+        pieces.len() > 1 && pieces.get(usize::from(piece)).is_some_and(|piece| piece.conflicts)
     }
 }
 
@@ -75,6 +85,10 @@ pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
 fn begin_call<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
     if !enter(attempt) {
         return false;
+    }
+    if attempt.db.modes.numbers_lazily() {
+        lazy::begin_call(attempt);
+        return true;
     }
     let (clock, active_calls) = (&attempt.db.clock, &attempt.db.modes.parts);
     let (worker, suspender) = (attempt.worker.number, attempt.worker.suspender.as_ref());
@@ -127,13 +141,14 @@ pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) {
     attempt.forget_answers();
     let planned = attempt.worker.plan_cache.plan.of_type(number).map(Arc::clone);
     let parts = &mut attempt.modes.parts;
-    *parts = Parts { planned, together: parts.together, ..Parts::default() };
+    *parts = Parts { planned, together: parts.together, lazy: parts.lazy, ..Parts::default() };
     attempt.modes.aside.begin_call();
 }
 
 /// After an attempt has ended and its worker is no longer pinned.
 pub(super) fn end<P: Protocol>(attempt: &mut Attempt<P>) {
-    if attempt.epoch.take().is_some() {
+    let is_lazy = attempt.called && attempt.db.modes.numbers_lazily();
+    if attempt.epoch.take().is_some() || is_lazy {
         leave(attempt);
     }
     attempt.let_others_begin();
@@ -166,6 +181,7 @@ pub(super) fn completes<P: Protocol>(attempt: &Attempt<P>, body: &Body) -> Resul
 pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     let before = attempt.worker.last_commit;
     let writes = !attempt.worker.writes.is_empty();
+    let early = if attempt.db.modes.numbers_lazily() { lazy::draw_early(attempt) } else { None };
     let log_is_long = if planted(Mutant::PartsInOwnEpochs) {
         let epoch = attempt.epoch.take();
         let committed = attempt.commit_writes();
@@ -174,6 +190,9 @@ pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     } else {
         attempt.commit_writes()?
     };
+    if attempt.db.modes.numbers_lazily() {
+        lazy::draw(attempt, writes, early);
+    }
     let parts = &mut attempt.modes.parts;
     // The call's time is that of the last part that wrote: what the others read is of no later epoch. Where none wrote, it
     // is the latest of all, so that a caller that waits until what was read is durable waits for all parts (found by the
@@ -187,7 +206,11 @@ pub(super) fn commit_part<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     parts.committed = true;
     parts.retries = 0;
     attempt.worker.replay_log.save();
-    shelves::save(attempt);
+    if attempt.db.modes.numbers_lazily() {
+        _ = attempt.modes.aside.save();
+    } else {
+        shelves::save(attempt);
+    }
     Ok(())
 }
 

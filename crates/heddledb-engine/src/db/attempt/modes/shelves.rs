@@ -43,7 +43,7 @@
 //! Tests: `shelves_*` of the conformance suite, which the planted bugs `Shelf*` fail; on virtual cores `calls_are_seen_with_what_they_put_off`;
 //! the word and the hold under loom (`models`).
 
-use super::aside::{Addition, Additions};
+use super::aside::{Addition, Additions, Aside};
 use super::{AccessMode, Attempt, States};
 use crate::epoch::EpochClock;
 use crate::error::{Error, Result};
@@ -84,16 +84,8 @@ const fn is_claimed(state: u64) -> bool {
     state & 1 == 1
 }
 
-/// What a call has put aside so far.
-#[derive(Default)]
-pub(super) struct Aside {
-    additions: Additions,
-    /// Of which that many are of pieces that have committed.
-    stands: usize,
-}
-
 /// So many rows are written at once; the log can take so much of any row that it can take at all at least.
-const ROWS_AT_ONCE: usize = 256;
+pub(super) const ROWS_AT_ONCE: usize = 256;
 
 impl Shelves {
     pub fn new(sessions: usize) -> Self {
@@ -228,26 +220,6 @@ impl Shelves {
 /// Others have kept a call from its begin for too long.
 struct TimeOver;
 
-impl Aside {
-    pub fn begin_call(&mut self) {
-        self.additions.clear();
-        self.stands = 0;
-    }
-
-    /// The piece that runs has committed. True if it has put something aside.
-    fn save(&mut self) -> bool {
-        let before = std::mem::replace(&mut self.stands, self.additions.len());
-        self.stands > before
-    }
-
-    /// The piece that runs is executed again.
-    pub fn roll_back(&mut self) {
-        if !planted(Mutant::ShelfPieceRepeated) {
-            self.additions.truncate(self.stands);
-        }
-    }
-}
-
 /// Whether a call may begin that is pinned in that epoch: what earlier ones have put off is made. False where the time for that
 /// is over.
 pub(super) fn before_call<P: Protocol>(attempt: &mut Attempt<P>, epoch: u64) -> bool {
@@ -297,7 +269,7 @@ pub(super) fn save<P: Protocol>(attempt: &mut Attempt<P>) {
 }
 
 /// Before the worker of a call is unpinned: leaves what its committed pieces have put aside on the shelf.
-pub(in crate::db::attempt) fn put<P: Protocol>(attempt: &mut Attempt<P>) {
+pub(super) fn put<P: Protocol>(attempt: &mut Attempt<P>) {
     let Aside { additions, stands } = &mut attempt.modes.aside;
     if additions.is_empty() {
         return;
@@ -319,20 +291,9 @@ pub(in crate::db::attempt) fn put<P: Protocol>(attempt: &mut Attempt<P>) {
     *stands = 0;
 }
 
-/// Puts an addition off, at a site where that is planned. `None`, where it is not; false, if there is no row.
-#[inline(always)]
-pub(in crate::db::attempt) fn put_aside<P: Protocol>(
-    attempt: &mut Attempt<P>,
-    access: &Access<'_>,
-    word: usize,
-    summand: Summand,
-) -> Option<Result<bool>> {
-    (P::REGIONS && attempt.called && attempt.modes.chopping.defers())
-        .then(|| put_row_aside(attempt, access, word, summand))
-}
-
+/// Puts an addition off. False, if there is no row.
 #[inline(never)]
-fn put_row_aside<P: Protocol>(
+pub(super) fn put_aside<P: Protocol>(
     attempt: &mut Attempt<P>,
     access: &Access<'_>,
     word: usize,
@@ -409,7 +370,12 @@ fn make_some<P: Protocol>(attempt: &mut Attempt<P>, all: &Additions, some: &[Add
     outcome.map(|_| debug_assert_eq!(Some(stamp::epoch(attempt.worker.last_commit)), attempt.epoch))
 }
 
-fn write_all<P: Protocol>(attempt: &mut Attempt<P>, all: &Additions, some: &[Addition]) -> Result<()> {
+/// Adds them to what the attempt writes.
+pub(super) fn write_all<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    all: &Additions,
+    some: &[Addition],
+) -> Result<()> {
     // The row at hand: those of one row come one after the other.
     let mut row = None;
     for addition in some {
