@@ -112,3 +112,16 @@ fn a_calibration_compares_and_fits() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("give some of tpcc, tpcc-np"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn the_size_of_batches_is_for_who_gathers() {
+    let output = heddle(&format!("sim {SMALL} --cores 1 --protocol silo,dataflow --batch 10"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("--batch is for protocols that gather"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = heddle(&format!("sim {SMALL} --cores 1 --protocol silo,dgcc --batch 10"));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}

@@ -222,6 +222,9 @@ pub struct LogMetrics {
     pub replay_bytes: u64,
     /// About how long that would take one thread. An estimate from the numbers of bytes, rounds and writes.
     pub replay_time: Duration,
+    /// How many of the checkpoints that the database took by itself have failed in a row, or panicked: while it is not 0 the log keeps
+    /// growing. A checkpoint that a program takes says why.
+    pub checkpoints_failed: u64,
 }
 
 /// What came of gathering calls into batches, since the database was opened.

@@ -385,6 +385,8 @@ struct Panicking {
     disk: Simulated,
     /// What to tell of it first, and what to wait for then.
     next: Meeting,
+    /// It panics when a file of a checkpoint is created.
+    refuses_checkpoints: Arc<AtomicBool>,
 }
 
 /// A file of such a disk.
@@ -395,7 +397,7 @@ struct PanickingFile {
 
 impl Panicking {
     fn new() -> Self {
-        Self { disk: Simulated::new(), next: Arc::default() }
+        Self { disk: Simulated::new(), next: Arc::default(), refuses_checkpoints: Arc::default() }
     }
 
     fn file(&self, file: Box<dyn File>) -> Box<dyn File> {
@@ -420,6 +422,8 @@ impl Storage for Panicking {
         self.disk.list()
     }
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let refuses = name.starts_with("checkpoint") && self.refuses_checkpoints.load(Ordering::Relaxed);
+        assert!(!refuses, "as it was told to");
         self.disk.create(name).map(|file| self.file(file))
     }
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
@@ -543,4 +547,35 @@ fn a_panic_of_the_storage_does_not_end_the_ticker() {
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(count(&db), all + 1);
+}
+
+/// A storage panics while the database takes a checkpoint by itself: that shows in the metrics, commits go on, and the next checkpoint is
+/// taken.
+#[test]
+fn a_panic_of_the_storage_does_not_end_checkpoints() {
+    let storage = Panicking::new();
+    let builder = storage.builder(Durability::Epoch).epoch_interval(Duration::from_millis(1));
+    let db = builder.checkpoint_after(Some(1)).open().unwrap();
+    let mut session = db.session().unwrap();
+    let failed = || db.metrics().log.unwrap().checkpoints_failed;
+    let mut all = 0;
+    let mut put_until = |is_so: &dyn Fn() -> bool| {
+        let begun = std::time::Instant::now();
+        while !is_so() {
+            put(&mut session, all).unwrap();
+            all += 1;
+            assert!(begun.elapsed() < HANGS, "no checkpoint is taken");
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
+    storage.refuses_checkpoints.store(true, Ordering::Relaxed);
+    put_until(&|| failed() != 0);
+    storage.refuses_checkpoints.store(false, Ordering::Relaxed);
+    put_until(&|| failed() == 0);
+    db.flush().unwrap();
+    drop((session, db));
+    let after = Panicking { disk: storage.disk.after_power_cut(1), ..Panicking::new() };
+    let db = after.builder(Durability::Epoch).open().unwrap();
+    assert_eq!(count(&db), all);
+    assert!(storage.disk.list().unwrap().iter().any(|name| name.starts_with("checkpoint")));
 }

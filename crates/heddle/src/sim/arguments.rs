@@ -5,7 +5,7 @@ use crate::arguments::{protocols, refuse_levels};
 use crate::failure::{Failure, chain};
 use crate::report::outputs::Outputs;
 use clap::Args;
-use heddledb::protocol::{Isolation, Kind};
+use heddledb::protocol::{Execution, Isolation, Kind};
 use heddledb_simulator::point::Queue;
 use heddledb_simulator::simulation::{Costs, L1, Topology};
 use heddledb_workloads::ReadOnly;
@@ -276,6 +276,10 @@ impl Common {
         }
         let kinds: Vec<Kind> = points.iter().map(|point| point.kind).collect();
         refuse_levels(&kinds, self.isolation, Kind::levels)?;
+        if self.batch.is_some() && kinds.iter().all(|kind| kind.execution() != Execution::Batched) {
+            let what = "--batch is for protocols that gather calls into batches, such as dgcc, and none of these does";
+            return Err(Failure::usage(what.to_owned()));
+        }
         let costs = match &self.costs {
             Some(path) => costs::read(path)?,
             None => Costs::default(),

@@ -109,6 +109,8 @@ struct Figures {
     sync_ns: AtomicU64,
     /// What was logged since the last checkpoint: bytes, rounds, writes.
     due: [AtomicU64; 3],
+    /// Of the database's own checkpoints, those that have failed in a row.
+    checkpoints_failed: AtomicU64,
 }
 
 impl Figures {
@@ -490,6 +492,11 @@ impl RedoLog {
         Due { bytes, rounds, writes }
     }
 
+    /// So many checkpoints have failed in a row.
+    pub fn tell_failed_checkpoints(&self, count: u32) {
+        self.figures.checkpoints_failed.store(count.into(), Ordering::Relaxed);
+    }
+
     /// What was done so far.
     pub fn metrics(&self) -> LogMetrics {
         let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
@@ -501,6 +508,7 @@ impl RedoLog {
         metrics.io_time = Duration::from_nanos(load(&self.figures.sync_ns));
         let due = self.due();
         (metrics.replay_bytes, metrics.replay_time) = (due.bytes, due.time());
+        metrics.checkpoints_failed = load(&self.figures.checkpoints_failed);
         metrics
     }
 }
