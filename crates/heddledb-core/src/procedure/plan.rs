@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn lazily_numbered_types_add_at_their_end() {
-        let text = "workload w\ntable h appendonly\ntxn t\nadd s cols x\ninsert h\nread c cols y\nupdate c cols y reads y\ninsert h\nadd s cols x\nend";
+        let text = "workload w\ntable h appendonly\ntxn t\nadd s cols x no_abort\ninsert h\nread c cols y\nupdate c cols y reads y\ninsert h\nadd s cols x\nend";
         let workload = parse(text).unwrap();
         let options = Plan::options(true, true, false);
         let plan =
