@@ -23,8 +23,7 @@
 use super::{Declaration, workload};
 use crate::shared::SharedU64;
 use crate::table::GroupSet;
-use heddledb_analysis::analysis::MergedPiece;
-use heddledb_analysis::analysis::Until;
+use heddledb_analysis::analysis::{MergedPiece, Until};
 use heddledb_analysis::workload::Mode;
 use heddledb_analysis::{Analysis, Granularity, Method, Options, Transition, Workload, analyse};
 use std::ops::Range;
