@@ -265,7 +265,7 @@ impl Local {
 
     /// Steps 1 to 4. A function of its own, so that transactions that only read do without its stack.
     #[inline(never)]
-    fn commit_writes(&mut self, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
+    fn commit_writes(&mut self, env: &Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         let writes = commit.writes();
         let early = planted(Mutant::SiloEpochBeforeLocks).then(|| env.commit_epoch());
         let at_begin = if planted(Mutant::AllocationAtBegin) { self.at_begin } else { None };
@@ -300,7 +300,7 @@ impl Local {
         &mut self,
         newest: u64,
         epoch: u64,
-        env: Env<'_>,
+        env: &Env<'_>,
         commit: &mut Commit<'_>,
     ) -> Result<u64, Conflict> {
         let time = newest.max(self.last).max(env.after).max(stamp::floor(epoch)) + 1;
@@ -493,7 +493,7 @@ impl Protocol for Silo {
     fn commit(local: &mut Local, env: Env<'_>, commit: &mut Commit<'_>) -> Result<u64, Conflict> {
         work(local.checks(commit.writes()));
         if !commit.writes().is_empty() {
-            return local.commit_writes(env, commit);
+            return local.commit_writes(&env, commit);
         }
         let drawn = local.draw(env.clock.now());
         // There is no lock of ours to order before the validation; only the reads come first.

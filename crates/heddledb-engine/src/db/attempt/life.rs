@@ -233,12 +233,12 @@ impl<P: Protocol> Attempt<P> {
     /// Lets the protocol commit what was read and written. True if the log has become long.
     #[inline]
     pub(in crate::db) fn commit_writes(&mut self) -> Result<bool> {
-        self.commit_if(|log| log.check(), P::commit)
+        self.commit_if(|log| log.check(), |local, env, commit| P::commit(local, env, commit))
     }
 
     /// As [`Self::commit_writes`], although the log may have failed: what is written is part of what has committed already.
     pub(super) fn commit_without_check(&mut self) -> Result<bool> {
-        self.commit_if(|_| Ok(()), P::commit)
+        self.commit_if(|_| Ok(()), |local, env, commit| P::commit(local, env, commit))
     }
 
     /// Lets the protocol commit what a call adds at its end; see [`Protocol::commit_additions`].
@@ -246,6 +246,8 @@ impl<P: Protocol> Attempt<P> {
         self.commit_if(|log| if checks { log.check() } else { Ok(()) }, P::commit_additions)
     }
 
+    /// `commits` is a closure, and not the verb itself: called as a function value, that would get a copy of its environment, made in
+    /// wider words than it was written in just before, which processors wait for: 13 of 262 ns of a transfer.
     #[inline(always)]
     fn commit_if(
         &mut self,

@@ -272,7 +272,7 @@ impl Local {
                 }
                 point("locked");
                 let newest = self.newest.max(newest_write);
-                self.silo.install_after(newest, epoch, env, commit)
+                self.silo.install_after(newest, epoch, &env, commit)
             }
             Err(why) => {
                 self.silo.forget_locks();

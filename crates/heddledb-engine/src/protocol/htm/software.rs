@@ -125,7 +125,7 @@ impl Local {
                 Ok((newest, epoch)) => {
                     self.shared.tallies.committed_only(self.worker);
                     point("locked");
-                    return self.silo.install_after(newest, epoch, env, commit);
+                    return self.silo.install_after(newest, epoch, &env, commit);
                 }
                 Err(why) => {
                     self.silo.forget_locks();
