@@ -396,3 +396,40 @@ fn many_calls_in_pieces_become_durable() {
         assert_eq!(found(&disk.after_power_cut(3), 0), CALLS as i64);
     }
 }
+
+/// Calls for a row that a transaction of the thread has written, waited for before that ends: somebody is told, and nothing waits
+/// without end.
+#[test]
+fn a_call_that_is_waited_for_within_a_transaction_ends() {
+    fn told(error: &Error) -> bool {
+        match error {
+            Error::GaveUp(why) => why.within_another,
+            error => matches!(error.misuse(), Some(Misuse::WaitsWithin)),
+        }
+    }
+    fn of_each(kind: Kind) {
+        let db = builder().protocol(kind).executors(1).open().unwrap();
+        fill(&db);
+        let mut session = db.session().unwrap();
+        let mut other = db.session().unwrap();
+        let count_one = |tx: &mut heddledb::Txn| tx.update_columns(1, Counter::count, |count| *count += 1);
+        // In a body.
+        let outcome = other.run(|tx| {
+            count_one(tx)?;
+            session.submit(Count, 1)?.wait()
+        });
+        assert!(outcome.as_ref().err().is_none_or(told), "{kind}: {outcome:?}");
+        // Beside an owned one; the second call waits for room, and may be the first to be told.
+        session.set_window(1);
+        let mut open = db.begin().unwrap();
+        let written = open.update_columns(1, Counter::count, |count| *count += 1);
+        let outcome = session.submit(Count, 1).and_then(|_| session.submit(Count, 1)).and_then(Pending::wait);
+        assert!(outcome.as_ref().err().is_none_or(told), "{kind}: {outcome:?}");
+        drop((written, open));
+        // What was left under way goes on.
+        assert!(session.submit(Count, 1).and_then(Pending::wait).unwrap() > 0, "{kind}");
+    }
+    let kinds = Kind::ALL.iter().filter(|kind| kind.sessions_max() > 3);
+    let threads = kinds.map(|kind| (kind, thread::spawn(move || of_each(*kind)))).collect::<Vec<_>>();
+    threads.into_iter().for_each(|(kind, thread)| thread.join().unwrap_or_else(|_| panic!("{kind}")));
+}

@@ -253,6 +253,11 @@ pub enum Misuse {
         /// How long was waited.
         seconds: u64,
     },
+    /// A submitted call, or room for one, was waited for where its own thread has a transaction open.
+    #[error(
+        "a submitted call, which goes on, has not ended within half a second, and may wait for a transaction that this thread has open: submit calls in a body or beside an owned transaction, and wait for them when it has ended"
+    )]
+    WaitsWithin,
     /// A write, or a checkpoint, of a database that was opened to be read.
     #[error("the database was opened to be read; open it without `Builder::read_only` to write")]
     ReadOnly,
@@ -442,6 +447,7 @@ impl Misuse {
                 | Self::NoIndex { .. }
                 | Self::SavepointInProcedure
                 | Self::ReadOnly
+                | Self::WaitsWithin
                 | Self::Object(_)
         )
     }

@@ -121,6 +121,15 @@ pub fn wait_notified<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mu
     condition.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// As [`wait_notified`], for no longer than that.
+pub fn wait_notified_within<'a, T>(
+    condition: &Condvar,
+    guard: MutexGuard<'a, T>,
+    limit: std::time::Duration,
+) -> MutexGuard<'a, T> {
+    condition.wait_timeout(guard, limit).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+}
+
 /// Bytes of a cache line, for [`prefetch`].
 pub const LINE: usize = 64;
 

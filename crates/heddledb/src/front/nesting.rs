@@ -4,11 +4,14 @@
 //! Sessions of a crew, and virtual cores, share a thread and are suspended where they wait: there nothing of this is asked
 //! ([`Worker::shares_thread`](crate::seam::Worker::shares_thread)).
 
+use crate::error::{Misuse, Result};
+use heddledb_engine::sync::now_ns;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long a transaction waits for others where its thread has another one open, unless it is told.
+/// How long a transaction waits for others where its thread has another one open, unless it is told; likewise who waits there for
+/// what executors do.
 pub(super) const LIMIT: Duration = Duration::from_millis(500);
 
 /// Attempts after which a body that runs other transactions is taken for one that conflicts with these.
@@ -79,4 +82,35 @@ pub(super) fn committed_within() {
 /// Whether one has since this was asked last.
 pub(super) fn take_committed_within() -> bool {
     COMMITTED_WITHIN.take()
+}
+
+/// Until when something may be waited for that executors do.
+#[derive(Clone, Copy)]
+pub(super) struct Patience {
+    /// The moment, where this thread has a transaction open.
+    until_ns: Option<u64>,
+}
+
+impl Patience {
+    /// Of who begins to wait now, on a thread that shares its sessions or does not.
+    pub fn new(shares_thread: bool) -> Self {
+        let within = !shares_thread && is_within();
+        Self { until_ns: within.then(|| now_ns() + LIMIT.as_nanos() as u64) }
+    }
+
+    /// How much of it is left, where it ends.
+    ///
+    /// # Errors
+    /// [`Misuse::WaitsWithin`] when it has ended.
+    pub fn left(self) -> Result<Option<Duration>> {
+        let left = self.until_ns.map(|until| until.saturating_sub(now_ns()));
+        if left == Some(0) { Err(Misuse::WaitsWithin.into()) } else { Ok(left.map(Duration::from_nanos)) }
+    }
+
+    /// What was waited for has committed.
+    pub fn committed(self) {
+        if self.until_ns.is_some() {
+            committed_within();
+        }
+    }
 }

@@ -1,17 +1,19 @@
 //! Calls that were submitted: where their arguments are until they are executed, and their results until somebody
 //! asks. It knows no sessions: what executes a call is given to it.
 
+use super::nesting::Patience;
 use crate::error::Result;
 use crate::protocol::Isolation;
 use crate::seam::{Engine, Job, Ticket};
 use heddledb_engine::executors::{Executors, Threads};
-use heddledb_engine::sync::{Condvar, Mutex, MutexGuard, lock, wait_notified};
+use heddledb_engine::sync::{Condvar, Mutex, MutexGuard, lock, wait_notified, wait_notified_within};
 use std::any::{Any, TypeId};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// The executors of a database, and how many calls of one session may be under way unless it is told otherwise.
 pub(super) struct Submission {
@@ -88,7 +90,14 @@ pub(super) type Execute<A, T> = fn(session: &mut dyn Any, arguments: &A, terms: 
 /// A submitted call, whoever asks for its result.
 trait Answers<T>: Send + Sync {
     fn state(&self) -> MutexGuard<'_, State<T>>;
-    fn wait<'s>(&'s self, state: MutexGuard<'s, State<T>>) -> MutexGuard<'s, State<T>>;
+    /// Waits until it is done, or for no longer than that, or for no reason.
+    fn wait<'s>(
+        &'s self,
+        state: MutexGuard<'s, State<T>>,
+        within: Option<Duration>,
+    ) -> MutexGuard<'s, State<T>>;
+    /// Whether who waits may be suspended for other sessions of the thread.
+    fn shares_thread(&self) -> bool;
 }
 
 /// What is known of the result.
@@ -248,8 +257,28 @@ impl<A: Send, T: Send> Answers<T> for Slot<A, T> {
         lock(&self.state)
     }
 
-    fn wait<'s>(&'s self, state: MutexGuard<'s, State<T>>) -> MutexGuard<'s, State<T>> {
-        wait_notified(&self.done, state)
+    fn wait<'s>(
+        &'s self,
+        state: MutexGuard<'s, State<T>>,
+        within: Option<Duration>,
+    ) -> MutexGuard<'s, State<T>> {
+        wait_for(&self.done, state, within)
+    }
+
+    fn shares_thread(&self) -> bool {
+        self.window.shares_thread
+    }
+}
+
+/// Lets go of a mutex until the condition is notified, or for no longer than that, or for no reason.
+fn wait_for<'s, T>(
+    condition: &Condvar,
+    guard: MutexGuard<'s, T>,
+    within: Option<Duration>,
+) -> MutexGuard<'s, T> {
+    match within {
+        None => wait_notified(condition, guard),
+        Some(limit) => wait_notified_within(condition, guard, limit),
     }
 }
 
@@ -266,10 +295,12 @@ impl<T> Pending<T> {
     /// Waits until the call has ended, and returns what it returned, as [`Session::call`](crate::Session::call) would have.
     /// Where the session's commits are durable when they return ([`Durability::Sync`](crate::Durability::Sync)), this one is.
     ///
-    /// Not to be called in the body of a transaction, where it keeps the rows from others, maybe from this very call.
+    /// Not to be called in the body of a transaction, nor where the thread has an owned one open: that keeps its rows from others, maybe
+    /// from this very call.
     ///
     /// # Errors
-    /// As for [`Session::call`](crate::Session::call).
+    /// As for [`Session::call`](crate::Session::call); [`Misuse::WaitsWithin`](crate::Misuse::WaitsWithin) where the call has not ended
+    /// within half a second, in a body or beside an owned transaction of this thread: it goes on, and nobody will hear of its result.
     ///
     /// # Panics
     /// When the procedure did, with what it panicked, or the function that tells what it will access. The call has had no effect then, but
@@ -288,13 +319,14 @@ impl<T> Pending<T> {
     /// # Panics
     /// As there.
     pub fn wait_ticket(self) -> Result<(T, Ticket)> {
+        let patience = Patience::new(self.slot.shares_thread());
         let mut state = self.slot.state();
         loop {
             if let Some(outcome) = state.take() {
                 drop(state);
-                return outcome.get();
+                return outcome.get().inspect(|_| patience.committed());
             }
-            state = self.slot.wait(state);
+            state = self.slot.wait(state, patience.left()?);
         }
     }
 
@@ -361,20 +393,25 @@ struct Window {
     under_way: Mutex<usize>,
     /// One has ended.
     left: Condvar,
+    /// The session shares its thread with others, which go on where it waits.
+    shares_thread: bool,
 }
 
 impl Window {
     /// One more is under way; waits until fewer than `most` are, or says false.
-    fn enter(&self, most: usize, wait: bool) -> bool {
+    fn enter(&self, most: usize, wait: bool) -> Result<bool> {
         let mut under_way = lock(&self.under_way);
-        while *under_way >= most {
+        if *under_way >= most {
             if !wait {
-                return false;
+                return Ok(false);
             }
-            under_way = wait_notified(&self.left, under_way);
+            let patience = Patience::new(self.shares_thread);
+            while *under_way >= most {
+                under_way = wait_for(&self.left, under_way, patience.left()?);
+            }
         }
         *under_way += 1;
-        true
+        Ok(true)
     }
 
     fn leave(&self) {
@@ -398,8 +435,8 @@ struct Ring<A, T> {
 }
 
 impl Submitting {
-    pub fn new() -> Self {
-        let window = Window { under_way: Mutex::new(0), left: Condvar::new() };
+    pub fn new(shares_thread: bool) -> Self {
+        let window = Window { under_way: Mutex::new(0), left: Condvar::new(), shares_thread };
         Self { window: Arc::new(window), rings: Vec::new() }
     }
 
@@ -413,15 +450,15 @@ impl Submitting {
         to: &Submission,
         call: Call<A, T>,
         (window, wait, first): (usize, bool, bool),
-    ) -> Option<Pending<T>> {
-        if !self.window.enter(window, wait) {
-            return None;
+    ) -> Result<Option<Pending<T>>> {
+        if !self.window.enter(window, wait)? {
+            return Ok(None);
         }
         let slot = self.slot::<A, T>(window, to.executors.count());
         *lock(&slot.call) = Some(Ok(call));
         *lock(&slot.state) = State { progress: Progress::UnderWay, waker: None, unwanted: false };
         to.executors.push(Arc::clone(&slot) as Arc<dyn Job>, first);
-        Some(Pending { slot })
+        Ok(Some(Pending { slot }))
     }
 
     /// A place that nobody uses. With as many places as calls may be under way or just done, one of the first few is such a

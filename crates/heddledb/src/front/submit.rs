@@ -28,6 +28,8 @@ impl Session {
     ///
     /// # Errors
     /// [`Misuse::Option`] where the database has no executors: [`Builder::executors`](crate::Builder::executors).
+    /// [`Misuse::WaitsWithin`] where the window was full for half a second, in a body or beside an owned transaction of this thread:
+    /// nothing was submitted.
     ///
     /// ```
     /// use heddledb::{Database, Error, Result, Table, Transaction, procedure};
@@ -118,8 +120,9 @@ impl Session {
         let terms = Terms { isolation, durable: self.durability == Durability::Sync };
         let Some(to) = &self.submission else { return Err(no_executors()) };
         let how = (self.window.unwrap_or(to.window), wait, self.priority == Priority::High);
-        let submitting = self.submitting.get_or_insert_with(|| Box::new(Submitting::new()));
-        Ok(submitting.submit(to, Call { arguments: (arguments, call), execute: execute::<A, T>, terms }, how))
+        let shares_thread = self.txn().worker.shares_thread();
+        let submitting = self.submitting.get_or_insert_with(|| Box::new(Submitting::new(shares_thread)));
+        submitting.submit(to, Call { arguments: (arguments, call), execute: execute::<A, T>, terms }, how)
     }
 }
 
