@@ -5,6 +5,9 @@ use crate::error::Result;
 use crate::table::{Addable, Column, Columns, Index, Relation, Scan, Table};
 use crate::transaction::{Onward, ReadTransaction, Savepoint, Transaction};
 use heddledb_analysis::workload::{self, Access};
+#[cfg(debug_assertions)]
+use std::any::TypeId;
+use std::sync::Arc;
 
 /// A transaction that panics where an access is not the one that its site declares: another table, another
 /// operation, columns that are not declared, or no site at all. For tests.
@@ -46,7 +49,7 @@ impl<'a, T> Checked<'a, T> {
 
     /// Holds what `tx` does to a declaration.
     pub fn new(tx: &'a mut T, declaration: Declaration) -> Self {
-        Self { tx, checker: Checker::new(declaration) }
+        Self { tx, checker: Checker::new(Declared::new(declaration)) }
     }
 
     /// Compares the access that is about to be made, declared by `declare`, with that of its site.
@@ -55,12 +58,25 @@ impl<'a, T> Checked<'a, T> {
     }
 }
 
+/// What a procedure declares.
+#[derive(Debug)]
+struct Declared {
+    declaration: Declaration,
+    /// The accesses of the sites.
+    accesses: Vec<Access>,
+}
+
+impl Declared {
+    fn new(declaration: Declaration) -> Arc<Self> {
+        let accesses = declaration.transaction().accesses().into_iter().cloned().collect();
+        Arc::new(Self { declaration, accesses })
+    }
+}
+
 /// What a procedure declares, and where it stands.
 #[derive(Debug)]
 struct Checker {
-    declaration: Declaration,
-    /// The accesses that the sites declare.
-    accesses: Vec<Access>,
+    declared: Arc<Declared>,
     /// The number of the first site of the procedure that runs.
     base: u16,
     /// Where the next access is, if that was said.
@@ -68,9 +84,8 @@ struct Checker {
 }
 
 impl Checker {
-    fn new(declaration: Declaration) -> Self {
-        let accesses = declaration.transaction().accesses().into_iter().cloned().collect();
-        Self { declaration, accesses, base: 0, next: None }
+    fn new(declared: Arc<Declared>) -> Self {
+        Self { declared, base: 0, next: None }
     }
 
     fn at(&mut self, site: u16) {
@@ -87,26 +102,23 @@ impl Checker {
 
     /// Compares the access that is about to be made, declared by `declare`, with that of its site.
     fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
-        let mut made = Declaration::new(self.declaration.name());
+        let mut made = Declaration::of_accesses();
         declare(&mut made);
         self.compare(&made);
     }
 
     #[inline(never)]
     fn compare(&mut self, made: &Declaration) {
-        let procedure = self.declaration.name();
-        let (site, transaction) = (&made.sites()[0], made.transaction());
-        let access = transaction.accesses()[0];
+        let Declared { declaration, accesses } = &*self.declared;
+        let procedure = declaration.name();
+        let (site, access) = (&made.sites()[0], made.first_access());
         let Some(number) = self.next.take() else {
             panic!("procedure `{procedure}` accesses {} outside its sites: {access:?}", site.table);
         };
-        let Some(declared) = self.declaration.sites().get(usize::from(number)) else {
-            panic!(
-                "procedure `{procedure}` is at site {number}, but it has {}",
-                self.declaration.sites().len()
-            );
+        let Some(declared) = declaration.sites().get(usize::from(number)) else {
+            panic!("procedure `{procedure}` is at site {number}, but it has {}", declaration.sites().len());
         };
-        let of_site = &self.accesses[usize::from(number)];
+        let of_site = &accesses[usize::from(number)];
         let same = (site.relation, site.mode, site.index)
             == (declared.relation, declared.mode, declared.index)
             && site.reads & !declared.reads == 0
@@ -125,6 +137,9 @@ impl Checker {
 pub struct Held {
     #[cfg(debug_assertions)]
     checker: Option<Checker>,
+    /// What procedures declare that were held to it before.
+    #[cfg(debug_assertions)]
+    known: Vec<(TypeId, Arc<Declared>)>,
 }
 
 impl Held {
@@ -133,7 +148,23 @@ impl Held {
     pub fn hold_to<Q: Procedure>(&mut self) {
         #[cfg(debug_assertions)]
         {
-            self.checker = Some(Checker::new(Declaration::of::<Q>()));
+            let of_type = TypeId::of::<Q>();
+            let known = self.known.iter().find(|(known, _)| *known == of_type);
+            let declared = known.map(|(_, declared)| Arc::clone(declared)).unwrap_or_else(|| {
+                let declared = Declared::new(Declaration::of::<Q>());
+                self.known.push((of_type, Arc::clone(&declared)));
+                declared
+            });
+            self.checker = Some(Checker::new(declared));
+        }
+    }
+
+    /// Holds what follows to nothing.
+    #[inline(always)]
+    pub fn let_go(&mut self) {
+        #[cfg(debug_assertions)]
+        {
+            self.checker = None;
         }
     }
 

@@ -62,6 +62,8 @@ pub struct Declaration {
     later: Option<u16>,
     /// How many procedures are declared within this one.
     depth: u16,
+    /// It tells nothing of its tables.
+    without_tables: bool,
     /// The steps of the block that is being declared.
     body: Vec<Step>,
     tables: Vec<workload::Table>,
@@ -94,11 +96,26 @@ impl Declaration {
             deferred: false,
             later: None,
             depth: 0,
+            without_tables: false,
             body: Vec::new(),
             tables: Vec::new(),
             sites: Vec::new(),
             entries: Vec::new(),
         }
+    }
+
+    /// One without a name for accesses alone, which tells nothing of tables: made for each access of a test.
+    pub(super) fn of_accesses() -> Self {
+        Self { without_tables: true, ..Self::new("") }
+    }
+
+    /// The access that was declared first, outside of loops and branches.
+    pub(super) fn first_access(&self) -> &Access {
+        let first = self.body.iter().find_map(|step| match step {
+            Step::Access(access) => Some(access),
+            _ => None,
+        });
+        first.expect("an access was declared")
     }
 
     /// The procedure's name.
@@ -328,7 +345,7 @@ impl Declaration {
         index: Option<usize>,
     ) {
         let name = T::LAYOUT.name;
-        if self.tables.iter().all(|table| table.name != name) {
+        if !self.without_tables && self.tables.iter().all(|table| table.name != name) {
             self.tables.push(describe::<T>());
         }
         access.causal = std::mem::take(&mut self.causal);

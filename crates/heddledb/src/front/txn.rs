@@ -100,7 +100,7 @@ impl Txn {
     #[inline]
     pub(super) fn begin(&mut self, retry: u32, call: Option<Callee>) -> bool {
         self.restart();
-        self.held = Held::default();
+        self.held.let_go();
         self.called = call.is_some();
         self.worker.begin(retry, call)
     }

@@ -61,6 +61,36 @@ fn an_access_outside_all_sites_is_noticed() {
 }
 
 #[test]
+#[should_panic(expected = "procedure `strays` does not do at site 0 what it declares")]
+fn every_call_is_held_to_what_its_own_procedure_declares() {
+    struct Strays;
+    impl Procedure for Strays {
+        const NAME: &'static str = "strays";
+        const SITES: u16 = 1;
+        type Arguments<'a> = bool;
+        type Output = ();
+        fn declare(declaration: &mut Declaration) {
+            declaration.get_row::<Account>();
+        }
+        fn run<T: Transaction>(tx: &mut T, strays: &bool) -> Result<()> {
+            match strays {
+                true => tx.at(0).delete::<Account>(1).map(|_| ()),
+                false => tx.at(0).get::<Account>(1).map(|_| ()),
+            }
+        }
+    }
+    let db = Database::builder().table::<Account>(2).table::<Journal>(1);
+    let db = db.procedure::<Strays>().procedure::<Transfer>().open().unwrap();
+    let mut session = db.session().unwrap();
+    let account = |id| Account { id, owner: 1, balance: 100, limit: 0 };
+    session.run(|tx| [1, 2].into_iter().try_for_each(|id| tx.insert(account(id)))).unwrap();
+    session.call(Strays, false).unwrap();
+    session.call(Transfer, (1, 2, 30)).unwrap();
+    session.call(Strays, false).unwrap();
+    let _ = session.call(Strays, true);
+}
+
+#[test]
 #[should_panic(expected = "procedure `by_hand` declares 1 sites and says that it has 2")]
 fn a_wrong_number_of_sites_is_noticed() {
     struct ByHand;
