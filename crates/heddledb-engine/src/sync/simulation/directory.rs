@@ -188,6 +188,8 @@ pub struct Directory {
     nearest: usize,
     /// Lines of words outside of regions: number and state.
     alone: Map<usize, (u32, [u64; 2])>,
+    /// Of each 64 bytes of memory, in which of them such words begin, one bit each.
+    begins: Map<usize, u64>,
     next: u32,
     /// What each socket's shared cache holds.
     shared: Vec<Vec<u32>>,
@@ -199,7 +201,14 @@ impl Directory {
         let lines = costs.shared_cache_lines.next_power_of_two().clamp(16, 1 << 28) as usize;
         let shared = (0..topology.sockets.clamp(1, 8)).map(|_| vec![0; lines]).collect();
         // Number 0 belongs to no line, so that an empty cache holds nothing.
-        Self { regions: Vec::new(), nearest: 0, alone: Map::default(), next: 1, shared }
+        Self {
+            regions: Vec::new(),
+            nearest: 0,
+            alone: Map::default(),
+            begins: Map::default(),
+            next: 1,
+            shared,
+        }
     }
 
     /// Numbers the lines of new memory. What is known of memory that was there before is forgotten.
@@ -215,7 +224,14 @@ impl Directory {
     /// Forgets a word that has ended. Those of a region end together, the first of them first.
     pub fn forget(&mut self, address: usize) {
         match self.region(address) {
-            None => _ = self.alone.remove(&address),
+            None if self.alone.remove(&address).is_some() => {
+                let begins = self.begins.entry(address >> LINE_SHIFT).or_default();
+                *begins &= !Self::bit(address);
+                if *begins == 0 {
+                    self.begins.remove(&(address >> LINE_SHIFT));
+                }
+            }
+            None => {}
             Some(at) if self.regions[at].start == address => _ = self.regions.remove(at),
             Some(_) => {}
         }
@@ -223,13 +239,32 @@ impl Directory {
 
     /// Whether there are words in this memory that were accessed, or are registered, and have not ended.
     pub fn knows(&self, start: usize, bytes: usize) -> bool {
+        if bytes == 0 {
+            return false;
+        }
         let end = start + bytes;
-        let has_region = self.regions.iter().any(|region| region.start < end && start < region.end);
+        // They lie apart, in order.
+        let at = self.regions.partition_point(|region| region.end <= start);
+        let has_region = self.regions.get(at).is_some_and(|region| region.start < end);
+        let (first, last) = (start >> LINE_SHIFT, (end - 1) >> LINE_SHIFT);
+        let begins = |line| self.begins_in(line, start, end);
         has_region
-            || match bytes < self.alone.len() {
-                true => (start..end).any(|address| self.alone.contains_key(&address)),
-                false => self.alone.keys().any(|address| (start..end).contains(address)),
+            || match last - first < self.begins.len() {
+                true => (first..=last).any(begins),
+                false => self.begins.keys().any(|line| (first..=last).contains(line) && begins(*line)),
             }
+    }
+
+    /// Whether a word that stands alone begins in a line, from one address to another.
+    fn begins_in(&self, line: usize, start: usize, end: usize) -> bool {
+        let Some(begins) = self.begins.get(&line) else { return false };
+        let first = line << LINE_SHIFT;
+        (start.max(first)..end.min(first + (1 << LINE_SHIFT))).any(|address| begins & Self::bit(address) != 0)
+    }
+
+    /// Where an address stands in its line.
+    fn bit(address: usize) -> u64 {
+        1 << (address & ((1 << LINE_SHIFT) - 1))
     }
 
     /// The region of an address.
@@ -256,8 +291,9 @@ impl Directory {
                 (region.first + offset as u32, &mut region.words[offset * 2..offset * 2 + 2])
             }
             None => {
-                let next = &mut self.next;
+                let (next, begins) = (&mut self.next, &mut self.begins);
                 let (number, words) = self.alone.entry(address).or_insert_with(|| {
+                    *begins.entry(address >> LINE_SHIFT).or_default() |= Self::bit(address);
                     *next += 1;
                     (*next - 1, [0; 2])
                 });
