@@ -5,6 +5,7 @@
 //! - [`additions`]: what is added to counters, as parts of a history;
 //! - [`intended`]: the same steps as intentions of deferring transactions;
 //! - [`checker`]: our own checker; [`elle`]: an independent one;
+//! - [`beside`]: several of them at once;
 //! - `conformance`: what every protocol must pass;
 //! - `crash`: what every database with files must keep, wherever its disk fails.
 //!
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod additions;
+pub mod beside;
 pub mod checker;
 #[cfg(feature = "suites")]
 pub mod conformance;

@@ -1,30 +1,63 @@
 //! The search: fixed seeds of every protocol with every kind of fault, and that a replay is exact.
 //!
-//! A failure prints the spec that replays it. `HEDDLE_SIMULATIONS` changes how many are run of each.
+//! A failure prints the spec that replays it. `HEDDLE_SIMULATIONS` changes how many are run of each, and
+//! `HEDDLE_KIND` names the one protocol that is searched.
 
 use heddledb::protocol::Kind;
+use heddledb_check::beside;
 use heddledb_simulator::search::{Budget, Faults, ReplayOptions, Spec, hunt, replay, run};
+use std::process::Command;
 
 fn simulations(unless_told: u64) -> u64 {
     std::env::var("HEDDLE_SIMULATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(unless_told)
 }
 
+/// The protocols that a search is about.
+fn kinds(faults: Faults) -> Vec<Kind> {
+    let only = std::env::var("HEDDLE_KIND").ok().map(|name| name.parse::<Kind>().unwrap());
+    // Elsewhere calls are executed whole, however procedures come and go.
+    let concerned = |kind: &Kind| faults != Faults::Change || kind.has_pieces();
+    let is_due = |kind: &Kind| concerned(kind) && only.is_none_or(|only| only == *kind);
+    Kind::ALL.iter().copied().filter(is_due).collect()
+}
+
 /// Every protocol, from seed 0 on; finds nothing, and did something.
 fn search(faults: Faults, count: u64) {
-    // Elsewhere calls are executed whole, however procedures come and go.
-    let concerned = |kind: &&Kind| faults != Faults::Change || kind.has_pieces();
-    for kind in Kind::ALL.iter().filter(concerned) {
-        let outcome = hunt(*kind, faults, 0, Budget::simulations(simulations(count)), &mut |_| {});
+    let search = |kind: &Kind| {
+        let budget = Budget::simulations(simulations(count));
+        (*kind, hunt(*kind, faults, 0, budget, &mut |_| {}))
+    };
+    beside::each(beside::cores(), &kinds(faults), search, |(kind, outcome)| {
         if let Some(finding) = &outcome.finding {
             panic!("{finding}");
         }
         let progress = outcome.progress;
         println!("{kind} {faults}: {progress:?}");
         assert!(progress.commits > progress.simulations, "hardly anything commits: {progress:?}");
-        if faults == Faults::Kill && *kind != Kind::Unprotected {
+        if faults == Faults::Kill && kind != Kind::Unprotected {
             assert!(progress.stuck > 0, "nobody ever waits for the dead: {progress:?}");
         }
+    });
+}
+
+/// The same, each protocol in a process of its own: the dead leave their memory behind, which all together is gigabytes.
+fn search_apart(test: &str, faults: Faults, count: u64) {
+    if std::env::var_os("HEDDLE_KIND").is_some() {
+        return search(faults, count);
     }
+    let program = std::env::current_exe().unwrap();
+    let search = |kind: &Kind| {
+        let mut again = Command::new(&program);
+        let again = again.args(["--exact", test, "--nocapture"]).env("HEDDLE_KIND", kind.name());
+        (*kind, again.output().expect("the test can start itself again"))
+    };
+    beside::each(beside::cores(), &kinds(faults), search, |(kind, output)| {
+        let text = String::from_utf8_lossy(&output.stdout);
+        let told = text.lines().find(|line| line.starts_with(&format!("{kind} {faults}: ")));
+        let is_well = output.status.success() && told.is_some();
+        assert!(is_well, "{kind}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        println!("{}", told.unwrap_or_default());
+    });
 }
 
 #[test]
@@ -39,12 +72,12 @@ fn nothing_is_found_with_stalled_workers() {
 
 #[test]
 fn nothing_is_found_with_dead_workers() {
-    search(Faults::Kill, 800);
+    search_apart("nothing_is_found_with_dead_workers", Faults::Kill, 800);
 }
 
 #[test]
 fn nothing_is_found_with_deaths_and_a_disk_that_loses_power() {
-    search(Faults::Disk, 800);
+    search_apart("nothing_is_found_with_deaths_and_a_disk_that_loses_power", Faults::Disk, 800);
 }
 
 #[test]

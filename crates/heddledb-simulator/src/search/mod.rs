@@ -13,7 +13,7 @@
 //! Nothing depends on the machine or on time, so a spec that fails here fails everywhere.
 //!
 //! **What is found** are bugs in the order of accesses. The simulation is sequentially consistent: a missing
-//! fence does not show. A worker that is killed leaves its memory behind for good, some 50 KiB each time, so
+//! fence does not show. A worker that is killed leaves its memory behind for good, some 140 KiB each time, so
 //! a process should not kill more than some ten thousands.
 
 mod disk;
