@@ -1,7 +1,7 @@
 //! Plants each known bug in turn and requires the conformance suite to catch it.
 //!
 //! `cargo run --release -p heddledb-check --features mutants --bin mutants` runs them all, each in a
-//! process of its own, and exits with 1 if one survives. `... mutants NAME` runs one, `... mutants NAME
+//! process of its own and one more at once than there are cores, and exits with 1 if one survives. `... mutants NAME` runs one, `... mutants NAME
 //! SECONDS` for so long: also one of those that only a search in simulation has to find, which the run of all
 //! leaves out ([`Mutant::is_rare`]).
 
@@ -9,6 +9,7 @@
 
 use heddledb::protocol::Kind;
 use heddledb::{Mutant, plant};
+use heddledb_check::beside;
 use heddledb_check::conformance::suite;
 use heddledb_check::crash::{self, Failure};
 use std::process::{Command, ExitCode, Stdio};
@@ -200,24 +201,23 @@ fn main() -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    let mut survivors = 0;
-    let required = || Mutant::ALL.iter().filter(|mutant| !mutant.is_rare());
-    for mutant in required() {
+    let required: Vec<Mutant> = Mutant::ALL.iter().copied().filter(|mutant| !mutant.is_rare()).collect();
+    let try_one = |mutant: &Mutant| {
         let (name, start) = (format!("{mutant:?}"), Instant::now());
-        let verdict = match hunt(&name) {
-            Ok(End::Caught(test)) => format!("caught by {test}"),
-            Ok(End::Hung) => "caught: the suite does not end".to_owned(),
-            Ok(End::Survived) => {
-                survivors += 1;
-                "SURVIVED".to_owned()
-            }
-            Err(error) => {
-                survivors += 1;
-                format!("not run: {error}")
-            }
+        let (verdict, survives) = match hunt(&name) {
+            Ok(End::Caught(test)) => (format!("caught by {test}"), false),
+            Ok(End::Hung) => ("caught: the suite does not end".to_owned(), false),
+            Ok(End::Survived) => ("SURVIVED".to_owned(), true),
+            Err(error) => (format!("not run: {error}"), true),
         };
-        println!("{name:32} {:6.1} s  {verdict}", start.elapsed().as_secs_f64());
-    }
-    println!("{} mutants, {survivors} survived", required().count());
+        (format!("{name:32} {:6.1} s  {verdict}", start.elapsed().as_secs_f64()), survives)
+    };
+    let mut survivors = 0;
+    // One more than there are cores: some only stand still, and many wait.
+    beside::each(beside::cores() + 1, &required, try_one, |(line, survives)| {
+        println!("{line}");
+        survivors += u32::from(survives);
+    });
+    println!("{} mutants, {survivors} survived", required.len());
     ExitCode::from(u8::from(survivors > 0))
 }
