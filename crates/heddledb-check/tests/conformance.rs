@@ -1,40 +1,18 @@
 //! The conformance suite under every protocol.
 
 use heddledb::protocol::Kind;
-use heddledb_check::conformance::{Test, suite};
-use std::panic::{catch_unwind, resume_unwind};
-use std::sync::Mutex;
-use std::thread;
-use std::time::Instant;
-
-/// Tests of one protocol that run beside each other: many wait, for locks above all.
-const BESIDE: usize = 2;
+use heddledb_check::conformance::suite;
 
 fn run_suite(kind: Kind) {
     let only = std::env::var("HEDDLE_TEST").ok();
-    let mut tests = suite();
-    tests.retain(|test| only.as_deref().is_none_or(|name| test.name.contains(name)));
-    let left = Mutex::new(tests.into_iter());
-    let take = || left.lock().expect("nobody panics with it").next();
-    let some = || {
-        while let Some(Test { name, run }) = take() {
-            let start = Instant::now();
-            println!("{kind}: {name}");
-            if let Err(panic) = catch_unwind(|| run(kind)) {
-                println!("{kind}: {name} has failed");
-                // Whoever runs beside it ends with its own.
-                while take().is_some() {}
-                resume_unwind(panic);
-            }
-            println!("{kind}: {name} passed in {:?}", start.elapsed());
+    for test in suite() {
+        if only.as_deref().is_none_or(|name| test.name.contains(name)) {
+            let start = std::time::Instant::now();
+            println!("{kind}: {}", test.name);
+            (test.run)(kind);
+            println!("  passed in {:?}", start.elapsed());
         }
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..BESIDE).map(|_| scope.spawn(some)).collect();
-        for thread in threads {
-            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-        }
-    });
+    }
 }
 
 macro_rules! conformance {

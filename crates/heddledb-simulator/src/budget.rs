@@ -6,7 +6,6 @@
 
 use crate::point::{Broken, Load, Point, Queue, Subject};
 use heddledb::protocol::{Isolation, Kind};
-use heddledb_check::beside;
 use heddledb_engine_simulated::sync::simulation::Settings;
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{self, Tpcc};
@@ -30,35 +29,25 @@ const HEADER: &str = "\
 /// A point that broke, or of which a check failed.
 pub fn measure(mut told: impl FnMut(&str)) -> Result<String, String> {
     let tpcc = Tpcc::new(tpcc::Parameters { scale: tpcc::Scale::TINY, ..Default::default() });
-    let tpcc = Subject::from(tpcc.map_err(|error| error.to_string())?);
+    let tpcc = tpcc.map_err(|error| error.to_string())?.into();
     let ycsb = |name: &str| {
         let preset = ycsb::Parameters::preset(name).ok_or_else(|| format!("no preset {name}"))?;
         let parameters = ycsb::Parameters { records: 2_000, ..preset };
         Ycsb::new(parameters).map(Subject::from).map_err(|error| error.to_string())
     };
     let (high, scans) = (ycsb("high")?, ycsb("e")?);
-    let mut runs = Vec::new();
+    let mut text = String::from(HEADER);
     for kind in Kind::contenders() {
-        runs.push(("tpcc", kind, &tpcc, 600));
-        runs.push(("ycsb-high", kind, &high, 400));
-        runs.push(("ycsb-e", kind, &scans, 300));
-    }
-    let (mut text, mut broken) = (String::from(HEADER), None);
-    beside::each(
-        beside::cores(),
-        &runs,
-        |(name, kind, workload, window_us)| line(name, *kind, workload, *window_us),
-        |measured| match measured {
-            Ok(line) => {
-                told(&line);
-                text += &line;
-                text += "\n";
-            }
-            Err(error) => broken = broken.take().or(Some(error)),
-        },
-    );
-    if let Some(error) = broken {
-        return Err(error);
+        for line in [
+            line("tpcc", kind, &tpcc, 600),
+            line("ycsb-high", kind, &high, 400),
+            line("ycsb-e", kind, &scans, 300),
+        ] {
+            let line = line?;
+            told(&line);
+            text += &line;
+            text += "\n";
+        }
     }
     Ok(text)
 }
