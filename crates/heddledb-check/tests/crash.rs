@@ -1,6 +1,7 @@
 //! Crash points, a share of what `--bin crash` runs.
 
 use heddledb::protocol::Kind;
+use heddledb_check::beside;
 use heddledb_check::crash::{Failure, Spot, explore, history, replay};
 use heddledb_check::history::Status;
 use heddledb_check::judge;
@@ -16,7 +17,7 @@ fn what_was_promised_is_there_after_every_crash() {
         return;
     }
     let points = std::env::var("HEDDLE_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(POINTS);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = beside::cores();
     let counts = explore(&Failure::ALL, None, 1, points, threads, &|_| {})
         .unwrap_or_else(|violation| panic!("{violation}"));
     println!("{counts}");

@@ -36,7 +36,7 @@ static LAZY: Way = Way {
     options: Htm::LAZY,
     declare: lazy::declared,
     filled: lazy::filled,
-    sees: |declaration| _ = declaration.get(lazy::Count::calls),
+    sees: |declaration| declaration.get(lazy::Count::calls),
     look: |session| session.run(lazy::whole).map(drop),
     look_behind: |db| lazy::whole(&mut db.snapshot()?).map(drop),
     call: |session, drawn, random, entry| {
@@ -57,7 +57,7 @@ static SHELVES: Way = Way {
     options: Htm::DEFERRING,
     declare: shelves::declared,
     filled: shelves::filled,
-    sees: |declaration| _ = declaration.get(shelves::Count::calls),
+    sees: |declaration| declaration.get(shelves::Count::calls),
     look: |session| session.run(shelves::whole).map(drop),
     look_behind: |db| shelves::whole(&mut db.snapshot()?).map(drop),
     call: |session, drawn, random, _| {

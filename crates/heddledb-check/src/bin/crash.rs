@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use heddledb::protocol::Kind;
+use heddledb_check::beside;
 use heddledb_check::crash::{Failure, Spot, explore, replay};
 use std::io::Write;
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
         },
         Err(_) => {
             let points = numbers.first().copied().unwrap_or(POINTS);
-            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = beside::cores();
             let told = Mutex::new(Instant::now());
             let first = numbers.get(1).copied().unwrap_or(1);
             explore(&Failure::ALL, under, first, points, threads, &|done| {

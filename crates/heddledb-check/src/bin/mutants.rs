@@ -1,9 +1,9 @@
 //! Plants each known bug in turn and requires the conformance suite to catch it.
 //!
 //! `cargo run --release -p heddledb-check --features mutants --bin mutants` runs them all, each in a
-//! process of its own and one more at once than there are cores, and exits with 1 if one survives. `... mutants NAME` runs one, `... mutants NAME
-//! SECONDS` for so long: also one of those that only a search in simulation has to find, which the run of all
-//! leaves out ([`Mutant::is_rare`]).
+//! process of its own and one more at once than there are cores, and exits with 1 if one survives.
+//! `... mutants NAME` runs one, `... mutants NAME SECONDS` for so long: also one of those that only a
+//! search in simulation has to find, which the run of all leaves out ([`Mutant::is_rare`]).
 
 #![forbid(unsafe_code)]
 

@@ -121,12 +121,13 @@ pub fn wait_notified<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mu
     condition.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// As [`wait_notified`], for no longer than that.
+/// As [`wait_notified`], for no longer than `limit`, where there is one.
 pub fn wait_notified_within<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,
-    limit: std::time::Duration,
+    limit: Option<std::time::Duration>,
 ) -> MutexGuard<'a, T> {
+    let Some(limit) = limit else { return wait_notified(condition, guard) };
     condition.wait_timeout(guard, limit).unwrap_or_else(|poisoned| poisoned.into_inner()).0
 }
 

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::protocol::Isolation;
 use crate::seam::{Engine, Job, Ticket};
 use heddledb_engine::executors::{Executors, Threads};
-use heddledb_engine::sync::{Condvar, Mutex, MutexGuard, lock, wait_notified, wait_notified_within};
+use heddledb_engine::sync::{Condvar, Mutex, MutexGuard, lock, wait_notified_within};
 use std::any::{Any, TypeId};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -262,23 +262,11 @@ impl<A: Send, T: Send> Answers<T> for Slot<A, T> {
         state: MutexGuard<'s, State<T>>,
         within: Option<Duration>,
     ) -> MutexGuard<'s, State<T>> {
-        wait_for(&self.done, state, within)
+        wait_notified_within(&self.done, state, within)
     }
 
     fn shares_thread(&self) -> bool {
         self.window.shares_thread
-    }
-}
-
-/// Lets go of a mutex until the condition is notified, or for no longer than that, or for no reason.
-fn wait_for<'s, T>(
-    condition: &Condvar,
-    guard: MutexGuard<'s, T>,
-    within: Option<Duration>,
-) -> MutexGuard<'s, T> {
-    match within {
-        None => wait_notified(condition, guard),
-        Some(limit) => wait_notified_within(condition, guard, limit),
     }
 }
 
@@ -407,7 +395,7 @@ impl Window {
             }
             let patience = Patience::new(self.shares_thread);
             while *under_way >= most {
-                under_way = wait_for(&self.left, under_way, patience.left()?);
+                under_way = wait_notified_within(&self.left, under_way, patience.left()?);
             }
         }
         *under_way += 1;
