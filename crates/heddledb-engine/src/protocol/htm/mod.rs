@@ -267,6 +267,7 @@ impl Local {
         match ended {
             Ok((newest_write, epoch)) => {
                 self.shared.tallies.committed(self.worker);
+                self.policy.succeeded();
                 if writes.is_empty() {
                     return Ok(if self.looked { stamp::floor(env.clock.now()) } else { self.newest });
                 }
@@ -381,8 +382,12 @@ impl Protocol for Htm {
     #[inline]
     fn begin(local: &mut Local, env: Env<'_>, retry: u32) {
         debug_assert_ne!(local.runs, Runs::InRegion, "a region outlived its attempt");
-        (local.runs, local.newest, local.looked) = (Runs::NotYet, 0, false);
         local.partitions.begin();
+        if local.runs == Runs::InSoftware {
+            // The one before did not commit.
+            local.policy.executed_in_software(true);
+        }
+        (local.runs, local.newest, local.looked) = (Runs::NotYet, 0, false);
         // Who makes attempts himself counts no retries.
         if retry == 0 && !local.vanished {
             local.policy.begin();
@@ -527,6 +532,9 @@ impl Protocol for Htm {
             }
         };
         if outcome.is_ok() {
+            if std::mem::take(&mut local.runs) == Runs::InSoftware {
+                local.policy.executed_in_software(false);
+            }
             local.let_fallback_go();
         }
         outcome

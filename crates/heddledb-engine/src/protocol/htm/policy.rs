@@ -6,11 +6,16 @@
 //! as a place of its own. After those the next calls that begin at the same place are
 //! executed in software, too, two at first and more where it goes on: the room is less while another program runs on the same core.
 //!
+//! What others do is forgotten with the call, but not how often: where regions are disturbed much more often than what is
+//! executed in software there conflicts, the next calls are executed in software, but for one in some that probes. A region fails with each
+//! line that another core wants before it ends: other column groups of the same row, other keys of the same node. In TPC-C with one
+//! warehouse that is most of its conflicts, and silo does not have them; in YCSB, whose rows are hot themselves, both conflict alike.
+//!
 //! So no region is tried for ever, and two that abort each other again and again end in software. What fails there again and again is
 //! not this file's: pieces then take turns (`db::attempt::modes::chopping`).
 
 use super::LOCKED;
-use crate::kind::{Fallback, Htm as Options};
+use crate::kind::{Fallback, Htm as Options, Reach};
 use crate::sync::htm::Abort;
 use crate::sync::{Random, spin};
 
@@ -26,6 +31,12 @@ const SKIPPED_MAX: u32 = 64;
 /// Hints of the first pause, and how often it doubles.
 const HINTS: u64 = 16;
 const DOUBLINGS: u32 = 5;
+/// What [`Rate`] counts in, how many of the last ones it is about, and by how much one must be above twice another.
+const ALWAYS: u32 = 1 << 10;
+const LAST: u32 = 8;
+const MARGIN: u32 = ALWAYS / 4;
+/// Calls at a place that does better in software for each that tries a region there.
+const PROBES: u32 = 16;
 
 /// Where a region begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,12 +71,46 @@ struct Skipped {
     tried: bool,
 }
 
+/// How often something goes wrong, in parts of [`ALWAYS`]; the last ones count most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Rate(u32);
+
+impl Rate {
+    fn note(&mut self, went_wrong: bool) {
+        self.0 -= self.0 / LAST;
+        if went_wrong {
+            self.0 += ALWAYS / LAST;
+        }
+    }
+}
+
+/// A place at which others have disturbed a region.
+struct Disturbed {
+    place: Place,
+    /// Of the regions that were tried there, those that others have disturbed.
+    in_regions: Rate,
+    /// Of the executions in software, those that ended with a conflict.
+    in_software: Rate,
+    /// Calls that are executed in software until a region is tried again.
+    left: u32,
+}
+
+impl Disturbed {
+    /// Whether it does better in software: what is optimistic there looks at what was read as the place of a row and a
+    /// column group, and at its commit alone, where a region fails with each line that another core wants before it ends.
+    fn is_better_in_software(&self) -> bool {
+        self.in_regions.0 > 2 * self.in_software.0 + MARGIN
+    }
+}
+
 /// One worker's.
 pub(super) struct Policy {
     tries: Tries,
     place: Place,
     /// Places whose calls are not tried for a while.
     skipped: Vec<Skipped>,
+    /// Places where others disturb.
+    disturbed: Vec<Disturbed>,
     random: Random,
 }
 
@@ -75,6 +120,7 @@ impl Policy {
             tries: Tries::default(),
             place: Place::default(),
             skipped: Vec::new(),
+            disturbed: Vec::new(),
             random: Random::new(worker as u64),
         }
     }
@@ -111,15 +157,79 @@ impl Policy {
     /// Whether to try a region.
     #[inline]
     pub(super) fn tries(&mut self) -> bool {
-        !self.tries.software && (self.skipped.is_empty() || !self.skips())
+        !self.tries.software
+            && (self.skipped.is_empty() || !self.skips())
+            && (self.disturbed.is_empty() || !self.leaves_out())
+    }
+
+    /// Whether this is one of the calls that are executed in software because others disturb regions there.
+    #[cold]
+    fn leaves_out(&mut self) -> bool {
+        if self.is_being_tried() {
+            return false;
+        }
+        let place = self.place;
+        let Some(disturbed) = self.disturbed.iter_mut().find(|disturbed| disturbed.place == place) else {
+            return false;
+        };
+        if !disturbed.is_better_in_software() {
+            return false;
+        }
+        if disturbed.left == 0 {
+            disturbed.left = PROBES;
+            return false;
+        }
+        disturbed.left -= 1;
+        // As if others had disturbed it: nor is there a region for its commit.
+        self.tries = Tries { software: true, conflicts: CONFLICTS + 1, ..self.tries };
+        true
+    }
+
+    /// A region has begun before, and was aborted.
+    fn is_being_tried(&self) -> bool {
+        let Tries { locks, conflicts, interrupts, rooms, .. } = self.tries;
+        locks + conflicts + interrupts + rooms > 0
+    }
+
+    /// A region that began with the first access has committed.
+    #[inline]
+    pub(super) fn succeeded(&mut self) {
+        if !self.disturbed.is_empty() {
+            self.note_region(false);
+        }
+    }
+
+    /// Counts a region, and says whether it does better in software at its place.
+    #[cold]
+    fn note_region(&mut self, is_disturbed: bool) -> bool {
+        let place = self.place;
+        let at = self.disturbed.iter().position(|disturbed| disturbed.place == place);
+        let at = match at {
+            Some(at) => at,
+            None if is_disturbed => {
+                self.disturbed.push(Disturbed { place, in_regions: Rate(0), in_software: Rate(0), left: 0 });
+                self.disturbed.len() - 1
+            }
+            None => return false,
+        };
+        let disturbed = &mut self.disturbed[at];
+        disturbed.in_regions.note(is_disturbed);
+        disturbed.is_better_in_software()
+    }
+
+    /// What was to be a region was executed in software, and has committed, or ended with a conflict.
+    #[inline]
+    pub(super) fn executed_in_software(&mut self, conflicted: bool) {
+        let place = Place { commits: false, ..self.place };
+        if let Some(disturbed) = self.disturbed.iter_mut().find(|disturbed| disturbed.place == place) {
+            disturbed.in_software.note(conflicted);
+        }
     }
 
     /// Whether this is one of the calls that are not tried, which it then is for good.
     #[cold]
     fn skips(&mut self) -> bool {
-        let Tries { locks, conflicts, interrupts, rooms, .. } = self.tries;
-        if locks + conflicts + interrupts + rooms > 0 {
-            // It is being tried.
+        if self.is_being_tried() {
             return false;
         }
         let place = self.place;
@@ -149,9 +259,15 @@ impl Policy {
 
     /// A region was aborted.
     pub(super) fn failed(&mut self, why: Abort, options: &Options) {
+        let disturbed = matches!(why, Abort::Conflict | Abort::Explicit(_));
+        let counts =
+            options.reach == Reach::Accesses && options.fallback == Fallback::Record && !self.place.commits;
+        let is_probe = disturbed && counts && self.note_region(true);
         let (failures, most) = match why {
             Abort::Explicit(LOCKED) => (&mut self.tries.locks, LOCKS),
-            Abort::Conflict | Abort::Explicit(_) => (&mut self.tries.conflicts, CONFLICTS),
+            Abort::Conflict | Abort::Explicit(_) => {
+                (&mut self.tries.conflicts, if is_probe { 0 } else { CONFLICTS })
+            }
             Abort::Capacity => (&mut self.tries.rooms, options.capacity_tries.saturating_sub(1)),
             Abort::Interrupt => (&mut self.tries.interrupts, INTERRUPTS),
             Abort::Unfriendly => (&mut self.tries.interrupts, 0),
@@ -235,11 +351,51 @@ mod tests {
         );
     }
 
+    /// As long as it conflicts in software, too.
     #[test]
     fn what_others_do_is_forgotten_with_the_call() {
-        let mut policy = Policy::new(0);
         for why in [Abort::Conflict, Abort::Explicit(LOCKED)] {
-            assert_eq!(tried(&mut policy, 100, Some(why)), 100, "{why}");
+            let mut policy = Policy::new(0);
+            for _ in 0..100 {
+                assert_eq!(tried(&mut policy, 1, Some(why)), 1, "{why}");
+                policy.executed_in_software(true);
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_regions_meet_is_executed_in_software() {
+        let mut policy = Policy::new(0);
+        let mut tried = |calls: u32, fails: Option<Abort>| {
+            (0..calls).fold(0, |sum, _| {
+                let tried = tried(&mut policy, 1, fails);
+                match fails {
+                    None if tried > 0 => policy.succeeded(),
+                    _ => policy.executed_in_software(false),
+                }
+                sum + tried
+            })
+        };
+        assert_eq!(tried(1, Some(Abort::Conflict)), 1, "once says little");
+        tried(10, Some(Abort::Conflict));
+        let rounds = 20;
+        assert_eq!(tried(rounds * (PROBES + 1), Some(Abort::Conflict)), rounds, "one in some probes");
+        assert!(tried(LAST * 2 * (PROBES + 1), None) > LAST, "those that succeed bring it back");
+        assert_eq!(tried(100, None), 100);
+    }
+
+    /// What takes a lock beside the records' must not be executed in software more often: that ends all regions.
+    #[test]
+    fn who_has_a_lock_beside_the_records_tries_each_time() {
+        let mut policy = Policy::new(0);
+        for _ in 0..100 {
+            policy.begin();
+            policy.start_at(Place::default());
+            assert!(policy.tries());
+            policy.failed(Abort::Conflict, &Options::WHOLE);
+            assert!(policy.tries(), "and a second time");
+            policy.failed(Abort::Conflict, &Options::WHOLE);
+            policy.executed_in_software(false);
         }
     }
 }
