@@ -7,6 +7,8 @@
 //! the [`Exchange`], many blocks at a time. Chunks are never returned before the arena is dropped, and the
 //! arenas of a database are dropped with it.
 
+#![allow(unsafe_code)]
+
 use crate::record::RecordRef;
 use crate::sync::{AtomicU64, Mutex, Ordering, Work, lock, shared_memory, work};
 use crate::version::HEADER;

@@ -7,6 +7,9 @@
 //!
 //! **No promises**: anything in here may change in any version.
 
+// Each room with unsafe code allows it; ARCHITECTURE lists them.
+#![deny(unsafe_code)]
+
 pub mod executors;
 pub mod sync;
 

@@ -4,6 +4,8 @@
 //! and commit code on one or two records, snapshots beside them, chains of old versions, the log's
 //! rounds, the epoch clock, and the gap's stamp against its version.
 
+#![allow(unsafe_code)]
+
 use crate::access::WriteSet;
 use crate::arena::Arena;
 use crate::commit::{Commit, LeftOver};

@@ -19,6 +19,8 @@
 //! is returned only with the arena. A stale [`RecordRef`] therefore reads words of some record of
 //! the same table, which validation rejects; it never reads unmapped memory.
 
+#![allow(unsafe_code)]
+
 use crate::sight::Sight;
 use crate::sync::{AtomicU64, IN_PLACE, LINE, Ordering, name, prefetch};
 use crate::table::{Layout, Span};

@@ -420,13 +420,19 @@ fn many_small_rounds_are_read_and_handed_over_by_the_mebibyte() {
     assert!(db.metrics().log.unwrap().rounds >= ROUNDS);
     drop((session, db));
     let name = disk.list().unwrap().into_iter().find(|name| name.starts_with("log-")).unwrap();
-    let mebibytes = disk.bytes(&name).len() as u64 >> 20;
+    let bytes = disk.bytes(&name).len() as u64;
+    let mebibytes = bytes >> 20;
     assert!(mebibytes >= 2);
     for threads in 1..4 {
         let again = disk.after_kill();
         let db = open(&again, threads);
         let recovery = db.recovery().unwrap();
         assert_eq!(recovery.transactions, ROUNDS);
+        assert!(
+            recovery.bytes <= bytes && bytes - recovery.bytes < 4096,
+            "{} of {bytes} bytes, once",
+            recovery.bytes
+        );
         let handed_over = recovery.handed_over;
         assert!(handed_over <= mebibytes + 1, "{handed_over} for {mebibytes} MiB, by {threads} threads");
         assert_eq!(handed_over > 0, threads > 1, "{threads} threads");

@@ -123,8 +123,7 @@ impl<W: Workload> Job<'_, W> {
         let (recovery, log) = (db.recovery().cloned().unwrap_or_default(), run.log.get_or_insert_default());
         let seconds = recovery.elapsed.as_secs_f64().max(1e-9);
         log.recovery_seconds = seconds;
-        // Each byte was read twice: to survey, and to replay.
-        log.recovery_mb_per_second = recovery.bytes as f64 / 2.0 / seconds / 1e6;
+        log.recovery_mb_per_second = recovery.bytes as f64 / seconds / 1e6;
         log.recovery_writes_per_second = recovery.writes as f64 / seconds;
         log.recovery_to_production = match settings.log.checkpoint {
             false => log.recovery_mb_per_second / log.mb_per_second.max(1e-9),

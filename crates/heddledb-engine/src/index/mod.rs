@@ -15,6 +15,8 @@
 //! An entry may lead to a record that is absent (a placeholder of an insert that has not committed, or a
 //! deleted record not yet reclaimed): the record's words say whether a row exists.
 
+#![allow(unsafe_code)]
+
 mod any;
 mod btree;
 mod hash;

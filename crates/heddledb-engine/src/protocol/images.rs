@@ -5,6 +5,8 @@
 //! that still look there: they read atomic words of memory that stays mapped until the database is dropped,
 //! and the protocol's words tell them that what they read is void.
 
+#![allow(unsafe_code)]
+
 use crate::record::RecordRef;
 use crate::sync::{AtomicU64, MODEL, Mutex, lock, shared_memory};
 use std::ptr::NonNull;

@@ -137,6 +137,7 @@ pub const LINE: usize = 64;
 /// Asks the processor to fetch the first `lines` cache lines at `pointer`. A hint: no effect on
 /// memory, whatever the address; nothing where the processor has no such instruction.
 #[inline(always)]
+#[allow(unsafe_code)]
 pub fn prefetch<T>(pointer: *const T, lines: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {

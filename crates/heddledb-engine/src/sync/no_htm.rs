@@ -1,6 +1,8 @@
 //! No hardware transactional memory: no region begins. Also what only a model has to ask and the processor need not, since an
 //! abort there is a jump.
 
+#![allow(unsafe_code)]
+
 pub use super::abort::{Abort, Interrupted};
 
 /// Whether regions can be begun here.

@@ -5,6 +5,8 @@
 //! spins: it ends within some instructions of another thread, and no task is suspended while it has one in
 //! hand.
 
+#![allow(unsafe_code)]
+
 use super::Wait;
 use crate::seam::Suspend;
 use corosensei::stack::{DefaultStack, Stack};

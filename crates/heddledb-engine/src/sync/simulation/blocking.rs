@@ -4,6 +4,8 @@
 //! The cores of a simulation share one thread of the real machine, so a core must never wait for a real
 //! mutex that another holds. Data is kept in a real one all the same, which is only ever tried.
 
+#![allow(unsafe_code)]
+
 use super::directory::Kind;
 use super::machine::{Awaited, access, current_core, forget, machine, simulated, spawn as spawn_core};
 use std::mem::ManuallyDrop;
