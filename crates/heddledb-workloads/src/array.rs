@@ -90,9 +90,12 @@ impl Array {
     /// [`Misuse::Option`] for parameters that make no sense.
     pub fn new(parameters: Parameters) -> Result<Self> {
         let Parameters { elements, accesses, shared, theta, plain, .. } = parameters;
-        let reason = if accesses == 0 || elements < 2 * accesses as u64 {
+        // One element is a counter that all want, or each worker would if it had others.
+        let is_counter = (elements, accesses) == (1, 1) && theta == 0.0;
+        let reason = if !is_counter && (accesses == 0 || elements < 2 * accesses as u64) {
             format!(
-                "a transaction increments at least one element, and at most half of the array; {accesses} of {elements} are not"
+                "a transaction increments at least one element, and at most half of the array, or all of one that has \
+                 a single element and no skew; {accesses} of {elements} are not"
             )
         } else if theta != 0.0 && !shared {
             "only a shared array is skewed: give --shared with --theta".into()
@@ -288,6 +291,8 @@ mod tests {
         }
         let shared = indexes(Parameters { shared: true, ..own }, 3, 4);
         assert!(shared.iter().any(|index| *index < 250) && shared.iter().any(|index| *index >= 750));
+        let counter = Parameters { elements: 1, accesses: 1, shared: true, ..own };
+        assert!(indexes(counter, 1, 4).iter().all(|index| *index == 0));
         let skewed = indexes(Parameters { shared: true, theta: 0.9, ..own }, 0, 4);
         let most = (0..1_000).map(|index| skewed.iter().filter(|other| **other == index).count()).max();
         assert!(most > Some(100), "{most:?}");
@@ -299,6 +304,7 @@ mod tests {
         for wrong in [
             Parameters { accesses: 0, ..default },
             Parameters { elements: 99, ..default },
+            Parameters { elements: 1, accesses: 1, shared: true, theta: 0.5, ..default },
             Parameters { theta: 0.5, ..default },
         ] {
             assert!(Array::new(wrong).is_err(), "{wrong:?}");

@@ -1,6 +1,7 @@
 //! Transfers between two rows on one thread, a fixed number of them, so that instructions can be counted.
 //!
-//! `cargo run --release --example transfers [PROTOCOL] [hash|tree|empty] [TRANSACTIONS]` prints the rate. Under
+//! `cargo run --release --example transfers [PROTOCOL] [hash|tree|empty] [TRANSACTIONS] [IDLE]` prints the rate, beside so many
+//! other sessions (none by default, at most 126) that have each committed a transaction and stay open. Under
 //! `valgrind --tool=callgrind`, the difference of two runs by the difference of their numbers is what one transaction costs.
 
 use heddledb::{Database, Result, Session, Table, Transaction, Txn, protocol::Kind};
@@ -52,6 +53,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let protocol: Kind = arguments.next().as_deref().unwrap_or("silo").parse()?;
     let what = arguments.next().unwrap_or_else(|| "hash".to_owned());
     let transactions: u64 = arguments.next().as_deref().unwrap_or("1000000").parse()?;
+    let idle: usize = arguments.next().as_deref().unwrap_or("0").parse()?;
     let db = Database::builder()
         .protocol(protocol)
         .table::<Hashed>(ROWS as usize)
@@ -60,6 +62,10 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut session = db.session()?;
     session.run(|tx| (0..ROWS).try_for_each(|id| tx.insert(Hashed { id, balance: 0 })))?;
     session.run(|tx| (0..ROWS).try_for_each(|id| tx.insert(Ordered { id, balance: 0 })))?;
+    let mut others = (0..idle).map(|_| db.session()).collect::<Result<Vec<_>>>()?;
+    for other in &mut others {
+        other.run(|tx| tx.get::<Hashed>(0).map(|_| ()))?;
+    }
     let start = Instant::now();
     match &*what {
         "hash" => transfer(&mut session, transactions, |tx, id, by| {
