@@ -477,7 +477,8 @@ impl EpochClock {
                 continue;
             }
             wait.pause();
-            late = now_ns() - *begun.get_or_insert_with(now_ns) > PATIENCE_NS;
+            let begun = *begun.get_or_insert_with(now_ns);
+            late = now_ns() - begun > PATIENCE_NS;
         }
         Ok(())
     }
