@@ -89,11 +89,12 @@ impl<P: Protocol> Attempt<P> {
         if !self.retry_piece(conflict) {
             return Err(self.give_up(Error::Conflict(conflict)));
         }
-        self.failures += 1;
-        if self.failures == OFTEN {
-            self.hold_gate();
-        }
+        // Of regions few fail in turn, and who counts them has paused.
         if conflict != Conflict::Region {
+            self.failures += 1;
+            if self.failures == OFTEN {
+                self.hold_gate();
+            }
             self.pause_before(self.failures);
         }
         Ok(Ended::Again)
