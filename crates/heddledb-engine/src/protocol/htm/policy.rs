@@ -262,7 +262,8 @@ impl Policy {
         let disturbed = matches!(why, Abort::Conflict | Abort::Explicit(_));
         let counts =
             options.reach == Reach::Accesses && options.fallback == Fallback::Record && !self.place.commits;
-        let is_probe = disturbed && counts && self.note_region(true);
+        // One without room was not disturbed either: where none ever commits, conflicts would else only add up.
+        let is_probe = counts && self.note_region(disturbed);
         let (failures, most) = match why {
             Abort::Explicit(LOCKED) => (&mut self.tries.locks, LOCKS),
             Abort::Conflict | Abort::Explicit(_) => {
@@ -360,6 +361,22 @@ mod tests {
                 assert_eq!(tried(&mut policy, 1, Some(why)), 1, "{why}");
                 policy.executed_in_software(true);
             }
+        }
+    }
+
+    /// One piece in ten that never has room is disturbed before that shows.
+    #[test]
+    fn what_has_no_room_is_not_disturbed() {
+        let mut policy = Policy::new(0);
+        for round in 0..200 {
+            let why = if round % 10 == 0 { Abort::Conflict } else { Abort::Capacity };
+            policy.begin();
+            policy.start_at(Place::default());
+            while policy.tries() {
+                policy.failed(why, &Options::CHOPPED);
+            }
+            policy.executed_in_software(false);
+            assert!(policy.disturbed.iter().all(|disturbed| !disturbed.is_better_in_software()), "{round}");
         }
     }
 
