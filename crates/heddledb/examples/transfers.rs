@@ -4,7 +4,7 @@
 //! other sessions (none by default, at most 126) that have each committed a transaction and stay open. Under
 //! `valgrind --tool=callgrind`, the difference of two runs by the difference of their numbers is what one transaction costs.
 
-use heddledb::{Database, Result, Session, Table, Transaction, Txn, protocol::Kind};
+use heddledb::{Database, ReadTransaction, Result, Session, Table, Transaction, Txn, protocol::Kind};
 use std::time::Instant;
 
 #[derive(Table, Clone, Copy)]
