@@ -273,7 +273,7 @@ impl WorkloadArguments for TpceArguments {
 #[derive(Args, Clone, Debug, Default)]
 pub struct ArrayArguments {
     /// Elements of the array; DRP has a million [default: 100000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000_000), help_heading = ARRAY)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = ARRAY)]
     pub elements: Option<u64>,
     /// Elements that a transaction increments, all different [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000), help_heading = ARRAY)]
