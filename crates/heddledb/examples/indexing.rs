@@ -4,7 +4,7 @@
 //! with and without the indexes in turns, with one thread and with two. Prints the medians of how long the opening took without them,
 //! of how much longer it took with them, and of a check of the database.
 
-use heddledb::{Database, Result, Table};
+use heddledb::{Database, Result, Table, Transaction};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,6 @@ fn median(mut times: Vec<Duration>) -> f64 {
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    use heddledb::Transaction;
     let mut arguments = std::env::args().skip(1);
     let rows: u64 = arguments.next().as_deref().unwrap_or("1000000").parse()?;
     let folder = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from).join("heddledb-indexing");
