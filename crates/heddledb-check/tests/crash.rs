@@ -37,6 +37,16 @@ fn what_calls_have_put_off_is_there_with_them() {
     }
 }
 
+/// Points at which something was found once.
+const FOUND: [&str; 1] = ["dbx-tc-lazy/2/error/44"];
+
+#[test]
+fn nothing_is_found_any_more_where_something_was() {
+    for text in FOUND {
+        replay(text.parse().unwrap()).unwrap_or_else(|violation| panic!("{violation}"));
+    }
+}
+
 /// Histories of one run; `HEDDLE_HISTORIES` changes it, `HEDDLE_SEED` runs one.
 const HISTORIES: u64 = 40;
 

@@ -110,7 +110,7 @@ impl CallMode for Chopped {
         again
     }
 
-    fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+    fn given_up<P: Protocol>(attempt: &mut Attempt<P>, error: Error) -> Error {
         parts::given_up(attempt, error)
     }
 }

@@ -117,6 +117,16 @@ pub(super) fn make<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
     outcome
 }
 
+/// Before the caller of a call that has written nothing hears that the log has failed: what it has put aside is not made any more,
+/// though the log may go on meanwhile. False, where additions are put off instead, and some stand.
+pub(super) fn forgets<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
+    let aside = &mut attempt.modes.aside;
+    if attempt.db.modes.numbers_lazily() {
+        aside.stands = 0;
+    }
+    aside.stands == 0
+}
+
 /// Before the worker of a call is unpinned that has given up after pieces of it have committed: these stand, with what they have put
 /// aside.
 pub(super) fn before_unpin<P: Protocol>(attempt: &mut Attempt<P>) {

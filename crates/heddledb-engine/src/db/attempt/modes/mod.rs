@@ -194,7 +194,7 @@ trait CallMode: Default {
     }
 
     /// What to tell the caller of a body that gave up for that reason.
-    fn given_up<P: Protocol>(_attempt: &Attempt<P>, error: Error) -> Error {
+    fn given_up<P: Protocol>(_attempt: &mut Attempt<P>, error: Error) -> Error {
         error
     }
 }
@@ -405,7 +405,7 @@ macro_rules! modes {
         }
 
         /// See [`CallMode::given_up`].
-        pub(super) fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+        pub(super) fn given_up<P: Protocol>(attempt: &mut Attempt<P>, error: Error) -> Error {
             match attempt.execution() { $(Execution::$execution => $mode::given_up(attempt, error),)+ }
         }
     };

@@ -228,11 +228,14 @@ pub(super) fn retry<P: Protocol>(attempt: &mut Attempt<P>) -> bool {
 }
 
 /// What to tell the caller of a body that gave up: where parts stand, that they do.
-pub(super) fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+pub(super) fn given_up<P: Protocol>(attempt: &mut Attempt<P>, error: Error) -> Error {
     if !attempt.modes.parts.committed {
         return error;
     }
     match error {
+        // The parts before have written nothing, and what they would have added at the end is forgotten (found by the crash points:
+        // dbx-tc-lazy/2/error/44).
+        Error::LogFailed(_) if !attempt.modes.parts.wrote && lazy::forgets(attempt) => error,
         // The epoch in which the parts before have committed is never closed; but whether they are lost
         // is not known before the next opening.
         Error::LogFailed(why) => Error::OutcomeUnknown(why),

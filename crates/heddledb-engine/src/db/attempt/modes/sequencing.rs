@@ -220,7 +220,7 @@ impl CallMode for Sequenced {
         parts::retry(attempt)
     }
 
-    fn given_up<P: Protocol>(attempt: &Attempt<P>, error: Error) -> Error {
+    fn given_up<P: Protocol>(attempt: &mut Attempt<P>, error: Error) -> Error {
         parts::given_up(attempt, error)
     }
 }
