@@ -26,7 +26,7 @@ pub struct Ordered {
 
 /// A row of the hashed table (table 1).
 #[derive(Table, Clone, Copy, Debug)]
-#[table(name = "history_hashed", hash)]
+#[table(name = "history_hashed", hash, held)]
 pub struct Hashed {
     #[key]
     pub(crate) key: u64,

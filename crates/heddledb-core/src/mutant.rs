@@ -154,6 +154,7 @@ pub enum Mutant {
     DrpPassedAll,
     DrpGenerationIgnored,
     DrpDecisionsNotAwaited,
+    DrpHeldNotAwaited,
     DrpEpochEarly,
     DrpTimeFalls,
     DrpNullDoneEarly,
@@ -340,6 +341,7 @@ impl Mutant {
         Self::DrpPassedAll,
         Self::DrpGenerationIgnored,
         Self::DrpDecisionsNotAwaited,
+        Self::DrpHeldNotAwaited,
         Self::DrpEpochEarly,
         Self::DrpTimeFalls,
         Self::DrpNullDoneEarly,
@@ -448,6 +450,7 @@ impl Mutant {
                 | Self::DrpPassedAll
                 | Self::DrpGenerationIgnored
                 | Self::DrpDecisionsNotAwaited
+                | Self::DrpHeldNotAwaited
                 | Self::DrpEpochEarly
                 | Self::DrpTimeFalls
                 | Self::DrpNullDoneEarly

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 static LAYOUT: Layout = Layout {
     name: "pair",
-    groups: &[Group { name: "main", span: Span { start: 0, end: 2 }, rank: RANK }],
+    groups: &[Group { name: "main", span: Span { start: 0, end: 2 }, rank: RANK, held: false }],
     words: 2,
     slots: &[],
 };

@@ -264,13 +264,14 @@ fn role(variant: &str, typed: &str, implementor: &syn::Ident) -> TokenStream {
     }
 }
 
-fn group(name: &str, start: &TokenStream, end: &TokenStream, rank: Option<u8>) -> TokenStream {
+fn group(name: &str, start: &TokenStream, end: &TokenStream, rank: Option<u8>, held: bool) -> TokenStream {
     let rank = rank.map_or_else(|| quote!(::heddledb::table::RANK), |rank| quote!(#rank));
     quote! {
         ::heddledb::table::Group {
             name: #name,
             span: ::heddledb::table::Span { start: #start, end: #end },
             rank: #rank,
+            held: #held,
         }
     }
 }
@@ -278,7 +279,8 @@ fn group(name: &str, start: &TokenStream, end: &TokenStream, rank: Option<u8>) -
 fn relation_of_table(table: &Table) -> TokenStream {
     let groups = table.groups.iter().enumerate().map(|(index, name)| {
         let next = index + 1;
-        group(name, &quote!(__BOUNDS[#index]), &quote!(__BOUNDS[#next]), table.ranks[index].or(table.rank))
+        let rank = table.ranks[index].or(table.rank);
+        group(name, &quote!(__BOUNDS[#index]), &quote!(__BOUNDS[#next]), rank, table.held)
     });
     let groups = quote!(#(#groups),*);
     let count = table.groups.len();
@@ -427,7 +429,7 @@ fn index_impls(table: &Table, index: &Index) -> TokenStream {
         index_of: Some(row),
         key: entry_type,
         name: &name,
-        groups: group("main", &quote!(0), &words, None),
+        groups: group("main", &quote!(0), &words, None, false),
         words,
         structure: "Ordered",
         schema,

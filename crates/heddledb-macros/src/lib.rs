@@ -66,6 +66,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `name = "customer"` | The table's name in messages and reports. Without it: the struct's name in snake_case. |
 /// | `hash` | The primary key is reached by a hash table: point access only, no scans. Without it: by a B+tree. |
 /// | `append_only` | Rows are only inserted, each under a key of its own: the analysis of procedures then holds two inserts never to conflict. |
+/// | `held` | A transaction that has queued for a row holds it to its end, under protocols that would hand it on before (`drp`). |
 /// | `rank = 200` | Where the rows are in the order in which transactions queue for rows, under protocols by which they do (`drp`): 0 comes first, 255 last; without it 128. |
 /// | `index(ByName(last, first))` | A secondary index `ByName` over these columns, which several rows may share. |
 /// | `unique(ByEmail(email))` | A secondary index `ByEmail` over columns that no two rows may share. |
@@ -90,6 +91,11 @@ use syn::{DeriveInput, parse_macro_input};
 /// each row when those before it in the queue are done. So what a decision rests on (`ensure`) comes first, with a low rank;
 /// and what everyone changes and nobody needs, like a counter of events, last, with a high one: a transaction then has all
 /// else done when the row comes to it, and hands it on at once. A rank is not stored, and may be another at each start.
+///
+/// A row that is **held** is as if behind a lock: who comes to it waits for the end of the transaction before, and not only for its
+/// turn. That decides nothing but speed, too, and is the slower where many want a row. It is for comparing, and for rows that are best
+/// kept out of long queues: a transaction behind a held row has no predecessor there whose verdict it would have to wait for later.
+/// Give such a table a high rank, so that little else is queued for meanwhile. Entries of indexes are not held.
 ///
 /// # Types
 ///

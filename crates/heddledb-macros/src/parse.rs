@@ -19,7 +19,7 @@ const MAX_GROUPS: usize = 16;
 const MAX_KEY_PARTS: usize = 8;
 const MAX_INDEXES: usize = 6;
 
-const TABLE_OPTIONS: &str = "`hash`, `append_only`, `name = \"..\"`, `rank = n`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
+const TABLE_OPTIONS: &str = "`hash`, `append_only`, `held`, `name = \"..\"`, `rank = n`, `index(Name(column, ..))` or `unique(Name(column, ..))`";
 
 /// The most bytes of a value of any length in a key of 64 bytes, of which one tells how long it is.
 const MAX_BYTES: usize = 63;
@@ -31,6 +31,7 @@ pub struct Table {
     pub name: String,
     pub hash: bool,
     pub append_only: bool,
+    pub held: bool,
     /// In order of declaration.
     pub columns: Vec<Column>,
     /// Names of the column groups in order of layout; the first is `main`.
@@ -89,6 +90,7 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
         name: snake_case(&input.ident.unraw().to_string()),
         hash: false,
         append_only: false,
+        held: false,
         columns: Vec::new(),
         groups: vec!["main".to_owned()],
         ranks: vec![None],
@@ -121,6 +123,10 @@ pub fn table(input: &DeriveInput) -> Result<Table> {
                                 errors.at(word, "`append_only` is given twice; remove one")
                             }
                             TableOption::AppendOnly(_) => table.append_only = true,
+                            TableOption::Held(word) if table.held => {
+                                errors.at(word, "`held` is given twice; remove one")
+                            }
+                            TableOption::Held(_) => table.held = true,
                             TableOption::Rank(rank) if table.rank.is_some() => {
                                 errors.at(rank.number, "`rank` is given twice; remove one");
                             }
@@ -400,6 +406,7 @@ fn is_of_any_length(ty: &Type) -> bool {
 enum TableOption {
     Hash(Ident),
     AppendOnly(Ident),
+    Held(Ident),
     Name(Ident, LitStr),
     Rank(Rank),
     Index(IndexOption),
@@ -457,6 +464,7 @@ impl Parse for TableOption {
         match word.to_string().as_str() {
             "hash" => Ok(Self::Hash(word)),
             "append_only" => Ok(Self::AppendOnly(word)),
+            "held" => Ok(Self::Held(word)),
             "name" => {
                 let text = input.parse::<Token![=]>().and_then(|_| input.parse());
                 let text = text.map_err(|error| Error::new(error.span(), "write `name = \"..\"`"))?;

@@ -24,6 +24,15 @@ struct First {
     count: u64,
 }
 
+/// Queued for last, and held to the end.
+#[derive(Table, Clone, Copy)]
+#[table(rank = 255, held)]
+struct Held {
+    #[key]
+    key: u64,
+    count: u64,
+}
+
 /// Rows of one worker each.
 #[derive(Table, Clone, Copy)]
 struct Own {
@@ -90,4 +99,21 @@ fn a_row_that_everyone_changes_is_best_ranked_last() {
             "{kind}: {first} with the row first, {last} with it last"
         );
     }
+}
+
+#[test]
+fn a_row_that_is_held_is_handed_on_as_under_two_phase_locking() {
+    let [handed_on, held] = [
+        commits(Kind::Drp, |key| Last { key, count: 0 }, Last::count),
+        commits(Kind::Drp, |key| Held { key, count: 0 }, Held::count),
+    ];
+    let locked = commits(Kind::Deferred2pl, |key| Held { key, count: 0 }, Held::count);
+    println!(
+        "{handed_on} commits with a row that is handed on, {held} with one that is held, {locked} with locks"
+    );
+    assert!(
+        held as f64 <= 0.9 * handed_on as f64,
+        "{held} with a row that is held, {handed_on} with one that is not"
+    );
+    assert!(held.abs_diff(locked) * 20 < locked, "{held} with a row that is held, {locked} with locks");
 }

@@ -1,6 +1,7 @@
 //! What `#[derive(Table)]` generates: layouts, keys, indexes, column constants.
 
 use heddledb::table::WordsCopy;
+use heddledb::table::dynamic::{TableBuilder, TableDefinition};
 use heddledb::table::{
     ColumnType, ColumnValue, Columns, Group, Index, Key, RANK, Relation, Span, Structure, decode_key,
     encode_key,
@@ -152,7 +153,7 @@ struct Packed {
 
 #[test]
 fn columns_lie_in_their_groups() {
-    let group = |name, start, end| Group { name, span: Span { start, end }, rank: RANK };
+    let group = |name, start, end| Group { name, span: Span { start, end }, rank: RANK, held: false };
     assert_eq!(Packed::LAYOUT.groups, [group("main", 0, 4), group("zeta", 4, 7), group("alpha", 7, 8)]);
     assert_eq!((Packed::LAYOUT.name, Packed::LAYOUT.words), ("packed", 8));
     assert_eq!(place(Packed::small, u8::MAX), (0, 1));
@@ -291,7 +292,8 @@ fn index_relations() {
         (I::LAYOUT.name, I::STRUCTURE, I::LAYOUT.words, I::LAYOUT.groups)
     }
     // The row of an index is the primary key: 7 bytes, one word.
-    let groups: &[Group] = &[Group { name: "main", span: Span { start: 0, end: 1 }, rank: RANK }];
+    let groups: &[Group] =
+        &[Group { name: "main", span: Span { start: 0, end: 1 }, rank: RANK, held: false }];
     assert_eq!(shape::<ByName>(), ("customer_row.ByName", Structure::Ordered, 1, groups));
     assert_eq!(shape::<ByEmail>(), ("customer_row.ByEmail", Structure::Ordered, 1, groups));
     // since, first, last, email, zip, street and the indexed key columns w_id, d_id.
@@ -417,9 +419,34 @@ fn ranks_are_those_of_the_table_or_of_the_group() {
         #[group(cold)]
         other: u64,
     }
+    #[derive(Table, Clone)]
+    #[table(held)]
+    struct Held {
+        #[key]
+        id: u64,
+        #[group(hot)]
+        hits: u64,
+    }
     let ranks = |groups: &[Group]| groups.iter().map(|group| group.rank).collect::<Vec<_>>();
     assert_eq!(ranks(Ranked::LAYOUT.groups), [7, 200, 7]);
     assert_eq!(ranks(ByOwner::LAYOUT.groups), [RANK]);
+    assert!(Held::LAYOUT.groups.iter().all(|group| group.held), "all groups of a table are held");
+    assert!(Ranked::LAYOUT.groups.iter().all(|group| !group.held));
+
+    let of_table = || TableDefinition::builder("ranked").rank(7).key("id", ColumnType::U64);
+    let columns = || of_table().column("owner", ColumnType::U64).column("hits", ColumnType::U64).group("hot");
+    let defined = columns().group_rank("hot", 200).held().build().unwrap();
+    assert_eq!(ranks(defined.relation().layout().groups), [7, 200]);
+    assert!(defined.relation().layout().groups.iter().all(|group| group.held));
+    let other = columns().build().unwrap();
+    assert_eq!(ranks(other.relation().layout().groups), [7, 7]);
+    assert_eq!(defined.relation().schema(), other.relation().schema(), "ranks are not stored");
+    let told = |table: TableBuilder| table.build().unwrap_err().to_string();
+    assert!(
+        told(columns().group_rank("cold", 1))
+            .contains("there is no group `cold` to give a rank; there are `main`, `hot`")
+    );
+    assert!(told(columns().group_rank("hot", 1).group_rank("hot", 2)).contains("has a rank already"));
 }
 
 #[test]

@@ -43,4 +43,6 @@ pub enum Fault {
     /// What was only looked at is done when it is evaluated, and not when the transaction has decided. So one behind it that is
     /// abandoned ends too early, and a writer behind that one waits for nobody.
     LookDoneAtEvaluation,
+    /// Whoever is found before at a held item is neither waited for nor a predecessor.
+    HeldNotAwaited,
 }

@@ -53,6 +53,7 @@ impl World {
     /// Whether a transaction that waits gives up instead.
     pub fn may_give_up(&self, me: usize) -> bool {
         let own = &self.transactions[me];
-        own.gives_up && matches!(own.stage, Stage::Acquire(_) | Stage::Order | Stage::Reached)
+        own.gives_up
+            && matches!(own.stage, Stage::Acquire(_) | Stage::Publish(_) | Stage::Order | Stage::Reached)
     }
 }

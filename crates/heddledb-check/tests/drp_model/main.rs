@@ -105,6 +105,8 @@ struct Version {
 struct World {
     fault: Option<Fault>,
     ranks: Vec<u64>,
+    /// Items that are held to the end.
+    held: Vec<bool>,
     tails: Vec<Option<usize>>,
     versions: Vec<Vec<Version>>,
     transactions: Vec<Transaction>,
@@ -128,7 +130,7 @@ impl Random {
 }
 
 impl World {
-    /// Three or four transactions, two of them in one slot, over three or four items, some of one rank.
+    /// Three or four transactions, two of them in one slot, over three or four items, some of one rank, and some held.
     fn random(random: &mut Random, fault: Option<Fault>) -> Self {
         let items = 3 + random.below(2);
         let ranks: Vec<u64> = (0..items).map(|_| 1 + random.below(items) as u64).collect();
@@ -155,7 +157,9 @@ impl World {
             })
             .collect();
         let versions = vec![vec![Version { writer: NOBODY, time: 0 }]; items];
-        Self { fault, ranks, tails: vec![None; items], versions, transactions, epoch: 1, clock: 0 }
+        let some_held = random.below(2) == 0;
+        let held = (0..items).map(|_| some_held && random.below(2) == 0).collect();
+        Self { fault, ranks, held, tails: vec![None; items], versions, transactions, epoch: 1, clock: 0 }
     }
 
     fn has(&self, fault: Fault) -> bool {
@@ -195,6 +199,13 @@ impl World {
         })
     }
 
+    /// Whether an item is not held, or who was before has ended.
+    fn holds(&self, me: usize, item: usize) -> bool {
+        let Item { at, previous, .. } = self.transactions[me].items[item];
+        let is_over = |before: usize| self.found(before).over.is_some();
+        !self.held[at] || self.has(Fault::HeldNotAwaited) || previous.is_none_or(is_over)
+    }
+
     fn newest(&self, at: usize) -> Version {
         *self.versions[at].last().expect("there is always a version")
     }
@@ -209,6 +220,7 @@ impl World {
                 self.transactions[..me].iter().filter(slot).all(|before| before.over.is_some())
             }
             Stage::Acquire(item) => self.all_passed(me, rank(item)),
+            Stage::Publish(item) if !self.holds(me, item) => false,
             Stage::Publish(item) => {
                 let early = self.has(Fault::TieAlone) || self.has(Fault::TieAtFirst);
                 !self.is_last_of_rank(me, item) || early || !self.is_tied(rank(item)) || {
@@ -271,7 +283,7 @@ impl World {
                 let own = &mut self.transactions[me];
                 own.items[item].acquired = true;
                 own.items[item].previous = previous;
-                own.predecessors.extend(previous);
+                own.predecessors.extend(previous.filter(|_| !self.held[at]));
                 Stage::Publish(item)
             }
             Stage::Publish(item) => {
@@ -579,4 +591,5 @@ faults! {
     a_late_item_taken_before_the_decisions_is_found LateBeforeDecisions;
     a_late_item_that_is_waited_for_is_found LateWaits;
     a_look_that_is_done_at_its_evaluation_is_found LookDoneAtEvaluation;
+    a_held_item_that_is_not_awaited_is_found HeldNotAwaited;
 }

@@ -112,7 +112,7 @@ const fn plan(key: &[Field], key_name: &'static str, value: &[Field], groups: &[
         columns: count,
         slots: [0; COLUMNS_MAX],
         slot_count: 0,
-        groups: [Group { name: "main", span: Span::NONE, rank: RANK }; GROUPS_MAX],
+        groups: [Group { name: "main", span: Span::NONE, rank: RANK, held: false }; GROUPS_MAX],
         group_count: groups.len(),
         words: 0,
         value_groups: 0,
@@ -149,7 +149,8 @@ const fn plan(key: &[Field], key_name: &'static str, value: &[Field], groups: &[
             at += 1;
         }
         end = end.next_multiple_of(8);
-        plan.groups[group] = Group { name: groups[group], span: Span { start, end: end / 8 }, rank: RANK };
+        let span = Span { start, end: end / 8 };
+        plan.groups[group] = Group { name: groups[group], span, rank: RANK, held: false };
         group += 1;
     }
     plan.words = end / 8;

@@ -53,6 +53,9 @@ pub struct Group {
     /// Its class in the order in which the items of all tables are queued for, where a protocol does that: first that of the
     /// lowest ([`RANK`]).
     pub rank: u8,
+    /// Who is queued for it stays there until its transaction has ended, where a protocol would hand it on before: see
+    /// `#[table(held)]`.
+    pub held: bool,
 }
 
 /// The rank of a column group that was given none, neither by `#[group(name, rank = n)]` nor by `#[table(rank = n)]`.

@@ -6,8 +6,8 @@ use crate::table::{Group, RANK};
 static LAYOUT: Layout = Layout {
     name: "test",
     groups: &[
-        Group { name: "one", span: Span { start: 0, end: 1 }, rank: RANK },
-        Group { name: "two", span: Span { start: 1, end: 2 }, rank: RANK },
+        Group { name: "one", span: Span { start: 0, end: 1 }, rank: RANK, held: false },
+        Group { name: "two", span: Span { start: 1, end: 2 }, rank: RANK, held: false },
     ],
     words: 2,
     slots: &[],

@@ -339,8 +339,8 @@ mod tests {
     static LAYOUT: Layout = Layout {
         name: "pair",
         groups: &[
-            Group { name: "one", span: Span { start: 0, end: 1 }, rank: RANK },
-            Group { name: "other", span: Span { start: 1, end: 2 }, rank: RANK },
+            Group { name: "one", span: Span { start: 0, end: 1 }, rank: RANK, held: false },
+            Group { name: "other", span: Span { start: 1, end: 2 }, rank: RANK, held: false },
         ],
         words: 2,
         slots: &[],

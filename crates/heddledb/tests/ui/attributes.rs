@@ -7,6 +7,7 @@ use heddledb::Table;
 #[table]
 #[table(hash, hash)]
 #[table(append_only, append_only)]
+#[table(held, held)]
 #[key]
 struct Options {
     #[key]

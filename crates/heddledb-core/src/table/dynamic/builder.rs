@@ -10,7 +10,7 @@ use crate::error::{Misuse, Result};
 use crate::table::column_type::{ROW_WORDS_MAX, is_identifier};
 use crate::table::key::key_words;
 use crate::table::up_to::UP_TO_MAX;
-use crate::table::{ColumnType, Structure};
+use crate::table::{ColumnType, RANK, Structure};
 
 /// Limits that the derive has too: sets of columns and groups are words, keys and index sets are tuples.
 const COLUMNS_MAX: usize = 64;
@@ -30,6 +30,10 @@ pub struct TableBuilder {
     columns: Vec<Column>,
     structure: Structure,
     append_only: bool,
+    held: bool,
+    rank: u8,
+    /// Groups with a rank of their own.
+    ranks: Vec<(String, u8)>,
     indexes: Vec<Index>,
     /// What was wrong with a call of `group`, the first time.
     misplaced: Option<String>,
@@ -93,6 +97,9 @@ impl TableBuilder {
             columns: Vec::new(),
             structure: Structure::Ordered,
             append_only: false,
+            held: false,
+            rank: RANK,
+            ranks: Vec::new(),
             indexes: Vec::new(),
             misplaced: None,
         }
@@ -174,6 +181,25 @@ impl TableBuilder {
         self
     }
 
+    /// Where the rows are in the order in which transactions queue for rows, under protocols by which they do: 0 comes first, and
+    /// without it the rank is 128. `#[table(rank = n)]`.
+    pub fn rank(mut self, rank: u8) -> Self {
+        self.rank = rank;
+        self
+    }
+
+    /// A column group's own rank. `#[group(name, rank = n)]` on a field.
+    pub fn group_rank(mut self, group: impl Into<String>, rank: u8) -> Self {
+        self.ranks.push((group.into(), rank));
+        self
+    }
+
+    /// A transaction that has queued for a row holds it to its end. `#[table(held)]`.
+    pub fn held(mut self) -> Self {
+        self.held = true;
+        self
+    }
+
     /// Declares a secondary index over columns that several rows may share. `#[table(index(Name(column,
     /// ..)))]`.
     pub fn index<C: Into<IndexColumn>>(
@@ -221,7 +247,8 @@ impl TableBuilder {
         if let Some(problem) = self.misplaced {
             return Err(problem);
         }
-        let (groups, columns) = place(&self.columns)?;
+        let (mut groups, columns) = place(&self.columns)?;
+        self.rank_groups(&mut groups)?;
         let mut key = Vec::new();
         for (ordinal, column) in self.columns.iter().enumerate().filter(|(_, column)| column.key) {
             let write = || format!("`.max(40)` behind `.key({:?}, ..)`", column.name);
@@ -239,11 +266,33 @@ impl TableBuilder {
             schema,
             hash,
             append_only: self.append_only,
+            held: self.held,
             columns,
             groups,
             key,
             indexes,
         })
+    }
+
+    /// The ranks of all groups.
+    fn rank_groups(&self, groups: &mut [PlacedGroup]) -> Result<(), String> {
+        for group in groups.iter_mut() {
+            group.rank = self.rank;
+        }
+        for (at, (name, rank)) in self.ranks.iter().enumerate() {
+            let Some(group) = groups.iter_mut().find(|group| group.name == *name) else {
+                let names: Vec<_> = groups.iter().map(|group| format!("`{}`", group.name)).collect();
+                return Err(format!(
+                    "there is no group `{name}` to give a rank; there are {}",
+                    names.join(", ")
+                ));
+            };
+            if self.ranks[..at].iter().any(|(other, _)| other == name) {
+                return Err(format!("group `{name}` has a rank already; give it one, once"));
+            }
+            group.rank = *rank;
+        }
+        Ok(())
     }
 
     /// Names, and how many there are of each kind.
@@ -311,13 +360,13 @@ fn check_name(what: &str, name: &str) -> Result<(), String> {
 
 /// The offset of each column in bytes, and the groups with their bounds in words.
 fn place(columns: &[Column]) -> Result<(Vec<PlacedGroup>, Vec<PlacedColumn>), String> {
-    let mut groups = vec![PlacedGroup { name: "main".to_owned(), end: 0 }];
+    let mut groups = vec![PlacedGroup { name: "main".to_owned(), end: 0, rank: RANK }];
     let mut placed = Vec::new();
     for Column { name, ty, group, .. } in columns {
         let group = group.as_deref().unwrap_or("main");
         let known = groups.iter().position(|other| other.name == group);
         let group = known.unwrap_or_else(|| {
-            groups.push(PlacedGroup { name: group.to_owned(), end: 0 });
+            groups.push(PlacedGroup { name: group.to_owned(), end: 0, rank: RANK });
             groups.len() - 1
         });
         placed.push(PlacedColumn { name: name.clone(), ty: *ty, group, offset: 0 });

@@ -108,7 +108,8 @@ impl TableDefinition {
         let group = |(start, group): (usize, &PlacedGroup)| Group {
             name: leaked(&group.name),
             span: Span { start, end: group.end },
-            rank: RANK,
+            rank: group.rank,
+            held: shape.held,
         };
         let groups: Vec<Group> = starts.zip(&shape.groups).map(group).collect();
         let structure = if shape.hash { Structure::Hash } else { Structure::Ordered };
@@ -122,7 +123,8 @@ impl TableDefinition {
         let relation = relation(table, rows, structure, &shape.schema, key, Role::Table(role));
         let index = |index: &IndexShape| {
             // The row of an index is the encoded primary key.
-            let row = Group { name: "main", span: Span { start: 0, end: relation.key_words() }, rank: RANK };
+            let span = Span { start: 0, end: relation.key_words() };
+            let row = Group { name: "main", span, rank: RANK, held: false };
             let name = format!("{table}.{}", index.name).leak();
             let (table_definition, unique, key) = (relation.definition, index.unique, parts(&index.key));
             let role: &'static EntriesRole = Box::leak(Box::new(EntriesRole {

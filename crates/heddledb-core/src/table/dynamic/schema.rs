@@ -136,7 +136,7 @@ pub fn of_shape(name: &str, schema: &str, key_words: usize, groups: &[u32]) -> &
     let (mut list, mut start) = (Vec::new(), 0);
     for words in groups {
         let end = start + *words as usize;
-        list.push(Group { name: "of a shape", span: Span { start, end }, rank: RANK });
+        list.push(Group { name: "of a shape", span: Span { start, end }, rank: RANK, held: false });
         start = end;
     }
     let (name, schema): (&'static str, &'static str) = (name.to_owned().leak(), schema.to_owned().leak());

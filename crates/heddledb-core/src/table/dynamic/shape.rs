@@ -9,6 +9,7 @@ pub(super) struct Shape {
     pub schema: String,
     pub hash: bool,
     pub append_only: bool,
+    pub held: bool,
     /// In order of declaration.
     pub columns: Vec<PlacedColumn>,
     /// In order of layout; the first is `main`.
@@ -23,6 +24,7 @@ pub(super) struct PlacedGroup {
     pub name: String,
     /// One past its last word. It starts where the group before ends.
     pub end: usize,
+    pub rank: u8,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

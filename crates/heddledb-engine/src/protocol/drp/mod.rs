@@ -91,7 +91,7 @@ use crate::sync::{Ordering, Suspender, Work, decided, fence, model_fence, point,
 use crate::table::{GroupSet, Layout};
 use evaluate::evaluate;
 use queue::{Item, Queued, lock_stamp, stamp_of, tail_of};
-use rank::{Rank, last_of};
+use rank::last_of;
 pub use slots::Slots;
 use std::sync::Arc;
 
@@ -128,16 +128,21 @@ impl Local {
         let first = writes.writes().len();
         for (number, write) in writes.writes().iter().enumerate() {
             for group in write.group_numbers() {
-                let class = write.layout.groups[group].rank;
-                let rank = Rank::new(class, write.relation as usize, writes.key(write), group);
-                self.queued.items.push(Item::new(rank, write.record, group, number));
+                let (relation, key) = (write.relation as usize, writes.key(write));
+                self.queued.items.push(Item::new(write.layout, relation, key, write.record, group, number));
             }
         }
         for (number, row) in plan.rows().iter().enumerate() {
             for group in row.group_numbers() {
-                let class = row.layout.groups[group].rank;
-                let rank = Rank::new(class, row.relation as usize, plan.key(row), group);
-                self.queued.items.push(Item::new(rank, row.record, group, first + number));
+                let (relation, key) = (row.relation as usize, plan.key(row));
+                self.queued.items.push(Item::new(
+                    row.layout,
+                    relation,
+                    key,
+                    row.record,
+                    group,
+                    first + number,
+                ));
             }
         }
         self.queued.sort(|row| match (row as usize).checked_sub(first) {
@@ -507,9 +512,8 @@ impl Protocol for Drp {
         let last = last_of(layout, Groups(layout.all_groups()));
         // The one by which the row is installed is the last, as in the order of ranks.
         for group in (0..layout.groups.len()).filter(|group| Some(*group) != last).chain(last) {
-            let (class, relation) = (layout.groups[group].rank, insert.relation.number());
-            let rank = Rank::new(class, relation, plan.key_of(insert), group);
-            local.queued.take(&local.slots, Item::new(rank, record, group, row))?;
+            let item = Item::new(layout, insert.relation.number(), plan.key_of(insert), record, group, row);
+            local.queued.take(&local.slots, item)?;
         }
         Ok(())
     }

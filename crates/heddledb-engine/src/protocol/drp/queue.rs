@@ -32,6 +32,12 @@
 //! **Two-phase** (not `pipelined`): a transaction also waits until whoever was before it in a queue has ended. So it has no
 //! predecessors, and a queue is a lock. Locks are taken in the full order of items, so no circle of waits closes.
 //!
+//! **Held** ([`Group::held`](crate::table::Group::held), `#[table(held)]`: the paper's legacy items, whose locks are never relaxed): the
+//! same for items of some tables. Whoever was before a transaction on such an item has ended before it passes the item's rank, and is no
+//! predecessor of it. That is stronger than having queued for all up to there, so the argument above goes on along it: in a circle of
+//! undecided transactions the only edge about a held item can be that of one that still waits there, at its greatest item so far. The
+//! model holds some items, and finds the variant that does not wait.
+//!
 //! **Giving up.** Who has queued leaves no gap: an item without effect is done only when what was before it is done, and
 //! only then the tail is freed, by an exchange, since another may have queued behind it. A transaction has ended when
 //! all its items are done. So one that has ended stands for all that was before it. Nothing is done before its transaction has
@@ -49,6 +55,7 @@ use crate::mutant::{Mutant, planted};
 use crate::record::RecordRef;
 use crate::stamp;
 use crate::sync::{AtomicU64, Ordering, Suspender, Wait, model_fence, point, wait_out, wait_until};
+use crate::table::{Group, Layout};
 
 /// The stamp of a column group.
 #[inline(always)]
@@ -73,11 +80,24 @@ pub(super) struct Item {
     /// Who was the tail, and lived.
     pub previous: Option<Holder>,
     pub done: bool,
+    /// Who was before has to end before it is this one's.
+    pub held: bool,
 }
 
 impl Item {
-    pub fn new(rank: Rank, record: RecordRef, group: usize, row: usize) -> Self {
-        Self { rank, record, group: group as u8, row: row as u32, previous: None, done: false }
+    /// A column group of a row of that relation, with that key, whose number is `row`.
+    #[inline]
+    pub fn new(
+        layout: &Layout,
+        relation: usize,
+        key: &[u64],
+        record: RecordRef,
+        group: usize,
+        row: usize,
+    ) -> Self {
+        let Group { rank, held, .. } = layout.groups[group];
+        let rank = Rank::new(rank, relation, key, group);
+        Self { rank, record, group: group as u8, row: row as u32, previous: None, done: false, held }
     }
 }
 
@@ -139,7 +159,7 @@ impl Queued {
                 slots.pass(me, rank.bits());
                 point("passed");
             }
-            let Item { record, group, .. } = self.items[number];
+            let Item { record, group, held, .. } = self.items[number];
             // SeqCst: before the look at the stamp, and, through the epoch, in one order with the looks of readers at
             // this tail (see the module). Acquire: what the one before had begun, or what is installed.
             let tail = tail_of(&record, group.into()).swap(me.item(number).tail(), Ordering::SeqCst);
@@ -147,8 +167,8 @@ impl Queued {
             let previous = Holder::of(tail).filter(|holder| slots.lives(holder.id()));
             self.items[number].previous = previous;
             if let Some(id) = previous.map(Holder::id) {
-                if !pipelined {
-                    if !wait_until(suspender, || !slots.lives(id)) {
+                if !pipelined || held {
+                    if !planted(Mutant::DrpHeldNotAwaited) && !wait_until(suspender, || !slots.lives(id)) {
                         return Err(Conflict::TimedOut);
                     }
                 } else if !self.predecessors.contains(&id) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 static LAYOUT: Layout = Layout {
     name: "one",
-    groups: &[Group { name: "main", span: Span { start: 0, end: 1 }, rank: RANK }],
+    groups: &[Group { name: "main", span: Span { start: 0, end: 1 }, rank: RANK, held: false }],
     words: 1,
     slots: &[],
 };

@@ -162,7 +162,7 @@ mod tests {
 
     static LAYOUT: Layout = Layout {
         name: "sums",
-        groups: &[Group { name: "all", span: Span { start: 0, end: 2 }, rank: RANK }],
+        groups: &[Group { name: "all", span: Span { start: 0, end: 2 }, rank: RANK, held: false }],
         words: 2,
         slots: &[],
     };

@@ -424,7 +424,7 @@ mod models {
 
     static LAYOUT: Layout = Layout {
         name: "sums",
-        groups: &[Group { name: "all", span: Span { start: 0, end: 1 }, rank: RANK }],
+        groups: &[Group { name: "all", span: Span { start: 0, end: 1 }, rank: RANK, held: false }],
         words: 1,
         slots: &[],
     };
