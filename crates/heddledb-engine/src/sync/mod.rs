@@ -11,7 +11,7 @@
 //! - and on virtual cores (`simulation`, feature `simulation`), where a model of the caches charges each
 //!   access and a schedule decides which core is next, so that a thousand cores run on one, from a seed.
 //!
-//! To keep the door fit for these, the engine has no `thread_local!`, starts no thread elsewhere, and lets no
+//! To keep the door fit for these, the engine has no `thread_local!` (but for how long a thread spins, `patience`), starts no thread elsewhere, and lets no
 //! decision or iteration order depend on an address.
 //!
 //! **Exceptions, on purpose.** Process-wide immutable identities ([`crate::table::Definition`]) and
@@ -47,6 +47,7 @@ mod annotate;
 mod clock;
 #[cfg(not(feature = "simulation"))]
 pub mod no_htm;
+mod patience;
 pub mod probe;
 #[cfg(all(
     target_arch = "x86_64",

@@ -1,15 +1,17 @@
-//! Waiting without a queue: spin briefly, then yield, then sleep.
+//! Waiting without a queue: spin briefly, then yield, then sleep. Where yields take long, spin longer ([`patience`]).
 //!
 //! An application has more threads than cores, so a wait must give the processor to the thread that it waits
 //! for. Each use says what it waits for, and why the wait ends.
 
-use super::{MODEL, sleep, spin, yield_now};
+use super::{MODEL, patience, sleep, spin, yield_now};
 use std::time::Duration;
 
 /// One wait in progress. Each [`Wait::pause`] waits a little longer than the one before.
 #[derive(Debug, Default)]
 pub struct Wait {
     rounds: u32,
+    /// Longer spins before the first yield; no rounds.
+    long_spins: u32,
 }
 
 /// Rounds of doubling spins before the first yield: 1 + 2 + .. + 64 hints, about a microsecond.
@@ -32,13 +34,17 @@ impl Wait {
 
     /// Waits once: spins in the first rounds, then yields, then sleeps 50 us at a time.
     pub fn pause(&mut self) {
+        if self.rounds == SPIN_ROUNDS && self.long_spins < patience::pauses() {
+            self.long_spins += 1;
+            return spin(patience::HINTS);
+        }
         self.rounds = self.rounds.saturating_add(1);
         if MODEL {
             yield_now();
         } else if self.rounds <= SPIN_ROUNDS {
             spin(1 << (self.rounds - 1));
         } else if self.rounds <= YIELD_ROUNDS {
-            yield_now();
+            patience::yield_core();
         } else {
             sleep(Duration::from_nanos(PAUSE_NS));
         }
@@ -55,7 +61,7 @@ pub fn until(mut condition: impl FnMut() -> bool) {
             wait.pause();
         } else if yields < YIELDS {
             yields += 1;
-            yield_now();
+            patience::yield_core();
         } else {
             wait.pause();
         }
