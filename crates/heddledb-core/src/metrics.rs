@@ -116,6 +116,9 @@ impl fmt::Display for Bytes {
 pub struct Metrics {
     /// Ended attempts of all workers.
     pub stats: Stats,
+    /// The procedures of which calls, under a protocol that has them tell what they will access, have accessed something else,
+    /// and how many calls; see [`Stats::unforeseen`].
+    pub unforeseen: Vec<(String, u64)>,
     /// The epoch now.
     pub epoch: u64,
     /// Bytes of record memory, free blocks and old versions included.
@@ -172,6 +175,9 @@ impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = |bytes: usize| Bytes(bytes as u64);
         writeln!(f, "transactions: {}", self.stats)?;
+        for (procedure, calls) in &self.unforeseen {
+            writeln!(f, "unforeseen: in {calls} calls of {procedure}")?;
+        }
         write!(f, "memory: {} of records, ", bytes(self.record_bytes))?;
         write!(
             f,

@@ -188,6 +188,9 @@ fn keeps_what_was_not_foreseen_right(kind: Kind) {
     };
     session.call_registered(call, other).expect("it commits");
     assert!(session.stats().unforeseen > 0);
+    let metrics = db.metrics();
+    assert!(matches!(&metrics.unforeseen[..], [(_, 1..)]), "named: {metrics}");
+    assert!(metrics.to_string().contains("unforeseen: in "), "{metrics}");
     std::thread::scope(|scope| {
         for thread in 0..3_u64 {
             let db = &db;

@@ -2,7 +2,7 @@
 
 use crate::error::Conflict;
 use crate::metrics::Stats;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crossbeam_utils::CachePadded;
 
 /// One line per worker, written by that worker alone.
@@ -12,6 +12,8 @@ struct Line {
     user_aborts: AtomicU64,
     piece_retries: AtomicU64,
     unforeseen: AtomicU64,
+    /// Calls that had some, by the number of their procedure.
+    unforeseen_calls: Mutex<Vec<u64>>,
     conflicts: [AtomicU64; Conflict::ALL.len()],
     memory: [AtomicU64; 4],
 }
@@ -57,6 +59,25 @@ impl Counters {
 
     pub fn unforeseen(&self, worker: usize) {
         bump(&self.0[worker].unforeseen);
+    }
+
+    /// The first access of a call that was not foreseen.
+    pub fn unforeseen_call(&self, worker: usize, procedure: usize) {
+        let mut calls = lock(&self.0[worker].unforeseen_calls);
+        if calls.len() <= procedure {
+            calls.resize(procedure + 1, 0);
+        }
+        calls[procedure] += 1;
+    }
+
+    /// How many calls of all workers had such accesses, by the number of their procedure.
+    pub fn unforeseen_calls(&self) -> Vec<u64> {
+        self.0.iter().fold(Vec::new(), |mut sum, line| {
+            let calls = lock(&line.unforeseen_calls);
+            sum.resize(calls.len().max(sum.len()), 0);
+            sum.iter_mut().zip(&*calls).for_each(|(sum, calls)| *sum += calls);
+            sum
+        })
     }
 
     pub fn conflict(&self, worker: usize, conflict: Conflict) {

@@ -293,6 +293,7 @@ impl<P: Protocol> Engine for Handle<P> {
         let nodes = |store: &dyn store::AnyStore| (store.layout().name, store.index().nodes());
         let mut metrics = Metrics::default();
         metrics.stats = self.counters.sum();
+        metrics.unforeseen = self.procedures.named(self.counters.unforeseen_calls());
         metrics.epoch = self.clock.now();
         metrics.record_bytes = memory.record_bytes;
         metrics.version_bytes = memory.version_bytes;

@@ -34,6 +34,8 @@ pub(crate) struct Procedures {
     current: Mutex<Current>,
     /// Counts changes; read at each call.
     version: AtomicU64,
+    /// By number. Locked for moments.
+    names: Mutex<Vec<String>>,
     /// How many holders keep the gate closed.
     gate: AtomicU64,
     /// Of those that run alone: changes of the plan, and what may meet no call.
@@ -94,6 +96,7 @@ impl Procedures {
             types: Mutex::new(Types { all: Vec::new(), changed_in: 0 }),
             current: Mutex::new(Current::default()),
             version: AtomicU64::new(1),
+            names: Mutex::new(Vec::new()),
             gate: AtomicU64::new(0),
             turn: Turn::default(),
             piece_turn: Turn::default(),
@@ -131,14 +134,23 @@ impl Procedures {
         if number >= usize::from(u16::MAX) {
             return Err(Misuse::Option("65,535 procedures were registered already".to_owned()).into());
         }
+        lock(&self.names).push(name.clone());
         types.all.push(Type { id, name, declared: Some(Arc::new(declared)), by_name });
         match self.renew(&mut types, clock) {
             Ok(()) => Ok(Registered(number as u16)),
             Err(error) => {
                 types.all.pop();
+                lock(&self.names).pop();
                 Err(error)
             }
         }
+    }
+
+    /// Counts by number as counts by name, but for those of nothing.
+    pub fn named(&self, counts: Vec<u64>) -> Vec<(String, u64)> {
+        let names = lock(&self.names);
+        let named = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
+        named.filter_map(|(number, count)| Some((names.get(number)?.clone(), count))).collect()
     }
 
     /// Removes a procedure. False if it was not there.

@@ -92,7 +92,7 @@ impl CallMode for Batched {
         // A log of commands has the order of whole calls.
         let in_pieces = attempt.db.modes.batched.in_pieces && attempt.logs == Logs::Rows;
         let later = if in_pieces { attempt.worker.plan_cache.plan.later_of(number) } else { None };
-        telling::call(attempt, later);
+        telling::call(attempt, number, later);
         let Batched { seat, sure, stands_at, .. } = &mut attempt.modes.batched;
         // Of an attempt before nothing stands.
         (*sure, *stands_at) = (false, 0);

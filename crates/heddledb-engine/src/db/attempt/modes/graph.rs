@@ -47,9 +47,9 @@ impl CallMode for Linked {
         Sequencer::new(sessions)
     }
 
-    fn call<P: Protocol>(attempt: &mut Attempt<P>, _number: usize) -> bool {
+    fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {
         attempt.forget_answers();
-        telling::call(attempt, None);
+        telling::call(attempt, number, None);
         telling::begin(attempt);
         true
     }

@@ -29,6 +29,8 @@ pub(super) struct Telling {
     pub footprint: Footprint,
     /// How often its execution without effect was begun again.
     retries: u32,
+    /// The number of its procedure.
+    procedure: usize,
     /// It has accessed something else.
     unforeseen: bool,
     /// What its first execution wrote, where it is executed twice.
@@ -45,8 +47,9 @@ pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>) {
 }
 
 /// A call has begun that has told, or will.
-pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, sure_from: Option<u16>) {
+pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, procedure: usize, sure_from: Option<u16>) {
     let telling = &mut attempt.modes.telling;
+    telling.procedure = procedure;
     (telling.unforeseen, telling.first, telling.sure_from) = (false, None, sure_from);
 }
 
@@ -205,7 +208,10 @@ fn unforeseen<P: Protocol>(
     key: &[u64],
 ) -> Result<()> {
     note(|| format!("has not told that it would access {}{key:?}", relation.name()));
-    attempt.modes.telling.unforeseen = true;
+    let telling = &mut attempt.modes.telling;
+    if !std::mem::replace(&mut telling.unforeseen, true) {
+        attempt.db.counters.unforeseen_call(attempt.worker.number, telling.procedure);
+    }
     attempt.db.counters.unforeseen(attempt.worker.number);
     // Which calls are executed in pieces is a matter of chance, and what they refuse is not.
     if attempt.modes.telling.footprint.sure_from().is_some() {
