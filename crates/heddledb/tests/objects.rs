@@ -221,6 +221,8 @@ fn what_cannot_be_met_is_told() {
     assert_eq!(told(session.run(|tx| Shop::hits.set(tx, 1))), not_made("shop_hits"));
     assert_eq!(told(session.run(|tx| Shop::visits.add(tx, 1))), not_made("shop_visits"));
     assert_eq!(told(session.run(|tx| Shop::jobs.push(tx, (1, true)))), not_made("shop_jobs"));
+    let push_later = session.defer(|tx| Shop::jobs.push_later(tx, (), |()| (1, true)));
+    assert_eq!(told(push_later), not_made("shop_jobs"));
     assert_eq!(told(session.run(|tx| Shop::jobs.pop(tx).map(drop))), not_made("shop_jobs"));
     assert_eq!(told(session.run(|tx| Shop::seats.get(tx, 0).map(drop))), not_made("shop_seats"));
     assert_eq!(session.defer(|tx| Shop::hits.look(tx)).unwrap(), None);

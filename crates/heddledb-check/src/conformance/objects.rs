@@ -315,6 +315,14 @@ fn run(session: &mut Session, steps: &[Step], later: bool) -> Result<(u64, Vec<i
                 World::map.remove_later(tx, Step::key(at))?;
                 tx.map(before, |before| before.unwrap_or(-1))
             }
+            Step::Push(value) => {
+                let index = World::vector.push_later(tx, (), move |()| value)?;
+                tx.map(index, |index| index as i64)
+            }
+            Step::Enqueue(value) => {
+                World::queue.push_later(tx, (), move |()| value)?;
+                tx.map((), |()| 0)
+            }
             other => {
                 let result = other.execute(tx)?;
                 tx.map((), move |()| result)
@@ -384,7 +392,13 @@ fn queue(kind: Kind) {
     const EACH: u64 = 400;
     let db = open(kind);
     let push = |session: &mut Session, number: u64| {
-        (0..EACH).for_each(|job| lawful(session.run(|tx| World::jobs.push(tx, (number, job)))));
+        for job in 0..EACH {
+            // The one at once, the other at the commit.
+            lawful(match number {
+                0 => session.run(|tx| World::jobs.push(tx, (number, job))),
+                _ => session.defer(|tx| World::jobs.push_later(tx, (), move |()| (number, job))),
+            });
+        }
     };
     let pop = |session: &mut Session, count: u64| {
         let mut popped = 0;

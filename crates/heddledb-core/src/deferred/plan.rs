@@ -11,7 +11,7 @@
 
 use super::handle::{Deferred, Inputs, Known, Name};
 use super::operators::Store;
-use crate::error::{Error, Misuse, Result};
+use crate::error::{Error, Misuse, ObjectMisuse, Result};
 use crate::seam::{Applied, Operators};
 use std::error::Error as StdError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,8 @@ enum Reason {
     Made(fn() -> Box<dyn StdError + Send + Sync>),
     /// A put has made a row of another key of this table.
     OtherKey(&'static str),
+    /// This object has no rows yet.
+    NotMade(&'static str),
 }
 
 impl From<&'static str> for Refusal {
@@ -49,6 +51,11 @@ impl Refusal {
         Self(Reason::OtherKey(table))
     }
 
+    /// This object has no rows yet.
+    pub(crate) fn not_made(object: &'static str) -> Self {
+        Self(Reason::NotMade(object))
+    }
+
     /// As what the caller of the transaction gets.
     #[doc(hidden)]
     pub fn error(self) -> Error {
@@ -56,6 +63,7 @@ impl Refusal {
             Reason::Text(text) => Error::user(text),
             Reason::Made(reason) => Error::User(reason()),
             Reason::OtherKey(table) => Misuse::PutElsewhere { table }.into(),
+            Reason::NotMade(object) => Misuse::Object(ObjectMisuse::NotMade { object }).into(),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::element::{Element, Length};
 use super::handle;
-use super::object::{Cells, Handle, Head, Object, Row, Shape, change_head, head, is_not_found, make_only};
+use super::object::{
+    Cells, Handle, Head, Object, Row, Shape, change_head, head, is_not_found, make_only, push_later,
+};
 use super::row::Held;
 use crate::deferred::{Deferred, Deferring, Inputs, Later, Operator};
 use crate::error::{Error, Misuse, ObjectMisuse, Result};
@@ -216,6 +218,22 @@ impl<V: Element, O: Object<Shape = TVector<V>>> TVector<V, O> {
         })?;
         tx.insert(Row::<O>::new(index, value))?;
         Ok(index)
+    }
+
+    /// Adds an element at the end at the commit, which `make` makes; its index.
+    ///
+    /// # Errors
+    /// Where the vector was not made, the transaction's caller hears so.
+    pub fn push_later<I: Inputs>(
+        self,
+        tx: &mut impl Deferring,
+        with: I,
+        make: impl Fn(I::Values) -> V + Operator,
+    ) -> Result<Deferred<u64>>
+    where
+        V: Later,
+    {
+        push_later::<O, I>(tx, LEN, with, make)
     }
 
     /// Removes the last element and returns it; `None` if there is none.

@@ -2,8 +2,9 @@
 
 use super::element::Element;
 use super::row::{Cell, Part};
+use crate::deferred::{Deferred, Deferring, Inputs, Later, Operator, Refusal};
 use crate::error::{Error, Misuse, ObjectMisuse, Result};
-use crate::table::{ColumnValue, Definition, IndexWords, Key, Relation, Structure};
+use crate::table::{ColumnValue, Definition, IndexWords, Key, Relation, Structure, Table};
 use crate::transaction::{ReadTransaction, Transaction};
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -149,6 +150,28 @@ pub(super) fn change_head<O: Object, R>(
     change: impl FnOnce(&mut u64) -> R,
 ) -> Result<R> {
     made::<O, R>(tx.update_columns(ONLY, HeadRow::<O>::column::<u64>(number), change))
+}
+
+/// Adds a row at the commit, under the number that a number of the object's head has then, which becomes greater by one.
+pub(super) fn push_later<O: Object, I: Inputs>(
+    tx: &mut impl Deferring,
+    number: usize,
+    with: I,
+    make: impl Fn(I::Values) -> <O::Shape as Shape>::Value + Operator,
+) -> Result<Deferred<u64>>
+where
+    Row<O>: Table<Key = u64> + Later,
+    O::Shape: Shape<Key = u64>,
+{
+    let end = tx.defer(ONLY, HeadRow::<O>::column::<u64>(number), (), |end, ()| {
+        *end += 1;
+        *end - 1
+    })?;
+    let is_made = tx.map(end, |end| end.is_some())?;
+    tx.ensure(is_made, Refusal::not_made(O::NAME))?;
+    let end = tx.map(end, |end| end.unwrap_or(0))?;
+    tx.insert_with((end, with), move |(end, values)| Row::<O>::new(end, make(values)))?;
+    Ok(end)
 }
 
 /// A struct of transactional objects. Implemented by `#[derive(Objects)]`.

@@ -6,8 +6,9 @@
 
 use super::element::{Element, Ends};
 use super::handle;
-use super::object::{Cells, Handle, Head, Object, Row, Shape, change_head, head, make_only};
+use super::object::{Cells, Handle, Head, Object, Row, Shape, change_head, head, make_only, push_later};
 use super::row::Held;
+use crate::deferred::{Deferring, Inputs, Later, Operator};
 use crate::error::Result;
 use crate::transaction::{Onward, ReadTransaction, Transaction};
 
@@ -17,7 +18,8 @@ const TAIL: usize = 1;
 handle! {
     /// A queue: first in, first out.
     ///
-    /// A push or pop is never deferred, since which row it is about is known only when the queue's end is read.
+    /// A pop is never deferred, since which row it is about is known only when the queue's end is read. Who pushes later
+    /// ([`push_later`](Self::push_later)) is handed the end by who pushed before, and meets nobody else.
     ///
     /// ```
     /// # use heddledb::{Database, Error, Objects, objects::TQueue};
@@ -64,6 +66,22 @@ impl<V: Element, O: Object<Shape = TQueue<V>>> TQueue<V, O> {
             *tail - 1
         })?;
         tx.insert(Row::<O>::new(number, value))
+    }
+
+    /// Adds an element at the end at the commit, which `make` makes.
+    ///
+    /// # Errors
+    /// Where the queue was not made, the transaction's caller hears so.
+    pub fn push_later<I: Inputs>(
+        self,
+        tx: &mut impl Deferring,
+        with: I,
+        make: impl Fn(I::Values) -> V + Operator,
+    ) -> Result<()>
+    where
+        V: Later,
+    {
+        push_later::<O, I>(tx, TAIL, with, make).map(drop)
     }
 
     /// Removes the first element and returns it; `None` if there is none.
