@@ -3,7 +3,8 @@
 //! `cargo run --release -p heddledb-check --features mutants --bin mutants` runs them all, each in a
 //! process of its own and one more at once than there are cores, and exits with 1 if one survives.
 //! `... mutants NAME` runs one, `... mutants NAME SECONDS` for so long: also one of those that only a
-//! search in simulation has to find, which the run of all leaves out ([`Mutant::is_rare`]).
+//! search in simulation has to find, which the run of all leaves out ([`Mutant::is_rare`]). Those of hardware regions (`Htm..`) show
+//! only where there are some: `HEDDLEDB_RTM=on ... mutants HtmNotLocked 60`.
 
 #![forbid(unsafe_code)]
 
@@ -109,6 +110,12 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::DbxTcDeferred, "shelves")
     } else if of(&["Lazy", "Redo"]) {
         (Kind::DbxTcLazy, "lazy")
+    } else if of(&["HtmPartition"]) {
+        (Kind::HtmPartition, "")
+    } else if of(&["HtmLock"]) {
+        (Kind::Htm, "")
+    } else if of(&["Htm"]) {
+        (Kind::DbxTc, "")
     } else if of(&["Parts"]) {
         (Kind::DbxTc, "procedures")
     } else if of(&["Sequenced"]) {
