@@ -22,7 +22,7 @@ use crate::report::html::chart::Spacing;
 use heddledb::Durability;
 use heddledb::protocol::{Isolation, Kind};
 use heddledb_simulator::point::{Queue, Subject};
-use heddledb_simulator::simulation::Costs;
+use heddledb_simulator::simulation::{Costs, Topology};
 use heddledb_simulator::timeline;
 use heddledb_workloads::stamp::{kmeans, vacation};
 use heddledb_workloads::{ReadOnly, array, tpcc, ycsb};
@@ -96,6 +96,18 @@ pub enum Content {
     Facts(fn() -> Result<Facts, Failure>),
 }
 
+impl Content {
+    /// Changes each point on virtual cores.
+    pub fn change(&mut self, mut with: impl FnMut(&mut VirtualSetting)) {
+        let Self::Points(series) = self else { return };
+        for (_, setting) in series.iter_mut().flat_map(|series| &mut series.points) {
+            if let Setting::Virtual(setting) = setting {
+                with(setting);
+            }
+        }
+    }
+}
+
 /// A curve.
 pub struct Series {
     /// What it is called: the protocol's name, as a rule.
@@ -149,7 +161,12 @@ pub struct VirtualSetting {
     pub queue: Queue,
     /// What things cost.
     pub costs: Box<Costs>,
+    /// How the cores lie.
+    pub topology: Topology,
 }
+
+/// All cores on one socket.
+pub const ONE_SOCKET: Topology = Topology { sockets: 1, cores_per_socket: 1024 };
 
 /// What runs on this machine's threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -196,16 +213,18 @@ impl VirtualSetting {
             census: false,
             queue: Queue::ONE,
             costs: Box::default(),
+            topology: ONE_SOCKET,
         }
     }
 
     /// A key that is equal for settings with equal results.
     pub fn key(&self) -> String {
-        let Self { workload, kind, cores, read_only, isolation, window, census, queue, costs } = self;
+        let Self { workload, kind, cores, read_only, isolation, window, census, queue, costs, topology } =
+            self;
         let name = workload.name();
         let parameters = workload.parameters();
         format!(
-            "{name} {parameters:?} {kind} {cores} {read_only} {isolation} {window:?} {census} {queue:?} {costs:?}"
+            "{name} {parameters:?} {kind} {cores} {read_only} {isolation} {window:?} {census} {queue:?} {costs:?} {topology:?}"
         )
     }
 }

@@ -4,7 +4,7 @@
 //! threads.
 
 use super::figure::{
-    Axis, Content, Dot, Facts, Figure, Judgement, Line, Measure, Paper, Results, Series, Setting,
+    Axis, Content, Dot, Facts, Figure, Judgement, Line, Measure, ONE_SOCKET, Paper, Results, Series, Setting,
     ThreadSetting, ThreadWorkload, VirtualSetting, caption,
 };
 use crate::bench::arguments::{Configuration as BenchConfiguration, Plan as BenchPlan};
@@ -19,7 +19,7 @@ use crate::sim::points::{self, Task};
 use crate::{bench, machine};
 use heddledb::{Compression, LogKind};
 use heddledb_simulator::point::Load;
-use heddledb_simulator::simulation::{Costs, Settings, Topology};
+use heddledb_simulator::simulation::{Costs, Settings};
 use heddledb_simulator::timeline::{self, Scheme};
 use heddledb_workloads::Workload;
 use heddledb_workloads::array::Array;
@@ -33,8 +33,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Virtual cores that there are.
-const CORES: usize = 1024;
 /// Accesses of loading and checking, at most.
 const LOADING_STEPS: u64 = 200_000_000;
 /// How often the epoch advances on virtual cores, in virtual time.
@@ -187,7 +185,7 @@ pub fn reproduce(
         title: paper.title.to_owned(),
         about: paper.about.to_owned(),
         seed: plan.seed,
-        virtual_machine: any_virtual.then(|| points::machine(&topology(), &Costs::default())),
+        virtual_machine: any_virtual.then(|| points::machine(&ONE_SOCKET, &Costs::default())),
         machine: (!real.results.is_empty()).then(machine::describe),
         notes,
         figures: found,
@@ -233,7 +231,7 @@ fn over_time(load: &timeline::Load, seed: u64, results: &mut Results) -> Result<
     let load = timeline::Load { seed, ..load.clone() };
     let slice_ms = load.slice.as_secs_f64() * 1e3;
     for scheme in Scheme::ALL {
-        let settings = Settings { topology: topology(), ..Settings::default() };
+        let settings = Settings { topology: ONE_SOCKET, ..Settings::default() };
         let outcome = timeline::timeline(scheme, &load, settings);
         let line = outcome.map_err(|broken| Failure::run(format!("{}: {broken}", scheme.name())))?;
         let failed = line.checks.iter().find(|check| !check.ok);
@@ -275,10 +273,6 @@ fn settings(figures: &[Figure]) -> impl Iterator<Item = (&'static str, &Setting)
     })
 }
 
-fn topology() -> Topology {
-    Topology { sockets: 1, cores_per_socket: CORES }
-}
-
 /// Simulates each virtual setting once: measurements by their keys, and whether there are any.
 fn simulate(figures: &[Figure], plan: &Plan) -> (BTreeMap<String, Measurement>, bool) {
     let mut keys: Vec<String> = Vec::new();
@@ -302,8 +296,18 @@ fn simulate(figures: &[Figure], plan: &Plan) -> (BTreeMap<String, Measurement>, 
 }
 
 fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
-    let VirtualSetting { workload, kind, cores, read_only, isolation, window, census, queue, costs } =
-        setting.clone();
+    let VirtualSetting {
+        workload,
+        kind,
+        cores,
+        read_only,
+        isolation,
+        window,
+        census,
+        queue,
+        costs,
+        topology,
+    } = setting.clone();
     Task {
         part_of: caption(id),
         workload,
@@ -319,7 +323,7 @@ fn task(id: &str, setting: &VirtualSetting, plan: &Plan) -> Task {
             pool: 0,
             queue,
         },
-        topology: topology(),
+        topology,
         census,
         // An access takes some ten cycles in the mean: more than this, and the workers stand still.
         steps_max: LOADING_STEPS + costs.cycles((window + window / 4).as_nanos() as u64) * cores as u64 / 4,

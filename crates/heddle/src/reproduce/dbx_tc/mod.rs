@@ -33,7 +33,7 @@ use crate::failure::Failure;
 use articles::{figure_15, figure_15_why};
 use causes::{checks, one_core, regions, room};
 use contention::{figure_12a, figure_12b, figure_12c, figure_12c_why};
-use footprint::{figure_1a, figure_1b};
+use footprint::{figure_1a, figure_1a_why, figure_1b};
 use graphs::{figure_10, figure_11};
 use snapshots::{figure_13a, figure_14};
 use whole::{figure_1c, figure_1c_why};
@@ -60,6 +60,7 @@ pub const PAPER: Paper = Paper {
 fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
     Ok(vec![
         figure_1a(),
+        figure_1a_why(),
         figure_1b(),
         figure_1c(scope)?,
         figure_1c_why(scope)?,

@@ -3,7 +3,7 @@
 use super::articles::{figure_15, figure_15_why};
 use super::causes::{checks, one_core, regions, room};
 use super::contention::{figure_12a, figure_12b, figure_12c, figure_12c_why};
-use super::footprint::{figure_1a, figure_1b};
+use super::footprint::{figure_1a, figure_1a_why, figure_1b};
 use super::graphs::{figure_10, figure_11};
 use super::snapshots::{figure_13a, figure_14};
 use super::whole::{figure_1c, figure_1c_why};
@@ -171,13 +171,17 @@ fn the_room_of_regions_is_the_papers_in_sequence() {
         ("reads 256", 0.02),
         ("reads 4096", 0.98),
         ("448", 0.92),
-        ("16 K", 1.0),
+        ("12 K", 0.3),
+        ("16 K", 0.8),
+        ("24 K", 1.0),
     ];
     let results = facts(&paper);
-    for figure in [figure_1a(), figure_1b()] {
+    for figure in [figure_1a(), figure_1a_why(), figure_1b()] {
         all_reproduced(Figure { content: Content::Points(Vec::new()), ..figure }, &results);
     }
-    for (figure, expected) in [(figure_1a(), &[true, true, false][..]), (figure_1b(), &[false, true])] {
+    let expected: [(Figure, &[bool]); 3] =
+        [(figure_1a(), &[true, true, false]), (figure_1a_why(), &[true]), (figure_1b(), &[false, true])];
+    for (figure, expected) in expected {
         let Content::Facts(compute) = figure.content else { panic!("computed") };
         let told = verdicts_of(&figure.claims, &facts(&compute().unwrap().values));
         assert_eq!(told, expected, "figure {}", figure.id);

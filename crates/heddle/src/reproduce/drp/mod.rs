@@ -27,7 +27,10 @@ use crate::failure::Failure;
 use factors::{figure_6, figure_6_why, figure_7, figure_7_why};
 use overhead::{figure_1, hot, memory};
 use stamp::{eager, figure_8, memory_of_applications};
-use tpcc::{figure_2a, figure_2b, figure_3_why, figure_3a, figure_3b, figure_4, figure_4_why, figure_5};
+use tpcc::{
+    figure_2a, figure_2b, figure_3_on_sockets, figure_3_why, figure_3a, figure_3b, figure_4, figure_4_why,
+    figure_5,
+};
 
 /// The paper.
 pub const PAPER: Paper = Paper {
@@ -50,7 +53,9 @@ fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
         figure_2a(scope)?,
         figure_2b(scope)?,
         figure_3a(scope)?,
+        figure_3_on_sockets("3a-why", scope)?,
         figure_3b(scope)?,
+        figure_3_on_sockets("3b-why", scope)?,
         figure_3_why(scope)?,
         figure_4(scope)?,
         figure_4_why(scope)?,
@@ -62,7 +67,8 @@ fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
         figure_8("8a", scope)?,
         figure_8("8b", scope)?,
         memory_of_applications(scope)?,
-        eager(scope)?,
+        eager("8-eager", scope)?,
+        eager("8-eager-why", scope)?,
     ];
     figures.extend(threads::figures(scope));
     Ok(figures)

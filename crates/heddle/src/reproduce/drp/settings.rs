@@ -7,6 +7,7 @@ use crate::reproduce::figure::{
 use crate::reproduce::settings::{scale, times, tpcc, window};
 use heddledb::protocol::Kind;
 use heddledb_simulator::point::Subject;
+use heddledb_simulator::simulation::Topology;
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{self, Binding, Mix, Mode};
 use std::time::Duration;
@@ -49,6 +50,9 @@ pub const DRP_ON_SNAPSHOTS: Rival =
     Rival { name: "drp, reads on snapshots", read_only: ReadOnly::Snapshot, ..DRP };
 /// Intentions whose locks are held to the end.
 pub const DEFERRED_2PL: Rival = Rival { name: "deferred-2pl", kind: Kind::Deferred2pl, ..DRP };
+
+/// Cores spread evenly over as many sockets as the paper's machine has, which has 15 on each.
+pub const FOUR_SOCKETS: Topology = Topology { sockets: 4, cores_per_socket: 8 };
 
 /// TPC-C as DRP has it: each transaction draws its warehouse.
 pub fn orders(scope: &Scope, warehouses: u16, mix: Mix) -> tpcc::Parameters {

@@ -4,7 +4,8 @@ use super::factors::{figure_6, figure_6_why, figure_7, figure_7_why};
 use super::overhead::{SEQUENTIAL, figure_1, hot, memory};
 use super::stamp::{eager, figure_8, memory_of_applications};
 use super::tpcc::{
-    figure_2a, figure_2b, figure_3_why, figure_3a, figure_3b, figure_4, figure_4_why, figure_5,
+    figure_2a, figure_2b, figure_3_on_sockets, figure_3_why, figure_3a, figure_3b, figure_4, figure_4_why,
+    figure_5,
 };
 use crate::reproduce::figure::Verdict;
 use crate::reproduce::figure::tests::{SCOPE, aborting, all_reproduced, made, verdicts};
@@ -48,6 +49,8 @@ fn the_paper_reproduces_itself() {
     ]);
     all_reproduced(figure_3b(&SCOPE).unwrap(), &results);
     all_reproduced(figure_3_why(&SCOPE).unwrap(), &results);
+    all_reproduced(figure_3_on_sockets("3a-why", &SCOPE).unwrap(), &results);
+    all_reproduced(figure_3_on_sockets("3b-why", &SCOPE).unwrap(), &results);
     // Whoever aborts is not tame.
     aborting(&mut results, "drp", 32.0, 0.01);
     let (verdict, _) = verdicts(&figure_3_why(&SCOPE).unwrap(), &results).remove(0);
@@ -92,7 +95,9 @@ fn the_paper_reproduces_itself() {
     let alike: &[(f64, f64)] = &[(1.0, 9.0), (2.0, 9.0), (3.0, 9.0), (4.0, 9.0)];
     let results = made(&[("drp", alike), ("tl2", alike)]);
     all_reproduced(memory_of_applications(&SCOPE).unwrap(), &results);
-    all_reproduced(eager(&SCOPE).unwrap(), &results);
+    all_reproduced(eager("8-eager", &SCOPE).unwrap(), &results);
+    let (verdict, _) = verdicts(&eager("8-eager-why", &SCOPE).unwrap(), &results).remove(0);
+    assert_eq!(verdict, Verdict::NotReproduced, "where it costs the same there is nothing to tell");
 }
 
 /// Where nothing depends on anything, nothing that the paper found of contention is found.
