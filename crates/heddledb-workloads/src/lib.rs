@@ -109,6 +109,11 @@ pub trait Workload: Send + Sync + 'static {
     /// Tells the generator of a committed transaction, before [`Workload::record`]: for workloads in which
     /// one transaction follows from another. What follows is drawn next, and until it has committed, again.
     fn committed(&self, _generator: &mut Self::Generator, _input: &Self::Input, _output: &Self::Output) {}
+    /// How many transactions that only looked ahead a committed one has taken: they say what it will need to know before it begins, and are
+    /// counted by the session too.
+    fn looked_ahead(&self, _output: &Self::Output) -> u64 {
+        0
+    }
     /// Adds a committed transaction's effects to the ledger.
     fn record(&self, ledger: &mut Self::Ledger, input: &Self::Input, output: Self::Output);
     /// Checks the quiet database against the ledgers of all workers since loading.

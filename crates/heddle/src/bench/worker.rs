@@ -124,6 +124,8 @@ pub struct Tally<L> {
     pub stats: Stats,
     /// Bodies that ran on snapshots, which sessions do not count.
     pub looks: u64,
+    /// Transactions that looked ahead for others, which sessions count and workers do not.
+    pub looked_ahead: u64,
     /// Commits since the start, warm-up included.
     pub commits_ever: u64,
     /// Those of them that ran on snapshots.
@@ -188,6 +190,7 @@ impl<L: Default> Tally<L> {
             in_system: Duration::ZERO,
             stats: Stats::default(),
             looks: 0,
+            looked_ahead: 0,
             commits_ever: 0,
             looks_ever: 0,
             kinds: vec![[0; 2]; work.workload.kinds().len()],
@@ -227,6 +230,7 @@ impl<L: Default> Tally<L> {
         self.durable.reset();
         self.kinds.fill([0; 2]);
         self.looks = 0;
+        self.looked_ahead = 0;
         self.time = LogicalTime::default();
         self.stats = stats;
     }
@@ -248,12 +252,14 @@ impl<L: Default> Tally<L> {
         match outcome {
             Ok(output) => {
                 workload.committed(generator, input, &output);
+                let looked_ahead = workload.looked_ahead(&output);
                 workload.record(&mut self.ledger, input, output);
                 self.commits_ever += 1;
                 self.looks_ever += u64::from(span.looked);
                 if span.counted {
                     kind[0] += 1;
                     self.looks += u64::from(span.looked);
+                    self.looked_ahead += looked_ahead;
                     self.latency.saturating_record(span.to.saturating_sub(span.since));
                 }
                 Ok(true)

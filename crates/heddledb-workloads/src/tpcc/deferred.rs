@@ -15,9 +15,9 @@ use super::transactions::{
     Output, Rollback, UNIT, district_name, find_customer, line_of, noted, order_of, spaced, stock_after,
     warehouse_name,
 };
-use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
+use super::{DISTRICTS, LINES_MAX, Mode, Outside, Tpcc};
 use crate::missing::{Missing, OrMissing};
-use heddledb::{Deferring, Error, ReadTransaction, Refusal, Result, Scan, Session, Text};
+use heddledb::{Deferred, Deferring, Error, ReadTransaction, Refusal, Result, Scan, Session, Text};
 use std::hint::black_box;
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -126,38 +126,146 @@ pub fn payment(session: &mut Session, tpcc: &Tpcc, input: &input::Payment) -> Re
     Ok(Output::Payment { c_id, balance: balance.or_missing("customer")? })
 }
 
-/// Delivery.
+/// An order that waits for delivery. None of this changes any more.
+#[derive(Clone, Copy)]
+struct Waiting {
+    o_id: u32,
+    /// Whether the one before it may wait, too.
+    behind: bool,
+    customer: u16,
+    lines: u8,
+    /// What the lines cost.
+    sum: i64,
+}
+
+/// An order of a district, if it waits.
+fn waiting(
+    tx: &mut impl ReadTransaction,
+    (w_id, d_id, o_id): (u16, u8, u32),
+    behind: bool,
+) -> Result<Option<Waiting>> {
+    if tx.get_columns((w_id, d_id, o_id), schema::NewOrder::o_id)?.is_none() {
+        return Ok(None);
+    }
+    let customer = tx.get_columns((w_id, d_id, o_id), Order::c_id)?.or_missing("order")?;
+    let (mut lines, mut sum) = (0, 0);
+    let order = Scan::prefix((w_id, d_id, o_id));
+    tx.scan_columns(order, OrderLine::amount, |(_, _, _, number), amount| {
+        // They are numbered from 1 on; an attempt that sees two moments may see anything.
+        if usize::from(number) != usize::from(lines) + 1 || usize::from(number) > LINES_MAX {
+            return Break(());
+        }
+        lines = number;
+        sum += amount;
+        Continue(())
+    })?;
+    Ok(Some(Waiting { o_id, behind, customer, lines, sum }))
+}
+
+/// Why what a Delivery intends cannot be done; if it can, there is nothing of this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Objection {
+    /// Another one has not yet done what it is expected to do.
+    early: bool,
+    /// Another one has delivered one of the orders.
+    late: bool,
+}
+
+/// So often a Delivery lets others go before.
+const PATIENCE: usize = 1_000;
+
+/// Delivery. Which orders wait is looked for first, in a transaction of its own.
+///
+/// Orders come, and are delivered, in the order of their numbers. So one that was the oldest is still, if it still waits, and one is the
+/// oldest if it waits and the one before it does not: that is the condition of all that is intended. If it does not hold, another has
+/// delivered one of them, and all begins anew.
+///
+/// **Several at a time.** All of a warehouse want the same orders. So they draw numbers when they begin, and each expects those before it
+/// to deliver what comes before: it looks for the orders of its own number. Where rows are handed on, one Delivery then follows another at
+/// the distance of a hand-over. The numbers are hints: whose expectations are not met looks for the oldest orders after all.
 pub fn delivery(session: &mut Session, tpcc: &Tpcc, input: &input::Delivery) -> Result<Output> {
-    let input::Delivery { w_id, carrier_id, date } = *input;
-    let mut orders = [0; DISTRICTS as usize];
-    let delivered = session.defer(|tx| {
-        // Of each district: the customer, how many lines, and what they cost.
-        let mut found = [(0u16, 0u8, 0i64); DISTRICTS as usize];
-        orders = [0; DISTRICTS as usize];
-        for ((d_id, order), found) in (1..=DISTRICTS).zip(&mut orders).zip(&mut found) {
-            let Some(o_id) = oldest_order(tx, tpcc, w_id, d_id)? else { continue };
-            *order = o_id;
-            let (customer, lines, sum) = found;
-            *customer = tx.get_columns((w_id, d_id, o_id), Order::c_id)?.or_missing("order")?;
-            let order = Scan::prefix((w_id, d_id, o_id));
-            tx.scan_columns(order, OrderLine::amount, |(_, _, _, number), amount| {
-                // They are numbered from 1 on; an attempt that sees two moments may see anything.
-                if usize::from(number) != usize::from(*lines) + 1 || usize::from(number) > LINES_MAX {
-                    return Break(());
+    let number = tpcc.outside(input.w_id, 1).begun.fetch_add(1);
+    let (mut looked_ahead, mut expects) = (0, tpcc.parameters.delivery_hint);
+    loop {
+        let found = session.run(|tx| {
+            let mut found = [None; DISTRICTS as usize];
+            for (d_id, found) in (1..=DISTRICTS).zip(&mut found) {
+                let expected = expects.then(|| expected(tpcc.outside(input.w_id, d_id), number)).flatten();
+                *found = match expected {
+                    Some((o_id, behind)) => waiting(tx, (input.w_id, d_id, o_id), behind)?,
+                    None => match oldest_order(tx, tpcc, input.w_id, d_id)? {
+                        Some(o_id) => waiting(tx, (input.w_id, d_id, o_id), false)?,
+                        None => None,
+                    },
+                };
+            }
+            Ok(found)
+        })?;
+        looked_ahead += 1;
+        for _ in 0..PATIENCE {
+            let objection = session.defer(|tx| deliver(tx, tpcc, input, &found))?;
+            if objection == Objection::default() {
+                for (d_id, _) in (1..=DISTRICTS).zip(&found).filter(|(_, found)| found.is_none()) {
+                    // The order that it would have delivered, if it comes, is the next one's.
+                    tpcc.outside(input.w_id, d_id).first.fetch_add(u32::MAX);
                 }
-                *lines = number;
-                *sum += amount;
-                Continue(())
+                let orders = found.map(|found| found.map_or(0, |found| found.o_id));
+                return Ok(Output::Delivery { orders, looked_ahead });
+            }
+            // It has done nothing, and has ended, too.
+            looked_ahead += 1;
+            if objection.late {
+                break;
+            }
+        }
+        expects = false;
+    }
+}
+
+/// The order of a district that the Delivery of a number is expected to deliver, and whether the one before it may wait; if that can be
+/// said.
+fn expected(outside: &Outside, number: u32) -> Option<(u32, bool)> {
+    // Relaxed: hints. What was known to be delivered is.
+    let (first, delivered) = (outside.first.load(), outside.delivered.load());
+    let (next, o_id) = (first.max(delivered + 1), first.checked_add(number)?);
+    (first > 0 && next <= o_id).then_some((o_id, next < o_id))
+}
+
+/// Delivers what was found, if it is still to be delivered, and nothing before it.
+fn deliver(
+    tx: &mut impl Deferring,
+    tpcc: &Tpcc,
+    input: &input::Delivery,
+    found: &[Option<Waiting>; DISTRICTS as usize],
+) -> Result<Deferred<Objection>> {
+    let input::Delivery { w_id, carrier_id, date } = *input;
+    let mut objection = tx.map((), |()| Objection::default())?;
+    for (d_id, found) in (1..=DISTRICTS).zip(found) {
+        let Some(Waiting { o_id, behind, .. }) = *found else {
+            // Others are expected to deliver what waits. If nothing does, that is certified.
+            if oldest_order(tx, tpcc, w_id, d_id)?.is_some() {
+                objection = tx.map(objection, |objection| Objection { early: true, ..objection })?;
+            }
+            continue;
+        };
+        if behind {
+            let before = tx.look((w_id, d_id, o_id - 1), schema::NewOrder::o_id)?;
+            objection = tx.map((objection, before), |(objection, before)| Objection {
+                early: objection.early || before.is_some(),
+                ..objection
             })?;
         }
-
-        // From here on nothing is read.
-        let mut delivered = Vec::new();
-        for ((d_id, o_id), (customer, lines, sum)) in (1..=DISTRICTS).zip(orders).zip(found) {
-            if o_id == 0 {
-                continue;
-            }
-            delivered.push(tx.erase::<schema::NewOrder>((w_id, d_id, o_id))?);
+        let waits = tx.look((w_id, d_id, o_id), schema::NewOrder::o_id)?;
+        objection = tx.map((objection, waits), |(objection, waits)| Objection {
+            late: objection.late || waits.is_none(),
+            ..objection
+        })?;
+    }
+    let stands = tx.map(objection, |objection| objection == Objection::default())?;
+    tx.when(stands, |tx| {
+        for (d_id, found) in (1..=DISTRICTS).zip(found) {
+            let Some(Waiting { o_id, customer, lines, sum, .. }) = *found else { continue };
+            tx.erase::<schema::NewOrder>((w_id, d_id, o_id))?;
             tx.defer((w_id, d_id, o_id), Order::carrier_id, (), move |carrier, ()| {
                 *carrier = Some(carrier_id)
             })?;
@@ -171,10 +279,7 @@ pub fn delivery(session: &mut Session, tpcc: &Tpcc, input: &input::Delivery) -> 
                 *delivery_cnt += 1;
             })?;
         }
-        Ok(delivered)
+        Ok(())
     })?;
-    if delivered.contains(&false) {
-        return Err(Error::user(Missing("new_order")));
-    }
-    Ok(Output::Delivery { orders })
+    Ok(objection)
 }

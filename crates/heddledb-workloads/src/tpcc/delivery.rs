@@ -21,7 +21,7 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
             },
         )?;
     }
-    Ok(Output::Delivery { orders })
+    Ok(Output::Delivery { orders, looked_ahead: 0 })
 }
 
 /// Delivery, which adds to C_BALANCE and C_DELIVERY_CNT without reading them; see
@@ -37,7 +37,7 @@ pub fn delivery_by_adds(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::D
         #[deferred]
         tx.add(Customer::delivery_cnt, (input.w_id, d_id, customers[at]), 1)?;
     }
-    Ok(Output::Delivery { orders })
+    Ok(Output::Delivery { orders, looked_ahead: 0 })
 }
 
 /// What was delivered in each district: the order, or 0, whose it is, and what it costs.

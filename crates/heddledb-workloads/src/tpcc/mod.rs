@@ -62,7 +62,7 @@ pub struct Tpcc {
     logs_calls: AtomicBool,
 }
 
-/// What is known of a district outside the transactions. Relaxed: both are hints or identities and
+/// What is known of a district outside the transactions. Relaxed: all are hints or identities and
 /// publish nothing else.
 #[derive(Debug, Default)]
 struct Outside {
@@ -71,6 +71,10 @@ struct Outside {
     /// The last order known to be delivered; written by whoever has committed a Delivery, read by
     /// the next.
     delivered: SharedU32,
+    /// The order that the first deferred Delivery is to deliver, 0 if that is not known.
+    first: SharedU32,
+    /// How many deferred Deliveries have begun; counted in the warehouse's first district.
+    begun: SharedU32,
 }
 
 impl Tpcc {
@@ -258,6 +262,8 @@ impl Workload for Tpcc {
         for outside in &self.outside {
             outside.next_o_id.store(self.parameters.scale.orders + 1);
             outside.delivered.store(0);
+            outside.first.store(self.parameters.scale.delivered() + 1);
+            outside.begun.store(0);
         }
         load::load(&self.parameters, db, seed, progress)
     }
@@ -372,6 +378,13 @@ impl Workload for Tpcc {
         self.inventory(tx)
     }
 
+    fn looked_ahead(&self, output: &Output) -> u64 {
+        match output {
+            Output::Delivery { looked_ahead, .. } => u64::from(*looked_ahead),
+            _ => 0,
+        }
+    }
+
     fn record(&self, ledger: &mut Ledger, input: &Input, output: Output) {
         ledger.commits[input.kind() as usize] += 1;
         match (input, output) {
@@ -390,7 +403,7 @@ impl Workload for Tpcc {
                     None => ledger.history.push((id, id + 1)),
                 }
             }
-            (Input::Delivery(delivery), Output::Delivery { orders }) => {
+            (Input::Delivery(delivery), Output::Delivery { orders, .. }) => {
                 ledger.delivered.resize(self.outside.len(), 0);
                 for (d_id, order) in (1..=DISTRICTS).zip(orders) {
                     if order == 0 {

@@ -52,6 +52,8 @@ pub enum Output {
     Delivery {
         /// For each district the order that was delivered, 0 if there was none.
         orders: [u32; DISTRICTS as usize],
+        /// How many transactions looked for them before.
+        looked_ahead: u32,
     },
     /// Stock-Level.
     StockLevel {
