@@ -119,6 +119,8 @@ pub struct Output {
     bill: i64,
     /// By how many the total of all offers grew.
     grown: i64,
+    /// Transactions that looked ahead.
+    looked_ahead: u64,
 }
 
 /// The sum of what a worker's tasks did.
@@ -190,6 +192,24 @@ impl Vacation {
     }
 }
 
+/// Deletes a customer at the commit.
+fn delete(session: &mut Session, customer: u64) -> Result<Output> {
+    let mut looked_ahead = 0;
+    loop {
+        let Some(held) = session.run(|tx| tasks::held_by(tx, customer))? else {
+            return Ok(Output { looked_ahead, ..Output::default() });
+        };
+        looked_ahead += 1;
+        let (stands, prices) = session.defer(|tx| tasks::delete_later(tx, customer, &held))?;
+        if stands {
+            let bill = prices.into_iter().sum();
+            return Ok(Output { released: held.len() as i64, bill, looked_ahead, ..Output::default() });
+        }
+        // What did not stand has done nothing, and has ended, too.
+        looked_ahead += 1;
+    }
+}
+
 impl Workload for Vacation {
     type Generator = Generator;
     type Input = Input;
@@ -241,7 +261,7 @@ impl Workload for Vacation {
                     for (of, offer) in Type::ALL.into_iter().zip(offers) {
                         Agency::offers.insert(tx, of.key(*id), *offer)?;
                     }
-                    Agency::customers.insert(tx, *id, true)?;
+                    Agency::customers.insert(tx, *id, 0)?;
                 }
                 Ok(())
             })?;
@@ -300,8 +320,13 @@ impl Workload for Vacation {
                 let grown = session.defer(|tx| tasks::update_later(tx, changes))?;
                 Ok(Output { grown: grown.into_iter().sum(), ..Output::default() })
             }
+            Input::Delete { customer } if !self.parameters.eager => delete(session, *customer),
             _ => session.run(|tx| self.execute(tx, input)),
         }
+    }
+
+    fn looked_ahead(&self, output: &Output) -> u64 {
+        output.looked_ahead
     }
 
     fn record(&self, ledger: &mut Ledger, input: &Input, output: Output) {
@@ -316,21 +341,31 @@ impl Workload for Vacation {
     fn check(&self, db: &Database, ledgers: &[Ledger]) -> Result<Vec<Check>> {
         let mut session = db.session()?;
         let mut held: BTreeMap<(u8, u64), i64> = BTreeMap::new();
+        let mut holders: BTreeMap<u64, i64> = BTreeMap::new();
         let mut entries = Vec::new();
         session.run(|tx| {
             entries.clear();
             Agency::held.for_each(tx, .., |entry, price| entries.push((entry, price)))
         })?;
         let mut priced = Verdict::new("every reservation has a price that an offer can have");
-        let mut known = Verdict::new("every customer who holds something is there");
+        let mut known = Verdict::new("every customer who holds something is there, and knows how many");
         for &((customer, of, id), price) in &entries {
             *held.entry((of, id)).or_default() += 1;
+            *holders.entry(customer).or_default() += 1;
             priced.require((50..=90).contains(&price) && price % 10 == 0, || {
                 format!("customer {customer} holds ({of}, {id}) for {price}")
             });
-            let is_there = session.run(|tx| Agency::customers.contains(tx, customer))?;
-            known.require(is_there, || format!("customer {customer} holds ({of}, {id})"));
         }
+        for customer in 1..=self.parameters.relations {
+            let (noted, found) = (
+                session.run(|tx| Agency::customers.get(tx, customer))?,
+                holders.remove(&customer).unwrap_or(0),
+            );
+            known.require(noted.unwrap_or(0) == found, || {
+                format!("customer {customer} holds {found}; noted: {noted:?}")
+            });
+        }
+        known.require(holders.is_empty(), || format!("held, and by no customer: {holders:?}"));
         let mut whole = Verdict::new("every offer: used + free = total, and none is below zero");
         let mut counted = Verdict::new("every offer: used = customers who hold it");
         let mut total = 0;

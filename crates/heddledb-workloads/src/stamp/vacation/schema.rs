@@ -44,9 +44,9 @@ pub struct Agency {
     /// By type and number. STAMP has a map for each type; nothing that is done goes through one.
     #[hash]
     pub(super) offers: TMap<(u8, u64), Offer>,
-    /// By number.
+    /// By number: how many offers a customer holds.
     #[hash]
-    pub(super) customers: TMap<u64, bool>,
+    pub(super) customers: TMap<u64, i64>,
     /// What customers hold, and its price: by customer, type and number.
     pub(super) held: TMap<(u64, u8, u64), i64>,
 }

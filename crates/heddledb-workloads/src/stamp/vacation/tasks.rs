@@ -2,12 +2,13 @@
 //!
 //! **Deferred** a task knows all keys that it may touch. A reservation looks at each offer that it asks for, makes out the
 //! dearest of each type, and takes of what is free, each under the condition that it is the dearest; so it never conflicts
-//! where rows are handed on. An update puts and erases rows under conditions likewise. Only who deletes a customer reads
-//! what that one holds first, since nothing else says which rows these are.
+//! where rows are handed on. An update puts and erases rows under conditions likewise. Who deletes a customer looks first, in a
+//! transaction of its own, what that one holds, since nothing else says which rows these are; what it then intends with them is
+//! under the condition that the customer still holds these and no others. If not, it begins anew.
 
 use super::schema::{Agency, Offer, Type};
 use super::{Change, Output, Query};
-use heddledb::{Deferred, Deferring, Result, Transaction};
+use heddledb::{Deferred, Deferring, ReadTransaction, Result, Transaction};
 
 /// How many an update adds or takes away.
 pub(super) const STEP: i64 = 100;
@@ -54,7 +55,7 @@ pub(super) fn reserve(tx: &mut impl Transaction, customer: u64, queries: &[Query
     let mut output = Output::default();
     let kept = dearest(types(queries), prices);
     if kept.iter().any(Option::is_some) && Agency::customers.get(tx, customer)?.is_none() {
-        Agency::customers.insert(tx, customer, true)?;
+        Agency::customers.insert(tx, customer, 0)?;
     }
     for at in kept.into_iter().flatten() {
         let (Query { of, id }, Some(price)) = (queries[at], prices[at]) else { continue };
@@ -66,6 +67,9 @@ pub(super) fn reserve(tx: &mut impl Transaction, customer: u64, queries: &[Query
             Agency::held.insert(tx, entry, price)?;
             output.reserved += 1;
         }
+    }
+    if output.reserved > 0 {
+        Agency::customers.update(tx, customer, |holds| *holds += output.reserved)?;
     }
     Ok(output)
 }
@@ -85,8 +89,8 @@ pub(super) fn reserve_later(
     let types = types(queries);
     let kept = tx.map(prices, move |prices| dearest(types, prices))?;
     let any = tx.map(kept, |kept| kept.iter().any(Option::is_some))?;
-    tx.when(any, |tx| Agency::customers.insert_later(tx, customer, (), |()| true))?;
-    let mut reserved = Vec::with_capacity(queries.len());
+    let zero = tx.map((), |()| 0)?;
+    let mut reserved = [zero; QUERIES_MAX];
     // In the order of types, as at once: entries and offers of different ones are different rows.
     for (at, &Query { of, id }) in queries.iter().enumerate() {
         let entry = (customer, of as u8, id);
@@ -98,9 +102,15 @@ pub(super) fn reserve_later(
         let took = tx.map(took, |took| took == Some(true))?;
         let price = prices[at];
         tx.when(took, |tx| Agency::held.insert_later(tx, entry, price, |price| price.unwrap_or(0)))?;
-        reserved.push(tx.map(took, i64::from)?);
+        reserved[at] = tx.map(took, i64::from)?;
     }
-    Ok(reserved)
+    let holds = Agency::customers.look(tx, customer)?;
+    tx.when(any, |tx| {
+        Agency::customers.insert_later(tx, customer, (holds, reserved), |(holds, reserved)| {
+            holds.unwrap_or(0) + reserved.iter().sum::<i64>()
+        })
+    })?;
+    Ok(reserved.into())
 }
 
 /// Deletes a customer with all that is held.
@@ -122,6 +132,43 @@ pub(super) fn delete_customer(tx: &mut impl Transaction, customer: u64) -> Resul
     }
     Agency::customers.remove(tx, customer)?;
     Ok(output)
+}
+
+/// What a customer holds, by type and number; nothing, if there is no such customer.
+pub(super) fn held_by(tx: &mut impl ReadTransaction, customer: u64) -> Result<Option<Vec<(u8, u64)>>> {
+    if Agency::customers.get(tx, customer)?.is_none() {
+        return Ok(None);
+    }
+    let mut held = Vec::new();
+    Agency::held.for_each_of(tx, (customer,), |(_, of, id), _| held.push((of, id)))?;
+    Ok(Some(held))
+}
+
+/// Deletes a customer at the commit, if what was found is held, and nothing else. What it gives is whether it is so, and what each costs.
+pub(super) fn delete_later(
+    tx: &mut impl Deferring,
+    customer: u64,
+    found: &[(u8, u64)],
+) -> Result<(Deferred<bool>, Vec<Deferred<i64>>)> {
+    let (count, mut prices) = (found.len() as i64, Vec::with_capacity(found.len()));
+    let holds = Agency::customers.look(tx, customer)?;
+    let mut stands = tx.map(holds, move |holds| holds == Some(count))?;
+    for &(of, id) in found {
+        let price = Agency::held.look(tx, (customer, of, id))?;
+        stands = tx.map((stands, price), |(stands, price)| stands && price.is_some())?;
+        prices.push(tx.map(price, |price| price.unwrap_or(0))?);
+    }
+    tx.when(stands, |tx| {
+        for &(of, id) in found {
+            Agency::offers.update_later(tx, (of, id), (), |offer, ()| {
+                offer.used -= 1;
+                offer.free += 1;
+            })?;
+            Agency::held.remove_later(tx, (customer, of, id))?;
+        }
+        Agency::customers.remove_later(tx, customer).map(drop)
+    })?;
+    Ok((stands, prices))
 }
 
 /// What becomes of an offer, and by how many the total grows.
