@@ -250,8 +250,12 @@ impl Line {
     }
 }
 
-/// Tells what a call with that input will access: each access as often as it may be made, in the order of the steps.
-pub fn tell(input: &[Placed], to: &mut Announcement<'_>) {
+/// Tells what a call with that input will access: each access as often as it may be made, in the order of the steps. If the call's number
+/// says so, keys that its keys are among.
+pub fn tell(call: u64, input: &[Placed], to: &mut Announcement<'_>) {
+    if call.is_multiple_of(3) {
+        return tell_among(input, to);
+    }
     for (_, step) in input {
         match *step {
             Step::Read(table, key) => with_table!(table, Row => to.reads(key, Row::version)),
@@ -276,6 +280,32 @@ pub fn tell(input: &[Placed], to: &mut Announcement<'_>) {
             }
             Step::Scan { table, low, high, .. } => {
                 with_table!(table, Row => to.scans(Scan::<Row>::range(low..=high)));
+            }
+            Step::Add(key) => to.adds(key, Sum::sum),
+            Step::WriteInVain(..) | Step::RemoveInVain(..) => unreachable!("no call does it"),
+            Step::PutOff(..) | Step::Count(_) => unreachable!("no call does it that tells what it accesses"),
+            Step::Pause(_) | Step::GiveUp => {}
+        }
+    }
+}
+
+fn tell_among(input: &[Placed], to: &mut Announcement<'_>) {
+    for (_, step) in input {
+        match *step {
+            Step::Read(table, key)
+            | Step::Update(table, key)
+            | Step::Insert(table, key)
+            | Step::TryUpdate(table, key)
+            | Step::Remove(table, key)
+            | Step::Upsert(table, key)
+            | Step::TryInsert(table, key)
+            | Step::Write(table, key)
+            | Step::Overwrite(table, key)
+            | Step::Delete(table, key) => {
+                with_table!(table, Row => to.writes_among(Scan::<Row>::range(key & !1..=key | 1)));
+            }
+            Step::Scan { table, low, high, .. } => {
+                with_table!(table, Row => to.writes_among(Scan::<Row>::range(low..=high)));
             }
             Step::Add(key) => to.adds(key, Sum::sum),
             Step::WriteInVain(..) | Step::RemoveInVain(..) => unreachable!("no call does it"),
@@ -328,8 +358,8 @@ impl<W: Watches> Procedure for Listed<W> {
 
     const ANNOUNCES: bool = true;
 
-    fn announce((_, _, input): &Self::Arguments<'_>, announcement: &mut Announcement<'_>) {
-        tell(input, announcement);
+    fn announce((call, _, input): &Self::Arguments<'_>, announcement: &mut Announcement<'_>) {
+        tell(*call, input, announcement);
     }
 
     const VERSION: Option<u32> = Some(1);

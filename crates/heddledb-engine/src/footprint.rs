@@ -1,7 +1,7 @@
 //! What a call will access, as it told before.
 //!
-//! A [`Footprint`] is made of *points*, a row's column groups, which are read, added to or written; and of *ranges* of keys.
-//! Whoever scans a range may write what it finds there.
+//! A [`Footprint`] is made of *points*, a row's column groups, which are read, added to or written; of *ranges* of keys; and of *open*
+//! ranges. Whoever scans a range may write what it finds there. In an open range anything may be done at keys that are not known yet.
 
 use crate::log::Cell;
 pub(super) use crate::procedure::Usage;
@@ -44,12 +44,15 @@ pub(super) struct Footprint {
     words: Vec<u64>,
     points: Vec<Point>,
     ranges: Vec<Keys>,
+    open: Vec<Keys>,
     /// What it used, as hashes of a log.
     cells: Vec<Cell>,
     /// It is executed alone.
     alone: bool,
     /// The relations that points are of, one bit for all whose numbers are alike modulo 64.
     relations: u64,
+    /// Likewise those that ranges are of, open or not.
+    wide: u64,
     /// The position of the point that is likely to be asked for next.
     next: usize,
     /// It is all that the call will access, and from this site on the call does not give up.
@@ -62,9 +65,10 @@ impl Footprint {
         self.words.clear();
         self.points.clear();
         self.ranges.clear();
+        self.open.clear();
         self.cells.clear();
         self.alone = false;
-        self.relations = 0;
+        (self.relations, self.wide) = (0, 0);
         self.next = 0;
         self.sure_from = None;
     }
@@ -94,7 +98,8 @@ impl Footprint {
         self.words.clone_from(&other.words);
         self.points.clone_from(&other.points);
         self.ranges.clone_from(&other.ranges);
-        self.relations = other.relations;
+        self.open.clone_from(&other.open);
+        (self.relations, self.wide) = (other.relations, other.wide);
     }
 
     /// The call will access nothing else, and from that site on it does not give up; or that is not known.
@@ -121,16 +126,27 @@ impl Footprint {
     pub fn add_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) {
         let key = self.keep(key);
         self.points.push(Point { relation, key, groups, usage });
-        self.relations |= 1 << (relation % 64);
+        self.relations |= bit(relation);
     }
 
     /// Announces that the call will scan those keys.
     pub fn add_range(&mut self, relation: usize, low: &[u64], high: &[u64]) {
-        let (low, high) = (self.keep(low), self.keep(high));
-        self.ranges.push(Keys { relation, low, high });
+        let keys = self.keep_range(relation, low, high);
+        self.ranges.push(keys);
     }
 
-    /// Whether this access to these column groups was announced.
+    /// Announces that the call will do anything at some of those keys.
+    pub fn add_open(&mut self, relation: usize, low: &[u64], high: &[u64]) {
+        let keys = self.keep_range(relation, low, high);
+        self.open.push(keys);
+    }
+
+    fn keep_range(&mut self, relation: usize, low: &[u64], high: &[u64]) -> Keys {
+        self.wide |= bit(relation);
+        Keys { relation, low: self.keep(low), high: self.keep(high) }
+    }
+
+    /// Whether this access to these column groups was announced, but for open ranges.
     ///
     /// Cheap where accesses come in the order in which they were announced.
     pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
@@ -160,6 +176,9 @@ impl Footprint {
         usage: Usage,
         mut found: impl FnMut(usize),
     ) -> bool {
+        if self.relations & bit(relation) == 0 {
+            return false;
+        }
         let (mut left, count) = (groups, self.points.len());
         let order = || (self.next..count).chain(0..self.next);
         if let Some(at) = order().find(|at| self.is_point(*at, relation, key, groups, usage)) {
@@ -202,10 +221,16 @@ impl Footprint {
 
     /// The position of a range with all these keys.
     pub fn find_range(&self, relation: usize, low: &[u64], high: &[u64]) -> Option<usize> {
-        let around = |keys: &Keys| {
-            keys.relation == relation && self.words(keys.low) <= low && high <= self.words(keys.high)
-        };
-        self.ranges.iter().position(around)
+        self.ranges.iter().position(|keys| self.has_all(keys, relation, low, high))
+    }
+
+    /// Whether all these keys are of one open range.
+    pub fn is_open(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+        self.open.iter().any(|keys| self.has_all(keys, relation, low, high))
+    }
+
+    fn has_all(&self, keys: &Keys, relation: usize, low: &[u64], high: &[u64]) -> bool {
+        keys.relation == relation && self.words(keys.low) <= low && high <= self.words(keys.high)
     }
 
     /// The points: relation, key, column groups, how they are used.
@@ -213,17 +238,31 @@ impl Footprint {
         self.points.iter().map(|point| (point.relation, self.words(point.key), point.groups, point.usage))
     }
 
-    /// The ranges: relation, lowest and highest key.
+    /// The ranges that are not open: relation, lowest and highest key.
     pub fn ranges(&self) -> impl Iterator<Item = (usize, &[u64], &[u64])> {
-        self.ranges.iter().map(|keys| (keys.relation, self.words(keys.low), self.words(keys.high)))
+        self.bounds(&self.ranges)
     }
 
-    /// Whether the call scans any of these keys.
+    /// The open ranges.
+    pub fn open(&self) -> impl Iterator<Item = (usize, &[u64], &[u64])> {
+        self.bounds(&self.open)
+    }
+
+    fn bounds<'a>(&'a self, ranges: &'a [Keys]) -> impl Iterator<Item = (usize, &'a [u64], &'a [u64])> {
+        ranges.iter().map(|keys| (keys.relation, self.words(keys.low), self.words(keys.high)))
+    }
+
+    /// The relations that ranges are of, open or not: one bit for all whose numbers are alike modulo 64.
+    pub fn wide(&self) -> u64 {
+        self.wide
+    }
+
+    /// Whether the call has any of these keys in a range, open or not.
     pub fn scans(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
         let meets = |keys: &Keys| {
             keys.relation == relation && self.words(keys.low) <= high && low <= self.words(keys.high)
         };
-        self.ranges.iter().any(meets)
+        self.wide & bit(relation) != 0 && self.ranges.iter().chain(&self.open).any(meets)
     }
 
     /// Whether the call has one of these keys as a point, and one that it changes if that matters.
@@ -232,8 +271,13 @@ impl Footprint {
             let key = self.words(point.key);
             point.relation == relation && point.usage.changes() >= changes && low <= key && key <= high
         };
-        self.relations & 1 << (relation % 64) != 0 && self.points.iter().any(within)
+        self.relations & bit(relation) != 0 && self.points.iter().any(within)
     }
+}
+
+/// The bit of a relation, in sets of those whose numbers are alike modulo 64.
+pub(super) fn bit(relation: usize) -> u64 {
+    1 << (relation % 64)
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
@@ -275,7 +319,16 @@ mod tests {
         );
         assert!(known.has_point(1, &[6], 0b11, Writes), "whoever scans may write");
         assert!(known.has_range(1, &[5], &[6]) && !known.has_range(1, &[5], &[9]));
+        known.add_open(2, &[5], &[8]);
+        assert!(
+            known.is_open(2, &[5], &[8]) && !known.is_open(2, &[5], &[9]) && !known.is_open(1, &[6], &[6])
+        );
+        assert!(
+            !known.has_point(2, &[6], 1, Reads) && !known.has_range(2, &[6], &[7]),
+            "these are told apart"
+        );
+        assert!(known.scans(2, &[8], &[9]) && !known.scans(2, &[9], &[9]), "others meet it as a range");
         known.clear();
-        assert!(!known.has_point(1, &[2], 0b01, Reads));
+        assert!(!known.has_point(1, &[2], 0b01, Reads) && !known.scans(2, &[8], &[9]));
     }
 }

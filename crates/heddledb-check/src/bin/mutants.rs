@@ -122,6 +122,8 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::DeterministicLazy, "phases")
     } else if of(&["Piece", "DecidesInPhase"]) {
         (Kind::Dgcc, "pieces")
+    } else if of(&["GatheredOpen"]) {
+        (Kind::Dgcc, "graph")
     } else if of(&["Graph"]) {
         (Kind::Dataflow, "graph")
     } else if of(&["Command"]) {

@@ -54,6 +54,17 @@ pub enum Told<'a> {
         /// The highest.
         high: &'a [u64],
     },
+    /// Some of the keys from one to another, both included, at which it does anything.
+    Open {
+        /// The table or index.
+        relation: &'static Definition,
+        /// The lowest key.
+        low: &'a [u64],
+        /// The highest.
+        high: &'a [u64],
+    },
+    /// It does not know all that it will access.
+    Part,
 }
 
 /// Takes what a call will access, from a function that its procedure names: `#[procedure(announce = ..)]`.
@@ -61,8 +72,9 @@ pub enum Told<'a> {
 /// Protocols that order calls by what they will access (`dgcc`, `dataflow`) ask for it; without it they execute the body once without
 /// effect to find out, which takes about as long as the call. What is told and not accessed keeps others waiting for nothing. What
 /// is accessed and was not told is as safe as ever, but counted
-/// ([`Stats::unforeseen`](crate::metrics::Stats::unforeseen)), and the call may conflict. So a function that cannot know a key
-/// may tell a range that it is in, or leave it out if nobody else is likely to want it.
+/// ([`Stats::unforeseen`](crate::metrics::Stats::unforeseen)), and the call may conflict. A function that cannot know a key, because rows
+/// say which it is, tells keys that it is among ([`Announcement::writes_among`]), or has the body find it out
+/// ([`Announcement::finds_rest`]).
 ///
 /// What is read of column groups that no registered procedure writes keeps nobody waiting, told or not.
 ///
@@ -71,7 +83,8 @@ pub enum Told<'a> {
 /// and not for each other's end. Such a function must tell everything, each access as often as it is made (an upsert is two): what is not told
 /// is refused ([`Misuse::Unforeseen`](crate::error::Misuse::Unforeseen)), and if others may have seen what the call did before, that stands
 /// ([`Misuse::PiecesStand`](crate::error::Misuse::PiecesStand)), as it does where a call gives up behind its mark. So it is with a panic
-/// behind the mark, which arrives as it is where the result is waited for. A panic before the mark leaves nothing.
+/// behind the mark, which arrives as it is where the result is waited for. A panic before the mark leaves nothing. A call that has told keys
+/// among others, or has its body find something out, does not know its accesses one by one: it is executed whole, as if it had no mark.
 ///
 /// **Panics.** The function is given the arguments and sees no rows. If it panics, the call is not executed, and the panic arrives where the
 /// call was made, or its result is waited for.
@@ -118,6 +131,34 @@ impl<'a> Announcement<'a> {
         self.writes_row::<T>(row.key());
         // It cannot fail: the visitor does not.
         let _ = T::Indexes::each(&mut Entries { row, announcement: self });
+    }
+
+    /// Rows, or entries of an index, whose keys are among these, and are not known yet: they are read, written, made or deleted, and
+    /// the keys may be scanned. Where orders are numbered in turn, a new order's key is among those of its district.
+    ///
+    /// Others that access any row among these keys wait, and so do others that tell the same. Calls are told apart by the leading bits of
+    /// keys, of which as many count as in the widest range that is told of the relation: telling a prefix keeps nobody
+    /// waiting who has another one. Which rows the call has accessed is known when it ends, so a log of commands has these only.
+    ///
+    /// ```
+    /// # use heddledb_core as heddledb;
+    /// use heddledb::procedure::Announcement;
+    /// # use heddledb::table::{Scan, Table};
+    ///
+    /// fn order_is_made<Order: Table<Key = (u32, u32)>>(to: &mut Announcement<'_>, district: u32) {
+    ///     to.writes_among(Scan::<Order>::prefix((district,)));
+    /// }
+    /// ```
+    pub fn writes_among<R: Relation>(&mut self, scan: Scan<R>) {
+        if let Some((low, high)) = scan.bounds {
+            (self.tell)(Told::Open { relation: R::definition(), low: low.words(), high: high.words() });
+        }
+    }
+
+    /// What else is accessed, the body finds out: it is executed once without effect, as that of a procedure that tells nothing. For
+    /// arguments by which the keys cannot be told.
+    pub fn finds_rest(&mut self) {
+        (self.tell)(Told::Part);
     }
 
     /// Keys are scanned, of a table or of an index; the rows that are found, too, where they are told besides.

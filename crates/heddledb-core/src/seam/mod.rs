@@ -437,8 +437,8 @@ pub trait Worker: Defers + Send {
     fn back_off(&mut self, retry: u32);
     /// Whether the call that has begun is to tell what it will access, rather than to run.
     fn wants_told(&self) -> bool;
-    /// The call will access this.
-    fn tell(&mut self, told: Told<'_>);
+    /// The call will access this. False if its body must be executed to find out the rest.
+    fn tell(&mut self, told: Told<'_>) -> bool;
     /// Which procedure the call that begins next is of, for a log of commands; `None` for one that has no version. Returns where its
     /// arguments are to be written as bytes, if they are wanted.
     fn call_at_hand(&mut self, procedure: Option<TypeId>) -> Option<&mut Vec<u8>>;

@@ -143,11 +143,9 @@ impl Linker {
             some_alone |= call.is_alone();
             some_sure |= call.sure_from().is_some();
             claims += call.points().map(|(_, _, groups, _)| groups.count_ones() as usize + 1).sum::<usize>();
-            for (relation, low, high) in call.ranges() {
-                claims += 1;
-                self.granules.scanned(relation, low, high);
-            }
+            claims += self.granules.add(call);
         }
+        claims += calls.clone().map(|call| self.granules.beside_open(call)).sum::<usize>();
         claims += if some_alone { count } else { 0 };
         links.begin(count);
         work(Work::Cycles(CLAIM_CYCLES * claims as u64));
@@ -234,7 +232,7 @@ const ALL: u64 = u64::MAX;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use crate::footprint::Usage::{Adds, Reads, Writes};
+    use crate::footprint::Usage::{self, Adds, Reads, Writes};
     use crate::sync::Random;
 
     fn call(fill: impl FnOnce(&mut Footprint)) -> Footprint {
@@ -315,6 +313,41 @@ mod tests {
         (0..7).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
     }
 
+    /// Keys of several parts in one word: a range of one district is no other district's concern.
+    #[test]
+    fn granules_are_as_many_bits_as_ranges_share() {
+        let key = |district: u64, order: u64| [district << 32 | order];
+        let scan = |district, first| {
+            call(move |to| to.add_range(5, &key(district, first), &key(district, u64::from(u32::MAX))))
+        };
+        let insert = |district| call(move |to| to.add_point(5, &key(district, 9), 1, Writes));
+        let district_by_district = links(&[insert(2), scan(2, 0), insert(3), scan(3, 3), insert(2)]);
+        let expected: [&[u32]; 5] = [&[1, 4], &[4], &[3], &[], &[]];
+        (0..5)
+            .for_each(|at| assert_eq!(after(&district_by_district, at), expected[at as usize], "after {at}"));
+        // The widest range counts.
+        let both = call(|to| to.add_range(5, &key(2, 0), &key(3, 0)));
+        assert_eq!(links(&[insert(2), scan(3, 0), both]).waits, [0, 1, 1]);
+        // Ranges of one key, and of all.
+        let one = || call(|to| to.add_range(5, &key(2, 9), &key(2, 9)));
+        assert_eq!(links(&[insert(2), one(), insert(3), one()]).waits, [0, 1, 0, 1]);
+        let all = call(|to| to.add_range(5, &[0], &[u64::MAX]));
+        assert_eq!(links(&[insert(2), insert(3), all]).waits, [0, 0, 2]);
+    }
+
+    /// What has an open range meets all that access its granule, and nothing else.
+    #[test]
+    fn an_open_range_is_had_alone() {
+        let point = |usage: Usage, list| call(move |to| to.add_point(5, &[list, 9], 1, usage));
+        let open = |list| call(move |to| to.add_open(5, &[list, 0], &[list, u64::MAX]));
+        let scan = |list| call(move |to| to.add_range(5, &[list, 3], &[list, 4]));
+        let beside = call(|to| to.add_point(6, &[2, 9], 1, Writes));
+        let links =
+            links(&[point(Reads, 2), open(2), point(Adds, 2), scan(2), open(3), beside, open(2), open(2)]);
+        let expected: [&[u32]; 8] = [&[1, 2], &[2, 3], &[3, 6], &[6], &[], &[], &[7], &[]];
+        (0..8).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
+    }
+
     /// Whether the second must wait for the first.
     fn conflict(one: &Footprint, other: &Footprint) -> bool {
         let points = |one: &Footprint, other: &Footprint| {
@@ -326,9 +359,19 @@ mod tests {
             })
         };
         let scans = |one: &Footprint, other: &Footprint| {
-            one.points().any(|(relation, key, _, usage)| usage.changes() && other.scans(relation, key, key))
+            one.points().any(|(relation, key, _, usage)| {
+                let is_scanned =
+                    |(of, low, high): (usize, &[u64], &[u64])| of == relation && low <= key && key <= high;
+                usage.changes() && other.ranges().any(is_scanned)
+            })
         };
-        points(one, other) || scans(one, other) || scans(other, one)
+        let opens = |one: &Footprint, other: &Footprint| {
+            one.open().any(|(relation, low, high)| {
+                other.scans(relation, low, high) || other.touches(relation, low, high, false)
+            })
+        };
+        let meet = |one: &Footprint, other: &Footprint| scans(one, other) || opens(one, other);
+        points(one, other) || meet(one, other) || meet(other, one)
     }
 
     /// Whoever conflicts is ordered, and by a path from the first to the second.
@@ -350,6 +393,10 @@ mod tests {
                         if random.below(9) == 0 {
                             let of = random.below(3);
                             to.add_range(0, &[of.min(1), 0], &[of.min(1), random.below(5)]);
+                        }
+                        if random.below(12) == 0 {
+                            let (of, from) = (random.below(2), random.below(4));
+                            to.add_open(random.below(2) as usize, &[of, from], &[of, from + random.below(2)]);
                         }
                     })
                 })

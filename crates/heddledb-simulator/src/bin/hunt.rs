@@ -83,6 +83,7 @@ fn is_required(mutant: Mutant) -> bool {
             // The commit validates, whoever was waited for: slow, and lawful.
             | Mutant::GraphCallsNotAwaited
             | Mutant::GraphQuietThoughWritten
+            | Mutant::GatheredOpenIgnored
             // A snapshot must stand at the epoch between two pieces: the suite, with an epoch every few microseconds, finds it.
             | Mutant::PieceInOwnEpoch
             | Mutant::PartsInOwnEpochs

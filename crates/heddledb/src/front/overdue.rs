@@ -97,7 +97,9 @@ impl Worker for Overdue {
         false
     }
 
-    fn tell(&mut self, _: Told<'_>) {}
+    fn tell(&mut self, _: Told<'_>) -> bool {
+        true
+    }
 
     fn call_at_hand(&mut self, _: Option<TypeId>) -> Option<&mut Vec<u8>> {
         None

@@ -532,15 +532,16 @@ impl std::error::Error for Announced {}
 /// Has a call tell what it will access, where it is executed for that.
 ///
 /// # Errors
-/// One that ends the execution, when it has told.
+/// One that ends the execution, when it has told all.
 pub(super) fn told(tx: &mut Txn, tell: impl FnOnce(&mut Announcement<'_>)) -> Result<()> {
     if !tx.worker.wants_told() {
         return Ok(());
     }
+    let mut is_all = true;
     tx.tells = true;
-    tell(&mut Announcement::new(&mut |told| tx.worker.tell(told)));
+    tell(&mut Announcement::new(&mut |told| is_all &= tx.worker.tell(told)));
     tx.tells = false;
-    Err(announced())
+    if is_all { Err(announced()) } else { Ok(()) }
 }
 
 #[cold]

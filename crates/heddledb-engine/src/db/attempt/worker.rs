@@ -85,8 +85,8 @@ impl<P: Protocol> Worker for Attempt<P> {
         modes::wants_told(self)
     }
 
-    fn tell(&mut self, told: Told<'_>) {
-        modes::tell(self, told);
+    fn tell(&mut self, told: Told<'_>) -> bool {
+        modes::tell(self, told)
     }
 
     fn call_at_hand(&mut self, procedure: Option<TypeId>) -> Option<&mut Vec<u8>> {

@@ -406,7 +406,7 @@ impl Play {
             recorder.at(site);
             step.run(recorder)
         };
-        let tell = |to: &mut Announcement<'_>| programs::tell(&steps.steps, to);
+        let tell = |to: &mut Announcement<'_>| programs::tell((number + body) as u64, &steps.steps, to);
         let call = call.map(|which| (which, self.scenario.told.map(|_| &tell as &Tell<'_>)));
         for _ in 0..TRIES {
             let after = match steps.deferring {

@@ -82,7 +82,7 @@ impl Play {
         let which = self.record.registered.borrow()[steps.call.expect("it is a call")].0;
         let which = which.expect("none is refused");
         loop {
-            let tell = |to: &mut Announcement<'_>| programs::tell(&steps.steps, to);
+            let tell = |to: &mut Announcement<'_>| programs::tell(at as u64, &steps.steps, to);
             let body = |tx: &mut Txn| {
                 let (mut ops, mut version) = (Vec::new(), first);
                 self.record.entries.borrow_mut()[at].attempt.ops.clear();

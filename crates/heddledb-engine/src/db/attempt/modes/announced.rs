@@ -9,7 +9,7 @@
 use super::AccessMode;
 use crate::access::Groups;
 use crate::error::{Error, Misuse};
-use crate::footprint::{Footprint, Usage};
+use crate::footprint::{Footprint, Usage, bit};
 use crate::mutant::{Mutant, planted};
 use crate::seam::Access;
 use crate::table::{Definition, GroupSet};
@@ -80,8 +80,10 @@ pub(super) struct Announced {
     buckets: Box<[Bucket]>,
     /// By worker, its last call that has announced something.
     calls: Box<[(u64, Footprint)]>,
-    /// The calls among them that scan; those that have ended are dropped now and then.
+    /// The calls among them that have ranges; those that have ended are dropped now and then.
     scanners: Vec<Turn>,
+    /// The relations of these ranges ([`Footprint::wide`]).
+    scanned: u64,
 }
 
 /// Buckets: a power of two, as some hundred points are announced at a time.
@@ -94,6 +96,7 @@ impl Announced {
             buckets: if workers == 0 { Box::default() } else { vec![Bucket::default(); 1 << BUCKETS].into() },
             calls: vec![(0, Footprint::default()); workers].into(),
             scanners: Vec::new(),
+            scanned: 0,
         }
     }
 
@@ -122,9 +125,8 @@ impl Announced {
         for group in Groups(groups) {
             found.extend(self.bucket(relation, key, group).before(usage).filter(|turn| runs(*turn)));
         }
-        self.scanners.retain(|turn| runs(*turn));
-        let meets = |turn: &&Turn| self.calls[turn.worker].1.scans(relation, key, key);
-        if !planted(Mutant::SequencedScansIgnored) {
+        let meets = |turn: &&Turn| self.calls[turn.worker].1.scans(relation, key, key) && runs(**turn);
+        if self.scanned & bit(relation) != 0 && !planted(Mutant::SequencedScansIgnored) {
             found.extend(self.scanners.iter().filter(meets));
         }
     }
@@ -147,7 +149,7 @@ impl Announced {
             let turn = Turn { worker, number: *number };
             let meets =
                 || footprint.touches(relation, low, high, !writes) || footprint.scans(relation, low, high);
-            if runs(turn) && meets() {
+            if meets() && runs(turn) {
                 found.push(turn);
             }
         }
@@ -172,7 +174,7 @@ impl Announced {
         for (relation, key, groups, usage) in footprint.points() {
             self.before_point(relation, key, groups, usage, runs, found);
         }
-        for (relation, low, high) in footprint.ranges() {
+        for (relation, low, high) in footprint.ranges().chain(footprint.open()) {
             self.before_range(relation, low, high, true, runs, found);
         }
         for (relation, key, groups, usage) in footprint.points() {
@@ -180,7 +182,11 @@ impl Announced {
                 self.bucket(relation, key, group).join(turn, usage, runs);
             }
         }
-        if footprint.ranges().next().is_some() {
+        if footprint.wide() != 0 {
+            // Before its footprint takes the place of the worker's last one, which has ended.
+            self.scanners.retain(|turn| runs(*turn));
+            let wide = |turn: &Turn| self.calls[turn.worker].1.wide();
+            self.scanned = self.scanners.iter().map(wide).fold(footprint.wide(), |all, wide| all | wide);
             self.scanners.push(turn);
         }
         let (number, known) = &mut self.calls[turn.worker];
@@ -260,6 +266,21 @@ mod tests {
         assert_eq!(add(4, &|known| known.add_range(2, &[4, 3], &[5, 2])), [1, 2, 3]);
         assert_eq!(add(5, &|known| known.add_point(2, &[5, 1], 1, Reads)), [3, 4]);
         assert_eq!(add(6, &|known| known.add_point(66, &[4, 9], 1, Writes)), [], "another relation");
+    }
+
+    /// What has an open range meets all that access keys in it, and others that have it; what has ended is forgotten.
+    #[test]
+    fn open_ranges_meet_points_and_ranges() {
+        let mut announced = Announced::new(8);
+        let mut add =
+            |number, fill: &dyn Fn(&mut Footprint)| announce(&mut announced, number, |known| fill(known));
+        assert_eq!(add(1, &|known| known.add_point(2, &[4, 9], 1, Reads)), []);
+        assert_eq!(add(2, &|known| known.add_open(2, &[4, 0], &[4, u64::MAX])), [1]);
+        assert_eq!(add(3, &|known| known.add_open(2, &[5, 0], &[5, u64::MAX])), []);
+        assert_eq!(add(4, &|known| known.add_open(2, &[4, 3], &[4, 9])), [1, 2]);
+        assert_eq!(add(5, &|known| known.add_range(2, &[5, 3], &[5, 9])), [3]);
+        assert_eq!(add(6, &|known| known.add_point(2, &[4, 2], 1, Reads)), [2]);
+        assert_eq!(add(7, &|known| known.add_point(3, &[4, 2], 1, Writes)), [], "another relation");
     }
 
     #[test]

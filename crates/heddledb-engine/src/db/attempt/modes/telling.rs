@@ -71,7 +71,13 @@ pub(super) fn row<P: Protocol>(
     if attempt.dry {
         footprint.add_point(relation.number(), key, groups, usage);
     } else if !footprint.has_point(relation.number(), key, groups, usage) {
-        return unforeseen(attempt, relation, key);
+        if !footprint.is_open(relation.number(), key, key) {
+            return unforeseen(attempt, relation, key);
+        }
+        if attempt.logs == Logs::Calls {
+            // The log has what was accessed, and no open ranges.
+            footprint.add_point(relation.number(), key, groups, usage);
+        }
     }
     Ok(())
 }
@@ -89,29 +95,43 @@ pub(super) fn range<P: Protocol>(
     if attempt.dry {
         footprint.add_range(relation.number(), low, high);
     } else if !footprint.has_range(relation.number(), low, high) {
-        return unforeseen(attempt, relation, low);
+        if !footprint.is_open(relation.number(), low, high) {
+            return unforeseen(attempt, relation, low);
+        }
+        if attempt.logs == Logs::Calls {
+            footprint.add_range(relation.number(), low, high);
+        }
     }
     Ok(())
 }
 
-/// The call will access this, as its procedure says.
-pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) {
+/// The call will access this, as its procedure says. False if its body must find out the rest.
+pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) -> bool {
     let Telling { footprint, sure_from, .. } = &mut attempt.modes.telling;
+    if matches!(told, Told::Open { .. } | Told::Part) {
+        // It does not know its accesses one by one.
+        *sure_from = None;
+    }
     footprint.be_sure_from(*sure_from);
-    let (Told::Row { relation, .. } | Told::Range { relation, .. }) = told;
+    let relation = match told {
+        Told::Row { relation, .. } | Told::Range { relation, .. } | Told::Open { relation, .. } => relation,
+        Told::Part => return false,
+    };
     let loud = loud(attempt, relation);
     let footprint = &mut attempt.modes.telling.footprint;
     match told {
-        Told::Row { relation, key, groups, usage } => {
+        Told::Row { key, groups, usage, .. } => {
             // As in `claims`: whether a row exists is in its first group.
             let groups = groups.max(1) & if usage == Usage::Reads { loud } else { GroupSet::MAX };
             if groups != 0 {
                 footprint.add_point(relation.number(), key, groups, usage);
             }
         }
-        Told::Range { relation, low, high } if loud != 0 => footprint.add_range(relation.number(), low, high),
-        Told::Range { .. } => {}
+        Told::Range { low, high, .. } if loud != 0 => footprint.add_range(relation.number(), low, high),
+        Told::Open { low, high, .. } => footprint.add_open(relation.number(), low, high),
+        Told::Range { .. } | Told::Part => {}
     }
+    true
 }
 
 /// The column groups of a relation that others may change which are in the graph. The rest is *quiet*: no procedure of the plan that the
