@@ -2,13 +2,13 @@
 
 use super::schema::{self, Customer, Order, OrderLine};
 use super::transactions::Output;
-use super::{DISTRICTS, LINES_MAX, Tpcc, input};
+use super::{DISTRICTS, LINES_MAX, Tpcc, input, told};
 use crate::missing::{Missing, OrMissing};
 use heddledb::{Error, ReadTransaction, Result, Scan, Transaction, procedure};
 use std::ops::ControlFlow::{Break, Continue};
 
 /// Delivery, with a loop over the districts for each table: so no two tables have to be one piece.
-#[procedure]
+#[procedure(announce = told::orders_are_delivered)]
 pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Output> {
     let Delivered { orders, customers, sums } = deliver(tx, tpcc, input)?;
     for ((d_id, _), at) in with_orders(&orders) {
@@ -26,7 +26,7 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
 
 /// Delivery, which adds to C_BALANCE and C_DELIVERY_CNT without reading them; see
 /// [`Parameters::delivery_adds`](super::Parameters::delivery_adds).
-#[procedure]
+#[procedure(announce = told::orders_are_delivered)]
 pub fn delivery_by_adds(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Output> {
     let Delivered { orders, customers, sums } = deliver(tx, tpcc, input)?;
     #[no_abort]

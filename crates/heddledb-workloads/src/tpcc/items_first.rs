@@ -9,13 +9,13 @@ use super::input;
 use super::random::is_original;
 use super::schema::{self, Customer, District, Item, Order, OrderLine, Stock, Warehouse};
 use super::transactions::{Entered, Output, Rollback, UNIT, line_of, order_of, stock_after};
-use super::{LINES_MAX, Mode, Tpcc};
+use super::{LINES_MAX, Mode, Tpcc, told};
 use crate::missing::OrMissing;
 use heddledb::{Error, Result, Transaction, procedure};
 use std::hint::black_box;
 
 /// New-Order as [`new_order`](super::transactions::new_order) does it, but with the items before the warehouse.
-#[procedure]
+#[procedure(announce = told::order_is_entered)]
 pub fn new_order_items_first(
     tx: &mut impl Transaction,
     tpcc: &Tpcc,

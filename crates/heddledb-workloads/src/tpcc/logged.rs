@@ -5,7 +5,8 @@
 //! could be done again, so such calls are refused.
 
 use super::input::Input;
-use super::{Mode, Output, Parameters, Tpcc, delivery, input, items_first, transactions};
+use super::{Mode, Output, Parameters, Tpcc, delivery, input, items_first, told, transactions};
+use heddledb::procedure::Announcement;
 use heddledb::{Builder, Error, Result, Session, Transaction, procedure};
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -65,12 +66,28 @@ impl<'de> Deserialize<'de> for &'de Tpcc {
     }
 }
 
-#[procedure(version = 1)]
+fn order(to: &mut Announcement<'_>, tpcc: &Tpcc, input: input::NewOrder) {
+    told::order_is_entered(to, tpcc, &input);
+}
+
+fn added(to: &mut Announcement<'_>, tpcc: &Tpcc, input: input::Payment) {
+    told::payment_is_added(to, tpcc, &input);
+}
+
+fn written(to: &mut Announcement<'_>, tpcc: &Tpcc, input: input::Payment) {
+    told::payment_is_written(to, tpcc, &input);
+}
+
+fn delivered(to: &mut Announcement<'_>, tpcc: &Tpcc, input: input::Delivery) {
+    told::orders_are_delivered(to, tpcc, &input);
+}
+
+#[procedure(version = 1, announce = order)]
 pub fn logged_new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: input::NewOrder) -> Result<Output> {
     transactions::new_order(tx, tpcc, &input)
 }
 
-#[procedure(version = 1)]
+#[procedure(version = 1, announce = order)]
 pub fn logged_new_order_items_first(
     tx: &mut impl Transaction,
     tpcc: &Tpcc,
@@ -79,12 +96,12 @@ pub fn logged_new_order_items_first(
     items_first::new_order_items_first(tx, tpcc, &input)
 }
 
-#[procedure(version = 1)]
+#[procedure(version = 1, announce = added)]
 pub fn logged_payment(tx: &mut impl Transaction, tpcc: &Tpcc, input: input::Payment) -> Result<Output> {
     transactions::payment(tx, tpcc, &input)
 }
 
-#[procedure(version = 1)]
+#[procedure(version = 1, announce = written)]
 pub fn logged_payment_by_updates(
     tx: &mut impl Transaction,
     tpcc: &Tpcc,
@@ -93,12 +110,12 @@ pub fn logged_payment_by_updates(
     transactions::payment_by_updates(tx, tpcc, &input)
 }
 
-#[procedure(version = 1)]
+#[procedure(version = 1, announce = delivered)]
 pub fn logged_delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: input::Delivery) -> Result<Output> {
     delivery::delivery(tx, tpcc, &input)
 }
 
-#[procedure(version = 1)]
+#[procedure(version = 1, announce = delivered)]
 pub fn logged_delivery_by_adds(
     tx: &mut impl Transaction,
     tpcc: &Tpcc,

@@ -15,6 +15,7 @@
 //! | `transactions` | the transactions |
 //! | [`delivery`] | Delivery, in two texts |
 //! | [`items_first`] | New-Order, which looks its items up first |
+//! | `told` | what calls tell that they will access |
 //! | `deferred` | those that write, as deferring transactions |
 //! | [`check`] | the conditions after a run |
 //! | [`probe`] | two of them, during a run |
@@ -32,6 +33,7 @@ mod parameters;
 pub mod probe;
 mod random;
 pub mod schema;
+mod told;
 
 use crate::{Check, Workload};
 use heddledb::internals::BuilderInternals;

@@ -16,7 +16,7 @@ use super::random::{ascii, is_original};
 use super::schema::{
     self, ByCustomer, ByName, Customer, District, History, Item, Order, OrderLine, Stock, Warehouse,
 };
-use super::{DISTRICTS, LINES_MAX, Mode, Tpcc};
+use super::{DISTRICTS, LINES_MAX, Mode, Tpcc, told};
 use crate::missing::OrMissing;
 use heddledb::{Error, ReadTransaction, Result, Scan, Text, Transaction, procedure};
 use std::fmt;
@@ -88,7 +88,7 @@ pub(super) struct Entered {
 }
 
 /// New-Order, with a loop over the lines for each table: so no two tables have to be one piece.
-#[procedure]
+#[procedure(announce = told::order_is_entered)]
 pub fn new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::NewOrder) -> Result<Output> {
     let (w_id, d_id, c_id) = (input.w_id, input.d_id, input.c_id);
     let mode = tpcc.parameters.mode;
@@ -166,7 +166,7 @@ pub fn new_order(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::NewOrder
 }
 
 /// Payment, which adds to W_YTD and D_YTD; see [`Parameters::commutative`](super::Parameters::commutative).
-#[procedure]
+#[procedure(announce = told::payment_is_added)]
 pub fn payment(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Payment) -> Result<Output> {
     #[no_abort]
     let w_name = warehouse_name(tx, input.w_id)?;
@@ -182,7 +182,7 @@ pub fn payment(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Payment) -
 }
 
 /// Payment, which reads and writes W_YTD and D_YTD.
-#[procedure]
+#[procedure(announce = told::payment_is_written)]
 pub fn payment_by_updates(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Payment) -> Result<Output> {
     let w_name = warehouse_name(tx, input.w_id)?;
     tx.update_columns(input.w_id, Warehouse::ytd, |ytd| *ytd += input.amount)?;
@@ -284,7 +284,7 @@ pub fn order_status(tx: &mut impl ReadTransaction, input: &input::OrderStatus) -
 
 /// The status of a district's last order (IC3 §6.5): what Order-Status does once it knows the order, among
 /// those that write.
-#[procedure]
+#[procedure(announce = told::last_order_is_shown)]
 pub fn last_order_status(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8) -> Result<Output> {
     let next = tx.get_columns((w_id, d_id), District::next_o_id)?.or_missing("district")?;
     show_order(tx, w_id, d_id, next.saturating_sub(1))
