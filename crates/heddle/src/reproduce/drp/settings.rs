@@ -69,9 +69,9 @@ pub const MADE_IN_TURN: &str = "the keys of a New-Order's rows have the order's 
                                 come and before it decides: the New-Orders of a district make them one after another, and whoever is behind \
                                 waits for the decision. Without these rows: see the figure that ends in -why";
 /// What the mix waits for.
-pub const DELIVERIES: &str = "Deliveries go one after another, as each takes the oldest order of every district. Most of their attempts fail, \
-                              and one that had queued for what others want keeps them waiting until it has given up: on 16 cores Deliveries \
-                              alone make 14 k/s, under silo 36 k/s. See the curve without them in figure 3a";
+pub const WILD_AND_IN_TURN: &str = "Order-Status and Stock-Level read what others are about to write: nearly all that aborts is theirs (see the curve \
+                                    with reads on snapshots in figure 3a). And the New-Orders of a district make their rows one after another \
+                                    (see figure 3b)";
 
 impl Rival {
     /// This rival at a number of the axis.
