@@ -110,7 +110,7 @@ fn late_aborts(workers: usize, one_in: u64) -> (Stats, u64) {
     simulate(Settings::default(), body).expect("it ends").expect("no operation fails")
 }
 
-/// Newcomers read from nobody who will abort, though he has not withdrawn yet: else they abort with him, others read from
+/// Newcomers read from nobody who will abort, though that one has not withdrawn yet: else they abort with it, others read from
 /// them in the meantime, and for milliseconds nobody commits (so it was: 3.4 to 5.3 ms).
 #[test]
 fn who_aborts_late_takes_no_newcomers_along() {

@@ -42,7 +42,7 @@ fn declare(name: &str, left_first: bool) -> Declaration {
     declaration
 }
 
-/// Raises both; one who is `slow` leaves time for others to overtake him between the two.
+/// Raises both; one who is `slow` leaves time for others to overtake it between the two.
 fn raise(tx: &mut Txn, key: u64, slow: bool) -> Result<(i64, i64)> {
     tx.at(0);
     let left = tx.update_columns(key, Left::value, |value| {

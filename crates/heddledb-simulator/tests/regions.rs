@@ -95,7 +95,7 @@ fn conflicts_in_indexes() {
 }
 
 /// A piece that has no room is executed in software, and its commit, which needs a line for each row, is a region all the same.
-/// Who keeps others away by a lock of his own has that for it.
+/// Who keeps others away by a lock of its own has that for it.
 #[test]
 fn a_commit_has_room_where_its_piece_has_none() {
     let costs = Costs { htm_write_sets: 1, htm_write_ways: 24, htm_private_words: 8, ..Costs::default() };

@@ -524,7 +524,7 @@ fn a_checkpoint_is_taken_when_a_replay_would_take_long() {
 }
 
 /// A reader learns of a deletion by finding nothing: a row that is absent, no entry at all, or the place of an insert that
-/// has not committed. What he is told must be as durable as the deletion.
+/// has not committed. What that one is told must be as durable as the deletion.
 #[test]
 fn absence_is_acknowledged_after_the_deletion_behind_it() {
     let rows_of = |from: u64| from..from + 40;

@@ -319,7 +319,7 @@ impl Alive<'_> {
             30 => self.backup().map(Ok),
             31 if self.stays.is_some() => self.move_beside(),
             _ => {
-                // Whoever reads and waits was told that what he saw is durable.
+                // Whoever reads and waits was told that what it saw is durable.
                 let session = random.below(self.sessions.len() as u64) as usize;
                 let mut waits = false;
                 if self.logged && random.below(2) == 0 {

@@ -34,7 +34,7 @@ pub enum Fault {
     InstalledBeforeVerdict,
     /// Late items are taken when the transaction has decided, so that who certifies between does not see them.
     LateAfterDecision,
-    /// A late item is taken from whoever queues for it, and his place is forgotten.
+    /// A late item is taken from whoever queues for it, and that place is forgotten.
     LateFromOthers,
     /// Late items are taken before the predecessors have decided.
     LateBeforeDecisions,

@@ -77,8 +77,8 @@ mod models {
     use crate::sync::{AtomicU64, thread};
     use std::sync::Arc;
 
-    /// Two announce the same and draw times, and one looks after it has drawn his: whoever is earlier than that has been seen, and
-    /// whoever is later and is not alone has one before him that is, and is later, too.
+    /// Two announce the same and draw times, and one looks after it has drawn its own: whoever is earlier than that has been seen, and
+    /// whoever is later and is not alone has one before it that is, and is later, too.
     #[test]
     fn what_is_not_seen_is_behind_one_that_is_alone() {
         explore(|| {

@@ -63,7 +63,7 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
 }
 
 /// Whether the search has to find it: what needs a damaged disk, many lives, a checkpoint, rows whose columns share a
-/// group, rows that are read in place, a lower isolation level, or somebody who acts on what he has seen before his
+/// group, rows that are read in place, a lower isolation level, or somebody who acts on what was seen before the
 /// commit, is for others.
 fn is_required(mutant: Mutant) -> bool {
     let name = format!("{mutant:?}");

@@ -2,7 +2,7 @@
 //!
 //! The disk itself fails as a seed says ([`Simulated`]). Here each operation first lets time pass, so that
 //! others run meanwhile and a fate can befall whoever waits; then it happens at once, without accesses of its
-//! own, so that nobody dies with the disk in his hand.
+//! own, so that nobody dies with the disk in hand.
 
 use heddledb::storage::{File, Guard, Simulated, Storage};
 use heddledb_engine_simulated::sync::simulation::free;

@@ -1,7 +1,7 @@
 //! New-Order, in another order: items first.
 //!
 //! The standard's text comes to the warehouse and the district, and then to the items, of which the last may not exist. So
-//! whoever has to know that a transaction does not give up any more, before he shows what it wrote, has the district in hand for as
+//! whoever has to know that a transaction does not give up any more, before others are shown what it wrote, has the district in hand for as
 //! long as the items take: transaction chopping, where what may give up is one piece (DBX-TC §3.1, reordering). Here the items,
 //! which nobody changes, are a piece before all others.
 

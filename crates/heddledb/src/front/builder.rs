@@ -216,7 +216,7 @@ impl Builder {
     }
 
     /// How old the moment may be that [`Session::read`](crate::Session::read) sees; 1 s unless told. The longer, the fewer
-    /// old versions are kept beside readers. At zero each reader has a moment of his own.
+    /// old versions are kept beside readers. At zero each reader has a moment of its own.
     pub fn snapshot_interval(mut self, interval: Duration) -> Self {
         self.settings.snapshot_interval = interval;
         self

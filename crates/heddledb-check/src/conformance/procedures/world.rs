@@ -26,7 +26,7 @@ pub(super) struct Second {
     pub(super) value: i64,
 }
 
-/// A table that nobody writes: who gets here has ended his pieces.
+/// A table that nobody writes: who gets here has ended its pieces.
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
 #[table(name = "piece_last")]
 pub(super) struct Last {

@@ -11,7 +11,7 @@
 //!
 //! The writes are installed behind it, under these locks, as under [`silo`](super::silo), and the same stores unlock.
 //!
-//! **One rule for hardware and software.** The lock bit in a stamp keeps everybody away, whatever he is executed by. A region
+//! **One rule for hardware and software.** The lock bit in a stamp keeps everybody away, whatever executes them. A region
 //! reads the stamp of each row that it touches, so a lock that is taken in software aborts it, and it aborts itself where it
 //! finds one. A transaction that fits in no region is one of Silo's, and its commit may still fit in one: that is a line for each
 //! row, while what is read and added before takes many. So there is no lock beside the records'; the paper's

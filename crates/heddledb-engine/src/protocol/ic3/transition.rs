@@ -16,7 +16,7 @@
 //! **Ranks** are numbers within a plan. A slot tells them in the plan's *parity*; old and transitional plan
 //! share one, the new plan has the other.
 //!
-//! | who waits, before its piece | for whom | until he has executed |
+//! | who waits, before its piece | for whom | until that one has executed |
 //! |---|---|---|
 //! | old | old, transitional | the piece's rank |
 //! | transitional | old, transitional | its rank in the old plan, and all up to its rank in the new one ([`Bridge`]) |

@@ -76,13 +76,13 @@ pub(super) enum Program {
 pub(super) enum Invariant {
     /// Money moves between rows of two tables: the sum stays, also for scans and snapshots.
     Transfers,
-    /// Of two rows each worker raises his own if the other is not raised: never both.
+    /// Of two rows each worker raises its own if the other is not raised: never both.
     Skew,
-    /// Each inserts his row if the range is empty: one appears.
+    /// Each inserts its row if the range is empty: one appears.
     Unless,
     /// A row of each table come and go together.
     Pairs,
-    /// Each sets his row to his neighbour's plus one: not all can have seen a zero.
+    /// Each sets its row to its neighbour's plus one: not all can have seen a zero.
     Ring,
     /// Values move, and the index with them.
     Index,

@@ -212,7 +212,7 @@ impl Play {
         for (number, worker) in workers.into_iter().enumerate() {
             self.ended(number, worker.join());
         }
-        // Who may have to wait for the dead looks on a core of his own: there waiting is counted.
+        // Who may have to wait for the dead looks on a core of its own: there waiting is counted.
         if scenario.has_deaths() {
             let (play, last) = (self.clone(), db.clone());
             let number = scenario.workers + 1;

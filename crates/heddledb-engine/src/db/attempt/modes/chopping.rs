@@ -10,7 +10,7 @@
 //! again and again: that pauses are drawn makes it unlikely, and no more (found by the search, under `dbx-tc` in software). So a piece that has
 //! failed often waits for *the turn of pieces* before it is executed again, and gives it away when it commits. By then its call has closed
 //! the gate: no other begins, those under way commit or wait for the turn, and who has it is alone in the end. Who waits for it
-//! holds no lock, so who has it does not wait for him. The turn of those that run alone is another one: who has that waits for calls
+//! holds no lock, so who has it does not wait for that one. The turn of those that run alone is another one: who has that waits for calls
 //! that are under way (a change of the plan that met a piece here waited for ten seconds, and failed).
 //!
 //! Closures and epochs: as for all calls that commit in parts (`parts`, `lazy`). Additions that take effect later: `shelves`.
