@@ -5,7 +5,7 @@
 //! will see of the group is changed, too (DBX-TC §4, the redo of commutative operations; `Commit::install_late`). Never is a stamp of
 //! a later epoch than that: the worker's commit pin lets the epoch be one ahead of it.
 //!
-//! Nobody overwrites such a group but by additions while calls are under way, and whoever adds to one keeps it if that is of an
+//! Nobody overwrites such a group but by additions while calls are under way, and whoever adds to one keeps what was there if that is of an
 //! earlier epoch (`Commit::keeping_earlier`); so there is what a snapshot will see, and it is the newest of the old versions.
 
 use crate::commit::Commit;
