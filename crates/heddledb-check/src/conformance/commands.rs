@@ -387,8 +387,13 @@ fn keep_scans_in_their_place(kind: Kind) {
     }
 }
 
-/// A checkpoint holds a prefix of the commits, and each of the others is made again once.
+/// A checkpoint holds a prefix of the commits, and each of the others is made again once. Several times, as calls have to come while
+/// it is taken.
 fn follow_a_checkpoint(kind: Kind) {
+    (0..4).for_each(|_| follow_one_checkpoint(kind));
+}
+
+fn follow_one_checkpoint(kind: Kind) {
     let storage = Simulated::new();
     let due = {
         let db = logs(kind, &storage);
