@@ -10,7 +10,7 @@
 
 use super::cells::{Cells, Class, Granules};
 use super::pieces::{PieceLinker, Pieces};
-use crate::footprint::Footprint;
+use crate::footprint::{CLAIM_CYCLES, Footprint};
 use crate::sync::{Work, work};
 
 /// No call, no edge, no member.
@@ -19,10 +19,6 @@ pub(super) const NONE: u32 = u32::MAX;
 /// A group of more members than this is closed with a vertex of its own, which waits for all of them, so that the members of
 /// the next group have one edge each (PITFALLS DG16).
 const GATHERED: u32 = 16;
-
-/// What linking takes for each use of a cell, measured where batches have 16,000 of them: virtual cores are told, whose cells cost
-/// nothing.
-const CLAIM_CYCLES: u64 = 60;
 
 /// The edges of a graph, and how many each vertex waits for. Its first vertices are the calls.
 #[derive(Debug, Default)]

@@ -117,6 +117,19 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// As [`lock`], for what others hold for a microsecond at the most: tries for some time before the thread sleeps, which would take longer.
+pub fn lock_soon<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    const TRIES: u32 = if MODEL { 0 } else { 6 };
+    for tried in 0..TRIES {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => spin(4 << tried),
+        }
+    }
+    lock(mutex)
+}
+
 /// Lets go of a mutex until the condition is notified, or for no reason, and locks it again as [`lock`] does.
 pub fn wait_notified<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -1,24 +1,43 @@
 //! What calls that are past their turn will still access, and which calls must wait for which because of
 //! that.
 //!
-//! [`Announced`] holds the footprints of all calls. Ranges count as written. Points are found by a hash of
-//! relation, key and column group; two that share a bucket only wait more often than they need. Readers share it, and so
-//! do those that only add. A writer replaces what its bucket held: calls after the writer wait for it, and it waits for
-//! those before.
+//! [`Announced`] holds what all calls have told, in buckets. Points have those of a hash of relation, key and column group; two that share a
+//! bucket only wait more often than they need. Readers share it, and so do those that only add. A writer replaces what its bucket held:
+//! calls after the writer wait for it, and it waits for those before. Ranges count as written: they have the buckets of the
+//! [grains](super::grains) that they touch, which the points of these grains share.
+//!
+//! **Several at a time.** The buckets lie in *bands*, each under a lock of its own. A call goes through the bands from the first on, and
+//! takes the lock of the next before it lets go of the one that it has: so no call overtakes another, all buckets see the same order of
+//! calls, and as many calls announce at a time as there are bands (PITFALLS DG10). Numbers are drawn in the first. Who has ended is not asked for meanwhile: a call is told of all that used its buckets last.
 
 use super::AccessMode;
+use super::grains::{Grains, hashed};
 use crate::access::Groups;
 use crate::error::{Error, Misuse};
-use crate::footprint::{Footprint, Usage, bit};
+use crate::footprint::{CLAIM_CYCLES, Footprint, Usage};
 use crate::mutant::{Mutant, planted};
 use crate::seam::Access;
+use crate::sync::{AtomicU64, MODEL, Mutex, MutexGuard, Ordering, Work, lock_soon, work};
 use crate::table::{Definition, GroupSet};
+use crossbeam_utils::CachePadded;
+use std::ops::RangeInclusive;
 
 /// The turn of a call: of which worker, and its number in the order of all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub worker: usize,
     pub number: u64,
+}
+
+impl Turn {
+    /// As one word, which is not zero, since numbers begin with 1.
+    fn packed(self) -> u64 {
+        self.number << 16 | self.worker as u64
+    }
+
+    fn unpacked(word: u64) -> Option<Self> {
+        (word != 0).then_some(Self { worker: (word & 0xffff) as usize, number: word >> 16 })
+    }
 }
 
 /// The column groups that an access is announced with, and how it uses them.
@@ -38,178 +57,300 @@ pub(super) fn unannounced(relation: &'static Definition, key: &[u64]) -> Error {
     Misuse::Unforeseen { table: relation.layout.name, key: format!("{key:x?}") }.into()
 }
 
-/// The calls that will access the points of a bucket and have not ended, as far as others must wait for them.
-#[derive(Clone, Debug, Default)]
-struct Bucket {
-    writer: Option<Turn>,
-    /// Since the writer: readers, and those that add.
+/// Those that only share a bucket since it had its last writer: readers, and those that add. Some may have ended: they are looked for
+/// when a list is full.
+#[derive(Debug, Default)]
+struct Sharers {
     readers: Vec<Turn>,
     adders: Vec<Turn>,
 }
 
-impl Bucket {
-    /// A call uses it, too: whom it must let end.
-    fn before(&self, usage: Usage) -> impl Iterator<Item = Turn> {
-        let readers = if usage == Usage::Reads { &[][..] } else { &self.readers };
-        let adders = if usage == Usage::Adds { &[][..] } else { &self.adders };
-        self.writer.iter().chain(readers).chain(adders).copied()
+/// The calls that will access the points of a bucket and have not ended, as far as others must wait for them: the last writer, as
+/// [`Turn::packed`], and where its sharers are in its band, plus one.
+///
+/// Both are zero in a bucket that was never used, so a fresh table is memory that nobody has touched.
+type Bucket = [u64; 2];
+
+/// Buckets under one lock.
+#[derive(Debug, Default)]
+struct Band {
+    buckets: Vec<Bucket>,
+    sharers: Vec<Sharers>,
+    /// Those of `sharers` that nobody uses.
+    free: Vec<u64>,
+    /// In the first band: the number that was drawn last, and the last call that waits for all before it, and all after it for it.
+    drawn: u64,
+    barrier: Option<Turn>,
+}
+
+impl Band {
+    fn new(buckets: usize) -> Self {
+        Self { buckets: vec![[0; 2]; buckets], ..Self::default() }
     }
 
-    /// It is used by that call; `runs` says who has not ended.
-    fn join(&mut self, turn: Turn, usage: Usage, runs: impl Fn(Turn) -> bool) {
-        let sharers = match usage {
-            Usage::Reads => &mut self.readers,
-            Usage::Adds => &mut self.adders,
-            Usage::Writes => {
-                self.writer = Some(turn);
-                self.readers.clear();
-                self.adders.clear();
-                return;
+    /// A call uses a bucket: whom it must let end.
+    fn before(&self, at: usize, usage: Usage) -> impl Iterator<Item = Turn> {
+        let [writer, sharers] = self.buckets[at];
+        let sharers = (sharers as usize).checked_sub(1).map(|at| &self.sharers[at]);
+        let readers = sharers.filter(|_| usage != Usage::Reads).map_or(&[][..], |sharers| &sharers.readers);
+        let adders = sharers.filter(|_| usage != Usage::Adds).map_or(&[][..], |sharers| &sharers.adders);
+        Turn::unpacked(writer).into_iter().chain(readers.iter().chain(adders).copied())
+    }
+
+    /// A bucket is used by that call; `runs` says who has not ended.
+    fn join(&mut self, at: usize, turn: Turn, usage: Usage, runs: impl Fn(Turn) -> bool) {
+        let [writer, sharers] = &mut self.buckets[at];
+        if usage == Usage::Writes {
+            *writer = turn.packed();
+            if let Some(at) = (std::mem::take(sharers) as usize).checked_sub(1) {
+                let Sharers { readers, adders } = &mut self.sharers[at];
+                readers.clear();
+                adders.clear();
+                self.free.push(at as u64 + 1);
             }
-        };
-        if !sharers.contains(&turn) {
-            sharers.retain(|sharer| runs(*sharer));
-            sharers.push(turn);
+            return;
         }
+        if *sharers == 0 {
+            *sharers = self.free.pop().unwrap_or_else(|| {
+                self.sharers.push(Sharers::default());
+                self.sharers.len() as u64
+            });
+        }
+        let Sharers { readers, adders } = &mut self.sharers[*sharers as usize - 1];
+        let list = if usage == Usage::Reads { readers } else { adders };
+        if list.len() == list.capacity() {
+            list.retain(|sharer| runs(*sharer));
+        }
+        list.push(turn);
     }
 }
 
 /// What all calls have announced.
 #[derive(Debug)]
 pub(super) struct Announced {
-    buckets: Box<[Bucket]>,
-    /// By worker, its last call that has announced something.
-    calls: Box<[(u64, Footprint)]>,
-    /// The calls among them that have ranges; those that have ended are dropped now and then.
-    scanners: Vec<Turn>,
-    /// The relations of these ranges ([`Footprint::wide`]).
-    scanned: u64,
+    bands: Box<[CachePadded<Mutex<Band>>]>,
+    /// The buckets of all bands, and of one, as powers of two.
+    bits: u32,
+    band_bits: u32,
+    /// By worker, the number of its last call that has announced something. Stored and read under the lock of the first band.
+    last: Box<[CachePadded<AtomicU64>]>,
+    grains: Grains,
 }
 
-/// Buckets: a power of two, as some hundred points are announced at a time.
-const BUCKETS: u32 = if crate::sync::MODEL { 4 } else { 14 };
+/// Buckets for each worker, as a power of two: some fifty points are announced by a call, and two that share a bucket may wait for
+/// each other.
+const WORKER_BITS: u32 = if MODEL { 3 } else { 12 };
+/// Buckets, at the least and at the most.
+const BITS: RangeInclusive<u32> = if MODEL { 4..=4 } else { 14..=18 };
+/// Bands, at the most.
+const BAND_BITS: u32 = if MODEL { 1 } else { 3 };
 
 impl Announced {
     /// For `workers` workers.
     pub fn new(workers: usize) -> Self {
+        let some = workers.next_power_of_two().ilog2();
+        let bits = (WORKER_BITS + some).clamp(*BITS.start(), *BITS.end());
+        let bands = if workers == 0 { 0 } else { 1 << some.min(BAND_BITS) };
+        let band_bits = bits - some.min(BAND_BITS);
+        let band = |_| CachePadded::new(Mutex::new(Band::new(1 << band_bits)));
         Self {
-            buckets: if workers == 0 { Box::default() } else { vec![Bucket::default(); 1 << BUCKETS].into() },
-            calls: vec![(0, Footprint::default()); workers].into(),
-            scanners: Vec::new(),
-            scanned: 0,
+            bands: (0..bands).map(band).collect(),
+            bits,
+            band_bits,
+            last: (0..workers).map(|_| CachePadded::default()).collect(),
+            grains: Grains::new(workers > 0),
         }
     }
 
-    fn bucket(&mut self, relation: usize, key: &[u64], group: usize) -> &mut Bucket {
-        // Fibonacci hashing, word by word: keys are small numbers mostly.
-        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mix = |hash: u64, word: &u64| (hash.rotate_left(29) ^ word).wrapping_mul(FACTOR);
-        let hash = key.iter().fold((relation as u64) << 8 | group as u64, mix);
-        &mut self.buckets[(hash.wrapping_mul(FACTOR) >> (64 - BUCKETS)) as usize]
+    fn band(&self, at: usize) -> MutexGuard<'_, Band> {
+        lock_soon(&self.bands[at])
     }
 
-    /// The calls, among those that are under way according to `runs`, that a call must let end before it
+    /// The bucket of something that has a hash.
+    fn bucket(&self, hash: u64) -> u64 {
+        hash >> (64 - self.bits)
+    }
+
+    /// Where a bucket is: its band, and its position in it.
+    fn place(&self, bucket: u64) -> (usize, usize) {
+        ((bucket >> self.band_bits) as usize, bucket as usize & ((1 << self.band_bits) - 1))
+    }
+
+    /// The calls that the call which has the turn must let end before it uses that bucket.
+    fn before(&self, hash: u64, usage: Usage, runs: impl Fn(Turn) -> bool, found: &mut Vec<Turn>) {
+        let (band, at) = self.place(self.bucket(hash));
+        found.extend(self.band(band).before(at, usage).filter(|turn| runs(*turn)));
+    }
+
+    /// The calls, among those that are under way according to `runs`, that the call which has the turn must let end before it
     /// accesses these column groups; appended to `found`.
     pub fn before_point(
-        &mut self,
+        &self,
         relation: usize,
         key: &[u64],
         groups: GroupSet,
         usage: Usage,
-        runs: impl Fn(Turn) -> bool,
+        runs: impl Fn(Turn) -> bool + Copy,
         found: &mut Vec<Turn>,
     ) {
-        if planted(Mutant::SequencedPointsIgnored) {
-            return;
+        if !planted(Mutant::SequencedPointsIgnored) {
+            Groups(groups).for_each(|group| self.before(point(relation, key, group), usage, runs, found));
         }
-        for group in Groups(groups) {
-            found.extend(self.bucket(relation, key, group).before(usage).filter(|turn| runs(*turn)));
-        }
-        let meets = |turn: &&Turn| self.calls[turn.worker].1.scans(relation, key, key) && runs(**turn);
-        if self.scanned & bit(relation) != 0 && !planted(Mutant::SequencedScansIgnored) {
-            found.extend(self.scanners.iter().filter(meets));
+        if !planted(Mutant::SequencedScansIgnored) {
+            self.grains.of_point(relation, key, |hash| self.before(hash, Usage::Reads, runs, found));
         }
     }
 
-    /// The calls that a call must let end before it scans these keys; `writes` says whether it writes what it
-    /// finds.
+    /// The calls that the call which has the turn must let end before it scans these keys.
     pub fn before_range(
-        &mut self,
+        &self,
         relation: usize,
         low: &[u64],
         high: &[u64],
-        writes: bool,
-        runs: impl Fn(Turn) -> bool,
+        runs: impl Fn(Turn) -> bool + Copy,
         found: &mut Vec<Turn>,
     ) {
         if planted(Mutant::SequencedScansIgnored) {
             return;
         }
-        for (worker, (number, footprint)) in self.calls.iter().enumerate() {
-            let turn = Turn { worker, number: *number };
-            let meets =
-                || footprint.touches(relation, low, high, !writes) || footprint.scans(relation, low, high);
-            if meets() && runs(turn) {
-                found.push(turn);
-            }
+        let before = |hash, usage| self.before(hash, usage, runs, found);
+        if !self.grains.of_range(relation, (low, high), before) {
+            self.all(runs, found);
         }
     }
 
     /// All calls that are under way.
     pub fn all(&self, runs: impl Fn(Turn) -> bool, found: &mut Vec<Turn>) {
-        let turn = |(worker, call): (usize, &(u64, Footprint))| Turn { worker, number: call.0 };
-        found.extend(self.calls.iter().enumerate().map(turn).filter(|turn| runs(*turn)));
+        // Relaxed: under the lock of the first band, or the turn is the caller's.
+        let number = |(worker, last): (usize, &CachePadded<AtomicU64>)| Turn {
+            worker,
+            number: last.load(Ordering::Relaxed),
+        };
+        found.extend(self.last.iter().enumerate().map(number).filter(|turn| runs(*turn)));
     }
 
-    /// The call that has its turn announces what it will access. Appends the calls that it must wait for to
-    /// `found`.
+    /// A worker's call announces what it will access, behind all that have and before all that will. Its number in that order is
+    /// drawn now, unless it has one. Appends the calls that it must let end to `found`, and some that have ended.
     pub fn announce(
-        &mut self,
-        turn: Turn,
+        &self,
+        worker: usize,
+        number: Option<u64>,
         footprint: &Footprint,
+        places: &mut Places,
         runs: impl Fn(Turn) -> bool + Copy,
         found: &mut Vec<Turn>,
-    ) {
-        // A call that has ended need not be awaited, and a call does not wait for itself.
-        for (relation, key, groups, usage) in footprint.points() {
-            self.before_point(relation, key, groups, usage, runs, found);
-        }
-        for (relation, low, high) in footprint.ranges().chain(footprint.open()) {
-            self.before_range(relation, low, high, true, runs, found);
-        }
-        for (relation, key, groups, usage) in footprint.points() {
-            for group in Groups(groups) {
-                self.bucket(relation, key, group).join(turn, usage, runs);
+    ) -> Turn {
+        let known = self.find(footprint, places);
+        let mut band = self.band(0);
+        band.drawn = number.unwrap_or(band.drawn + 1);
+        let turn = Turn { worker, number: band.drawn };
+        if known != Some(self.grains.version()) {
+            while self.find(footprint, places).is_none() {
+                footprint
+                    .ranges()
+                    .chain(footprint.open())
+                    .for_each(|(of, low, high)| self.grains.widen(of, low, high));
+                // Who was placed before has other grains than who comes now.
+                band.barrier = Some(turn);
+            }
+            if band.barrier == Some(turn) {
+                self.all(runs, found);
             }
         }
-        if footprint.wide() != 0 {
-            // Before its footprint takes the place of the worker's last one, which has ended.
-            self.scanners.retain(|turn| runs(*turn));
-            let wide = |turn: &Turn| self.calls[turn.worker].1.wide();
-            self.scanned = self.scanners.iter().map(wide).fold(footprint.wide(), |all, wide| all | wide);
-            self.scanners.push(turn);
+        // Relaxed: see `all`.
+        self.last[worker].store(turn.number, Ordering::Relaxed);
+        band.barrier = band.barrier.filter(|barrier| runs(*barrier));
+        found.extend(band.barrier.filter(|barrier| *barrier != turn));
+        let mut at = 0;
+        for place in places.iter() {
+            let (of, bucket) = self.place(place.bucket());
+            while at < of {
+                at += 1;
+                // Before the band before is let go of: so no call overtakes another.
+                let next = self.band(at);
+                band = next;
+            }
+            work(Work::Cycles(CLAIM_CYCLES));
+            found.extend(band.before(bucket, place.usage()).filter(|other| *other != turn));
+            band.join(bucket, turn, place.usage(), runs);
         }
-        let (number, known) = &mut self.calls[turn.worker];
-        *number = turn.number;
-        known.copy(footprint);
+        turn
     }
+
+    /// Finds the buckets of what a call will access. The version of the grains that they are of; none, where these are too small for a range.
+    fn find(&self, footprint: &Footprint, places: &mut Places) -> Option<u64> {
+        let version = self.grains.version();
+        places.clear();
+        for (relation, key, groups, usage) in footprint.points() {
+            if !planted(Mutant::SequencedPointsIgnored) {
+                let place = |group| Place::new(self.bucket(point(relation, key, group)), usage);
+                places.extend(Groups(groups).map(place));
+            }
+            let add = |hash| places.push(Place::new(self.bucket(hash), Usage::Reads));
+            self.grains.of_point(relation, key, add);
+        }
+        for (relation, low, high) in footprint.ranges().chain(footprint.open()) {
+            if planted(Mutant::SequencedScansIgnored) {
+                break;
+            }
+            let add = |hash, usage| places.push(Place::new(self.bucket(hash), usage));
+            if !self.grains.of_range(relation, (low, high), add) {
+                return None;
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        Some(version)
+    }
+}
+
+/// The buckets that a call will use, in ascending order.
+pub(super) type Places = Vec<Place>;
+
+/// A bucket, times four, and how it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(u64);
+
+impl Place {
+    const USAGES: [Usage; 3] = [Usage::Reads, Usage::Adds, Usage::Writes];
+
+    fn new(bucket: u64, usage: Usage) -> Self {
+        Self(bucket << 2 | usage as u64)
+    }
+
+    fn bucket(self) -> u64 {
+        self.0 >> 2
+    }
+
+    fn usage(self) -> Usage {
+        Self::USAGES[self.0 as usize & 3]
+    }
+}
+
+/// The hash of a column group of a row.
+fn point(relation: usize, key: &[u64], group: usize) -> u64 {
+    hashed((relation as u64) << 8 | group as u64, key.iter().copied())
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
+    use super::super::sequencer::Sequencer;
     use super::Usage::{Adds, Reads, Writes};
     use super::*;
+    use crate::sync::{Random, lock};
 
     fn turn(number: u64) -> Turn {
         Turn { worker: number as usize, number }
     }
 
     /// The calls that a call which accesses this must wait for.
-    fn announce(announced: &mut Announced, number: u64, fill: impl FnOnce(&mut Footprint)) -> Vec<u64> {
+    fn announce(announced: &Announced, number: u64, fill: impl FnOnce(&mut Footprint)) -> Vec<u64> {
         let mut footprint = Footprint::default();
         fill(&mut footprint);
         let mut found = Vec::new();
-        announced.announce(turn(number), &footprint, |other| (1..number).contains(&other.number), &mut found);
+        let runs = |other: Turn| (1..=number).contains(&other.number);
+        let worker = turn(number).worker;
+        announced.announce(worker, Some(number), &footprint, &mut Places::new(), runs, &mut found);
         let mut numbers: Vec<u64> = found.into_iter().map(|turn| turn.number).collect();
         numbers.sort_unstable();
         numbers.dedup();
@@ -218,9 +359,9 @@ mod tests {
 
     #[test]
     fn writers_wait_for_all_and_readers_for_writers() {
-        let mut announced = Announced::new(8);
-        let mut point = |number, groups, usage| {
-            announce(&mut announced, number, |footprint| footprint.add_point(3, &[7], groups, usage))
+        let announced = Announced::new(8);
+        let point = |number, groups, usage| {
+            announce(&announced, number, |footprint| footprint.add_point(3, &[7], groups, usage))
         };
         assert_eq!(point(1, 0b01, Writes), []);
         assert_eq!(point(2, 0b01, Reads), [1]);
@@ -232,10 +373,9 @@ mod tests {
 
     #[test]
     fn who_adds_lets_others_add() {
-        let mut announced = Announced::new(8);
-        let mut point = |number, usage| {
-            announce(&mut announced, number, |footprint| footprint.add_point(3, &[7], 1, usage))
-        };
+        let announced = Announced::new(8);
+        let point =
+            |number, usage| announce(&announced, number, |footprint| footprint.add_point(3, &[7], 1, usage));
         assert_eq!(point(1, Writes), []);
         assert_eq!(point(2, Adds), [1]);
         assert_eq!(point(3, Adds), [1]);
@@ -246,53 +386,103 @@ mod tests {
 
     #[test]
     fn a_row_may_be_read_and_written() {
-        let mut announced = Announced::new(4);
+        let announced = Announced::new(4);
         let both = |footprint: &mut Footprint| {
             footprint.add_point(0, &[1], 1, Reads);
             footprint.add_point(0, &[1], 1, Writes);
         };
-        assert_eq!(announce(&mut announced, 1, both), []);
-        assert_eq!(announce(&mut announced, 2, both), [1]);
+        assert_eq!(announce(&announced, 1, both), []);
+        assert_eq!(announce(&announced, 2, both), [1]);
     }
 
     #[test]
     fn ranges_meet_points_and_ranges() {
-        let mut announced = Announced::new(8);
-        let mut add =
-            |number, fill: &dyn Fn(&mut Footprint)| announce(&mut announced, number, |known| fill(known));
+        let announced = Announced::new(8);
+        announced.grains.widen(2, &[4, 0], &[4, u64::MAX]);
+        let add = |number, fill: &dyn Fn(&mut Footprint)| announce(&announced, number, |known| fill(known));
         assert_eq!(add(1, &|known| known.add_point(2, &[4, 9], 1, Reads)), []);
         assert_eq!(add(2, &|known| known.add_range(2, &[4, 0], &[4, u64::MAX])), [1]);
         assert_eq!(add(3, &|known| known.add_range(2, &[5, 0], &[5, u64::MAX])), []);
-        assert_eq!(add(4, &|known| known.add_range(2, &[4, 3], &[5, 2])), [1, 2, 3]);
-        assert_eq!(add(5, &|known| known.add_point(2, &[5, 1], 1, Reads)), [3, 4]);
-        assert_eq!(add(6, &|known| known.add_point(66, &[4, 9], 1, Writes)), [], "another relation");
+        assert_eq!(add(4, &|known| known.add_range(2, &[4, 3], &[5, 2])), [1, 2, 3], "it waits for all");
+        assert_eq!(
+            add(5, &|known| known.add_point(2, &[5, 1], 1, Reads)),
+            [4],
+            "which has waited for the third"
+        );
+        assert_eq!(add(6, &|known| known.add_point(66, &[4, 9], 1, Writes)), [4], "another relation");
     }
 
-    /// What has an open range meets all that access keys in it, and others that have it; what has ended is forgotten.
+    /// What has an open range meets all that access keys in its grains, and others that have it.
     #[test]
     fn open_ranges_meet_points_and_ranges() {
-        let mut announced = Announced::new(8);
-        let mut add =
-            |number, fill: &dyn Fn(&mut Footprint)| announce(&mut announced, number, |known| fill(known));
+        let announced = Announced::new(8);
+        let add = |number, fill: &dyn Fn(&mut Footprint)| announce(&announced, number, |known| fill(known));
         assert_eq!(add(1, &|known| known.add_point(2, &[4, 9], 1, Reads)), []);
-        assert_eq!(add(2, &|known| known.add_open(2, &[4, 0], &[4, u64::MAX])), [1]);
-        assert_eq!(add(3, &|known| known.add_open(2, &[5, 0], &[5, u64::MAX])), []);
-        assert_eq!(add(4, &|known| known.add_open(2, &[4, 3], &[4, 9])), [1, 2]);
-        assert_eq!(add(5, &|known| known.add_range(2, &[5, 3], &[5, 9])), [3]);
-        assert_eq!(add(6, &|known| known.add_point(2, &[4, 2], 1, Reads)), [2]);
-        assert_eq!(add(7, &|known| known.add_point(3, &[4, 2], 1, Writes)), [], "another relation");
+        assert_eq!(
+            add(2, &|known| known.add_open(2, &[4, 0], &[4, u64::MAX])),
+            [1],
+            "the first range waits for all"
+        );
+        assert_eq!(add(3, &|known| known.add_point(3, &[4, 2], 1, Writes)), [2], "and all for it");
+        announced.band(0).barrier = None;
+        assert_eq!(add(4, &|known| known.add_open(2, &[5, 0], &[5, u64::MAX])), []);
+        assert_eq!(add(5, &|known| known.add_open(2, &[4, 3], &[4, 9])), [2]);
+        assert_eq!(add(6, &|known| known.add_range(2, &[5, 3], &[5, 9])), [4]);
+        assert_eq!(add(7, &|known| known.add_point(2, &[4, 2], 1, Reads)), [5]);
     }
 
+    /// Calls that announce side by side wait for those of lower numbers that they meet, and for nobody else.
     #[test]
-    fn who_reads_lets_readers_be() {
-        let mut announced = Announced::new(4);
-        announce(&mut announced, 1, |known| known.add_point(2, &[4], 1, Reads));
-        announce(&mut announced, 2, |known| known.add_point(2, &[6], 1, Writes));
-        let mut before = |low, high, writes| {
-            let mut found = Vec::new();
-            announced.before_range(2, &[low], &[high], writes, |turn| turn.number > 0, &mut found);
-            found.len()
+    fn calls_do_not_overtake_each_other() {
+        const WORKERS: usize = 4;
+        const CALLS: u64 = 300;
+        let seed = 7;
+        println!("seed {seed}");
+        let (sequencer, clock) = (Sequencer::new(WORKERS), AtomicU64::new(0));
+        let known = Mutex::new(Vec::new());
+        let work = |worker| {
+            let mut random = Random::new(seed + worker as u64);
+            for _ in 0..CALLS {
+                let mut footprint = Footprint::default();
+                for _ in 0..4 {
+                    let usage = [Reads, Adds, Writes][random.below(3) as usize];
+                    footprint.add_point(1, &[random.below(30)], 1, usage);
+                }
+                if random.below(4) == 0 {
+                    footprint.add_range(1, &[random.below(30)], &[29]);
+                }
+                let (mut before, runs) = (Vec::new(), |turn| sequencer.runs(turn));
+                let announced = &sequencer.announced;
+                let turn =
+                    announced.announce(worker, None, &footprint, &mut Places::new(), runs, &mut before);
+                assert!(before.iter().all(|other| other.number < turn.number), "{turn:?}: {before:?}");
+                sequencer.await_end(&mut before, None);
+                let now = || clock.fetch_add(1, Ordering::SeqCst);
+                let begin = now();
+                lock(&known).push((turn.number, footprint, begin, now()));
+                sequencer.end(turn);
+            }
         };
-        assert_eq!((before(3, 5, false), before(3, 5, true), before(3, 6, false)), (0, 1, 1));
+        std::thread::scope(|scope| {
+            let work = &work;
+            (0..WORKERS).for_each(|worker| drop(scope.spawn(move || work(worker))));
+        });
+        let known = known.into_inner().expect("no thread has panicked");
+        let meet = |one: &Footprint, other: &Footprint| {
+            let scans = |one: &Footprint, other: &Footprint| {
+                one.ranges()
+                    .any(|(of, low, high)| other.touches(of, low, high, false) || other.scans(of, low, high))
+            };
+            let conflicts = |(_, key, _, usage): (usize, &[u64], GroupSet, Usage)| {
+                let other = |(_, at, _, used)| key == at && (usage != used || usage == Writes);
+                one.points().any(other)
+            };
+            other.points().any(conflicts) || scans(one, other) || scans(other, one)
+        };
+        for (number, footprint, begin, _) in &known {
+            for (earlier, other, _, end) in known.iter().filter(|(earlier, ..)| earlier < number) {
+                assert!(end < begin || !meet(footprint, other), "{number} has not waited for {earlier}");
+            }
+        }
     }
 }

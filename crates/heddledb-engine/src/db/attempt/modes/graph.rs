@@ -1,7 +1,7 @@
 //! Calls in a graph: each waits, before it runs, for those before it that it conflicts with (DGCC §3; DORADD).
 //!
 //! **Mechanism.** The body of a call is executed twice. The first time it has no effect, at no particular place in any
-//! order, and tells what it accesses ([`telling`]). Then the call is *linked*: under one lock it gets its number, and an
+//! order, and tells what it accesses ([`telling`]). Then the call is *linked* ([`announced`](super::announced)): it gets its number, and an
 //! edge from each earlier call that is under way and will access the same, where one of the two writes. When all of these
 //! have ended it is executed for good, and commits by the protocol's own verbs. So calls that conflict wait, in an order
 //! that is known, instead of failing; and those that do not run side by side. The session that called executes its call.
@@ -19,16 +19,15 @@
 //! needs no condition pieces (DG6). Access sets may be found, not declared; and what they miss is not wrong, only slower (DG1,
 //! DG5).
 
-use super::announced::Turn;
+use super::announced::{Places, Turn};
 use super::sequencer::Sequencer;
 use super::{AccessMode, Attempt, CallMode, Keys, Then, telling};
 use crate::error::{Conflict, Result};
-use crate::footprint::Footprint;
 use crate::kind::Promises;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
 use crate::seam::{Access, Body};
-use crate::sync::{lock, note, wait_until};
+use crate::sync::{note, wait_until};
 use crate::table::Definition;
 
 /// A call in the graph.
@@ -38,6 +37,7 @@ pub(super) struct Linked {
     turn: Option<Turn>,
     /// The calls that it waits for.
     before: Vec<Turn>,
+    places: Places,
 }
 
 impl CallMode for Linked {
@@ -78,23 +78,18 @@ impl CallMode for Linked {
             return then;
         }
         let Attempt { db, worker, modes, .. } = attempt;
-        let Linked { turn, before } = &mut modes.graph;
-        *turn = Some(link(&db.modes.graph, worker.number, &modes.telling.footprint, before));
+        let Linked { turn, before, places } = &mut modes.graph;
+        // A place behind all that were linked before.
+        let (graph, footprint) = (&db.modes.graph, &modes.telling.footprint);
+        let runs = |turn| graph.runs(turn);
+        *turn = Some(graph.announced.announce(worker.number, None, footprint, places, runs, before));
         if planted(Mutant::GraphCallsNotAwaited) {
             before.clear();
         }
-        note(|| format!("is linked behind {} calls", before.len()));
+        note(|| format!("is linked behind {} calls, ended ones among them", before.len()));
         let suspender = worker.suspender.as_ref();
         let waited = before.drain(..).all(|turn| wait_until(suspender, || !db.modes.graph.runs(turn)));
         attempt.begin_writes(0);
         if waited { Ok(Then::Again) } else { Err(Conflict::TimedOut.into()) }
     }
-}
-
-/// Gives a call its place behind all that were linked before. Those that it must let end are added to `before`.
-fn link(graph: &Sequencer, worker: usize, footprint: &Footprint, before: &mut Vec<Turn>) -> Turn {
-    let mut announced = lock(&graph.announced);
-    let turn = Turn { worker, number: graph.next() };
-    announced.announce(turn, footprint, |other| graph.runs(other), before);
-    turn
 }

@@ -30,6 +30,7 @@ mod aside;
 mod batched;
 mod chopping;
 mod gate;
+mod grains;
 mod graph;
 mod lazy;
 mod parts;

@@ -1,7 +1,7 @@
 //! The order of calls: which have ended, what was announced, and whose turn it is where they take turns.
 
 use super::announced::{Announced, Turn};
-use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, wait_out};
+use crate::sync::{AtomicU64, Ordering, Suspender, wait_out};
 use crossbeam_utils::CachePadded;
 
 /// Whose turn it is, and what was announced.
@@ -13,8 +13,7 @@ pub(super) struct Sequencer {
     pub last: CachePadded<AtomicU64>,
     /// By worker, the turn of its last call that has ended. Turns begin with 1.
     pub ended: Box<[CachePadded<AtomicU64>]>,
-    /// Locked for moments, mostly by who has the turn.
-    pub announced: Mutex<Announced>,
+    pub announced: Announced,
 }
 
 impl Sequencer {
@@ -26,19 +25,14 @@ impl Sequencer {
             held: word(1),
             last: word(0),
             ended: (0..workers).map(|_| word(0)).collect(),
-            announced: Mutex::new(Announced::new(workers)),
+            announced: Announced::new(workers),
         }
-    }
-
-    /// The number of the next call.
-    pub fn next(&self) -> u64 {
-        // Relaxed: the number only says who is next; what others did is seen by what follows.
-        self.drawn.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Waits for the caller's turn.
     pub fn take(&self, worker: usize, suspender: Option<&Suspender>) -> Turn {
-        let number = self.next();
+        // Relaxed: the number only says who is next; what others did is seen by what follows.
+        let number = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
         // Acquire: what those before did with their turns happens before this.
         // Not given up: a turn that is drawn must be taken, and those before are procedures.
         wait_out(suspender, || self.held.load(Ordering::Acquire) == number);

@@ -28,7 +28,7 @@
 //! phase has read something (of entries in secondary indexes that an update moves or a deletion takes along)
 //! are awaited while the call holds its turn. Tests: `phases_*` of the conformance suite.
 
-use super::announced::{Turn, claims, unannounced};
+use super::announced::{Places, Turn, claims, unannounced};
 use super::sequencer::Sequencer;
 use super::{AccessMode, Answer, Attempt, CallMode, Keys, Then, parts};
 use crate::error::{Conflict, Error, Result};
@@ -38,7 +38,7 @@ use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
 use crate::seam::{Access, Body, Part};
 use crate::stamp;
-use crate::sync::{Ordering, decided, lock};
+use crate::sync::{Ordering, decided};
 use crate::table::Definition;
 
 /// How far a call is.
@@ -69,6 +69,7 @@ pub(super) struct Sequenced {
     footprint: Footprint,
     /// The calls that it waits for.
     before: Vec<Turn>,
+    places: Places,
 }
 
 impl CallMode for Sequenced {
@@ -88,10 +89,10 @@ impl CallMode for Sequenced {
         let sequencer = &attempt.db.modes.sequencing;
         let later = worker.plan_cache.plan.later_of(number);
         let turn = sequencer.take(worker.number, worker.suspender.as_ref());
-        let Sequenced { footprint, before, .. } = std::mem::take(&mut attempt.modes.sequencing);
+        let Sequenced { footprint, before, places, .. } = std::mem::take(&mut attempt.modes.sequencing);
         let (turn, holds) = (Some(turn), true);
         attempt.modes.sequencing =
-            Sequenced { later, turn, holds, footprint, before, ..Sequenced::default() };
+            Sequenced { later, turn, holds, footprint, before, places, ..Sequenced::default() };
         attempt.modes.sequencing.footprint.clear();
         // Relaxed, as all of these: the call that had the turn before has stored it, or a closure before any
         // call began.
@@ -156,7 +157,7 @@ impl CallMode for Sequenced {
         if *phase == Phase::Now || *phase == Phase::Announcing && mode == AccessMode::WritesEntries {
             let sequencer = &attempt.db.modes.sequencing;
             let runs = |turn| sequencer.runs(turn);
-            lock(&sequencer.announced).before_point(number, key, groups, usage, runs, before);
+            sequencer.announced.before_point(number, key, groups, usage, runs, before);
             if planted(Mutant::SequencedNowNotAwaited) {
                 before.clear();
             }
@@ -195,7 +196,7 @@ impl CallMode for Sequenced {
         let sequencer = &attempt.db.modes.sequencing;
         let runs = |turn| sequencer.runs(turn);
         let (low, high) = keys();
-        lock(&sequencer.announced).before_range(relation.number(), low, high, false, runs, before);
+        sequencer.announced.before_range(relation.number(), low, high, runs, before);
         if planted(Mutant::SequencedNowNotAwaited) {
             before.clear();
         }
@@ -248,14 +249,13 @@ fn announce<P: Protocol>(attempt: &mut Attempt<P>, complete: bool) {
     attempt.abort_writes();
     attempt.worker.replay_log.rollback_to_savepoint();
     (attempt.failed, attempt.dry) = (false, false);
-    let Sequenced { turn, holds, footprint, before, phase, .. } = &mut attempt.modes.sequencing;
+    let Sequenced { turn, holds, footprint, before, places, phase, .. } = &mut attempt.modes.sequencing;
     let sequencer = &attempt.db.modes.sequencing;
     if let Some(turn) = *turn {
-        let mut announced = lock(&sequencer.announced);
+        let announced = &sequencer.announced;
         let runs = |turn| sequencer.runs(turn);
         if complete {
-            announced.announce(turn, footprint, runs, before);
-            drop(announced);
+            announced.announce(turn.worker, Some(turn.number), footprint, places, runs, before);
             *holds = false;
             sequencer.give(turn);
         } else {
