@@ -253,11 +253,26 @@ impl Line {
 /// Tells what a call with that input will access: each access as often as it may be made, in the order of the steps. If the call's number
 /// says so, keys that its keys are among.
 pub fn tell(call: u64, input: &[Placed], to: &mut Announcement<'_>) {
-    if call.is_multiple_of(3) {
-        return tell_among(input, to);
-    }
+    let among = call.is_multiple_of(3);
     for (_, step) in input {
         match *step {
+            Step::Read(table, key)
+            | Step::Update(table, key)
+            | Step::Insert(table, key)
+            | Step::TryUpdate(table, key)
+            | Step::Remove(table, key)
+            | Step::Upsert(table, key)
+            | Step::TryInsert(table, key)
+            | Step::Write(table, key)
+            | Step::Overwrite(table, key)
+            | Step::Delete(table, key)
+                if among =>
+            {
+                with_table!(table, Row => to.writes_among(Scan::<Row>::range(key & !1..=key | 1)));
+            }
+            Step::Scan { table, low, high, .. } if among => {
+                with_table!(table, Row => to.writes_among(Scan::<Row>::range(low..=high)));
+            }
             Step::Read(table, key) => with_table!(table, Row => to.reads(key, Row::version)),
             Step::Update(table, key)
             | Step::Insert(table, key)
@@ -280,32 +295,6 @@ pub fn tell(call: u64, input: &[Placed], to: &mut Announcement<'_>) {
             }
             Step::Scan { table, low, high, .. } => {
                 with_table!(table, Row => to.scans(Scan::<Row>::range(low..=high)));
-            }
-            Step::Add(key) => to.adds(key, Sum::sum),
-            Step::WriteInVain(..) | Step::RemoveInVain(..) => unreachable!("no call does it"),
-            Step::PutOff(..) | Step::Count(_) => unreachable!("no call does it that tells what it accesses"),
-            Step::Pause(_) | Step::GiveUp => {}
-        }
-    }
-}
-
-fn tell_among(input: &[Placed], to: &mut Announcement<'_>) {
-    for (_, step) in input {
-        match *step {
-            Step::Read(table, key)
-            | Step::Update(table, key)
-            | Step::Insert(table, key)
-            | Step::TryUpdate(table, key)
-            | Step::Remove(table, key)
-            | Step::Upsert(table, key)
-            | Step::TryInsert(table, key)
-            | Step::Write(table, key)
-            | Step::Overwrite(table, key)
-            | Step::Delete(table, key) => {
-                with_table!(table, Row => to.writes_among(Scan::<Row>::range(key & !1..=key | 1)));
-            }
-            Step::Scan { table, low, high, .. } => {
-                with_table!(table, Row => to.writes_among(Scan::<Row>::range(low..=high)));
             }
             Step::Add(key) => to.adds(key, Sum::sum),
             Step::WriteInVain(..) | Step::RemoveInVain(..) => unreachable!("no call does it"),

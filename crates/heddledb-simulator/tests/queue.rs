@@ -90,3 +90,27 @@ fn a_mix_of_procedures() {
         assert!(kinds.iter().all(|commits| *commits > 0), "{kind}: {kinds:?}");
     }
 }
+
+/// Deliveries of one warehouse, which all want the same orders. Deferred, each looks first and then only intends.
+fn deliveries(deferred: bool, orders: u32) -> Point {
+    let scale = Scale { orders, customers: 300, items: 100 };
+    let parameters = tpcc::Parameters { scale, deferred, mix: Mix([0, 0, 0, 100, 0]), ..Default::default() };
+    seeded(Tpcc::new(parameters).unwrap(), Kind::Drp, (8, 1), 1)
+}
+
+#[test]
+fn deferred_deliveries_follow_one_another() {
+    let (at_once, deferred) = (deliveries(false, 600), deliveries(true, 600));
+    let conflicts = deferred.conflicts.iter().sum::<u64>();
+    println!("{} at once, {} deferred, {conflicts} conflicts", at_once.committed, deferred.committed);
+    assert_eq!(conflicts, 0, "what only intends never conflicts");
+    assert!(deferred.committed > 3 * at_once.committed);
+}
+
+/// More Deliveries than orders: who finds none leaves the line in order.
+#[test]
+fn deliveries_that_find_no_order_end() {
+    let point = deliveries(true, 20);
+    println!("{} deferred", point.committed);
+    assert!(point.committed > 6, "{} of six orders a district", point.committed);
+}
