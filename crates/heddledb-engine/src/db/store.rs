@@ -89,6 +89,19 @@ pub(crate) trait AnyStore: Send + Sync {
     }
 }
 
+/// Makes a store under some protocol: a relation, how many rows it is sized for, and where its values are. With this, what
+/// only holds stores is compiled once and not once per protocol.
+pub(super) type MakeStore = fn(&'static Definition, usize, Arc<Heap>) -> Box<dyn AnyStore>;
+
+/// [`MakeStore`] of `P`.
+pub(super) fn make_store<P: Protocol>(
+    relation: &'static Definition,
+    rows: usize,
+    heap: Arc<Heap>,
+) -> Box<dyn AnyStore> {
+    Box::new(Store::<P>::new(relation, rows, heap))
+}
+
 impl<P: Protocol> Store<P> {
     /// Of no row, sized for `rows`.
     pub fn new(relation: &'static Definition, rows: usize, heap: Arc<Heap>) -> Self {
