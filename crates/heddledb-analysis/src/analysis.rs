@@ -6,7 +6,7 @@
 //! the highest rank from which an S-edge leads to it. All waits of a runtime are then one rule: a piece of
 //! rank `k` waits until each transaction that its own depends on has executed a conflict piece of rank `k`
 //! or more, or has committed. That never waits longer than IC3's algorithm 1 with the rendezvous pieces of
-//! §4.2 (test: `sound` in `tests/naive.rs`). Those waits are listed here to be read; a runtime needs the
+//! §4.2 (test: `sound` in `tests/naive/main.rs`). Those waits are listed here to be read; a runtime needs the
 //! ranks alone. Within a type ranks rise. Pieces without C-edges (*raw*) have a rank that says where they
 //! stand; nobody waits for them, and they wait for nobody.
 //!

@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::record::RecordRef;
+use crate::record::{BEHIND, REACH, RecordRef};
 use crate::sync::{AtomicU64, Mutex, Ordering, Work, lock, shared_memory, work};
 use crate::version::HEADER;
 use std::ptr::NonNull;
@@ -173,9 +173,9 @@ impl Arena {
     fn carve(&mut self, words: usize) -> RecordRef {
         let words = words.next_multiple_of(BLOCK_ALIGN);
         if self.chunks.last().is_none_or(|chunk| chunk.len() - self.used < words) {
+            assert!(words <= REACH, "a row takes at most {} bytes in place", REACH * size_of::<AtomicU64>());
             let size = if self.chunks.is_empty() { FIRST_WORDS } else { CHUNK_WORDS };
             let chunk = Chunk::new(size.max(words));
-            shared_memory(chunk.word(0).as_ptr().cast(), chunk.len() * size_of::<AtomicU64>());
             self.chunks.push(chunk);
             (self.used, self.present) = (0, 0);
         }
@@ -184,10 +184,8 @@ impl Arena {
         self.used += words;
         self.bytes += words * size_of::<AtomicU64>();
         work(Work::Fresh(words));
-        // SAFETY: `start..used` lies within the chunk, no earlier block overlaps it, its words are
-        // initialised (zero), and the chunk lives as long as the arena, which the database keeps
-        // until no transaction is left.
-        let block = unsafe { RecordRef::new(chunk.word(start)) };
+        // `start..used` lies within the chunk, and no earlier block overlaps it.
+        let block = chunk.block(start);
         // Relaxed: no other thread knows the block.
         block.word(0).store(0, Ordering::Relaxed);
         block.word(words - 1).store(0, Ordering::Relaxed);
@@ -230,13 +228,29 @@ impl Arena {
     }
 }
 
+impl Chunk {
+    /// A chunk of `words` words for blocks, and [`BEHIND`] more behind them.
+    pub(crate) fn new(words: usize) -> Self {
+        let chunk = Self::map(words);
+        shared_memory(chunk.word(0).as_ptr().cast(), words * size_of::<AtomicU64>());
+        chunk
+    }
+
+    /// The block that begins at a word. It lasts as long as the chunk, which the database keeps until no transaction
+    /// is left.
+    pub(crate) fn block(&self, start: usize) -> RecordRef {
+        // SAFETY: `BEHIND` more words are behind those that `word` gives, all of them initialised (zero).
+        unsafe { RecordRef::new(self.word(start)) }
+    }
+}
+
 #[cfg(not(any(miri, feature = "loom", feature = "shuttle")))]
-use mapped::Chunk;
+pub(crate) use mapped::Chunk;
 
 /// Chunks from the operating system.
 #[cfg(not(any(miri, feature = "loom", feature = "shuttle")))]
 mod mapped {
-    use super::{AtomicU64, NonNull};
+    use super::{AtomicU64, BEHIND, NonNull};
     use crate::sync::shared_memory_ends;
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     use std::ffi::c_void;
@@ -244,7 +258,8 @@ mod mapped {
     const HUGE_PAGE: usize = 2 << 20;
 
     /// A private anonymous mapping: zeroed words, present once touched.
-    pub(super) struct Chunk {
+    #[derive(Debug)]
+    pub(crate) struct Chunk {
         mapping: *mut c_void,
         mapped_bytes: usize,
         words: NonNull<AtomicU64>,
@@ -256,11 +271,13 @@ mod mapped {
     unsafe impl Send for Chunk {}
 
     impl Chunk {
-        pub(super) fn new(words: usize) -> Self {
+        pub(super) fn map(words: usize) -> Self {
             let bytes = words * size_of::<AtomicU64>();
             let huge = bytes >= HUGE_PAGE;
             // Over-mapped by a huge page, so that the words can start at one.
-            let mapped_bytes = if huge { bytes + HUGE_PAGE } else { bytes };
+            let room = if huge { bytes + HUGE_PAGE } else { bytes };
+            // Nobody touches what is behind, so it takes addresses but no memory.
+            let mapped_bytes = room + BEHIND * size_of::<AtomicU64>();
             let (protection, flags) =
                 (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
             // SAFETY: a new anonymous mapping at an address of the system's choice aliases nothing.
@@ -271,15 +288,18 @@ mod mapped {
                     )
                 });
             let start = if huge { mapping.map_addr(|a| a.next_multiple_of(HUGE_PAGE)) } else { mapping };
-            if huge {
-                // SAFETY: the range lies within the mapping. Advice only: a refusal costs speed.
-                let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
-            }
+            let (advised, advice) = match huge {
+                true => (bytes, Advice::LinuxHugepage),
+                // Else a huge page might be given for a few words and what is behind them.
+                false => (mapped_bytes, Advice::LinuxNoHugepage),
+            };
+            // SAFETY: the range lies within the mapping. Advice only: a refusal costs speed or memory.
+            let _ = unsafe { madvise(start, advised, advice) };
             let words_start = NonNull::new(start.cast::<AtomicU64>()).expect("mappings are not at null");
             Self { mapping, mapped_bytes, words: words_start, len: words }
         }
 
-        pub(super) fn len(&self) -> usize {
+        pub(crate) fn len(&self) -> usize {
             self.len
         }
 
@@ -302,7 +322,8 @@ mod mapped {
 
 /// Chunks from the heap, where each word is constructed: for model checkers and Miri.
 #[cfg(any(miri, feature = "loom", feature = "shuttle"))]
-struct Chunk(NonNull<[AtomicU64]>);
+#[derive(Debug)]
+pub(crate) struct Chunk(NonNull<[AtomicU64]>);
 
 // SAFETY: as for the mapped chunk.
 #[cfg(any(miri, feature = "loom", feature = "shuttle"))]
@@ -310,13 +331,13 @@ unsafe impl Send for Chunk {}
 
 #[cfg(any(miri, feature = "loom", feature = "shuttle"))]
 impl Chunk {
-    fn new(words: usize) -> Self {
-        let words: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
+    fn map(words: usize) -> Self {
+        let words: Box<[AtomicU64]> = (0..words + BEHIND).map(|_| AtomicU64::new(0)).collect();
         Self(NonNull::from(Box::leak(words)))
     }
 
-    fn len(&self) -> usize {
-        self.0.len()
+    pub(crate) fn len(&self) -> usize {
+        self.0.len() - BEHIND
     }
 
     fn word(&self, index: usize) -> NonNull<AtomicU64> {
@@ -329,7 +350,7 @@ impl Chunk {
 #[cfg(any(miri, feature = "loom", feature = "shuttle"))]
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: made by `Box::leak` in `new` and not freed before.
+        // SAFETY: made by `Box::leak` in `map` and not freed before.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

@@ -493,6 +493,11 @@ pub struct Ticker {
 impl Ticker {
     /// Starts ticking.
     pub fn start(interval: Duration, tick: impl Fn() + Send + 'static) -> Self {
+        // In a box, so that the thread is compiled once and not once per protocol.
+        Self::start_boxed(interval, Box::new(tick))
+    }
+
+    fn start_boxed(interval: Duration, tick: Box<dyn Fn() + Send>) -> Self {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {

@@ -18,14 +18,24 @@
 //! recycled for other keys of that table, after its reclamation epoch has passed, and its memory
 //! is returned only with the arena. A stale [`RecordRef`] therefore reads words of some record of
 //! the same table, which validation rejects; it never reads unmapped memory.
+//!
+//! **Reach.** A reference does not know how long its block is, and need not trust who indexes it: behind the blocks
+//! of every chunk of memory [`BEHIND`] more words are mapped, which nobody touches, and an index of [`REACH`] or more is
+//! refused. A wrong index below it reads a word of another block or of those behind, never anything else.
 
 #![allow(unsafe_code)]
 
 use crate::sight::Sight;
-use crate::sync::{AtomicU64, IN_PLACE, LINE, Ordering, name, prefetch};
+use crate::sync::{AtomicU64, IN_PLACE, LINE, MODEL, Ordering, name, prefetch};
 use crate::table::{Layout, Span};
 use crate::words::Words;
 use std::ptr::NonNull;
+
+/// Words of the longest block, and a bound of every index into one: 2 MiB. Values of any length are not in their rows.
+pub(crate) const REACH: usize = if MODEL || cfg!(miri) { 1 << 7 } else { 1 << 18 };
+/// Words that are mapped behind the blocks of a chunk: within reach of a part that is within reach of a block.
+pub(crate) const BEHIND: usize = 2 * REACH;
+const _: () = assert!(REACH.is_power_of_two());
 
 /// What the concurrency words in front of a record are, as far as rooms below the protocols must know.
 pub trait ConcurrencyWords {
@@ -102,8 +112,7 @@ impl RecordRef {
     /// Wraps the first word of a block.
     ///
     /// # Safety
-    /// `block` heads an array of initialised words, at least as many as the layout of the table
-    /// that the block belongs to, that stays mapped until the database is dropped.
+    /// `block` heads an array of at least [`BEHIND`] initialised words that stays mapped until the database is dropped.
     pub(crate) unsafe fn new(block: NonNull<AtomicU64>) -> Self {
         Self(block)
     }
@@ -121,38 +130,53 @@ impl RecordRef {
         NonNull::new(pointer).map(Self)
     }
 
-    /// Word `index` of the block. The caller stays within its table's layout.
+    /// Word `index` of the block.
+    ///
+    /// # Panics
+    /// If it is out of [reach](REACH).
     #[inline(always)]
     pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
-        // SAFETY: by `new`, the block holds every word of its table's layout and outlives the
-        // database handle through which the caller reached it; callers index by that layout.
-        unsafe { &*self.0.as_ptr().add(index) }
+        self.lasting_word(index)
     }
 
-    /// The part of the block that begins at word `index`, which is one of its words.
+    /// The part of the block that begins at word `index`. Panics as [`RecordRef::word`].
     #[inline(always)]
-    pub(crate) fn part(self, index: usize) -> Self {
-        // SAFETY: within the block, by the caller's promise.
-        Self(unsafe { self.0.add(index) })
+    pub(crate) fn part(self, index: usize) -> Part {
+        check_reach(index);
+        // SAFETY: by `new`, twice `REACH` words begin here, and `index` is less than that.
+        Part(unsafe { self.0.add(index) })
+    }
+
+    /// The block behind the first `words` of this one.
+    ///
+    /// # Safety
+    /// What [`RecordRef::new`] asks holds there: it is in the same chunk, or at the end of it.
+    #[inline(always)]
+    pub(crate) unsafe fn behind(self, words: usize) -> Self {
+        // SAFETY: within the words of the chunk, by the caller's promise.
+        Self(unsafe { self.0.add(words) })
     }
 
     /// Its data, which begin at word `base`, in place; word `check` vouches for them as long as it is `was`.
     #[inline(always)]
     pub(crate) fn sight<'a>(self, base: usize, layout: &Layout, check: usize, was: u64) -> Sight<'a> {
         const { assert!(size_of::<AtomicU64>() == size_of::<u64>() || !IN_PLACE) };
-        let data = self.part(base).0.cast();
-        let check = self.part(check).0.cast();
-        // SAFETY: by `new`, the block holds every word of its table's layout, initialised, and stays mapped until the
-        // database is dropped, which outlives the worker that the sight is borrowed from. Only where `IN_PLACE` says
-        // that the words are the standard library's atomics is this called.
+        // All at once, since the bound is a power of two.
+        check_reach(base | check | layout.words);
+        // SAFETY: by `new`, twice `REACH` words begin here, and both are less than that.
+        let (data, check) = unsafe { (self.0.add(base).cast(), self.0.add(check).cast()) };
+        // SAFETY: `data` heads `REACH` words and more, thus `layout.words`; all are initialised and stay mapped until
+        // the database is dropped, which outlives the worker that the sight is borrowed from. Only where `IN_PLACE`
+        // says that the words are the standard library's atomics is this called.
         unsafe { Sight::in_place(data, layout.words, check, was) }
     }
 
     /// The same, for who holds the database otherwise than by a borrow.
     #[inline(always)]
     pub(crate) fn lasting_word(self, index: usize) -> &'static AtomicU64 {
-        // SAFETY: as for `word`; arenas are dropped with the database, after the last transaction and
-        // snapshot, and no reference of this kind is kept outside of one.
+        check_reach(index);
+        // SAFETY: by `new`, twice `REACH` words begin here, all initialised; arenas are dropped with the database, after
+        // the last transaction and snapshot, and no reference of this kind is kept outside of one.
         unsafe { &*self.0.as_ptr().add(index) }
     }
 
@@ -182,10 +206,61 @@ impl RecordRef {
     }
 }
 
+/// A part of a record, or of what is shown of one: [`REACH`] words, of which its maker has told which are its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part(NonNull<AtomicU64>);
+
+// SAFETY: as for `RecordRef`.
+unsafe impl Send for Part {}
+// SAFETY: as for `RecordRef`.
+unsafe impl Sync for Part {}
+
+impl From<RecordRef> for Part {
+    #[inline(always)]
+    fn from(record: RecordRef) -> Self {
+        Self(record.0)
+    }
+}
+
+impl Part {
+    /// Word `index` of it, for who holds the database. Panics if that is out of [reach](REACH).
+    #[inline(always)]
+    pub(crate) fn word(self, index: usize) -> &'static AtomicU64 {
+        check_reach(index);
+        // SAFETY: made by `RecordRef::part`, so it is less than `REACH` words behind the first of twice as many, or by
+        // `from`. They last as `RecordRef::lasting_word` says.
+        unsafe { &*self.0.as_ptr().add(index) }
+    }
+
+    /// The address as a number, to be stored in a word.
+    pub(crate) fn to_link(self) -> u64 {
+        self.0.as_ptr().expose_provenance() as u64
+    }
+
+    /// Turns a stored number back; `None` for 0.
+    pub(crate) fn from_link(link: u64) -> Option<Self> {
+        NonNull::new(std::ptr::with_exposed_provenance_mut(link as usize)).map(Self)
+    }
+}
+
+/// Refuses what is out of reach.
+#[inline(always)]
+fn check_reach(index: usize) {
+    if index >= REACH {
+        refuse();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse() -> ! {
+    panic!("a word that no record reaches");
+}
+
 /// The data words of a record from which column values are decoded, at word offset `base`.
 #[derive(Clone, Copy)]
 pub struct RecordData {
-    record: RecordRef,
+    record: Part,
     base: usize,
 }
 
@@ -193,8 +268,8 @@ impl RecordData {
     /// The data of `record`, whose concurrency words take the first `base` words. Where only a part of a row is
     /// there, from data word `start` on, `base` may be less than zero by as much: it wraps.
     #[inline(always)]
-    pub(crate) fn new(record: RecordRef, base: usize) -> Self {
-        Self { record, base }
+    pub(crate) fn new(record: impl Into<Part>, base: usize) -> Self {
+        Self { record: record.into(), base }
     }
 }
 
@@ -203,5 +278,46 @@ impl Words for RecordData {
     fn word(&self, index: usize) -> u64 {
         // Relaxed: the protocol's check around the copy orders it (see the module header).
         self.record.word(self.base.wrapping_add(index)).load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use std::sync::OnceLock;
+
+    fn block() -> RecordRef {
+        static BLOCK: OnceLock<Vec<AtomicU64>> = OnceLock::new();
+        let words = BLOCK.get_or_init(|| (0..BEHIND).map(|_| AtomicU64::new(7)).collect());
+        // SAFETY: as many words as are asked for, initialised, in a static.
+        unsafe { RecordRef::new(NonNull::from(&words[..]).cast()) }
+    }
+
+    /// What Miri is to see: the last words within reach of a block and of its last part are words.
+    #[test]
+    fn all_within_reach_is_mapped() {
+        let record = block();
+        let last = record.part(REACH - 1).word(REACH - 1);
+        let data = RecordData::new(record, 1usize.wrapping_neg());
+        let sum = [record.word(0), record.word(REACH - 1), last].map(|word| word.load(Ordering::Relaxed));
+        assert_eq!((sum, data.word(1)), ([7; 3], 7));
+    }
+
+    #[test]
+    #[should_panic(expected = "no record reaches")]
+    fn a_word_out_of_reach_is_refused() {
+        block().word(REACH);
+    }
+
+    #[test]
+    #[should_panic(expected = "no record reaches")]
+    fn a_part_out_of_reach_is_refused() {
+        block().part(REACH);
+    }
+
+    #[test]
+    #[should_panic(expected = "no record reaches")]
+    fn a_word_before_a_part_is_refused() {
+        RecordData::new(block(), 1usize.wrapping_neg()).word(0);
     }
 }

@@ -442,3 +442,18 @@ fn errors_tell_what_they_are_made_of() {
     });
     assert!(outcome.unwrap_err().user_reason::<heddledb::table::TextError>().is_some());
 }
+
+#[test]
+fn a_table_whose_rows_are_too_long_is_refused() {
+    let table = |bytes: usize| {
+        let text = ColumnType::Text(bytes);
+        TableDefinition::builder("page").key("id", ColumnType::U64).column("text", text).build().unwrap()
+    };
+    let db = Database::in_memory();
+    assert!(
+        db.define(table(2 << 20), 0).is_err_and(|error| error.to_string().contains("2097152 bytes in place"))
+    );
+    let pages = db.define(table(1 << 20), 0).unwrap();
+    let row = [1u64.into(), Value::from("a page")];
+    db.session().unwrap().run(|tx| tx.rows(&pages)?.insert(&row)).unwrap();
+}

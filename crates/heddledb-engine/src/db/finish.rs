@@ -53,6 +53,6 @@ impl<P: Protocol> Handle<P> {
         };
         let threads = calls.threads.min(self.sessions_max);
         let replayers = (0..threads).map(|_| make()).collect::<Result<Vec<_>>>()?;
-        calls.replay(self, replayers)
+        calls.replay(&self.versions, &*self.stores.heap, &self.clock, replayers)
     }
 }

@@ -9,20 +9,19 @@
 //! done, of these and of all others that it will build, is found out while the rows are written ([`Validation`]), and the directory is
 //! refused as it is.
 
-use super::Stores;
 use super::declared::{compare, describe};
 use super::parts::{Output, Parts};
 use super::recovery::{Opened, Opening};
-use super::store::AnyStore;
+use super::store::{AnyStore, MakeStore};
 use super::validate::Validation;
 use super::walkers::Walkers;
 use crate::epoch::EpochClock;
 use crate::error::Result;
+use crate::heap::Heap;
 use crate::log::{LogError, Manifest, RelationEntry, Standing, lock_storage, remove_unlisted};
 use crate::metrics::Recovery;
 use crate::migration::{Migration, Outcome, Plan, SchemaChange, declared_tables, stored_tables};
 use crate::mutant::{Mutant, planted};
-use crate::protocol::Protocol;
 use crate::settings::{LogOptions, Settings};
 use crate::storage::{Storage, now_ms};
 use crate::table::dynamic::of_shape;
@@ -35,12 +34,13 @@ pub(super) struct Migrating<'a> {
     pub migration: &'a Migration,
     /// The relations that the program declares.
     pub declared: Vec<&'a dyn AnyStore>,
+    pub make_store: MakeStore,
     pub threads: usize,
 }
 
 /// What was loaded; dropped in this order, since the rows of the stores are in the memory of the other.
-struct Loaded<P> {
-    stores: Stores<P>,
+struct Loaded {
+    stores: Vec<Box<dyn AnyStore>>,
     opened: Opened,
 }
 
@@ -49,7 +49,7 @@ impl Migrating<'_> {
     ///
     /// # Errors
     /// [`LogError`]; the directory is what it was then.
-    pub fn run<P: Protocol>(&self) -> Result<Option<(SchemaChange, Recovery)>> {
+    pub fn run(&self) -> Result<Option<(SchemaChange, Recovery)>> {
         let storage = &**self.storage;
         // Of an empty directory, and of one that has the schema already, nothing more is read.
         let guard = lock_storage(storage)?;
@@ -63,15 +63,16 @@ impl Migrating<'_> {
         }
         drop(guard);
         let counts = |entry: &&RelationEntry| entry.standing != Standing::Removed;
-        let mut stores = Stores::<P>::new(self.threads);
-        for entry in manifest.relations.iter().filter(counts) {
+        let heap = Arc::new(Heap::new(self.threads));
+        let store = |entry: &RelationEntry| {
             let key_words = usize::from(entry.key_words);
-            stores.create(of_shape(&entry.name, &entry.schema, key_words, &entry.groups), 0)?;
-        }
-        stores.close();
+            let shape = of_shape(&entry.name, &entry.schema, key_words, &entry.groups);
+            (self.make_store)(shape, 0, Arc::clone(&heap))
+        };
+        let stores: Vec<_> = manifest.relations.iter().filter(counts).map(store).collect();
         let opening = Opening {
             storage: Arc::clone(self.storage),
-            stores: stores.all().collect(),
+            stores: stores.iter().map(|store| &**store).collect(),
             options: LogOptions { files: 0, at_once: false, ..self.settings.log },
             threads: self.threads,
             versions: Vec::new(),
@@ -93,7 +94,7 @@ impl Migrating<'_> {
         if loaded.opened.files.manifest().relations != manifest.relations {
             return Err(LogError::Locked { place: storage.place() }.into());
         }
-        self.write::<P>(&plan, loaded.stores.all().collect(), &loaded.opened)?;
+        self.write(&plan, loaded.stores.iter().map(|store| &**store).collect(), &loaded.opened)?;
         Ok(Some((plan.change, std::mem::take(&mut loaded.opened.recovery))))
     }
 
@@ -103,7 +104,7 @@ impl Migrating<'_> {
     }
 
     /// Writes all rows as a checkpoint, and makes it what the directory holds, if the program can be given its indexes then.
-    fn write<P: Protocol>(&self, plan: &Plan, stores: Vec<&dyn AnyStore>, opened: &Opened) -> Result<()> {
+    fn write(&self, plan: &Plan, stores: Vec<&dyn AnyStore>, opened: &Opened) -> Result<()> {
         let storage = &**self.storage;
         let old = Manifest::read(storage)?.ok_or_else(|| LogError::Locked { place: storage.place() })?;
         let (entries, outputs) = self.relations(plan, &old, &stores);
@@ -113,7 +114,7 @@ impl Migrating<'_> {
         if planted(Mutant::SchemaNotValidated) {
             builds.clear();
         }
-        let validation = Validation::<P>::new(builds, opened.epoch);
+        let validation = Validation::new(builds, opened.epoch, self.make_store);
         let observed = outputs.into_iter().zip(&entries).map(|(output, entry)| {
             let observe = validation.observer(&entry.name, output.store.heap());
             Output { observe, ..output }

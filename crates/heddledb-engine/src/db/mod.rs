@@ -55,7 +55,7 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use store::Stores;
+use store::{Stores, make_store};
 use versions::Versions;
 use walkers::Walkers;
 
@@ -458,7 +458,7 @@ pub(crate) fn open<P: Protocol>(
         None => None,
         Some(place) => {
             stores.close();
-            Some(places::open_files::<P>(place, &settings, stores.all().collect(), threads)?)
+            Some(places::open_files(place, &settings, stores.all().collect(), make_store::<P>, threads)?)
         }
     };
     Ok(start::<P>(name, options, sessions, threads, settings, stores, opened))

@@ -2,22 +2,22 @@
 
 use super::migrate::Migrating;
 use super::recovery::{Opened, Opening};
-use super::store;
+use super::store::{AnyStore, MakeStore};
 use crate::copies::LOST_AND_FOUND;
 use crate::error::Result;
 use crate::log::{LogError, Name};
 use crate::migration::Migration;
-use crate::protocol::Protocol;
 use crate::settings::{Durability, LogOptions, Place, Settings};
 use crate::storage::{Disk, ReadOnly, Storage};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Opens the files of a database, and loads what they hold.
-pub(super) fn open_files<P: Protocol>(
+pub(super) fn open_files(
     place: &Place,
     settings: &Settings,
-    stores: Vec<&dyn store::AnyStore>,
+    stores: Vec<&dyn AnyStore>,
+    make_store: MakeStore,
     threads: usize,
 ) -> Result<Opened> {
     let read_only = settings.read_only;
@@ -28,7 +28,7 @@ pub(super) fn open_files<P: Protocol>(
     let migrated = match &settings.migration {
         Some(migration) if !read_only => {
             let declared = stores.clone();
-            Migrating { storage: &storage, settings, migration, declared, threads }.run::<P>()?
+            Migrating { storage: &storage, settings, migration, declared, make_store, threads }.run()?
         }
         _ => None,
     };

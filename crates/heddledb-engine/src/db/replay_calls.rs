@@ -17,7 +17,6 @@
 //! **Safety.** What a call writes now is added up and compared with what it wrote then. A checkpoint holds exactly the commits up to an
 //! epoch, and these are a prefix of the order: only later ones are made again, each once (PITFALLS DG12).
 
-use super::Inner;
 use super::shares::{Progress, UNKNOWN, check_shape};
 use super::versions::Versions;
 use crate::access::Groups;
@@ -31,7 +30,6 @@ use crate::log::{
     Survey, Write,
 };
 use crate::mutant::{Mutant, planted};
-use crate::protocol::Protocol;
 use crate::seam::{Access, Body, Inserted, Part, Purpose, Replayer, Staged, Worker};
 use crate::stamp;
 use crate::storage::Storage;
@@ -142,17 +140,19 @@ impl LoggedCalls {
     ///
     /// # Errors
     /// Damage, the system's; a call that cannot be made again, or does something else. The rows are invalid then.
-    pub fn replay<P: Protocol>(
+    pub fn replay(
         &self,
-        db: &Inner<P>,
+        versions: &Versions,
+        values: &dyn Values,
+        clock: &EpochClock,
         replayers: Vec<Box<dyn FnOnce() -> Box<dyn Replayer> + Send + '_>>,
     ) -> Result<Replayed> {
         let batching = Batching { levels: false, size: Some(BATCH), target_us: 0 };
         let replay = Replay {
             logged: self,
-            versions: &db.versions,
-            values: &*db.stores.heap,
-            clock: &db.clock,
+            versions,
+            values,
+            clock,
             batches: Batches::new(batching, 0),
             failure: Mutex::new(None),
         };

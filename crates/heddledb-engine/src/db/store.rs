@@ -9,7 +9,7 @@ use crate::index::{AnyIndex, Finger, Gap, Inserted, Leaf, Lookup, Retired, Walk,
 use crate::log;
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Protocol, Seal};
-use crate::record::{ConcurrencyWords, RecordRef, data_base, heads_base};
+use crate::record::{ConcurrencyWords, REACH, RecordRef, data_base, heads_base};
 use crate::sync::{AtomicU64, Mutex, Ordering, Wait, fence, lock};
 use crate::table::{Definition, Layout, Span, Structure};
 use crate::values::{Logged, Slot};
@@ -89,6 +89,19 @@ pub(crate) trait AnyStore: Send + Sync {
     }
 }
 
+/// Makes a store under some protocol: a relation, how many rows it is sized for, and where its values are. With this, what
+/// only holds stores is compiled once and not once per protocol.
+pub(super) type MakeStore = fn(&'static Definition, usize, Arc<Heap>) -> Box<dyn AnyStore>;
+
+/// [`MakeStore`] of `P`.
+pub(super) fn make_store<P: Protocol>(
+    relation: &'static Definition,
+    rows: usize,
+    heap: Arc<Heap>,
+) -> Box<dyn AnyStore> {
+    Box::new(Store::<P>::new(relation, rows, heap))
+}
+
 impl<P: Protocol> Store<P> {
     /// Of no row, sized for `rows`.
     pub fn new(relation: &'static Definition, rows: usize, heap: Arc<Heap>) -> Self {
@@ -97,7 +110,7 @@ impl<P: Protocol> Store<P> {
             index: new_index(structure, key_words, rows, P::GAP_FOLD, P::REGIONS),
             relation,
             number: relation.number(),
-            block_words: data_base::<P>(layout) + layout.words,
+            block_words: block_words::<P>(layout),
             heap,
             protocol: PhantomData,
         }
@@ -314,6 +327,11 @@ pub(crate) struct Stores<P> {
 /// Relations that a process may use, over all its databases.
 const RELATIONS_MAX: usize = 4096;
 
+/// Words of a row's block.
+fn block_words<C: ConcurrencyWords>(layout: &Layout) -> usize {
+    data_base::<C>(layout) + layout.words
+}
+
 impl<P: Protocol> Stores<P> {
     /// None yet, for so many workers.
     pub fn new(workers: usize) -> Self {
@@ -349,6 +367,13 @@ impl<P: Protocol> Stores<P> {
     #[cold]
     pub fn create(&self, relation: &'static Definition, rows: usize) -> Result<&Store<P>> {
         let slot = self.slots.get(relation.number()).ok_or(Misuse::TooManyTables { limit: RELATIONS_MAX })?;
+        if block_words::<P>(relation.layout) > REACH {
+            let bytes = REACH * size_of::<AtomicU64>();
+            let why = format!(
+                "a row takes at most {bytes} bytes in place; let long values be of any length, so that they are outside of it"
+            );
+            return Err(Misuse::Definition { table: relation.name().to_owned(), why }.into());
+        }
         if self.closed && slot.get().is_none() {
             return Err(Misuse::Undeclared { table: relation.name() }.into());
         }

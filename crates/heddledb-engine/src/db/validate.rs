@@ -7,34 +7,33 @@
 
 use super::build::{Build, Part, judge};
 use super::parts::Observe;
-use super::store::Store;
+use super::store::{AnyStore, MakeStore};
 use crate::arena::Arena;
 use crate::heap::Heap;
 use crate::log::LogError;
-use crate::protocol::Protocol;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 
 /// Indexes that are to be built.
-pub(super) struct Validation<'a, P> {
-    checks: Vec<Check<'a, P>>,
+pub(super) struct Validation<'a> {
+    checks: Vec<Check<'a>>,
     /// The first epoch of the new life.
     epoch: u64,
 }
 
 /// Of one of them; dropped in this order, since the entries are in the memory of the last.
-struct Check<'a, P> {
+struct Check<'a> {
     build: Build<'a>,
     /// Where its entries are put instead.
-    scratch: Store<P>,
+    scratch: Box<dyn AnyStore>,
     found: Mutex<(Part, Arena)>,
 }
 
-impl<'a, P: Protocol> Validation<'a, P> {
+impl<'a> Validation<'a> {
     /// Of rows of epochs before `epoch`.
-    pub fn new(builds: Vec<Build<'a>>, epoch: u64) -> Self {
+    pub fn new(builds: Vec<Build<'a>>, epoch: u64, make_store: MakeStore) -> Self {
         let check = |build: Build<'a>| {
-            let scratch = Store::new(build.index.relation(), 0, Arc::new(Heap::new(1)));
+            let scratch = make_store(build.index.relation(), 0, Arc::new(Heap::new(1)));
             Check { build, scratch, found: Mutex::default() }
         };
         Self { checks: builds.into_iter().map(check).collect(), epoch }
@@ -42,8 +41,8 @@ impl<'a, P: Protocol> Validation<'a, P> {
 
     /// Who looks at the rows of a table; its values are kept there.
     pub fn observer<'o>(&'o self, table: &str, values: &'o Heap) -> Option<Box<Observe<'o>>> {
-        let is_of = |check: &&Check<'_, P>| check.build.table.layout().name == table;
-        let checks: Vec<&Check<'_, P>> = self.checks.iter().filter(is_of).collect();
+        let is_of = |check: &&Check<'_>| check.build.table.layout().name == table;
+        let checks: Vec<&Check<'_>> = self.checks.iter().filter(is_of).collect();
         if checks.is_empty() {
             return None;
         }
@@ -71,11 +70,11 @@ impl<'a, P: Protocol> Validation<'a, P> {
     }
 }
 
-impl<P: Protocol> Check<'_, P> {
+impl Check<'_> {
     fn add(&self, part: &mut Part, arena: &mut Arena, epoch: u64) {
         let Build { table, role, .. } = self.build;
         match role.is_unique() {
-            true => part.add(&Build { index: &self.scratch, table, role }, epoch, arena),
+            true => part.add(&Build { index: &*self.scratch, table, role }, epoch, arena),
             false => part.pass_over(),
         }
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::index::{Inserted::*, Lookup::*};
+use crate::record::BEHIND;
 use crate::sync::Random;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -8,9 +9,9 @@ use std::sync::OnceLock;
 /// Record `i` of a block that is never freed.
 fn record(i: u64) -> RecordRef {
     static BLOCK: OnceLock<Vec<AtomicU64>> = OnceLock::new();
-    let block = BLOCK.get_or_init(|| (0..1024).map(|_| AtomicU64::new(0)).collect());
-    // SAFETY: one initialised word, in a static; the tests read no word of it.
-    unsafe { RecordRef::new(NonNull::from(&block[i as usize % 1024])) }
+    let block = BLOCK.get_or_init(|| (0..1024 + BEHIND).map(|_| AtomicU64::new(0)).collect());
+    // SAFETY: `BEHIND` words and more, initialised, in a static.
+    unsafe { RecordRef::new(NonNull::from(&block[i as usize % 1024..]).cast()) }
 }
 
 fn key<const N: usize>(i: u64) -> [u64; N] {

@@ -7,9 +7,9 @@
 
 #![allow(unsafe_code)]
 
+use crate::arena::Chunk;
 use crate::record::RecordRef;
-use crate::sync::{AtomicU64, MODEL, Mutex, lock, shared_memory};
-use std::ptr::NonNull;
+use crate::sync::{MODEL, Mutex, lock};
 
 /// Words of a chunk: 32 KiB.
 const CHUNK_WORDS: usize = if MODEL || cfg!(miri) { 256 } else { 1 << 12 };
@@ -18,31 +18,13 @@ const CHUNK_WORDS: usize = if MODEL || cfg!(miri) { 256 } else { 1 << 12 };
 #[derive(Debug, Default)]
 pub(super) struct Chunks(Mutex<Vec<Chunk>>);
 
-#[derive(Debug)]
-struct Chunk(NonNull<[AtomicU64]>);
-
-// SAFETY: a chunk is plain memory of atomics, shared only as atomics.
-unsafe impl Send for Chunk {}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        // SAFETY: made by `Box::leak` in `add` and not freed before; dropped with the state that the workers
-        // of a database share, after the last transaction.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
-
 impl Chunks {
-    /// A new chunk, which lives as long as this.
+    /// A new chunk, which lives as long as this: with the state that the workers of a database share.
     fn add(&self, words: usize) -> RecordRef {
-        let chunk: Box<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
-        let chunk = Chunk(NonNull::from(Box::leak(chunk)));
-        let first = chunk.0.cast::<AtomicU64>();
-        shared_memory(first.as_ptr().cast(), words * size_of::<AtomicU64>());
+        let chunk = Chunk::new(words);
+        let first = chunk.block(0);
         lock(&self.0).push(chunk);
-        // SAFETY: `words` initialised words that stay where they are until this is dropped, with the
-        // database.
-        unsafe { RecordRef::new(first) }
+        first
     }
 }
 
@@ -68,7 +50,8 @@ impl Images {
     pub fn take(&mut self, words: usize, chunks: &Chunks) -> RecordRef {
         match self.next {
             Some(next) if words <= self.left => {
-                (self.next, self.left) = (Some(next.part(words)), self.left - words);
+                // SAFETY: not behind the end of the chunk, of which `left` words are left from `next` on.
+                (self.next, self.left) = (Some(unsafe { next.behind(words) }), self.left - words);
                 next
             }
             _ => self.take_from_next(words, chunks),
@@ -85,7 +68,8 @@ impl Images {
             let (chunk, len) = self.chunks[self.chunk];
             self.chunk += 1;
             if words <= len {
-                (self.next, self.left) = (Some(chunk.part(words)), len - words);
+                // SAFETY: as above; the chunk has `len` words.
+                (self.next, self.left) = (Some(unsafe { chunk.behind(words) }), len - words);
                 return chunk;
             }
         }

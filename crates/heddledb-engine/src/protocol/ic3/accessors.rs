@@ -41,7 +41,7 @@
 
 use super::slots::Id;
 use crate::error::Conflict;
-use crate::record::RecordRef;
+use crate::record::{Part, RecordRef};
 use crate::stamp;
 use crate::sync::{AtomicU64, Ordering, Wait, fence};
 
@@ -95,7 +95,7 @@ pub(super) enum Doing {
 
 /// An accessor in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Accessor(RecordRef);
+pub(super) struct Accessor(Part);
 
 /// Where the present value of a group is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub(super) enum Source {
     /// In the record, under this stamp.
     Committed(u64),
     /// Where a writer shows it.
-    Shown { by: Accessor, image: RecordRef },
+    Shown { by: Accessor, image: Part },
 }
 
 /// A look at a group without its latch.
@@ -141,7 +141,7 @@ impl Accessor {
     /// Prepares one that is in no list, in memory of the worker's own. A writer's `image` has the group's
     /// words.
     #[inline(always)]
-    pub fn new(block: RecordRef, id: Id, doing: Doing, image: RecordRef) -> Self {
+    pub fn new(block: Part, id: Id, doing: Doing, image: Part) -> Self {
         let does = match doing {
             Doing::Reads => 0,
             Doing::Writes { present, blind } => {
@@ -172,12 +172,12 @@ impl Accessor {
 
     /// The next older one.
     pub fn older(self) -> Option<Self> {
-        RecordRef::from_link(self.0.word(OLDER).load(Ordering::Relaxed)).map(Self)
+        Part::from_link(self.0.word(OLDER).load(Ordering::Relaxed)).map(Self)
     }
 
     /// The next newer one. Under the latch.
     fn newer(self) -> Option<Self> {
-        RecordRef::from_link(self.0.word(NEWER).load(Ordering::Relaxed)).map(Self)
+        Part::from_link(self.0.word(NEWER).load(Ordering::Relaxed)).map(Self)
     }
 
     /// Whether a later writer took it out of the list. Under the latch.
@@ -186,8 +186,8 @@ impl Accessor {
     }
 
     /// The group's words as a writer shows them. Under the latch.
-    pub fn image(self) -> Option<RecordRef> {
-        RecordRef::from_link(self.0.word(IMAGE).load(Ordering::Relaxed))
+    pub fn image(self) -> Option<Part> {
+        Part::from_link(self.0.word(IMAGE).load(Ordering::Relaxed))
     }
 }
 
@@ -419,7 +419,7 @@ impl Accessed {
     /// The newest accessor. Under the latch, or else valid only if the access word does not change.
     #[inline]
     pub fn newest(&self) -> Option<Accessor> {
-        RecordRef::from_link(self.newest_link().load(Ordering::Relaxed)).map(Accessor)
+        Part::from_link(self.newest_link().load(Ordering::Relaxed)).map(Accessor)
     }
 
     /// Where the present value is. Under the latch.
@@ -473,11 +473,11 @@ impl Accessed {
         }
         let newer = accessor.0.word(NEWER).load(Ordering::Relaxed);
         let older = accessor.0.word(OLDER).load(Ordering::Relaxed);
-        match RecordRef::from_link(newer) {
+        match Part::from_link(newer) {
             Some(newer) => newer.word(OLDER).store(older, Ordering::Relaxed),
             None => self.newest_link().store(older, Ordering::Relaxed),
         }
-        if let Some(older) = RecordRef::from_link(older) {
+        if let Some(older) = Part::from_link(older) {
             older.word(NEWER).store(newer, Ordering::Relaxed);
         }
     }

@@ -96,7 +96,7 @@ impl Local {
         for (group, look) in Groups(groups).zip(&self.looks) {
             let span = layout.groups[group].span;
             let (from, base) = match look.source {
-                Source::Committed(_) => (record, data_base::<Ic3>(layout) + span.start),
+                Source::Committed(_) => (record.into(), data_base::<Ic3>(layout) + span.start),
                 Source::Shown { image, .. } => (image, 0),
             };
             for index in 0..span.len() {

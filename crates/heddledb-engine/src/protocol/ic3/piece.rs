@@ -259,7 +259,7 @@ impl Local {
         let words = if shows.is_some() { span.len() } else { 0 };
         let block = self.images.take(ACCESSOR_WORDS + words, &self.shared.chunks);
         let image = block.part(ACCESSOR_WORDS);
-        let accessor = Accessor::new(block, self.id(), doing, image);
+        let accessor = Accessor::new(block.into(), self.id(), doing, image);
         if let Some(write) = shows {
             let from = match older.and_then(Accessor::image) {
                 Some(image) => image,
@@ -274,7 +274,7 @@ impl Local {
                     image.word(index).store(word, Ordering::Relaxed);
                 }
             }
-            let image = |word: usize| image.lasting_word(word - span.start);
+            let image = |word: usize| image.word(word - span.start);
             writes.apply(write, span, image);
         }
         if item.writes {
@@ -291,11 +291,11 @@ impl Local {
         let doing = Doing::Writes { present: writes.writes()[write as usize].present, blind: true };
         let base = data_base::<Ic3>(layout);
         writes.show_in_place(write as usize, base);
-        let mut block = self.images.take(layout.groups.len() * ACCESSOR_WORDS, &self.shared.chunks);
+        let block = self.images.take(layout.groups.len() * ACCESSOR_WORDS, &self.shared.chunks);
         for (number, group) in layout.groups.iter().enumerate() {
             let at = Accessed::new(record, number);
-            let accessor = Accessor::new(block, self.id(), doing, record.part(base + group.span.start));
-            block = block.part(ACCESSOR_WORDS);
+            let (own, image) = (block.part(number * ACCESSOR_WORDS), record.part(base + group.span.start));
+            let accessor = Accessor::new(own, self.id(), doing, image);
             at.enter_alone(accessor);
             self.entered.push(Entered { at, accessor });
         }
