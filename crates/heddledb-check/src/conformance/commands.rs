@@ -4,22 +4,25 @@
 use super::Test;
 use heddledb::internals::random::Random;
 use heddledb::protocol::Kind;
-use heddledb::storage::Simulated;
+use heddledb::storage::{File, Guard, Simulated, Storage};
 use heddledb::{
     Builder, Database, Error, LogKind, ReadTransaction, Result, Scan, Session, Table, Transaction, procedure,
 };
+use std::io;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
         Test { name: "commands_are_made_again", run: are_made_again },
+        Test { name: "commands_lead_where_values_do", run: lead_where_values_do },
         Test { name: "commands_are_put_between_rows", run: are_put_between_rows },
         Test { name: "commands_keep_readers_before_writers", run: keep_readers_before_writers },
         Test { name: "commands_say_rows_of_what_nobody_foresaw", run: say_rows_of_what_nobody_foresaw },
         Test { name: "commands_keep_scans_in_their_place", run: keep_scans_in_their_place },
         Test { name: "commands_follow_a_checkpoint", run: follow_a_checkpoint },
+        Test { name: "commands_in_a_checkpoint_are_not_made_again", run: in_a_checkpoint_are_not_made_again },
         Test { name: "commands_come_before_later_lives", run: come_before_later_lives },
         Test { name: "commands_and_rows_take_turns", run: and_rows_take_turns },
     ]
@@ -187,7 +190,11 @@ fn builder(kind: Kind, storage: &Simulated) -> Builder {
 
 /// A database that logs commands.
 fn logs(kind: Kind, storage: &Simulated) -> Database {
-    builder(logger(kind), storage).executors(2).log_kind(LogKind::Commands).open().unwrap()
+    logs_as(LogKind::Commands, kind, storage)
+}
+
+fn logs_as(log: LogKind, kind: Kind, storage: &Simulated) -> Database {
+    builder(logger(kind), storage).executors(2).log_kind(log).open().unwrap()
 }
 
 /// Opens the directory again, under any number of threads: it has these rows.
@@ -245,12 +252,13 @@ fn fill(db: &Database) {
 fn work(db: &Database, sessions: u64, calls: u64, seed: u64) {
     std::thread::scope(|scope| {
         for session in 0..sessions {
-            scope.spawn(move || work_on(&mut db.session().unwrap(), calls, seed * 1000 + session));
+            scope.spawn(move || work_on(&mut db.session().unwrap(), calls, false, seed * 1000 + session));
         }
     });
 }
 
-fn work_on(session: &mut Session, calls: u64, seed: u64) {
+/// One session's; `one_by_one` says whether each is waited for before the next, so that what comes of them follows from the seed.
+fn work_on(session: &mut Session, calls: u64, one_by_one: bool, seed: u64) {
     let mut random = Random::new(seed);
     let mut below = |most: u64| random.below(most);
     let mut pending = Vec::new();
@@ -278,6 +286,9 @@ fn work_on(session: &mut Session, calls: u64, seed: u64) {
                 })
                 .unwrap(),
         }
+        if one_by_one {
+            pending.drain(..).for_each(|call| _ = call.wait().unwrap());
+        }
     }
     for call in pending {
         call.wait().unwrap();
@@ -299,6 +310,25 @@ fn are_made_again(kind: Kind) {
         let recovery = db.recovery().unwrap();
         assert!(recovery.calls > 100 && recovery.calls < recovery.transactions, "seed {seed}: {recovery}");
     }
+}
+
+/// The same calls, logged as commands and as what they wrote: what is there afterwards is the same, however many threads recover it.
+fn lead_where_values_do(kind: Kind) {
+    let lives = [LogKind::Commands, LogKind::Values].map(|log| {
+        let storage = Simulated::new();
+        let db = logs_as(log, kind, &storage);
+        fill(&db);
+        work_on(&mut db.session().unwrap(), 600, true, 31);
+        let due = rows(&db);
+        drop(db);
+        let db = builder(kind, &storage).read_only(true).open().unwrap();
+        (storage, due, db.recovery().unwrap().calls)
+    });
+    let [(commands, due, made_again), (values, due_of_values, none)] = &lives;
+    assert!(*made_again > 200 && *none == 0, "{made_again} calls, and {none} of a log of values");
+    assert_eq!(due, due_of_values, "one session's calls, one by one");
+    reopens(kind, commands, due);
+    reopens(kind, values, due);
 }
 
 /// A commit that is put back row by row changes nothing beside what it had written: calls that change the other columns are made at
@@ -387,13 +417,8 @@ fn keep_scans_in_their_place(kind: Kind) {
     }
 }
 
-/// A checkpoint holds a prefix of the commits, and each of the others is made again once. Several times, as calls have to come while
-/// it is taken.
+/// A checkpoint holds a prefix of the commits, and each of the others is made again once.
 fn follow_a_checkpoint(kind: Kind) {
-    (0..4).for_each(|_| follow_one_checkpoint(kind));
-}
-
-fn follow_one_checkpoint(kind: Kind) {
     let storage = Simulated::new();
     let due = {
         let db = logs(kind, &storage);
@@ -410,6 +435,68 @@ fn follow_one_checkpoint(kind: Kind) {
             done.store(true, Ordering::Relaxed);
             taken.unwrap();
         });
+        rows(&db)
+    };
+    reopens(kind, &storage, &due);
+}
+
+/// A disk on which something happens when the next file is made.
+struct Meanwhile {
+    disk: Simulated,
+    happens: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+}
+
+impl Storage for Meanwhile {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let happens = self.happens.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(happens) = happens {
+            happens();
+        }
+        self.disk.create(name)
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.disk.open(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+    fn sync_names(&self) -> io::Result<()> {
+        self.disk.sync_names()
+    }
+    fn lock(&self) -> io::Result<Box<dyn Guard>> {
+        self.disk.lock()
+    }
+    fn place(&self) -> String {
+        self.disk.place()
+    }
+}
+
+/// Calls that come when a checkpoint has had the log go on in new files, and before its moment: they are in both.
+fn in_a_checkpoint_are_not_made_again(kind: Kind) {
+    let storage = Simulated::new();
+    let happens = Arc::default();
+    let due = {
+        let disk = Meanwhile { disk: storage.clone(), happens: Arc::clone(&happens) };
+        let builder = builder(logger(kind), &storage).storage(Arc::new(disk));
+        let db = builder.executors(2).log_kind(LogKind::Commands).open().unwrap();
+        fill(&db);
+        work(&db, 1, 20, 60);
+        let (other, calls) = (db.clone(), Arc::new(AtomicBool::new(false)));
+        let done = Arc::clone(&calls);
+        *happens.lock().unwrap() = Some(Box::new(move || {
+            let mut session = other.session().unwrap();
+            (0..5).for_each(|_| _ = session.call(CommandsPlaceOrder, (1, 1, 1)).unwrap());
+            done.store(true, Ordering::Relaxed);
+        }));
+        db.checkpoint().unwrap();
+        assert!(calls.load(Ordering::Relaxed), "the checkpoint makes files");
+        work(&db, 1, 20, 61);
         rows(&db)
     };
     reopens(kind, &storage, &due);
