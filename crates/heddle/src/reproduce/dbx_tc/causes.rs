@@ -17,10 +17,10 @@ const WAREHOUSES: [usize; 2] = [1, 8];
 const LOW: f64 = 8.0;
 /// One for all.
 const HIGH: f64 = 1.0;
-const AXIS: Axis = Axis { name: "warehouses", spacing: Spacing::Even };
+pub const AXIS: Axis = Axis { name: "warehouses", spacing: Spacing::Even };
 
 /// Eight cores, by warehouses.
-fn by_warehouses(scope: &Scope, systems: &[System]) -> Result<Content, Failure> {
+pub fn by_warehouses(scope: &Scope, systems: &[System]) -> Result<Content, Failure> {
     let series = systems.iter().map(|system| {
         let at = |count: usize| Ok((count as f64, system.point(scope, count, MOST as usize)?));
         let points = WAREHOUSES.into_iter().map(at).collect::<Result<_, Failure>>()?;

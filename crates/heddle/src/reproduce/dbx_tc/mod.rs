@@ -14,6 +14,7 @@
 //! | `contention` | TPC-C at three levels of contention (6.3) |
 //! | `causes` | the same without regions, with less room, with dearer checks; one core |
 //! | `snapshots` | read-only transactions, durability, factors (6.4 to 6.6) |
+//! | `steps` | 6.4 and 6.6 again: one lock for all, and Payments or New-Orders alone |
 //! | `articles` | Articles (6.7) |
 
 mod articles;
@@ -23,6 +24,7 @@ mod footprint;
 mod graphs;
 mod settings;
 mod snapshots;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod whole;
@@ -33,9 +35,10 @@ use crate::failure::Failure;
 use articles::{figure_15, figure_15_why};
 use causes::{checks, one_core, regions, room};
 use contention::{figure_12a, figure_12b, figure_12c, figure_12c_why};
-use footprint::{figure_1a, figure_1a_why, figure_1b};
+use footprint::{figure_1a, figure_1b};
 use graphs::{figure_10, figure_11};
 use snapshots::{figure_13a, figure_14};
+use steps::{alone_steps, one_lock};
 use whole::{figure_1c, figure_1c_why};
 use working_set::table_1;
 
@@ -60,7 +63,6 @@ pub const PAPER: Paper = Paper {
 fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
     Ok(vec![
         figure_1a(),
-        figure_1a_why(),
         figure_1b(),
         figure_1c(scope)?,
         figure_1c_why(scope)?,
@@ -76,7 +78,9 @@ fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
         checks(scope)?,
         room(scope)?,
         figure_13a(scope)?,
+        one_lock(scope)?,
         figure_14(scope)?,
+        alone_steps(scope)?,
         figure_15(scope)?,
         figure_15_why(scope)?,
     ])

@@ -9,7 +9,7 @@ use heddledb::protocol::Kind;
 use heddledb_simulator::point::Subject;
 use heddledb_simulator::simulation::Costs;
 use heddledb_workloads::ReadOnly;
-use heddledb_workloads::tpcc::Parameters;
+use heddledb_workloads::tpcc::{Mix, Parameters, Scale};
 
 /// The most cores.
 pub const MOST: f64 = 8.0;
@@ -56,6 +56,10 @@ pub struct System {
     pub adds: bool,
     /// Whether Delivery adds to what customers owe without reading it.
     pub delivery_adds: bool,
+    /// The shares of the types.
+    pub mix: Mix,
+    /// Rows of a warehouse.
+    pub scale: Scale,
     /// What things cost, where that is not as everywhere.
     pub costs: fn(Costs) -> Costs,
 }
@@ -68,6 +72,8 @@ pub const DBX_TC: System = System {
     items_first: true,
     adds: true,
     delivery_adds: false,
+    mix: Mix::FULL,
+    scale: SMALL,
     costs: |costs| costs,
 };
 /// The system that it extends.
@@ -101,7 +107,8 @@ impl System {
             items_first: self.items_first,
             commutative: self.adds,
             delivery_adds: self.delivery_adds,
-            scale: SMALL,
+            mix: self.mix,
+            scale: self.scale,
             ..Parameters::default()
         })?;
         Ok(self.run(scope, &workload, cores))
