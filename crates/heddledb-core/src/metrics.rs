@@ -193,12 +193,8 @@ impl fmt::Display for Metrics {
             write!(f, "\nlog: {} rounds, {} written", log.rounds, Bytes(log.bytes))?;
             write!(f, " in {:?}, durable up to epoch {}", log.io_time, log.durable_epoch)?;
         }
-        if let Some(GraphMetrics { batches, calls, edges, in_pieces, queued, batch_size }) = self.graph {
-            write!(
-                f,
-                "\ngraphs: {batches} batches with {calls} calls, {in_pieces} of them in pieces, and {edges} edges; "
-            )?;
-            write!(f, "the next takes up to {batch_size} calls, {queued} wait")?;
+        if let Some(graph) = self.graph {
+            write!(f, "\n{graph}")?;
         }
         if let Some(regions) = self.regions {
             write!(f, "\nregions: {regions}")?;
@@ -245,10 +241,34 @@ pub struct GraphMetrics {
     pub edges: u64,
     /// Calls that were executed in pieces: no edge leads to them.
     pub in_pieces: u64,
+    /// Calls that waited for others of their batch before they began: those to which an edge leads.
+    pub waited: u64,
+    /// How many calls the longest chain of each graph has, summed up: so many were executed one after another. Those in pieces count as if
+    /// they were whole.
+    pub depth: u64,
+    /// From when a batch was cut until all of its calls had told what they will access, summed up over the batches. Like
+    /// [`GraphMetrics::linking`] it is time in which others may have been executed, or built.
+    pub telling: Duration,
+    /// How long it took one worker to make a batch's graph, summed up.
+    pub linking: Duration,
+    /// From when the first calls of a batch might begin until the last had ended, summed up. Batches are executed one after another.
+    pub executing: Duration,
     /// Calls that wait to be taken into a batch.
     pub queued: usize,
     /// The most calls of the next batch.
     pub batch_size: usize,
+}
+
+/// A line.
+impl fmt::Display for GraphMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { batches, calls, edges, in_pieces, waited, queued, batch_size, .. } = self;
+        let depth = self.depth as f64 / (*batches).max(1) as f64;
+        write!(f, "graphs: {batches} batches with {calls} calls, {in_pieces} of them in pieces, ")?;
+        write!(f, "{edges} edges to {waited} of them, and {depth:.1} in the longest chain of each; ")?;
+        write!(f, "{:?} to tell, {:?} to link, ", self.telling, self.linking)?;
+        write!(f, "{:?} to execute; the next takes up to {batch_size} calls, {queued} wait", self.executing)
+    }
 }
 
 /// What became of hardware regions, since the database was opened.

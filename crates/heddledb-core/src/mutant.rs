@@ -174,10 +174,23 @@ pub enum Mutant {
     SequencedNowNotAwaited,
     GraphCallsNotAwaited,
     GraphQuietThoughWritten,
+    // Batches: of several who share a cell the next waits for one; who joins others waits for nobody before them; a call begins when
+    // the first before it has ended; it counts as ended when it begins; a wider range is not in its granule; of two calls the later is
+    // taken first; a batch begins before the last call of the one before has ended.
     GatheredOpenIgnored,
+    GatheredSharersForgotten,
+    GatheredBeforeDropped,
+    GatheredReleasedEarly,
+    GatheredEndedEarly,
+    GatheredGranuleTooNarrow,
+    GatheredOutOfOrder,
+    GatheredNextEarly,
+    // Pieces; of the last two: a call keeps what it has not come to; it accesses what it has not told.
     PieceNotAwaited,
     PieceLetGoEarly,
     PieceInOwnEpoch,
+    PieceKeptAtEnd,
+    PieceUnforeseen,
     DecidesInPhase,
     // Windows of a few instructions: found in simulation, see `is_rare`.
     TreeChildNotRechecked,
@@ -362,9 +375,18 @@ impl Mutant {
         Self::GraphCallsNotAwaited,
         Self::GraphQuietThoughWritten,
         Self::GatheredOpenIgnored,
+        Self::GatheredSharersForgotten,
+        Self::GatheredBeforeDropped,
+        Self::GatheredReleasedEarly,
+        Self::GatheredEndedEarly,
+        Self::GatheredGranuleTooNarrow,
+        Self::GatheredOutOfOrder,
+        Self::GatheredNextEarly,
         Self::PieceNotAwaited,
         Self::PieceLetGoEarly,
         Self::PieceInOwnEpoch,
+        Self::PieceKeptAtEnd,
+        Self::PieceUnforeseen,
         Self::DecidesInPhase,
         Self::TreeChildNotRechecked,
         Self::TicTocSafeAtEqual,
@@ -459,6 +481,7 @@ impl Mutant {
                 | Self::DrpSealedOverTail
                 | Self::DrpSealNotAwaited
                 | Self::DrpOwnRecordFilledUnseen
+                | Self::PieceKeptAtEnd
         )
     }
 }

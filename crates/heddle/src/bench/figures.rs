@@ -36,6 +36,11 @@ impl Submitted {
             end.calls -= begin.calls;
             end.edges -= begin.edges;
             end.in_pieces -= begin.in_pieces;
+            end.waited -= begin.waited;
+            end.depth -= begin.depth;
+            end.telling -= begin.telling;
+            end.linking -= begin.linking;
+            end.executing -= begin.executing;
             end
         });
         Self {
@@ -161,10 +166,16 @@ impl<L: Default> Counts<L> {
 }
 
 fn batches(graph: GraphMetrics) -> BatchFigures {
-    let calls = graph.calls.max(1) as f64;
+    let (calls, batches) = (graph.calls.max(1) as f64, graph.batches.max(1) as f64);
+    let each_us = |time: Duration| time.as_secs_f64() * 1e6 / batches;
     BatchFigures {
-        calls: graph.calls as f64 / graph.batches as f64,
+        calls: graph.calls as f64 / batches,
         in_pieces: graph.in_pieces as f64 / calls,
         edges_per_call: graph.edges as f64 / calls,
+        waited: graph.waited as f64 / calls,
+        depth: graph.depth as f64 / batches,
+        telling_us: each_us(graph.telling),
+        linking_us: each_us(graph.linking),
+        executing_us: each_us(graph.executing),
     }
 }

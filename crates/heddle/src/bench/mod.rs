@@ -329,6 +329,12 @@ mod tests {
             assert!(calls.open.is_none());
             let gathers = result.protocol.starts_with("dgcc");
             assert_eq!(calls.batches.is_some_and(|batches| batches.calls >= 1.0), gathers, "{result:?}");
+            if let Some(batches) = calls.batches {
+                assert!((1.0..=batches.calls).contains(&batches.depth), "{batches:?}");
+                assert!(batches.waited < 1.0 && batches.waited <= batches.edges_per_call, "{batches:?}");
+                assert!(batches.telling_us > 0.0 && batches.linking_us > 0.0, "{batches:?}");
+                assert!(batches.executing_us > 0.0, "{batches:?}");
+            }
         }
         let json = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
@@ -337,6 +343,8 @@ mod tests {
             "executors",
             "clients",
             "calls/batch",
+            "waited",
+            "depth",
             "each client keeps 8 submitted calls in flight",
             "from the submission",
         ] {

@@ -185,7 +185,16 @@ pub fn submitted(report: &Report) -> (Vec<&'static str>, Vec<Vec<String>>) {
         titles.extend(["asked/s", "arrived/s", "ended/s", "keeps up", "waiting", "late p50", "late p99"]);
     }
     if batches {
-        titles.extend(["calls/batch", "in pieces", "edges/call"]);
+        titles.extend([
+            "calls/batch",
+            "in pieces",
+            "edges/call",
+            "waited",
+            "depth",
+            "tell",
+            "link",
+            "execute",
+        ]);
     }
     let rows = report.all().filter_map(|result| {
         let (driver, calls) = (result.driver.as_ref()?, result.calls.unwrap_or_default());
@@ -203,8 +212,13 @@ pub fn submitted(report: &Report) -> (Vec<&'static str>, Vec<Vec<String>>) {
                     format!("{:.1}", batches.calls),
                     percent(batches.in_pieces),
                     format!("{:.2}", batches.edges_per_call),
+                    percent(batches.waited),
+                    format!("{:.1}", batches.depth),
+                    microseconds(batches.telling_us),
+                    microseconds(batches.linking_us),
+                    microseconds(batches.executing_us),
                 ],
-                None => ["-"; 3].map(str::to_owned),
+                None => ["-"; 8].map(str::to_owned),
             });
         }
         Some(row)

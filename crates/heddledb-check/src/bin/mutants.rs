@@ -122,7 +122,7 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
         (Kind::DeterministicLazy, "phases")
     } else if of(&["Piece", "DecidesInPhase"]) {
         (Kind::Dgcc, "pieces")
-    } else if of(&["GatheredOpen"]) {
+    } else if of(&["Gathered"]) {
         (Kind::Dgcc, "graph")
     } else if of(&["Graph"]) {
         (Kind::Dataflow, "graph")

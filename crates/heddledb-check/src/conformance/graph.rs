@@ -35,13 +35,13 @@ pub(super) fn tests() -> Vec<Test> {
 
 #[derive(Table, Clone, Copy, Debug, PartialEq)]
 #[table(name = "graph_node", index(NodesByTag(tag)))]
-struct Node {
+pub(super) struct Node {
     #[key]
-    key: u64,
-    value: i64,
-    tag: u64,
+    pub key: u64,
+    pub value: i64,
+    pub tag: u64,
     #[group(next)]
-    next: u64,
+    pub next: u64,
 }
 
 const NODES: u64 = 8;
@@ -57,7 +57,7 @@ fn world(kind: Kind) -> Option<(Database, Registered)> {
 }
 
 /// A database with the nodes, each followed by the next, with these tags.
-fn filled(builder: Builder, tag: impl Fn(u64) -> u64) -> Database {
+pub(super) fn filled(builder: Builder, tag: impl Fn(u64) -> u64) -> Database {
     let db = builder.open().expect("it opens");
     let node = |key| Node { key, value: 0, tag: tag(key), next: (key + 1) % NODES };
     let fill = |tx: &mut Txn| (0..NODES).try_for_each(|key| tx.insert(node(key)));
@@ -215,7 +215,7 @@ fn keeps_what_was_not_foreseen_right(kind: Kind) {
 }
 
 #[procedure]
-fn graph_raise(tx: &mut impl Transaction, first: u64, second: u64) -> Result<i64> {
+pub(super) fn graph_raise(tx: &mut impl Transaction, first: u64, second: u64) -> Result<i64> {
     tx.update_columns(second, Node::value, |value| *value += 1)?;
     tx.update_columns(first, Node::value, |value| {
         *value += 1;
@@ -256,6 +256,9 @@ fn executes_submitted_calls_in_order(kind: Kind) {
     assert_eq!((metrics.stats.conflicts_total(), metrics.stats.unforeseen), (0, 0), "{metrics}");
     if let Some(graph) = metrics.graph {
         assert_eq!((graph.calls, graph.queued), (ALL, 0), "{metrics}");
+        // Each batch has a first call that waits for none, and ever longer chains of the rest where they meet.
+        assert!(graph.waited <= ALL - graph.batches && graph.waited <= graph.edges, "{metrics}");
+        assert!((graph.batches..=ALL).contains(&graph.depth), "{metrics}");
     }
 }
 
@@ -421,7 +424,8 @@ fn adds_go_side_by_side(kind: Kind) {
     let metrics = db.metrics();
     assert_eq!((metrics.stats.conflicts_total(), metrics.stats.unforeseen), (0, 0), "{metrics}");
     if let Some(graph) = metrics.graph {
-        assert_eq!((graph.calls, graph.edges), (3 * CALLS, 0), "{metrics}");
+        let alone = (graph.waited, graph.depth - graph.batches);
+        assert_eq!((graph.calls, graph.edges, alone), (3 * CALLS, 0, (0, 0)), "{metrics}");
     }
     on_threads(kind, &db, 3, |session, _, _| {
         let mut last = 0;

@@ -13,7 +13,8 @@
 //! - `opacity`: what bodies see whose attempts abort, where a protocol says that it is opaque;
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
-//! - `graph`: calls that wait for those before them, and what they did not foresee; `quiet`: what they need not foresee;
+//! - `graph`: calls that wait for those before them, and what they did not foresee; `quiet`: what they need not foresee; `order`: one
+//!   session's calls in batches;
 //! - `pieces`: submitted calls that let go of what they have accessed, piece by piece;
 //! - `submit`: calls that threads of the database execute, and who hears of them;
 //! - `commands`: calls that a log says were made, made again when the directory is opened;
@@ -40,6 +41,7 @@ pub mod lazy;
 mod load;
 mod objects;
 mod opacity;
+mod order;
 mod phases;
 mod pieces;
 mod procedures;
@@ -79,6 +81,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(opacity::tests());
     tests.extend(procedures::tests());
     tests.extend(phases::tests());
+    tests.extend(order::tests());
     tests.extend(graph::tests());
     tests.extend(quiet::tests());
     tests.extend(pieces::tests());

@@ -4,6 +4,7 @@ use super::link::{Linker, Links, NONE};
 use super::pieces::Pieces;
 use super::words::Words;
 use crate::footprint::Footprint;
+use crate::mutant::{Mutant, planted};
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use crossbeam_utils::CachePadded;
 
@@ -207,7 +208,7 @@ impl<J: Clone> Batch<J> {
 
     /// A call has ended. True if it was the last.
     pub fn end(&self, call: u32, released: &mut impl Released) -> bool {
-        *lock(&self.vertices[call as usize].work) = Work::Over;
+        let was = std::mem::take(&mut *lock(&self.vertices[call as usize].work));
         let mut over = false;
         if self.pieces.has(call) {
             // AcqRel: what they did happens before what those do that are executed whole.
@@ -221,19 +222,32 @@ impl<J: Clone> Batch<J> {
                 // Relaxed: only who ended the level changes it.
                 over = self.start_level(levels.level.load(Ordering::Relaxed) + 1, released);
             }
-        } else {
+        } else if !(planted(Mutant::GatheredEndedEarly) && matches!(was, Work::Job(_))) {
             over = self.release_after(call, released);
         }
         // AcqRel: as above, before the next batch.
-        over | (self.left.fetch_sub(1, Ordering::AcqRel) == 1)
+        let left = self.left.fetch_sub(1, Ordering::AcqRel);
+        if planted(Mutant::GatheredNextEarly) && self.calls > 1 {
+            return over | (left == 2);
+        }
+        over | (left == 1)
+    }
+
+    /// A call begins.
+    pub fn begin_call(&self, call: u32, released: &mut impl Released) {
+        if planted(Mutant::GatheredEndedEarly) && self.levels.is_none() && !self.pieces.has(call) {
+            self.release_after(call, released);
+        }
     }
 
     /// Releases those that waited for this vertex only.
     fn release_after(&self, vertex: u32, released: &mut impl Released) -> bool {
         let mut over = false;
         for after in self.links.after(vertex) {
+            let due =
+                if planted(Mutant::GatheredReleasedEarly) { self.links.waits[after as usize] } else { 1 };
             // AcqRel: what all before it did happens before it (PITFALLS DG7).
-            if self.waits.at(after).fetch_sub(1, Ordering::AcqRel) == 1 {
+            if self.waits.at(after).fetch_sub(1, Ordering::AcqRel) == due {
                 over |= match (after as usize) < self.calls {
                     true => self.release(after, released),
                     // It stands for a group.

@@ -89,7 +89,9 @@ impl Granules {
             self.0.len() - 1
         });
         let granule = &mut self.0[at];
-        granule.bits = granule.bits.min(bits);
+        if !planted(Mutant::GatheredGranuleTooNarrow) {
+            granule.bits = granule.bits.min(bits);
+        }
         granule
     }
 

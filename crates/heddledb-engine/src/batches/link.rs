@@ -11,6 +11,7 @@
 use super::cells::{Cells, Class, Granules};
 use super::pieces::{PieceLinker, Pieces};
 use crate::footprint::{CLAIM_CYCLES, Footprint};
+use crate::mutant::{Mutant, planted};
 use crate::sync::{Work, work};
 
 /// No call, no edge, no member.
@@ -55,6 +56,11 @@ impl Links {
     /// How many edges there are.
     pub fn edges(&self) -> usize {
         self.edges.len()
+    }
+
+    /// How many calls wait for others before they begin.
+    pub fn waiting(&self) -> usize {
+        self.waits[..self.calls as usize].iter().filter(|waits| **waits > 0).count()
     }
 
     /// The vertices that wait for this one.
@@ -189,6 +195,9 @@ impl Linker {
             }
         } else if cell.class == class && class.shares() {
             cell.open = self.join(cell.open, call);
+            if planted(Mutant::GatheredBeforeDropped) {
+                cell.before = EMPTY;
+            }
         } else {
             cell.before = self.close(links, cell.open);
             (cell.open, cell.class) = (self.join(EMPTY, call), class);
@@ -217,7 +226,7 @@ impl Linker {
         let mut at = group.last;
         while let Some(member) = self.members.get(at as usize) {
             links.edge(member.vertex, vertex);
-            at = member.next;
+            at = if planted(Mutant::GatheredSharersForgotten) { NONE } else { member.next };
         }
     }
 }
@@ -258,6 +267,7 @@ mod tests {
         let expected: [&[u32]; 6] = [&[1, 2], &[4], &[4], &[], &[5], &[]];
         (0..6).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
         assert_eq!(links.waits, [0, 1, 1, 0, 2, 1]);
+        assert_eq!((links.edges(), links.waiting()), (5, 4));
         assert_eq!(links.levels, [0, 1, 1, 0, 2, 3]);
     }
 
@@ -298,6 +308,7 @@ mod tests {
         assert!((20..23).all(|at| after(&links, at) == [23]));
         assert_eq!(after(&links, gather), [23]);
         assert_eq!(links.levels[23], 1, "a gathering vertex is no level of its own");
+        assert_eq!(links.waiting(), 1, "a gathering vertex is no call");
     }
 
     #[test]

@@ -49,6 +49,7 @@ use seat::Doing;
 pub(crate) use seat::Seat;
 use state::{Built, Queued, State};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A level of so few calls is executed by who ended the level before: others would come too late (DGCC §4.1.3).
 const SMALL_LEVEL: usize = 4;
@@ -88,6 +89,11 @@ const GIVEN_UP: u64 = 3;
 /// The number of a batch; of none, 0.
 fn number<J>(batch: &Option<Arc<Batch<J>>>) -> u64 {
     batch.as_ref().map_or(0, |batch| batch.number)
+}
+
+/// From one time to another, both in nanoseconds.
+fn since(begun: u64, now: u64) -> Duration {
+    Duration::from_nanos(now.saturating_sub(begun))
 }
 
 /// What a worker is to do next.
@@ -221,6 +227,10 @@ impl<J: Clone> Batches<J> {
                 if batch.pieces.has(call) {
                     batch.pieces.begin_call(call, &mut seat.progress);
                 }
+                batch.begin_call(
+                    call,
+                    &mut Release { batches: self, batch, kept: None, keeps: 0, pieces_over: None },
+                );
                 seat.doing = Some(Doing::Executes(call));
                 return Some(Next::Execute(job));
             }
@@ -295,8 +305,10 @@ impl<J: Clone> Batches<J> {
         loop {
             let mut state = lock(&self.state);
             if let Some(batch) = state.executing.take() {
-                let queued = state.queue.len();
-                state.pace.ended(batch.calls, batch.since, now_ns(), queued);
+                let (queued, now) = (state.queue.len(), now_ns());
+                state.pace.ended(batch.calls, batch.since, now, queued);
+                let executed = since(state.executes_since, now);
+                state.metrics.executing += executed;
                 // Relaxed: all calls of it have ended.
                 state.workers = batch.workers.load(Ordering::Relaxed) as usize;
                 state.batches.push(batch);
@@ -316,6 +328,7 @@ impl<J: Clone> Batches<J> {
                 next = state.built.pop_front().and_then(|built| built.batch);
             }
             state.executing.clone_from(&next);
+            state.executes_since = now_ns();
             // Release: pairs with `follow`. What the calls of the batch before did happens before the lock was taken.
             self.executed.store(number(&next), Ordering::Release);
         }
@@ -391,14 +404,17 @@ impl<J: Clone> Batches<J> {
         fn find<J>(state: &mut State<J>, number: u64) -> &mut Built<J> {
             state.built.iter_mut().find(|built| built.number == number).expect("it is built")
         }
-        let mut batch = find(&mut state, number).batch.take().expect("it is linked once");
+        let built = find(&mut state, number);
+        let mut batch = built.batch.take().expect("it is linked once");
+        let (cut, told_at) = (built.cut, now_ns());
         let (mut linker, mut told) = state.linkers.pop().unwrap_or_default();
         let in_pieces = state.wants_pieces();
         drop(state);
         let linked = Arc::get_mut(&mut batch).expect("whoever announced its calls has let it go");
         let depth = linked.link(&mut linker, &mut told, in_pieces);
         let (calls, edges) = (batch.calls as u64, batch.links.edges() as u64);
-        let pieces = batch.pieces.calls.len() as u64;
+        let (pieces, waited) = (batch.pieces.calls.len() as u64, batch.links.waiting() as u64);
+        let linked_at = now_ns();
         let mut state = lock(&self.state);
         state.linkers.push((linker, told));
         state.depth = (calls as usize, depth);
@@ -407,6 +423,10 @@ impl<J: Clone> Batches<J> {
         metrics.calls += calls;
         metrics.edges += edges;
         metrics.in_pieces += pieces;
+        metrics.waited += waited;
+        metrics.depth += depth as u64;
+        metrics.telling += since(cut, told_at);
+        metrics.linking += since(told_at, linked_at);
         find(&mut state, number).batch = Some(batch);
         if self.start(state) {
             self.end_batch();

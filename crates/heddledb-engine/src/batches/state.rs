@@ -7,7 +7,8 @@ use crate::executors::Waiting;
 use crate::footprint::Footprint;
 use crate::kind::Batching;
 use crate::metrics::GraphMetrics;
-use crate::sync::lock;
+use crate::mutant::{Mutant, planted};
+use crate::sync::{lock, now_ns};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub(super) struct State<J> {
     /// Batches that are built, or wait to be executed, in their order.
     pub built: VecDeque<Built<J>>,
     pub executing: Option<Arc<Batch<J>>>,
+    /// Since when, in nanoseconds.
+    pub executes_since: u64,
     pub pace: Pace,
     /// Of the batch that was linked last, how many calls it had, and how many of them are executed one after another if they are
     /// whole; and how many workers the batch had that has ended last.
@@ -53,6 +56,8 @@ pub(super) struct Built<J> {
     /// The next call to be announced, and how many have not told.
     pub next: u32,
     pub untold: u32,
+    /// When it was cut, in nanoseconds.
+    pub cut: u64,
 }
 
 impl<J> Built<J> {
@@ -83,6 +88,7 @@ impl<J: Clone> State<J> {
             cut: 0,
             built: VecDeque::new(),
             executing: None,
+            executes_since: 0,
             pace: Pace::new(batching),
             depth: (0, 1),
             workers: 1,
@@ -130,9 +136,18 @@ impl<J: Clone> State<J> {
         let cut = Arc::get_mut(&mut batch).expect("it is new, or nobody has it");
         cut.begin(number);
         let mut jobs = false;
+        let mut overtaken = None;
         while cut.calls < self.pace.size()
-            && let Some(Queued { work, mut footprint, since }) = self.queue.take()
+            && let Some(mut queued) = overtaken.take().or_else(|| self.queue.take())
         {
+            if planted(Mutant::GatheredOutOfOrder)
+                && cut.calls.is_multiple_of(2)
+                && cut.calls + 1 < self.pace.size()
+                && let Some(next) = self.queue.take()
+            {
+                overtaken = Some(std::mem::replace(&mut queued, next));
+            }
+            let Queued { work, mut footprint, since } = queued;
             let is_owner = matches!(work, Work::Owner(_));
             let told = cut.push(work, since);
             if is_owner {
@@ -145,7 +160,7 @@ impl<J: Clone> State<J> {
             }
         }
         let untold = if jobs { cut.calls as u32 } else { 0 };
-        self.built.push_back(Built { number, batch: Some(batch), next: 0, untold });
+        self.built.push_back(Built { number, batch: Some(batch), next: 0, untold, cut: now_ns() });
         number
     }
 

@@ -156,6 +156,10 @@ fn jobs_that_meet_keep_their_order() {
         execute_all(&world, JOBS);
         let metrics = world.batches.metrics();
         assert_eq!((metrics.calls, metrics.queued), (u64::from(JOBS), 0), "{batching:?}");
+        assert!(metrics.waited <= metrics.edges && metrics.waited < metrics.calls, "{metrics}");
+        assert!((metrics.batches..=metrics.calls).contains(&metrics.depth), "{metrics}");
+        let alone = batching.size.is_some_and(|size| size.get() == 1);
+        assert!(!alone || (metrics.edges, metrics.depth) == (0, metrics.calls), "{metrics}");
         assert!(batching.size.is_none_or(|size| metrics.batches >= u64::from(JOBS / size)), "{batching:?}");
     }
 }

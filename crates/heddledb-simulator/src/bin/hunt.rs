@@ -51,7 +51,7 @@ fn rooms(mutant: Mutant) -> Vec<(Kind, Faults)> {
         vec![(Kind::Hekaton, Faults::None), (Kind::Hekaton, Faults::Stall)]
     } else if is_of(&["Ic3"]) {
         vec![(Kind::Ic3, Faults::None), (Kind::Ic3, Faults::Stall), (Kind::Ic3, Faults::Change)]
-    } else if is_of(&["Piece", "DecidesInPhase"]) {
+    } else if is_of(&["Piece", "DecidesInPhase", "Gathered"]) {
         vec![(Kind::Dgcc, Faults::None), (Kind::Dgcc, Faults::Stall)]
     } else if is_of(&["Graph"]) {
         vec![(Kind::Dataflow, Faults::None), (Kind::Dataflow, Faults::Stall)]
@@ -84,6 +84,14 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::GraphCallsNotAwaited
             | Mutant::GraphQuietThoughWritten
             | Mutant::GatheredOpenIgnored
+            | Mutant::GatheredSharersForgotten
+            | Mutant::GatheredBeforeDropped
+            | Mutant::GatheredReleasedEarly
+            | Mutant::GatheredGranuleTooNarrow
+            | Mutant::GatheredOutOfOrder
+            | Mutant::GatheredNextEarly
+            // Calls access what they have told.
+            | Mutant::PieceUnforeseen
             // A snapshot must stand at the epoch between two pieces: the suite, with an epoch every few microseconds, finds it.
             | Mutant::PieceInOwnEpoch
             | Mutant::PartsInOwnEpochs

@@ -130,6 +130,7 @@ const BACKLOG_FEW: f64 = 20.0;
 
 /// Batches of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct BatchFigures {
     /// Calls of a batch, in the mean.
     pub calls: f64,
@@ -137,6 +138,15 @@ pub struct BatchFigures {
     pub in_pieces: f64,
     /// Edges of the batches' graphs for each call.
     pub edges_per_call: f64,
+    /// The share of the calls that waited for others of their batch before they began.
+    pub waited: f64,
+    /// Calls of the longest chain of a batch, in the mean: executed one after another.
+    pub depth: f64,
+    /// How long a batch was built and executed, in the mean, in microseconds: until its calls had told what they will access, until its graph was
+    /// made, and from its first call's begin to its last one's end. Batches are built while others are executed.
+    pub telling_us: f64,
+    pub linking_us: f64,
+    pub executing_us: f64,
 }
 
 #[cfg(test)]

@@ -175,6 +175,11 @@ impl Measurement {
                 calls: over(&|run| batches(run).calls),
                 in_pieces: over(&|run| batches(run).in_pieces),
                 edges_per_call: over(&|run| batches(run).edges_per_call),
+                waited: over(&|run| batches(run).waited),
+                depth: over(&|run| batches(run).depth),
+                telling_us: over(&|run| batches(run).telling_us),
+                linking_us: over(&|run| batches(run).linking_us),
+                executing_us: over(&|run| batches(run).executing_us),
             }),
         });
         let log = |run: &Run| run.log.unwrap_or_default();
