@@ -440,10 +440,13 @@ fn follow_a_checkpoint(kind: Kind) {
     reopens(kind, &storage, &due);
 }
 
+/// What happens once.
+type Happens = Mutex<Option<Box<dyn FnOnce() + Send>>>;
+
 /// A disk on which something happens when the next file is made.
 struct Meanwhile {
     disk: Simulated,
-    happens: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+    happens: Arc<Happens>,
 }
 
 impl Storage for Meanwhile {
@@ -480,7 +483,7 @@ impl Storage for Meanwhile {
 /// Calls that come when a checkpoint has had the log go on in new files, and before its moment: they are in both.
 fn in_a_checkpoint_are_not_made_again(kind: Kind) {
     let storage = Simulated::new();
-    let happens = Arc::default();
+    let happens = Arc::<Happens>::default();
     let due = {
         let disk = Meanwhile { disk: storage.clone(), happens: Arc::clone(&happens) };
         let builder = builder(logger(kind), &storage).storage(Arc::new(disk));
