@@ -84,12 +84,6 @@ fn is_required(mutant: Mutant) -> bool {
             | Mutant::GraphCallsNotAwaited
             | Mutant::GraphQuietThoughWritten
             | Mutant::GatheredOpenIgnored
-            | Mutant::GatheredSharersForgotten
-            | Mutant::GatheredBeforeDropped
-            | Mutant::GatheredReleasedEarly
-            | Mutant::GatheredGranuleTooNarrow
-            | Mutant::GatheredOutOfOrder
-            | Mutant::GatheredNextEarly
             // Calls access what they have told.
             | Mutant::PieceUnforeseen
             // A snapshot must stand at the epoch between two pieces: the suite, with an epoch every few microseconds, finds it.

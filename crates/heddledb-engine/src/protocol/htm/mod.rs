@@ -148,6 +148,8 @@ pub struct Local {
     /// The lock for which its last region has ended itself.
     awaited: Option<usize>,
     vanished: bool,
+    /// What it has read in software still stood when its body gave up.
+    stood: bool,
 }
 
 impl Local {
@@ -376,6 +378,7 @@ impl Protocol for Htm {
             partitions: Own::default(),
             awaited: None,
             vanished: false,
+            stood: false,
         }
     }
 
@@ -384,9 +387,10 @@ impl Protocol for Htm {
         debug_assert_ne!(local.runs, Runs::InRegion, "a region outlived its attempt");
         local.partitions.begin();
         if local.runs == Runs::InSoftware {
-            // The one before did not commit.
-            local.policy.executed_in_software(true);
+            // The one before did not commit: it has met a conflict, or its body gave up.
+            local.policy.executed_in_software(!local.stood);
         }
+        local.stood = false;
         (local.runs, local.newest, local.looked) = (Runs::NotYet, 0, false);
         // Who makes attempts himself counts no retries.
         if retry == 0 && !local.vanished {
@@ -553,7 +557,11 @@ impl Protocol for Htm {
     fn validate(local: &mut Local, env: Env<'_>) -> Result<(), Conflict> {
         match local.runs {
             Runs::InRegion => htm::stands().map_err(|_| Conflict::Region),
-            _ => Silo::validate(&mut local.silo, env),
+            _ => {
+                let outcome = Silo::validate(&mut local.silo, env);
+                local.stood = outcome.is_ok();
+                outcome
+            }
         }
     }
 
@@ -561,9 +569,13 @@ impl Protocol for Htm {
         if local.runs == Runs::InRegion {
             local.runs = Runs::NotYet;
             // What it has added to indexes is there then, or never was.
-            if let Err(why) = htm::finish(|| ()) {
-                local.vanished = true;
-                local.note_failure(why);
+            match htm::finish(|| ()) {
+                // Nobody has disturbed it: its body gave up.
+                Ok(()) => local.policy.succeeded(),
+                Err(why) => {
+                    local.vanished = true;
+                    local.note_failure(why);
+                }
             }
         }
         Silo::abort(&mut local.silo, env, writes);
