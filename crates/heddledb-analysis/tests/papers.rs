@@ -329,7 +329,7 @@ fn what_lies_between_is_swallowed() {
     // `middle` has no C-edge, but `a` before it and after it has to be one piece.
     let analysis = of_text("workload w\ntxn t\nread a\nread middle\nupdate a\nread after\nend");
     assert_eq!(pieces(&analysis, "t"), ["[a+middle]*", "after"]);
-    // And so if two merged pieces would stand around it, depending on each other through it (PITFALLS I5).
+    // And so if two merged pieces would stand around it, depending on each other through it.
     let text = "workload w\ntxn t\nupdate a\nread x\nupdate b\nend\ntxn u\nupdate b\nread y\nupdate a\nend";
     let analysis = of_text(text);
     assert_eq!(

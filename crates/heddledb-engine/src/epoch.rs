@@ -35,7 +35,7 @@
 //!   has found, plus one, if that is later than what was published before: the *epoch of reclamation*, which is
 //!   never more than one ahead of a pinned worker's begin, and never ahead of the epoch
 //!   ([`EpochClock::passed`]). Reclamation and changes of the plan ask this; they alone wait for bodies.
-//! - *Which epoch is a commit of?* The one that is read after its write locks are held (Silo §4.1; PITFALLS X5),
+//! - *Which epoch is a commit of?* The one that is read after its write locks are held (Silo §4.1),
 //!   whenever its attempt began; stamps carry it in their high bits.
 //!
 //! **Why epochs of commits do not fall along dependencies**, by protocol. No argument uses the epoch at the
@@ -296,7 +296,7 @@ impl EpochClock {
     }
 
     /// The epoch for a commit of `worker`, which is pinned, read after the transaction's locks are held: the fence
-    /// orders the lock acquisitions before the load (PITFALLS X5). It is not closed before the worker is unpinned.
+    /// orders the lock acquisitions before the load. It is not closed before the worker is unpinned.
     #[inline]
     pub fn commit_epoch(&self, worker: usize) -> u64 {
         let place = &self.places[worker];

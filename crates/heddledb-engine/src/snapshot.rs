@@ -2,7 +2,7 @@
 //!
 //! **Mechanism** (Silo §4.9, IC3 §5.2). A *boundary* is an epoch number `b`; a snapshot at it sees every
 //! commit of an epoch up to `b` and none after. Commit epochs never fall along a dependency of any kind,
-//! so that is a prefix of the serial order (PITFALLS X5, TT7, I13). Boundaries are made on demand:
+//! so that is a prefix of the serial order. Boundaries are made on demand:
 //!
 //! 1. *announce*: `b` is the present epoch, and is published before the epoch moves on. Every writer of
 //!    a later epoch sees it, and keeps what it overwrites of epoch `b` or before;

@@ -168,7 +168,7 @@ anomalies! {
     phantom_in_an_empty_range: [Scan(6, 8), Increment(1, 1)] [Get(1), Insert(7, 70)];
     /// An absent key is read, then inserted by another.
     absent_read: [Get(3), StoreSum(1)] [Insert(3, 30), Get(1)];
-    /// TicToc's trap (a scan ordered after a stale read by an insert): see PITFALLS TT8's schedule.
+    /// TicToc's trap: a scan ordered after a stale read by an insert.
     phantom_with_stale_read: [Increment(1, 1), Scan(2, 8)] [Get(1), Insert(3, 3)];
     /// The same with an absent key instead of a range.
     absent_read_with_stale_read: [Increment(1, 1), Get(3)] [Get(1), Insert(3, 3)];

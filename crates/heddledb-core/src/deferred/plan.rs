@@ -2,8 +2,8 @@
 //!
 //! A step has an operator, of any `Copy` type, in the [`Store`], and there too a place for its result. It counts the
 //! inputs that are not known; each value has a list of the steps that wait for it. When a value becomes known, the counts of
-//! these fall, and steps without a row whose count has come to zero are run from a list of work, without recursion (PITFALLS
-//! DR14). Steps on rows are run by [`Operators::apply`].
+//! these fall, and steps without a row whose count has come to zero are run from a list of work, without
+//! recursion. Steps on rows are run by [`Operators::apply`].
 //!
 //! **Conditions** are values, too: a step under a condition waits for it as for an input. If it does not hold, the step is
 //! *skipped*: it is ready at once, does nothing, and its result stays unknown. Nobody waits for that in vain, since a value

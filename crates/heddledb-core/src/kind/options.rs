@@ -63,12 +63,12 @@ pub trait Promises {
         1024
     }
 
-    /// Whether the serial order always agrees with real time (PITFALLS X11).
+    /// Whether the serial order always agrees with real time.
     fn strict(&self) -> bool {
         true
     }
 
-    /// Whether whatever a body sees is of one moment, also where its attempt aborts (PITFALLS TT12).
+    /// Whether whatever a body sees is of one moment, also where its attempt aborts.
     fn opaque(&self) -> bool {
         false
     }

@@ -18,7 +18,7 @@
 //! [`Bridge`] says what a rank of the plan before means in the new one.
 //!
 //! Conflicts are those of column groups ([`Granularity::Group`]), because groups are what has versions and
-//! accessor lists (PITFALLS I6).
+//! accessor lists.
 
 use super::{Declaration, workload};
 use crate::shared::SharedU64;

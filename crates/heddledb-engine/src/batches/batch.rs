@@ -233,7 +233,7 @@ impl<J: Clone> Batch<J> {
         over | (left == 1)
     }
 
-    /// A call begins.
+    /// A call begins. Says nothing to anybody, but for a planted bug.
     pub fn begin_call(&self, call: u32, released: &mut impl Released) {
         if planted(Mutant::GatheredEndedEarly) && self.levels.is_none() && !self.pieces.has(call) {
             self.release_after(call, released);
@@ -246,7 +246,7 @@ impl<J: Clone> Batch<J> {
         for after in self.links.after(vertex) {
             let due =
                 if planted(Mutant::GatheredReleasedEarly) { self.links.waits[after as usize] } else { 1 };
-            // AcqRel: what all before it did happens before it (PITFALLS DG7).
+            // AcqRel: what all before it did happens before it.
             if self.waits.at(after).fetch_sub(1, Ordering::AcqRel) == due {
                 over |= match (after as usize) < self.calls {
                     true => self.release(after, released),

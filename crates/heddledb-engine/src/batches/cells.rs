@@ -2,7 +2,7 @@
 //!
 //! A *cell* is a column group of a row, or of a *granule*: the keys that begin with the same bits, as many as all ranges of that
 //! relation have in common that calls of the batch have told. So each range is in one granule, and a phantom is a conflict like any
-//! other (PITFALLS DG14). A granule has two cells, each only if some call wants it:
+//! other. A granule has two cells, each only if some call wants it:
 //!
 //! | cell | scan | write of a row | read of a row | open range |
 //! |---|---|---|---|---|

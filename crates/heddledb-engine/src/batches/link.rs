@@ -18,7 +18,7 @@ use crate::sync::{Work, work};
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A group of more members than this is closed with a vertex of its own, which waits for all of them, so that the members of
-/// the next group have one edge each (PITFALLS DG16).
+/// the next group have one edge each.
 const GATHERED: u32 = 16;
 
 /// The edges of a graph, and how many each vertex waits for. Its first vertices are the calls.

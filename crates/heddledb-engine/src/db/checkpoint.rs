@@ -11,7 +11,7 @@
 //!
 //! Of the generations before the checkpoint, as many are kept as were asked for, the latest: copies are continued with them.
 //!
-//! The cut is consistent, so what is replayed over it need not be idempotent (PITFALLS X7, X14).
+//! The cut is consistent, so what is replayed over it need not be idempotent.
 
 use super::parts::{Held, Output, Parts, sums};
 use super::store::AnyStore;

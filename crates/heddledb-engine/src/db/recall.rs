@@ -2,8 +2,8 @@
 //!
 //! Under a protocol that shows writes piece by piece, a piece that must be executed again is executed by
 //! running the body again from its start. The accesses of the pieces that stand are not repeated, because the
-//! database has moved on: the body is told what it was told before, and so reaches that piece again (PITFALLS
-//! I15). All that it did is still in the write set.
+//! database has moved on: the body is told what it was told before, and so reaches that piece again. All that it
+//! did is still in the write set.
 //!
 //! The answers are kept as words, in order. A body that asks for something else than before is not a
 //! procedure; that is detected, and refused ([`Misuse::Diverged`]).

@@ -14,7 +14,7 @@
 //! one small commit is replayed in a fraction of that. A log of one stretch is replayed by one thread.
 //!
 //! An entry says what column groups hold after it, and carries its commit's time; the latest time wins. So
-//! the order of replay does not matter, and replaying twice changes nothing (PITFALLS X7).
+//! the order of replay does not matter, and replaying twice changes nothing.
 
 use super::shares::{BATCH, Progress, Relations, Share, UNKNOWN, check_shape};
 use super::store::Restore;

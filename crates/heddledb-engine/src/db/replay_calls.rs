@@ -15,7 +15,7 @@
 //! has nothing to decide. Nothing is logged: the files have it.
 //!
 //! **Safety.** What a call writes now is added up and compared with what it wrote then. A checkpoint holds exactly the commits up to an
-//! epoch, and these are a prefix of the order: only later ones are made again, each once (PITFALLS DG12).
+//! epoch, and these are a prefix of the order: only later ones are made again, each once.
 
 use super::shares::{Progress, UNKNOWN, check_shape};
 use super::versions::Versions;

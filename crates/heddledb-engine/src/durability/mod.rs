@@ -11,7 +11,7 @@
 //!   worker 2 --append--> buffer 2 --'            '--> file 1 --sync--'
 //! ```
 //!
-//! **What an acknowledgement means** (PITFALLS X6). When the epoch is `c + 2`, every transaction that
+//! **What an acknowledgement means**. When the epoch is `c + 2`, every transaction that
 //! commits in an epoch up to `c` has ended, so its words are in a buffer or on disk. A round that takes the
 //! buffers after that makes all of them durable, and says so in its frames: epoch `c` is *closed*. Epochs
 //! do not fall along dependencies, so what is closed contains all that it depends on. Recovery keeps

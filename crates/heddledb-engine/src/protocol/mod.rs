@@ -113,7 +113,7 @@ pub struct Env<'a> {
 }
 
 impl Env<'_> {
-    /// The epoch for a commit, read after the transaction's locks are held (PITFALLS X5).
+    /// The epoch for a commit, read after the transaction's locks are held.
     #[inline]
     pub fn commit_epoch(&self) -> u64 {
         match self.epoch {

@@ -63,7 +63,7 @@ impl<'s> Snapshot<'s> {
         Self::begin(Holder::Borrowed(session), recent)
     }
 
-    /// Where commits wait to be durable, so does what a snapshot shows (PITFALLS X6).
+    /// Where commits wait to be durable, so does what a snapshot shows.
     fn begin(mut session: Holder<'s>, recent: bool) -> Result<Self> {
         let moment = session.worker().begin_snapshot(recent)?;
         let values = Arc::clone(&session.session().txn().values);

@@ -118,7 +118,7 @@ impl<P: Protocol> Attempt<P> {
         phase(Phase::Commit);
         let applied =
             catch_unwind(AssertUnwindSafe(|| P::apply_deferred(local, env, writes, plan, operators)));
-        // What was read may be of several moments, and what rests on it is not told before it is known not to be (PITFALLS X8).
+        // What was read may be of several moments, and what rests on it is not told before it is known not to be.
         let applied = match applied {
             Ok(Ok(true)) => true,
             Ok(Ok(false)) => false,

@@ -161,7 +161,7 @@ impl<P: Protocol> Attempt<P> {
             Body::Done { .. } => self.commit_attempt().map(|()| self.committed()),
             Body::Gave(error) => Err(self.give_up(error)),
             Body::Panicked => {
-                // An optimistic body may have panicked over a state that never was (PITFALLS X8).
+                // An optimistic body may have panicked over a state that never was.
                 let stale = self.validate_reads();
                 self.abort_attempt();
                 match stale {

@@ -34,7 +34,7 @@
 //! having decided before the reader. What a transaction reads and also writes it certifies when its turn has come: all
 //! that was before it is installed, and what is behind it comes after it.
 //!
-//! **Epochs do not fall along dependencies** (PITFALLS X5). A predecessor has read its epoch before it decided, and
+//! **Epochs do not fall along dependencies**. A predecessor has read its epoch before it decided, and
 //! that was awaited before this one reads its own. A reader's epoch is read before its look at the tail, a later
 //! writer's after its swap: all SeqCst, so in one order.
 //!

@@ -7,7 +7,7 @@
 //!
 //! The class is the rank of the column group, as its table says ([`Group::rank`](crate::table::Group::rank)).
 //!
-//! A rank says what a row is, and not where it is: no address, and nothing that is stored with it (PITFALLS DR11). Of a
+//! A rank says what a row is, and not where it is: no address, and nothing that is stored with it. Of a
 //! key of up to four words that are not too large the place has every bit, so no two items of a relation have one rank.
 //! Of others it is a fold, and ranks may tie; what that asks for is in [`super::queue`].
 

@@ -2,7 +2,7 @@
 //!
 //! A worker's *slot* has its transactions one after the other, each with a *generation*. A *holder* is one item of one of
 //! them: slot, generation, and the item's number among those that the transaction queues for. It fits a word, and the
-//! tail of a queue is such a word. A newer generation in the slot says that the transaction has ended (PITFALLS X3).
+//! tail of a queue is such a word. A newer generation in the slot says that the transaction has ended.
 //!
 //! ```text
 //!   tail     63 ........... 19   18 .... 9   8 .. 0

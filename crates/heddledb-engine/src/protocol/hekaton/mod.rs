@@ -51,7 +51,7 @@
 //! reads at the begin there, too, and validates.
 //!
 //! **Epochs.** Times are of the epoch in which they are drawn, and order all conflicts: so epochs of commits
-//! do not fall along any dependency (PITFALLS TT7).
+//! do not fall along any dependency.
 //!
 //! **Old versions.** Every version that is overwritten is kept. It is no longer needed when no transaction
 //! reads at a time at which it was current, nor a snapshot at an epoch. Writers look for such versions now

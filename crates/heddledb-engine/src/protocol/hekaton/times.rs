@@ -6,7 +6,7 @@
 //!
 //! A worker's *slot* has its transactions one after the other, each with a *generation*; a reference to a
 //! transaction is both ([`Id`]), so that a transaction that meets a newer generation knows that the one it
-//! looks for has ended (PITFALLS X3). The paper finds a transaction's object in a table by its number.
+//! looks for has ended. The paper finds a transaction's object in a table by its number.
 //!
 //! ```text
 //!   status   63 ........ 2   1 .. 0

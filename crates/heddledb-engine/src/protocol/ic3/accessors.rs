@@ -12,7 +12,7 @@
 //! the group another value for the pieces to come: a new writer, a writer that aborts, an install without an
 //! accessor. It does not count a writer that commits: what it showed is then in the record, unchanged.
 //!
-//! **Values stand in the accessors** of their writers (PITFALLS I7). The present value is that of the newest
+//! **Values stand in the accessors** of their writers. The present value is that of the newest
 //! writer, or the committed one. So when a writer aborts, the value before it is the present one again. A
 //! transaction that shows a row which it has added itself leaves the row's words in the record: while its
 //! stamp says that there is no row, they mean nothing to others.

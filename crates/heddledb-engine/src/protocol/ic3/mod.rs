@@ -4,11 +4,11 @@
 //! together ([`Plan`]). A piece executes optimistically and then
 //!
 //! 1. *waits* until each transaction that this one depends on has executed a piece of the same rank or more,
-//!    or has ended (§3.2, §4.1, §4.2; one rule, PITFALLS I4);
+//!    or has ended (§3.2, §4.1, §4.2; one rule);
 //! 2. latches what it accessed and checks that the values are those that it read;
 //! 3. *enters* itself into the accessor lists, its writes with their values, and learns from the accessors
 //!    before it on which transactions this one depends: a writer on all back to and including the last
-//!    writer, a reader on the last writer (PITFALLS I1);
+//!    writer, a reader on the last writer;
 //! 4. publishes its rank and lets the latches go.
 //!
 //! Transactions commit in the order of their dependencies: each waits until those it depends on have decided
@@ -44,7 +44,7 @@
 //! latch and with the version that it saw; an insert, under the same latch, depends on those of the scanners
 //! that run and have executed its rank. A bit may be that of an earlier transaction of the slot: then it
 //! makes this one wait for a transaction that is ahead of it anyhow, which can close no cycle, since the
-//! insert is at a rank that the other has passed. Splits and merges of gaps unite their bits (PITFALLS I11).
+//! insert is at a rank that the other has passed. Splits and merges of gaps unite their bits.
 //!
 //! A scan that passes a *placeholder*, the absent record of an insert that has not ended or has aborted, is
 //! in the record's list like a reader of any row. A transaction that fills it asks the gap too: the scanner
@@ -56,7 +56,7 @@
 //! the record locked, if the gap has not changed. So either the scanner sees the row, or the writer sees the
 //! scanner. (A queue's readers pass all that was taken from it of late.)
 //!
-//! **Skipped pieces** (PITFALLS I2). A rank is published by a piece that has waited for it, and that includes
+//! **Skipped pieces**. A rank is published by a piece that has waited for it, and that includes
 //! all lower ranks. So a piece that was left out in between needs nothing of its own.
 //!
 //! **Where we leave the paper.** Ranks instead of C-edge tables at run time; values in accessors;

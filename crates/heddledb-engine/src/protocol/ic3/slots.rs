@@ -2,7 +2,7 @@
 //!
 //! A worker's *slot* has its transactions one after the other, each with a *generation*; a reference to a
 //! transaction is both ([`Id`]), so that a transaction that meets a newer generation knows that the one it
-//! looks for has ended (PITFALLS X3).
+//! looks for has ended.
 //!
 //! ```text
 //!   status   63 ........ 17   16        15 ....... 2   1      0
@@ -13,7 +13,7 @@
 //! ([`super::transition`]).
 //!
 //! The rank is that of the last piece *executed*: never of the next, and never "all", because a transaction
-//! whose own pieces are done may still depend on one that is not (PITFALLS I3). So only a transaction that
+//! whose own pieces are done may still depend on one that is not. So only a transaction that
 //! has *decided* to commit, or has ended, counts as having passed every rank: all that it depended on have
 //! decided before.
 //!

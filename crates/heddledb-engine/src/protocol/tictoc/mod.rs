@@ -8,7 +8,7 @@
 //! past.
 //!
 //! Two words per group: `tid` = lock, absent, wts (`crate::stamp`) and `rts`. The packed word of §3.6 is
-//! another layout ([`Packed`]; PITFALLS TT4-TT6), as is one with the history of §5.3 ([`WithHistory`]).
+//! another layout ([`Packed`]), as is one with the history of §5.3 ([`WithHistory`]).
 //!
 //! ```text
 //! unlocked(wts) --lock--> locked(wts) --install--> rts := commit_ts; tid := unlocked(commit_ts)

@@ -2,7 +2,7 @@
 //!
 //! | layout | words of a group | what for |
 //! |---|---|---|
-//! | [`TwoWords`] | `tid`, `rts` | the default (PITFALLS TT5) |
+//! | [`TwoWords`] | `tid`, `rts` | the default |
 //! | [`WithHistory`] | `tid`, `rts`, the `tid` before | timestamp history (TicToc §5.3) |
 //! | [`super::packed::Packed`] | stamp, TS_word | the paper's (§3.6) |
 //!

@@ -8,7 +8,8 @@
 //!
 //! **Several at a time.** The buckets lie in *bands*, each under a lock of its own. A call goes through the bands from the first on, and
 //! takes the lock of the next before it lets go of the one that it has: so no call overtakes another, all buckets see the same order of
-//! calls, and as many calls announce at a time as there are bands (PITFALLS DG10). Numbers are drawn in the first. Who has ended is not asked for meanwhile: a call is told of all that used its buckets last.
+//! calls, and as many calls announce at a time as there are bands. Numbers are drawn in the first. Who has ended is not asked
+//! for meanwhile: a call is told of all that used its buckets last.
 
 use super::AccessMode;
 use super::grains::{Grains, hashed};
@@ -277,7 +278,8 @@ impl Announced {
         turn
     }
 
-    /// Finds the buckets of what a call will access. The version of the grains that they are of; none, where these are too small for a range.
+    /// Finds the buckets of what a call will access. The version of the grains that they are of; none, where these are too small
+    /// for a range.
     fn find(&self, footprint: &Footprint, places: &mut Places) -> Option<u64> {
         let version = self.grains.version();
         places.clear();

@@ -15,7 +15,7 @@
 //! it then do not wait for those before it, and may conflict with them.
 //!
 //! **Where we leave the paper.** Calls are not collected into batches, whose graphs are executed one after another: each is
-//! linked when it comes, so no core waits for the end of a batch (PITFALLS DG9). The unit is the whole call, so an abort
+//! linked when it comes, so no core waits for the end of a batch. The unit is the whole call, so an abort
 //! needs no condition pieces (DG6). Access sets may be found, not declared; and what they miss is not wrong, only slower (DG1,
 //! DG5).
 

@@ -1,7 +1,7 @@
 //! Calls that are executed as closures are.
 //!
 //! Under a protocol that defers, rows in demand are queued for nearly always, and a transaction that has read one in its body
-//! may fail again and again (PITFALLS DR9). One that has failed often begins alone.
+//! may fail again and again. One that has failed often begins alone.
 
 use super::{Attempt, CallMode, gate};
 use crate::kind::Promises;
