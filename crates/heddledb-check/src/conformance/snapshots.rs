@@ -8,7 +8,7 @@ use heddledb::protocol::Kind;
 use heddledb::{Builder, Database, ReadTransaction, Result, Session, Transaction};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -25,6 +25,8 @@ pub(super) fn tests() -> Vec<Test> {
 const KEYS: u64 = super::script::KEYS;
 /// Cases of random changes.
 const CASES: u64 = 150;
+/// So long is waited for a thread that has not been given any time.
+const MINUTE: Duration = Duration::from_secs(60);
 
 fn builder(kind: Kind) -> Builder {
     Database::builder().protocol(kind).sessions(kind.sessions_max().min(16))
@@ -143,7 +145,12 @@ fn prefixes(kind: Kind) {
             .map(|_| {
                 scope.spawn(|| {
                     let mut session = db.session().unwrap();
-                    for _ in 0..if readers == 0 { 100 } else { 3_000 } {
+                    for round in 0..if readers == 0 { 100 } else { 3_000 } {
+                        // However little the readers are given, half of it comes after a look.
+                        let (half, begun) = (round == 1_500, Instant::now());
+                        while half && looks.load(SeqCst) == 0 && begun.elapsed() < MINUTE {
+                            std::thread::yield_now();
+                        }
                         for place in 0..8 {
                             session.run(|tx| raise(tx, place)).unwrap();
                         }
