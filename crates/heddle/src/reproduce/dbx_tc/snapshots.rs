@@ -70,20 +70,20 @@ const ADDS: &str = "+ additions";
 const DEFERRED: &str = "+ deferral";
 
 /// Whether a step adds something.
-fn step(results: &Results, from: &str, to_step: &str) -> Result<Finding, Missing> {
+pub fn adds(results: &Results, from: &str, to_step: &str) -> Result<Finding, Missing> {
     let ratio = to(results, to_step, from, MOST)?;
-    let measured = format!(
-        "{} ({} to {})",
-        times(ratio),
-        rate(results.at(from, MOST)?),
-        rate(results.at(to_step, MOST)?)
-    );
+    let (before, after) = (rate(results.at(from, MOST)?), rate(results.at(to_step, MOST)?));
+    Ok(Finding::new(above(ratio, 1.0), format!("{} ({before} to {after})", times(ratio))))
+}
+
+/// The same, and what becomes of regions, where there are some.
+fn step(results: &Results, from: &str, to_step: &str) -> Result<Finding, Missing> {
+    let Finding { holds, mut measured } = adds(results, from, to_step)?;
     let aborted = |line| results.regions(line, MOST).map(|regions| percent(regions.abort_rate()));
-    let measured = match (aborted(from), aborted(to_step)) {
-        (Ok(before), Ok(after)) => format!("{measured}; {before} to {after} of the regions abort"),
-        _ => measured,
-    };
-    Ok(Finding::new(above(ratio, 1.0), measured))
+    if let (Ok(before), Ok(after)) = (aborted(from), aborted(to_step)) {
+        measured = format!("{measured}; {before} to {after} of the regions abort");
+    }
+    Ok(Finding { holds, measured })
 }
 
 /// Figure 14.

@@ -1,11 +1,12 @@
 //! Sections 6.4 and 6.6 again, with one thing changed: one lock for all, and one type of transaction alone.
 
 use super::causes::{AXIS, by_warehouses};
-use super::settings::{DBX_TC, MOST, System, WHOLE, small_note, to};
+use super::settings::{DBX_TC, MOST, System, WHOLE, small_note};
+use super::snapshots::adds;
 use crate::failure::Failure;
-use crate::report::{percent, rate};
+use crate::report::percent;
 use crate::reproduce::figure::{
-    Claim, Content, Figure, Finding, Measure, Missing, NEAR, Results, Scope, Series, above,
+    Claim, Content, Figure, Finding, Measure, Missing, NEAR, Results, Scope, Series,
 };
 use crate::reproduce::settings::{CORES, times};
 use heddledb::protocol::Kind;
@@ -54,18 +55,6 @@ const PAYMENTS_DEFERRED: System =
     System { name: "payments, + deferral", kind: Kind::DbxTcDeferred, ..PAYMENTS };
 const ITEMS_FIRST: System = alone("new-orders, + items first", Mix::NEW_ORDER);
 const ORDERS: System = System { name: "new-orders", items_first: false, ..ITEMS_FIRST };
-
-/// Whether a step adds something.
-fn adds(results: &Results, from: &str, to_step: &str) -> Result<Finding, Missing> {
-    let ratio = to(results, to_step, from, MOST)?;
-    let measured = format!(
-        "{} ({} to {})",
-        times(ratio),
-        rate(results.at(from, MOST)?),
-        rate(results.at(to_step, MOST)?)
-    );
-    Ok(Finding::new(above(ratio, 1.0), measured))
-}
 
 /// Whether a step spares at least a third of the aborts of regions.
 fn spares(results: &Results, from: &str, to_step: &str) -> Result<Finding, Missing> {
