@@ -154,8 +154,14 @@ impl Footprint {
             point.relation == relation
                 && groups & !point.groups == 0
                 && point.usage.allows(usage)
-                && self.words(point.key) == key
+                && self.has_key(point, key)
         })
+    }
+
+    /// Keys have a word or two, mostly: compared here, word by word, and not by a call of what compares memory.
+    #[inline]
+    fn has_key(&self, point: &Point, key: &[u64]) -> bool {
+        point.key.len == key.len() && self.words(point.key).iter().zip(key).all(|(one, other)| one == other)
     }
 
     /// Finds the points with which this access was announced, the next ones first, and passes on their positions. False if
@@ -183,7 +189,7 @@ impl Footprint {
             if left & point.groups != 0
                 && point.relation == relation
                 && point.usage.allows(usage)
-                && self.words(point.key) == key
+                && self.has_key(&point, key)
             {
                 found(at);
                 left &= !point.groups;

@@ -182,12 +182,12 @@ impl RecordRef {
 
     /// The address as a number, to be stored in a word.
     pub(crate) fn to_link(self) -> u64 {
-        self.0.as_ptr().expose_provenance() as u64
+        to_link(self.0)
     }
 
     /// Turns a stored number back; `None` for 0.
     pub(crate) fn from_link(link: u64) -> Option<Self> {
-        NonNull::new(std::ptr::with_exposed_provenance_mut(link as usize)).map(Self)
+        from_link(link).map(Self)
     }
 
     /// A number to hash by; equal for equal references. Never used to order anything.
@@ -234,13 +234,24 @@ impl Part {
 
     /// The address as a number, to be stored in a word.
     pub(crate) fn to_link(self) -> u64 {
-        self.0.as_ptr().expose_provenance() as u64
+        to_link(self.0)
     }
 
     /// Turns a stored number back; `None` for 0.
     pub(crate) fn from_link(link: u64) -> Option<Self> {
-        NonNull::new(std::ptr::with_exposed_provenance_mut(link as usize)).map(Self)
+        from_link(link).map(Self)
     }
+}
+
+/// An address as a number.
+fn to_link(words: NonNull<AtomicU64>) -> u64 {
+    words.as_ptr().expose_provenance() as u64
+}
+
+/// A number that [`to_link`] made as an address. That nobody else made it is trusted, but for what shows in tests.
+fn from_link(link: u64) -> Option<NonNull<AtomicU64>> {
+    debug_assert!(link.is_multiple_of(align_of::<AtomicU64>() as u64), "{link:#x} still has a flag in it");
+    NonNull::new(std::ptr::with_exposed_provenance_mut(link as usize))
 }
 
 /// Refuses what is out of reach.

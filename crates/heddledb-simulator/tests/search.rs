@@ -5,7 +5,7 @@
 
 use heddledb::protocol::Kind;
 use heddledb_check::beside;
-use heddledb_simulator::search::{Budget, Faults, ReplayOptions, Spec, hunt, replay, run};
+use heddledb_simulator::search::{Faults, ReplayOptions, Spec, hunt, replay, run};
 use std::process::Command;
 
 fn simulations(unless_told: u64) -> u64 {
@@ -23,10 +23,7 @@ fn kinds(faults: Faults) -> Vec<Kind> {
 
 /// Every protocol, from seed 0 on; finds nothing, and did something.
 fn search(faults: Faults, count: u64) {
-    let search = |kind: &Kind| {
-        let budget = Budget::simulations(simulations(count));
-        (*kind, hunt(*kind, faults, 0, budget, &mut |_| {}))
-    };
+    let search = |kind: &Kind| (*kind, hunt(*kind, faults, 0, simulations(count)));
     beside::each(beside::cores(), &kinds(faults), search, |(kind, outcome)| {
         if let Some(finding) = &outcome.finding {
             panic!("{finding}");

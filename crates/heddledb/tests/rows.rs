@@ -214,3 +214,41 @@ fn a_table_is_not_made_twice_under_one_name() {
     session.run(|tx| tx.rows(&table)?.insert(&values(1, 1, "bo"))).unwrap();
     assert_eq!(owners(&db, &table, RowScan::all()), ["bo"]);
 }
+
+/// The first relations of a process are found otherwise than those that come after a hundred others.
+#[test]
+fn hundreds_of_tables_work_and_are_reopened() {
+    const TABLES: u64 = 150;
+    let name = |number: u64| format!("many{number}");
+    let definition = |number| {
+        let table = TableDefinition::builder(&name(number)).key("id", ColumnType::U64);
+        table.column("word", ColumnType::U64).index(&format!("ByWord{number}"), ["word"]).build().unwrap()
+    };
+    let definitions: Vec<_> = (0..TABLES).map(definition).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        let builder = Database::builder().path(directory.path().join("many"));
+        let builder = definitions.iter().fold(builder, |builder, table| builder.define(table, 0));
+        let db = builder.open().unwrap();
+        let tables: Vec<_> = definitions.iter().map(|table| db.define(table, 0).unwrap()).collect();
+        (db, tables)
+    };
+    let (db, tables) = open();
+    for (number, table) in (0..).zip(&tables) {
+        let values = [number, number * 7].map(Value::from);
+        db.session().unwrap().run(|tx| tx.rows(table)?.insert(&values)).unwrap();
+        if number == TABLES / 2 {
+            db.checkpoint().unwrap();
+        }
+    }
+    drop(db);
+    let (db, tables) = open();
+    let mut session = db.session().unwrap();
+    for (number, table) in (0..).zip(&tables) {
+        let by = format!("ByWord{number}");
+        let found = session.run(|tx| tx.rows(table)?.find(&by, &[(number * 7).into()])).unwrap();
+        assert_eq!(found.expect("it was inserted").get::<u64>("id").unwrap(), number);
+        let all = session.run(|tx| tx.rows(table)?.collect(RowScan::all())).unwrap();
+        assert_eq!(all.len(), 1, "{}", name(number));
+    }
+}

@@ -13,9 +13,10 @@
 //! | `calibrate` | one virtual core against a real one |
 //! | `fit` | costs that fit what was measured |
 //! | `shapes` | counters and locks whose curves are known |
-//! | `search` | searches for bugs, and one of their runs step by step |
+//! | `search` | searches for bugs, and one of their runs step by step; `blocks`: in processes of their own |
 
 pub mod arguments;
+mod blocks;
 mod calibrate;
 mod costs;
 mod fit;

@@ -1,13 +1,14 @@
 //! `heddle sim hunt` and `heddle sim replay`: searches for bugs in simulation, and one of its runs step by step.
 
+use super::blocks::{self, Search};
 use crate::arguments::protocols;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use clap::Args;
 use heddledb::protocol::Kind;
-use heddledb_simulator::search::{self, Budget, Faults, ReplayOptions, Spec};
+use heddledb_simulator::search::{self, Faults, ReplayOptions, Spec};
 use std::io::{self, BufRead, Write, stdin, stdout};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Arguments of `heddle sim hunt`.
 #[derive(Args, Debug)]
@@ -28,13 +29,16 @@ pub struct HuntArguments {
     /// Search each for so long instead
     #[arg(long, value_name = "S", value_parser = crate::arguments::seconds, conflicts_with = "simulations")]
     pub seconds: Option<f64>,
+    /// Search in this process, and tell it to the one that started it
+    #[arg(long, hide = true)]
+    pub block: bool,
 }
 
 /// Examples for `heddle sim hunt --help`.
 pub const HUNT_EXAMPLES: &str = "\
 Each seed is a small program of a few workers, a schedule, delays and faults. What happens is held against what
 is promised: invariants, serializability as two checkers see it, and after a crash what was acknowledged.
-A failure prints a smaller one of its kind, and the command that replays it.
+A failure prints a smaller one of its kind, and the command that replays it. All cores search.
 
 Examples:
   heddle sim hunt
@@ -78,35 +82,41 @@ pub fn hunt(arguments: &HuntArguments) -> Result<bool, Failure> {
     let several: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| kind.sessions_max() > 1).collect();
     let (kinds, _) = protocols(&arguments.protocol, &several)?;
     let (faults, _) = protocols(&arguments.faults, &Faults::ALL)?;
-    let budget = match arguments.seconds {
-        Some(seconds) => Budget::time(Duration::from_secs_f64(seconds)),
-        None => Budget::simulations(arguments.simulations),
-    };
+    let HuntArguments { seed, simulations, seconds, .. } = *arguments;
+    if arguments.block {
+        let blocks = kinds.iter().flat_map(|kind| faults.iter().map(|faults| (*kind, *faults)));
+        for (kind, faults) in blocks {
+            blocks::run(kind, faults, seed, simulations)
+                .map_err(|error| Failure::run(format!("what was found cannot be told: {error}")))?;
+        }
+        return Ok(true);
+    }
+    let budget = seconds.map_or(Ok(simulations), |seconds| Err(Duration::from_secs_f64(seconds)));
     let mut lawful = true;
     let progress = Progress::new(kinds.len() * faults.len());
     for kind in kinds {
         for &faults in &faults {
             let bar = progress.phase(&format!("{kind}, faults: {faults}"));
-            let outcome = search::hunt(kind, faults, arguments.seed, budget, &mut |done| {
-                bar.share(match arguments.seconds {
-                    Some(seconds) => done.elapsed.as_secs_f64() / seconds,
-                    None => done.simulations as f64 / arguments.simulations as f64,
+            let begun = Instant::now();
+            let found = blocks::search(Search { kind, faults, seed, budget }, &|done, elapsed| {
+                bar.share(match seconds {
+                    Some(seconds) => elapsed.as_secs_f64() / seconds,
+                    None => done.simulations as f64 / simulations as f64,
                 });
-            });
+            })?;
             drop(bar);
-            let done = outcome.progress;
-            let found = if outcome.finding.is_some() { "FOUND a violation" } else { "nothing found" };
             progress.finished(&format!(
-                "{:14} {:6} {:8} simulations {:10} steps {:8} commits {:6} stuck {:7.1} s  {found}",
+                "{:14} {:6} {:8} simulations {:10} steps {:8} commits {:6} stuck {:7.1} s  {}",
                 kind.name(),
                 faults.name(),
-                done.simulations,
-                done.steps,
-                done.commits,
-                done.stuck,
-                done.elapsed.as_secs_f64()
+                found.simulations,
+                found.steps,
+                found.commits,
+                found.stuck,
+                begun.elapsed().as_secs_f64(),
+                if found.finding.is_some() { "FOUND a violation" } else { "nothing found" },
             ));
-            if let Some(finding) = outcome.finding {
+            if let Some((_, finding)) = found.finding {
                 lawful = false;
                 println!("{finding}");
             }

@@ -315,7 +315,9 @@ pub(crate) fn init_record<P: Protocol>(block: RecordRef, layout: &'static Layout
 
 /// All relations of a database, by [number](Definition::number), each made at its first use.
 pub(crate) struct Stores<P> {
-    slots: Box<[OnceLock<Store<P>>]>,
+    /// The first of them, and shelves of as many more, each made when one of it is. A database has few, and is quickly opened.
+    first: Shelf<P>,
+    further: Box<[OnceLock<Shelf<P>>]>,
     /// Where values are that are not in their rows.
     pub heap: Arc<Heap>,
     /// Closed: only relations that have a number in the database's files exist.
@@ -324,6 +326,11 @@ pub(crate) struct Stores<P> {
     making: Mutex<()>,
 }
 
+/// Some relations, each made at its first use.
+type Shelf<P> = Box<[OnceLock<Store<P>>]>;
+
+/// How many relations a shelf has.
+const SHELF: usize = 128;
 /// Relations that a process may use, over all its databases.
 const RELATIONS_MAX: usize = 4096;
 
@@ -332,12 +339,18 @@ fn block_words<C: ConcurrencyWords>(layout: &Layout) -> usize {
     data_base::<C>(layout) + layout.words
 }
 
+/// A shelf with nothing on it.
+fn shelf<P>() -> Shelf<P> {
+    (0..SHELF).map(|_| OnceLock::new()).collect()
+}
+
 impl<P: Protocol> Stores<P> {
     /// None yet, for so many workers.
     pub fn new(workers: usize) -> Self {
         Self {
             heap: Arc::new(Heap::new(workers)),
-            slots: (0..RELATIONS_MAX).map(|_| OnceLock::new()).collect(),
+            first: shelf(),
+            further: (1..RELATIONS_MAX / SHELF).map(|_| OnceLock::new()).collect(),
             closed: false,
             making: Mutex::new(()),
         }
@@ -357,16 +370,33 @@ impl<P: Protocol> Stores<P> {
     /// As [`Self::get`], where the relation's number is known.
     #[inline(always)]
     pub fn get_numbered(&self, number: usize, relation: &'static Definition) -> Result<&Store<P>> {
-        match self.slots.get(number).and_then(OnceLock::get) {
+        match self.existing(number) {
             Some(store) => Ok(store),
             None => self.create(relation, 0),
         }
     }
 
+    /// The store with that number, if it was made.
+    #[inline(always)]
+    fn existing(&self, number: usize) -> Option<&Store<P>> {
+        self.first.get(number).and_then(OnceLock::get).or_else(|| self.on_further_shelf(number))
+    }
+
+    #[inline(never)]
+    fn on_further_shelf(&self, number: usize) -> Option<&Store<P>> {
+        let shelf = (number / SHELF).checked_sub(1)?;
+        self.further.get(shelf)?.get()?[number % SHELF].get()
+    }
+
     /// Makes the store of a relation, sized for `rows`, unless it exists.
     #[cold]
     pub fn create(&self, relation: &'static Definition, rows: usize) -> Result<&Store<P>> {
-        let slot = self.slots.get(relation.number()).ok_or(Misuse::TooManyTables { limit: RELATIONS_MAX })?;
+        let number = relation.number();
+        let shelf = match (number / SHELF).checked_sub(1) {
+            None => Some(&self.first),
+            Some(at) => self.further.get(at).map(|further| further.get_or_init(shelf)),
+        };
+        let slot = &shelf.ok_or(Misuse::TooManyTables { limit: RELATIONS_MAX })?[number % SHELF];
         if block_words::<P>(relation.layout) > REACH {
             let bytes = REACH * size_of::<AtomicU64>();
             let why = format!(
@@ -387,7 +417,9 @@ impl<P: Protocol> Stores<P> {
 
     /// Every store that exists.
     pub fn all(&self) -> impl Iterator<Item = &dyn AnyStore> {
-        self.slots.iter().filter_map(|slot| slot.get().map(|store| store as &dyn AnyStore))
+        let further = self.further.iter().filter_map(OnceLock::get);
+        let slots = std::iter::once(&self.first).chain(further).flat_map(|shelf| shelf.iter());
+        slots.filter_map(|slot| slot.get().map(|store| store as &dyn AnyStore))
     }
 }
 
@@ -401,7 +433,7 @@ pub(crate) trait Numbered {
 
 impl<P: Protocol> Numbered for Stores<P> {
     fn numbered(&self, number: usize) -> &dyn AnyStore {
-        self.slots[number].get().expect("a relation with records has a store")
+        self.existing(number).expect("a relation with records has a store")
     }
 
     fn heap(&self) -> &Heap {

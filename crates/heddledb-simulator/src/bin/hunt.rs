@@ -8,7 +8,7 @@
 
 use heddledb::protocol::Kind;
 use heddledb::{Mutant, plant};
-use heddledb_simulator::search::{Budget, Faults, ReplayOptions, Spec, hunt, replay};
+use heddledb_simulator::search::{Faults, ReplayOptions, Spec, hunt, replay};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,7 @@ fn find(mutant: Mutant) -> Option<String> {
     let (begun, mut simulations, mut steps) = (Instant::now(), 0, 0);
     for turn in 0.. {
         for (kind, faults) in &rooms {
-            let outcome = hunt(*kind, *faults, turn * TURN, Budget::simulations(TURN), &mut |_| {});
+            let outcome = hunt(*kind, *faults, turn * TURN, TURN);
             simulations += outcome.progress.simulations;
             steps += outcome.progress.steps;
             if let Some(finding) = outcome.finding {

@@ -31,7 +31,6 @@ use stage::Run;
 use std::fmt;
 use std::rc::Rc;
 use std::str::FromStr;
-use std::time::{Duration, Instant};
 
 /// What may go wrong in a simulation besides the schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,34 +206,6 @@ pub fn run(spec: Spec) -> Verdict {
     verdict(spec, &scenario, &run, spec.seed.is_multiple_of(SECOND_OPINION))
 }
 
-/// How long a hunt goes on: until one of these is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// Simulations.
-    pub simulations: u64,
-    /// Accesses to shared memory.
-    pub steps: u64,
-    /// Time on the clock of the wall. `None` for hunts that must be the same everywhere.
-    pub time: Option<Duration>,
-}
-
-impl Budget {
-    /// So many simulations.
-    pub const fn simulations(simulations: u64) -> Self {
-        Self { simulations, steps: u64::MAX, time: None }
-    }
-
-    /// So many accesses to shared memory.
-    pub const fn steps(steps: u64) -> Self {
-        Self { simulations: u64::MAX, steps, time: None }
-    }
-
-    /// So much time.
-    pub const fn time(time: Duration) -> Self {
-        Self { simulations: u64::MAX, steps: u64::MAX, time: Some(time) }
-    }
-}
-
 /// How far a hunt has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -246,8 +217,6 @@ pub struct Progress {
     pub commits: u64,
     /// Those that did not end, since somebody had died.
     pub stuck: u64,
-    /// The time that it took.
-    pub elapsed: Duration,
 }
 
 /// A simulation that broke a promise.
@@ -289,26 +258,13 @@ pub struct Outcome {
     pub finding: Option<Finding>,
 }
 
-/// Runs the simulations of the seeds from `from_seed` on, until one breaks a promise or the budget is used up.
-/// `progress` is told now and then.
-pub fn hunt(
-    kind: Kind,
-    faults: Faults,
-    from_seed: u64,
-    budget: Budget,
-    progress: &mut dyn FnMut(&Progress),
-) -> Outcome {
+/// Runs the simulations of so many seeds, from `from_seed` on, until one breaks a promise.
+pub fn hunt(kind: Kind, faults: Faults, from_seed: u64, simulations: u64) -> Outcome {
     // A simulation allocates and frees some hundred kilobytes. An allocator that gives them back to the system
     // each time takes longer than the simulation; one block that is freed teaches it to keep so much.
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT_BYTES)));
-    let (mut done, begun) = (Progress::default(), Instant::now());
-    let mut seed = from_seed;
-    loop {
-        let spent = budget.time.is_some_and(|time| begun.elapsed() >= time);
-        if done.simulations >= budget.simulations || done.steps >= budget.steps || spent {
-            done.elapsed = begun.elapsed();
-            return Outcome { progress: done, finding: None };
-        }
+    let mut done = Progress::default();
+    for seed in (from_seed..).take(simulations as usize) {
         let spec = Spec { kind, faults, seed, cut: None };
         let verdict = run(spec);
         done.simulations += 1;
@@ -316,19 +272,12 @@ pub fn hunt(
         done.commits += verdict.commits;
         done.stuck += u64::from(verdict.stuck);
         if let Some(violation) = verdict.violation {
-            done.elapsed = begun.elapsed();
             let (smallest, smallest_violation) = shrink(spec, &violation);
-            return Outcome {
-                progress: done,
-                finding: Some(Finding { spec, violation, smallest, smallest_violation }),
-            };
+            let finding = Finding { spec, violation, smallest, smallest_violation };
+            return Outcome { progress: done, finding: Some(finding) };
         }
-        if done.simulations % 256 == 0 {
-            done.elapsed = begun.elapsed();
-            progress(&done);
-        }
-        seed += 1;
     }
+    Outcome { progress: done, finding: None }
 }
 
 /// Memory that the allocator should keep between simulations.
