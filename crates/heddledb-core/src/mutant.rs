@@ -176,7 +176,7 @@ pub enum Mutant {
     GraphQuietThoughWritten,
     // Batches: of several who share a cell the next waits for one; who joins others waits for nobody before them; a call begins when
     // the first before it has ended; it counts as ended when it begins; a wider range is not in its granule; of two calls the later is
-    // taken first; a batch begins before the last call of the one before has ended.
+    // taken first; a batch begins before the last call of the one before has ended; who sleeps is not called.
     GatheredOpenIgnored,
     GatheredSharersForgotten,
     GatheredBeforeDropped,
@@ -185,6 +185,7 @@ pub enum Mutant {
     GatheredGranuleTooNarrow,
     GatheredOutOfOrder,
     GatheredNextEarly,
+    GatheredNobodyCalled,
     // Pieces; of the last two: a call keeps what it has not come to; it accesses what it has not told.
     PieceNotAwaited,
     PieceLetGoEarly,
@@ -382,6 +383,7 @@ impl Mutant {
         Self::GatheredGranuleTooNarrow,
         Self::GatheredOutOfOrder,
         Self::GatheredNextEarly,
+        Self::GatheredNobodyCalled,
         Self::PieceNotAwaited,
         Self::PieceLetGoEarly,
         Self::PieceInOwnEpoch,

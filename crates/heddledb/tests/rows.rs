@@ -221,8 +221,8 @@ fn hundreds_of_tables_work_and_are_reopened() {
     const TABLES: u64 = 150;
     let name = |number: u64| format!("many{number}");
     let definition = |number| {
-        let table = TableDefinition::builder(&name(number)).key("id", ColumnType::U64);
-        table.column("word", ColumnType::U64).index(&format!("ByWord{number}"), ["word"]).build().unwrap()
+        let table = TableDefinition::builder(name(number)).key("id", ColumnType::U64);
+        table.column("word", ColumnType::U64).index(format!("ByWord{number}"), ["word"]).build().unwrap()
     };
     let definitions: Vec<_> = (0..TABLES).map(definition).collect();
     let directory = tempfile::tempdir().unwrap();

@@ -5,8 +5,11 @@ use super::pieces::Pieces;
 use super::words::Words;
 use crate::footprint::Footprint;
 use crate::mutant::{Mutant, planted};
-use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, lock, spin};
 use crossbeam_utils::CachePadded;
+
+/// After so many vain tries, spins get no longer: 4, 8, and so on to 256 hints.
+const MOST_SPINS: u32 = 6;
 
 /// Who executes a call.
 #[derive(Clone, Debug, Default)]
@@ -291,19 +294,21 @@ impl<J: Clone> Batch<J> {
 
     /// Takes a job that may begin.
     pub fn take(&self) -> Option<u32> {
-        // Relaxed: checked by the exchange.
-        let mut at = self.begun.load(Ordering::Relaxed);
-        loop {
+        for tried in 0.. {
+            // Relaxed: checked by the exchange.
+            let at = self.begun.load(Ordering::Relaxed);
             // Acquire: pairs with `offer`.
             let call = self.ready.get(at)?.load(Ordering::Acquire);
             if call == NONE {
                 return None;
             }
-            match self.begun.compare_exchange(at, at + 1, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Some(call),
-                Err(now) => at = now,
+            if self.begun.compare_exchange(at, at + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return Some(call);
             }
+            // When a batch begins, all come at once, and all but one have come in vain.
+            spin(4 << tried.min(MOST_SPINS));
         }
+        None
     }
 
     /// The job of a call that has not ended.

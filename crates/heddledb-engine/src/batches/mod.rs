@@ -31,6 +31,7 @@ mod link;
 mod pace;
 mod pieces;
 mod seat;
+mod sleepers;
 mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
@@ -40,13 +41,14 @@ use crate::footprint::Footprint;
 use crate::kind::Batching;
 use crate::metrics::GraphMetrics;
 use crate::sync::{
-    AtomicBool, AtomicU32, AtomicU64, Condvar, MODEL, Mutex, MutexGuard, Ordering, Suspender, Wait, fence,
-    lock, now_ns, wait_notified, wait_until,
+    AtomicBool, AtomicU32, AtomicU64, MODEL, Mutex, MutexGuard, Ordering, Suspender, Wait, lock, now_ns,
+    wait_until,
 };
 use batch::{Batch, Owner, Released, Work};
 use crossbeam_utils::CachePadded;
 use seat::Doing;
 pub(crate) use seat::Seat;
+use sleepers::Sleepers;
 use state::{Built, Queued, State};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,9 +63,7 @@ const PAUSES: u32 = 16;
 pub(crate) struct Batches<J> {
     levels: bool,
     state: Mutex<State<J>>,
-    /// There may be something to do for who sleeps.
-    changed: Condvar,
-    sleepers: AtomicU32,
+    sleepers: Sleepers,
     /// The number of the batch that is executed, 0 if there is none.
     executed: CachePadded<AtomicU64>,
     /// Changes when there may be something to do that was not there: calls were queued, a batch was cut, built, or has ended.
@@ -132,7 +132,7 @@ impl<J: Clone> Released for Release<'_, J> {
             Some(kept) if kept.len() < self.keeps => kept.push(call),
             _ => {
                 self.batch.offer(call);
-                self.batches.wake(false);
+                self.batches.sleepers.call(1);
             }
         }
     }
@@ -153,8 +153,7 @@ impl<J: Clone> Batches<J> {
         Self {
             levels: batching.levels,
             state: Mutex::new(State::new(batching)),
-            changed: Condvar::new(),
-            sleepers: AtomicU32::new(0),
+            sleepers: Sleepers::default(),
             executed: CachePadded::new(AtomicU64::new(0)),
             events: CachePadded::new(AtomicU64::new(0)),
             behind: CachePadded::new(AtomicBool::new(false)),
@@ -171,14 +170,17 @@ impl<J: Clone> Batches<J> {
         if state.is_behind() && !self.behind.load(Ordering::Relaxed) {
             self.behind.store(true, Ordering::Relaxed);
         }
-        self.happened(state);
-        self.wake(false);
+        // Where it is not, it will be told when it is.
+        if state.may_cut() {
+            self.happened(state);
+            self.sleepers.call(1);
+        }
     }
 
     /// Nothing more will be submitted: who waits for something to do is told so when all is done.
     pub fn close(&self) {
         lock(&self.state).closed = true;
-        self.wake(true);
+        self.sleepers.call(usize::MAX);
     }
 
     pub fn metrics(&self) -> GraphMetrics {
@@ -332,6 +334,7 @@ impl<J: Clone> Batches<J> {
             // Release: pairs with `follow`. What the calls of the batch before did happens before the lock was taken.
             self.executed.store(number(&next), Ordering::Release);
         }
+        let is_over = state.is_over();
         self.happened(guard);
         let over = next.is_some_and(|batch| {
             batch.start(&mut Release {
@@ -342,7 +345,8 @@ impl<J: Clone> Batches<J> {
                 pieces_over: None,
             })
         });
-        self.wake(true);
+        // Some were called for its jobs, and one builds the next; or all may go.
+        self.sleepers.call(if is_over { usize::MAX } else { 1 });
         over
     }
 
@@ -392,9 +396,9 @@ impl<J: Clone> Batches<J> {
             if announces {
                 seat.announces = built.chunk();
             }
+            let left = built.chunks_left();
             self.happened(state);
-            // There may be more to announce.
-            self.wake(true);
+            self.sleepers.call(left);
         }
         true
     }
@@ -446,7 +450,7 @@ impl<J: Clone> Batches<J> {
         let footprint = std::mem::replace(footprint, other);
         state.queue.push(Queued { work: Work::Owner(owner), footprint, since: now_ns() }, false);
         self.happened(state);
-        self.wake(true);
+        self.sleepers.call(1);
         call
     }
 
@@ -496,39 +500,15 @@ impl<J: Clone> Batches<J> {
         }
     }
 
-    /// Wakes who sleeps: one, or all.
-    fn wake(&self, all: bool) {
-        // SeqCst: either this sees who is about to sleep, or that one sees what has changed.
-        fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        // Who is about to sleep does now, or has looked after the change.
-        drop(lock(&self.state));
-        if all {
-            self.changed.notify_all();
-        } else {
-            self.changed.notify_one();
-        }
-    }
-
     /// Sleeps until there may be something to do. False if there will be nothing.
     fn sleep(&self, seat: &mut Seat<J>) -> bool {
         // What it has seen last may be used again meanwhile.
         seat.batch = None;
-        let state = lock(&self.state);
-        // Relaxed: ordered by the fence.
-        self.sleepers.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        let goes_on = if state.has_work() {
-            true
-        } else if state.is_over() {
-            false
-        } else {
-            drop(wait_notified(&self.changed, state));
-            true
+        let bed = seat.bed.get_or_insert_default();
+        let look = || {
+            let state = lock(&self.state);
+            state.has_work().then_some(true).or(state.is_over().then_some(false))
         };
-        self.sleepers.fetch_sub(1, Ordering::Relaxed);
-        goes_on
+        self.sleepers.sleep(bed, look).unwrap_or(true)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::pieces::{Pieces, Progress};
+use super::sleepers::Bed;
 use crate::footprint::Footprint;
 use crate::sync::{Suspender, lock};
 use std::ops::Range;
@@ -22,6 +23,8 @@ pub(crate) struct Seat<J> {
     pub(super) idle_at: Option<u64>,
     /// It builds a batch before it executes what may begin.
     pub(super) builds: bool,
+    /// Where it sleeps, once it has.
+    pub(super) bed: Option<Arc<Bed>>,
 }
 
 /// What a worker does with which call of the batch.
@@ -41,6 +44,7 @@ impl<J> Default for Seat<J> {
             progress: Progress::default(),
             idle_at: None,
             builds: false,
+            bed: None,
         }
     }
 }

@@ -75,6 +75,11 @@ impl<J> Built<J> {
         self.batch.as_ref().filter(|batch| self.untold > 0 && (self.next as usize) < batch.calls)
     }
 
+    /// For how many more workers there are calls to be announced.
+    pub fn chunks_left(&self) -> usize {
+        self.unannounced().map_or(0, |batch| (batch.calls - self.next as usize).div_ceil(CHUNK as usize))
+    }
+
     /// Whether it may be executed. It is linked as soon as all have told, and gone meanwhile.
     pub fn is_linked(&self) -> bool {
         self.untold == 0 && self.batch.is_some()
