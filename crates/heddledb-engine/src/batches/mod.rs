@@ -179,8 +179,15 @@ impl<J: Clone> Batches<J> {
 
     /// Nothing more will be submitted: who waits for something to do is told so when all is done.
     pub fn close(&self) {
-        lock(&self.state).closed = true;
-        self.sleepers.call(usize::MAX);
+        let is_over = {
+            let mut state = lock(&self.state);
+            state.closed = true;
+            state.is_over()
+        };
+        // Else who ends the last batch calls all. Not before: they would only lie down again, and be called again.
+        if is_over {
+            self.sleepers.call(usize::MAX);
+        }
     }
 
     pub fn metrics(&self) -> GraphMetrics {
