@@ -5,7 +5,7 @@
 
 use crate::failure::Failure;
 use heddledb::protocol::Kind;
-use heddledb_simulator::search::{self, Faults};
+use heddledb_simulator::search::{self, Faults, Progress};
 use std::io::{self, Write, stdout};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -29,20 +29,18 @@ pub struct Search {
 /// What a search came to so far.
 #[derive(Default)]
 pub struct Found {
-    pub simulations: u64,
-    pub steps: u64,
-    pub commits: u64,
-    pub stuck: u64,
+    pub progress: Progress,
     /// Of the block with the lowest seeds that has any, its first seed and what it says.
     pub finding: Option<(u64, String)>,
 }
 
 impl Found {
     fn add(&mut self, seed: u64, block: Found) {
-        self.simulations += block.simulations;
-        self.steps += block.steps;
-        self.commits += block.commits;
-        self.stuck += block.stuck;
+        let (done, more) = (&mut self.progress, block.progress);
+        done.simulations += more.simulations;
+        done.steps += more.steps;
+        done.commits += more.commits;
+        done.stuck += more.stuck;
         let found = block.finding.map(|(_, text)| (seed, text));
         self.finding = [self.finding.take(), found].into_iter().flatten().min();
     }
@@ -114,7 +112,7 @@ fn parse(text: &str) -> Option<Found> {
     let counts: Vec<u64> = counts.split(' ').map(|count| count.parse().ok()).collect::<Option<_>>()?;
     let [simulations, steps, commits, stuck] = counts[..] else { return None };
     let finding = (!finding.is_empty()).then(|| (0, finding.trim_end().to_owned()));
-    Some(Found { simulations, steps, commits, stuck, finding })
+    Some(Found { progress: Progress { simulations, steps, commits, stuck }, finding })
 }
 
 /// Searches a block in this process, and writes what [`parse`] reads.
@@ -132,12 +130,12 @@ mod tests {
     #[test]
     fn a_block_tells_what_it_found() {
         let found = parse("5 60 7 0\nsilo/3: lost\nreplay it with: heddle\n").expect("it is whole");
-        assert_eq!((found.simulations, found.steps, found.commits, found.stuck), (5, 60, 7, 0));
+        assert_eq!(found.progress, Progress { simulations: 5, steps: 60, commits: 7, stuck: 0 });
         let mut all = Found::default();
         all.add(2001, found);
         all.add(1, parse("1000 1 2 3\n").expect("it is whole"));
         all.add(1001, parse("2 1 2 0\nsilo/1002: lost\n").expect("it is whole"));
-        assert_eq!((all.simulations, all.stuck), (1007, 3));
+        assert_eq!((all.progress.simulations, all.progress.stuck), (1007, 3));
         assert_eq!(all.finding, Some((1001, "silo/1002: lost".to_owned())), "the lowest seed");
         assert!(parse("").is_none() && parse("5 60\n").is_none(), "it died");
     }

@@ -101,18 +101,19 @@ pub fn hunt(arguments: &HuntArguments) -> Result<bool, Failure> {
             let found = blocks::search(Search { kind, faults, seed, budget }, &|done, elapsed| {
                 bar.share(match seconds {
                     Some(seconds) => elapsed.as_secs_f64() / seconds,
-                    None => done.simulations as f64 / simulations as f64,
+                    None => done.progress.simulations as f64 / simulations as f64,
                 });
             })?;
             drop(bar);
+            let done = found.progress;
             progress.finished(&format!(
                 "{:14} {:6} {:8} simulations {:10} steps {:8} commits {:6} stuck {:7.1} s  {}",
                 kind.name(),
                 faults.name(),
-                found.simulations,
-                found.steps,
-                found.commits,
-                found.stuck,
+                done.simulations,
+                done.steps,
+                done.commits,
+                done.stuck,
                 begun.elapsed().as_secs_f64(),
                 if found.finding.is_some() { "FOUND a violation" } else { "nothing found" },
             ));
