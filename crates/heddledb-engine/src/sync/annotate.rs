@@ -48,9 +48,21 @@ pub enum Course {
     Aborted,
 }
 
+/// Whose transactions a core's commits are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Whose {
+    /// Its own.
+    #[default]
+    Own,
+    /// Parts of its own, whose time is this one.
+    OwnAt(u64),
+    /// Others', of which nobody is told.
+    Others,
+}
+
 #[cfg(not(feature = "simulation"))]
 mod silent {
-    use super::{Course, Phase, Work};
+    use super::{Course, Phase, Whose, Work};
 
     /// Charges work.
     #[inline(always)]
@@ -72,9 +84,9 @@ mod silent {
     #[inline(always)]
     pub fn decided(_: u64) {}
 
-    /// Tells the driver of the simulation whether what this core decides from now on are others' transactions.
+    /// Tells the driver of the simulation whose transactions this core decides from now on.
     #[inline(always)]
-    pub fn decides_for_others(_: bool) {}
+    pub fn decides(_: Whose) {}
 
     /// Tells the driver of the simulation of a transaction's place among others; both by numbers that no
     /// other has.
@@ -100,6 +112,6 @@ mod silent {
 
 #[cfg(not(feature = "simulation"))]
 pub use silent::{
-    attempt_ended, course, decided, decides_for_others, name, note, phase, point, shared_memory,
-    shared_memory_ends, work,
+    attempt_ended, course, decided, decides, name, note, phase, point, shared_memory, shared_memory_ends,
+    work,
 };

@@ -69,8 +69,8 @@ pub use backend::{
 };
 #[cfg(feature = "simulation")]
 pub use backend::{
-    attempt_ended, course, decided, decides_for_others, name, note, phase, point, shared_memory,
-    shared_memory_ends, work,
+    attempt_ended, course, decided, decides, name, note, phase, point, shared_memory, shared_memory_ends,
+    work,
 };
 pub use std::sync::atomic::Ordering;
 #[cfg(feature = "suspend")]

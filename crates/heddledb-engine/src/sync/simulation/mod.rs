@@ -34,7 +34,7 @@ pub use machine::{
 pub use schedule::{Event, Fate, Schedule, When, Who};
 pub use trace::{Observed, Observer, What};
 
-use super::{Course, Phase, Work};
+use super::{Course, Phase, Whose, Work};
 use machine::{Awaited, forget, machine};
 use std::sync::atomic::Ordering;
 
@@ -134,12 +134,12 @@ pub fn decided(time: u64) {
     }
 }
 
-/// Tells the driver of the simulation whether what this core decides from now on are others' transactions, so that it is not told
-/// of them.
+/// Tells the simulation whose transactions this core decides from now on, so that its driver is told of each at its own time, and
+/// of others' not at all.
 #[inline(never)]
-pub fn decides_for_others(for_others: bool) {
+pub fn decides(whose: Whose) {
     if let Some(machine) = machine() {
-        machine.decides_for_others(for_others);
+        machine.decides(whose);
     }
 }
 

@@ -38,7 +38,7 @@ use crate::mutant::{Mutant, planted};
 use crate::protocol::Protocol;
 use crate::seam::{Access, Body, Part};
 use crate::stamp;
-use crate::sync::{Ordering, decided};
+use crate::sync::{Ordering, Whose, decides};
 use crate::table::Definition;
 
 /// How far a call is.
@@ -228,7 +228,13 @@ impl CallMode for Sequenced {
 
 /// Commits the phase that runs.
 fn commit_phase<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
-    parts::commit_part(attempt)?;
+    let Sequenced { phase, time, .. } = attempt.modes.sequencing;
+    // The later phase, too, is told of at the call's time, and while it commits: whoever is killed in the midst of it has told
+    // (found by the search: deterministic-lazy/kill/5212419).
+    decides(if phase == Phase::Now { Whose::Own } else { Whose::OwnAt(time) });
+    let committed = parts::commit_part(attempt);
+    decides(Whose::Own);
+    committed?;
     let Sequenced { phase, time, .. } = &mut attempt.modes.sequencing;
     let wrote = attempt.modes.parts.wrote;
     if *phase == Phase::Now {
@@ -239,7 +245,6 @@ fn commit_phase<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
         attempt.db.modes.sequencing.last.store(*time, Ordering::Relaxed);
     } else if wrote {
         attempt.worker.last_commit = *time;
-        decided(*time);
     }
     Ok(())
 }

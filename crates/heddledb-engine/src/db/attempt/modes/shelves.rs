@@ -53,7 +53,7 @@ use crate::protocol::{Intent, Protocol};
 use crate::seam::{Access, Summand};
 use crate::stamp;
 use crate::sync::{
-    AtomicU64, Mutex, Ordering, Suspender, Wait, decided, decides_for_others, lock, model_fence, note, point,
+    AtomicU64, Mutex, Ordering, Suspender, Wait, Whose, decided, decides, lock, model_fence, note, point,
     wait_out, wait_until,
 };
 use crate::table::GroupSet;
@@ -339,7 +339,7 @@ fn make<P: Protocol>(attempt: &mut Attempt<P>, epoch: u64) {
     let own = attempt.epoch.replace(of);
     let mut rest = all.entries();
     let (mut rows, mut wait) = (ROWS_AT_ONCE, Wait::new());
-    decides_for_others(true);
+    decides(Whose::Others);
     while !rest.is_empty() {
         let now = rest.len().min(rows);
         match make_some(attempt, &all, &rest[..now]) {
@@ -351,7 +351,7 @@ fn make<P: Protocol>(attempt: &mut Attempt<P>, epoch: u64) {
             Err(error) => panic!("an addition that was put off cannot be made: {error}"),
         }
     }
-    decides_for_others(false);
+    decides(Whose::Own);
     point("shelves made");
     attempt.epoch = own;
     attempt.worker.last_commit = last_commit;

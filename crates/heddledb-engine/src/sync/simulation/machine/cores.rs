@@ -2,7 +2,7 @@
 
 use super::super::costs::Counts;
 use super::super::schedule::Who;
-use crate::sync::Phase;
+use crate::sync::{Phase, Whose};
 use corosensei::Yielder;
 
 /// What a core is doing.
@@ -85,6 +85,5 @@ pub(super) struct Core {
     pub(super) timed_out: bool,
     pub(super) eventful: bool,
     pub(super) stalled_until_step: u64,
-    /// What it commits are transactions of others.
-    pub(super) decides_for_others: bool,
+    pub(super) decides: Whose,
 }

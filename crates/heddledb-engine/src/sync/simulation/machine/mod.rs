@@ -37,7 +37,7 @@ use super::directory::{Directory, Kind, Map};
 use super::regions::{Mode, Model};
 use super::schedule::{Schedule, Scheduler};
 use super::trace::{Names, Observed, Observer, What};
-use crate::sync::{Course, Phase, Work};
+use crate::sync::{Course, Phase, Whose, Work};
 use corosensei::Coroutine;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BinaryHeap;
@@ -181,17 +181,19 @@ impl Machine {
         if let Some(tell) = self.decided.borrow_mut().as_mut() {
             let inside = self.inside.borrow();
             let core = &inside.cores[self.current.get()];
-            let (who, for_others) = (core.who, core.decides_for_others);
+            let (who, time) = match core.decides {
+                Whose::Own => (core.who, time),
+                Whose::OwnAt(time) => (core.who, time),
+                Whose::Others => return,
+            };
             drop(inside);
-            if !for_others {
-                tell(who, time);
-            }
+            tell(who, time);
         }
     }
 
-    /// Whether what the running core commits from now on are others' transactions.
-    pub fn decides_for_others(&self, for_others: bool) {
-        self.inside.borrow_mut().cores[self.current.get()].decides_for_others = for_others;
+    /// Whose transactions the running core commits from now on.
+    pub fn decides(&self, whose: Whose) {
+        self.inside.borrow_mut().cores[self.current.get()].decides = whose;
     }
 
     /// Waits until the next access is the running core's.

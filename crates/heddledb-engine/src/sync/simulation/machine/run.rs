@@ -7,6 +7,7 @@ use super::cores::{Awaited, Core, Spent, State};
 use super::inside::end_key;
 use super::settings::{Failure, Settings};
 use super::{MACHINE, Machine, access, forget, machine, simulated};
+use crate::sync::Whose;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use heddledb_core::shared::{Touch, watch};
@@ -78,7 +79,7 @@ impl Machine {
             timed_out: false,
             eventful,
             stalled_until_step: 0,
-            decides_for_others: false,
+            decides: Whose::Own,
         });
         let lines = inside.costs.cache_lines;
         inside.caches.push(Cache::new(lines));
