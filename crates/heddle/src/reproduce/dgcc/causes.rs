@@ -2,10 +2,13 @@
 //! many transactions are queued.
 
 use super::settings::{KINDS, MOST, OTHERS, ahead, is_best, point, quick_note};
-use super::tpcc::{BY_SIZES, by_cores, by_sizes, larger_batches_take_longer, orders, payments_are_serial};
+use super::tpcc::{
+    BY_SIZES, by_cores, by_sizes, is_followed_by_two_phase, larger_batches_take_longer, orders,
+    payments_are_serial, two_phase_is_second,
+};
 use super::ycsb::{
-    OPERATIONS, THETA, is_as_fast, is_resilient_at, latency_is_comparable, others_scale,
-    two_phase_is_comparable, ycsb,
+    BY_SKEW, OPERATIONS, THETA, by_skew, is_as_fast, is_less_sensitive, is_resilient_at,
+    latency_is_comparable, others_scale, two_phase_is_comparable, ycsb,
 };
 use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
@@ -21,11 +24,11 @@ const DEAR: u64 = 1_000;
 const DEARER: u64 = 3_000;
 const WORK: Axis = Axis { name: "cycles of an operation", spacing: Spacing::Even };
 
-/// The same point where each operation takes so many cycles. As fewer transactions end, it is looked at for longer.
+/// The same point where each operation takes so many cycles. Where fewer transactions end, it is looked at for longer.
 fn working(setting: Setting, cycles: u64) -> Setting {
     let Setting::Virtual(mut setting) = setting else { return setting };
     setting.costs.operation = cycles;
-    setting.window *= 4;
+    setting.window *= if cycles < DEAR { 1 } else { 4 };
     Setting::Virtual(setting)
 }
 
@@ -33,18 +36,26 @@ fn working(setting: Setting, cycles: u64) -> Setting {
 fn by_work(scope: &Scope, theta: f64, writes: u8, measure: Measure) -> Result<Content, Failure> {
     by_kind(&KINDS, measure, |kind| {
         let subject = ycsb(scope, theta, writes, OPERATIONS)?;
-        let at = |cycles| (cycles as f64, working(point(scope, &subject, kind, MOST as usize), cycles));
-        Ok([Costs::default().operation, DEAR, DEARER].map(at).to_vec())
+        Ok(at_each_work(&point(scope, &subject, kind, MOST as usize)))
     })
+}
+
+fn at_each_work(setting: &Setting) -> Vec<(f64, Setting)> {
+    let at = |cycles| (cycles as f64, working(setting.clone(), cycles));
+    [Costs::default().operation, DEAR, DEARER].map(at).to_vec()
 }
 
 fn work_notes(scope: &Scope) -> Vec<String> {
     let mut notes = quick_note(scope);
-    notes.push(format!(
+    notes.push(work_note());
+    notes
+}
+
+fn work_note() -> String {
+    format!(
         "Elsewhere an operation takes {} cycles beside its accesses to memory; 1,000 cycles are 0.4 us.",
         Costs::default().operation
-    ));
-    notes
+    )
 }
 
 /// Figure 6 with operations that take longer.
@@ -192,6 +203,23 @@ pub fn figure_8a_long(scope: &Scope) -> Result<Figure, Failure> {
     })
 }
 
+/// Figure 8b with operations that take longer.
+pub fn figure_8b_work(scope: &Scope) -> Result<Figure, Failure> {
+    let mut notes = scale_note(scope);
+    notes.push(work_note());
+    Ok(Figure {
+        id: "8b-why",
+        title: "TPC-C, 1 warehouse, New-Order only, 8 workers, by what an operation takes",
+        section: "§5.2",
+        axis: WORK,
+        content: by_kind(&KINDS, Measure::Throughput, |kind| {
+            Ok(at_each_work(&point(scope, &orders(scope, Mix::NEW_ORDER)?, kind, MOST as usize)))
+        })?,
+        notes,
+        claims: vec![two_phase_is_second(|results| is_followed_by_two_phase(results, DEAR as f64))],
+    })
+}
+
 /// Figure 8c with Payments that read what they add to.
 pub fn figure_8c_sums(scope: &Scope) -> Result<Figure, Failure> {
     let parameters = Parameters { commutative: false, ..Parameters::default() };
@@ -216,6 +244,21 @@ pub fn figure_10_long(scope: &Scope) -> Result<Figure, Failure> {
         content: by_long(scope, Measure::Latency)?,
         notes: scale_note(scope),
         claims: vec![latency_is_comparable(|results| is_as_fast(results, 0.0))],
+    })
+}
+
+/// Figure 11 with operations that take longer.
+pub fn figure_11_work(scope: &Scope) -> Result<Figure, Failure> {
+    let mut notes = work_notes(scope);
+    notes.push(format!("Here it takes {DEAR} cycles."));
+    Ok(Figure {
+        id: "11-why",
+        title: "YCSB, 8 workers, by skew, where an operation takes longer",
+        section: "§5.3",
+        axis: BY_SKEW,
+        content: by_skew(scope, &[0.0, 0.8], |setting| working(setting, DEAR))?,
+        notes,
+        claims: vec![is_less_sensitive()],
     })
 }
 

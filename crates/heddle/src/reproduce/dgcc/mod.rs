@@ -21,8 +21,8 @@ mod ycsb;
 use super::figure::{Figure, Paper, Scope};
 use crate::failure::Failure;
 use causes::{
-    figure_6_work, figure_7a_work, figure_7d_work, figure_8a_long, figure_8c_sums, figure_9_work,
-    figure_10_long, figure_12b_queues,
+    figure_6_work, figure_7a_work, figure_7d_work, figure_8a_long, figure_8b_work, figure_8c_sums,
+    figure_9_work, figure_10_long, figure_11_work, figure_12b_queues,
 };
 use tpcc::{figure_8a, figure_8b, figure_8c, figure_10, figure_12, figure_12_latency};
 use ycsb::{figure_6, figure_6_why, figure_7a, figure_7d, figure_9, figure_11};
@@ -55,6 +55,7 @@ fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
         figure_8a(scope)?,
         figure_8a_long(scope)?,
         figure_8b(scope)?,
+        figure_8b_work(scope)?,
         figure_8c(scope)?,
         figure_8c_sums(scope)?,
         figure_9(scope)?,
@@ -62,6 +63,7 @@ fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
         figure_10(scope)?,
         figure_10_long(scope)?,
         figure_11(scope)?,
+        figure_11_work(scope)?,
         figure_12(scope)?,
         figure_12_latency(scope)?,
         figure_12b_queues(scope)?,

@@ -47,7 +47,7 @@ pub fn is_best(results: &Results, x: f64) -> Result<Finding, Missing> {
 /// Why DGCC is behind here, in YCSB.
 pub const GATHERED: &str = "a call is told, linked by one worker for all, and handed to another before it is executed, which takes as long as executing it; and \
                             its accesses are made in the order of its body, so it waits in the middle where the paper's pieces are executed in \
-                            any order. Figure 6-why has transactions of one access, 6-work-why, 7d-why and 9-why operations that take longer";
+                            any order. Figure 6-why has transactions of one access, 6-work-why, 7d-why, 9-why and 11-why operations that take longer";
 
 /// Why DGCC is behind here, in TPC-C.
 pub const WHOLE: &str = "a vertex is a whole transaction: where two meet, one waits for the other's end, and all ten districts for a Delivery's (figures 8a-why \

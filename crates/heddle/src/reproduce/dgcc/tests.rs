@@ -1,8 +1,8 @@
 //! Curves as the paper has them, by its words, are what its claims say of them, and flat curves are not.
 
 use super::causes::{
-    figure_6_work, figure_7a_work, figure_7d_work, figure_8a_long, figure_8c_sums, figure_9_work,
-    figure_10_long, figure_12b_queues,
+    figure_6_work, figure_7a_work, figure_7d_work, figure_8a_long, figure_8b_work, figure_8c_sums,
+    figure_9_work, figure_10_long, figure_11_work, figure_12b_queues,
 };
 use super::tpcc::{figure_8a, figure_8b, figure_8c, figure_10, figure_12, figure_12_latency};
 use super::ycsb::{figure_6, figure_6_why, figure_7a, figure_7d, figure_9, figure_11};
@@ -34,8 +34,11 @@ fn the_paper_reproduces_itself() {
     all_reproduced(figure_10(&SCOPE).unwrap(), &latencies);
     let skew = curves([0.0, 0.8], [600.0, 400.0], [[600.0, 150.0], [500.0, 90.0], [480.0, 80.0]]);
     all_reproduced(figure_11(&SCOPE).unwrap(), &skew);
+    all_reproduced(figure_11_work(&SCOPE).unwrap(), &skew);
     let work = curves([8.0, 3000.0], [500.0, 400.0], [[500.0, 100.0], [400.0, 80.0], [300.0, 60.0]]);
     all_reproduced(figure_7d_work(&SCOPE).unwrap(), &work);
+    let orders = curves([8.0, 1000.0], [500.0, 210.0], [[500.0, 200.0], [600.0, 190.0], [300.0, 100.0]]);
+    all_reproduced(figure_8b_work(&SCOPE).unwrap(), &orders);
     let mut both = curves([8.0, 3000.0], [500.0, 450.0], [[500.0, 300.0], [400.0, 250.0], [300.0, 200.0]]);
     both.lines.iter_mut().for_each(|line| line.name += ", 20 % writes");
     both.lines.extend(work.lines);

@@ -4,7 +4,7 @@ use super::settings::{GATHERED, KINDS, MOST, OTHERS, ahead, cores, is_best, poin
 use crate::failure::Failure;
 use crate::report::html::chart::Spacing;
 use crate::reproduce::figure::{
-    Axis, Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, above, near,
+    Axis, Claim, Content, Figure, Finding, Measure, Missing, Results, Scope, Setting, above, near,
 };
 use crate::reproduce::settings::{CORES, by_kind, times, unusable};
 use heddledb_simulator::point::Subject;
@@ -225,26 +225,38 @@ pub fn is_as_fast(results: &Results, x: f64) -> Result<Finding, Missing> {
     Ok(Finding::new(ratio <= 1.0 || near(ratio, 1.0), format!("{} the least of theirs", times(ratio))))
 }
 
+/// Over the skew of keys.
+pub const BY_SKEW: Axis = Axis { name: "skew", spacing: Spacing::Even };
+
+/// On all cores, by skew.
+pub fn by_skew(scope: &Scope, skews: &[f64], of: impl Fn(Setting) -> Setting) -> Result<Content, Failure> {
+    by_kind(&KINDS, Measure::Throughput, |kind| {
+        let at = |&theta: &f64| {
+            Ok((theta, of(point(scope, &ycsb(scope, theta, 50, OPERATIONS)?, kind, MOST as usize))))
+        };
+        skews.iter().map(at).collect()
+    })
+}
+
+/// What is said of skew.
+pub fn is_less_sensitive() -> Claim {
+    Claim::new("DGCC is significantly less sensitive to contention than 2PL, OCC and MVCC.", |results| {
+        is_resilient(results, 0.0, 0.8)
+    })
+    .otherwise(GATHERED)
+}
+
 /// Figure 11.
 pub fn figure_11(scope: &Scope) -> Result<Figure, Failure> {
-    let content = by_kind(&KINDS, Measure::Throughput, |kind| {
-        let at =
-            |theta: f64| Ok((theta, point(scope, &ycsb(scope, theta, 50, OPERATIONS)?, kind, MOST as usize)));
-        [0.0, 0.5, 0.6, 0.7, 0.8].into_iter().map(at).collect()
-    });
     Ok(Figure {
         id: "11",
         title: "YCSB, 8 workers, by skew",
         section: "§5.3",
-        axis: Axis { name: "skew", spacing: Spacing::Even },
-        content: content?,
+        axis: BY_SKEW,
+        content: by_skew(scope, &[0.0, 0.5, 0.6, 0.7, 0.8], |setting| setting)?,
         notes: quick_note(scope),
         claims: vec![
-            Claim::new(
-                "DGCC is significantly less sensitive to contention than 2PL, OCC and MVCC.",
-                |results| is_resilient(results, 0.0, 0.8),
-            )
-            .otherwise(GATHERED),
+            is_less_sensitive(),
             Claim::new("Without skew is the ideal case for all of them.", |results| {
                 let lines = OTHERS.iter().chain(&["dgcc"]);
                 let falls = |line: &&str| Ok(results.at(line, 0.0)? >= results.at(line, 0.8)?);
