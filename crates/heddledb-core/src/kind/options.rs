@@ -178,9 +178,10 @@ pub struct Batching {
     /// ended, all that waited for them only. Else each begins when those have ended that it waits for.
     pub levels: bool,
     /// The most calls of a batch. If it is not given, it adapts itself between 32 and 20,000: it grows while calls queue up and
-    /// that is faster, and shrinks while calls wait for longer than `target_us`.
+    /// that is faster, and shrinks while a batch takes longer than `target_us`.
     pub size: Option<NonZeroU32>,
-    /// For how long a call may wait, from its submission to the end of its batch, before batches get smaller: microseconds.
+    /// For how long a batch may take, from when its calls are taken from the queue to when the last of them has ended, before
+    /// batches get smaller: microseconds.
     pub target_us: u32,
 }
 

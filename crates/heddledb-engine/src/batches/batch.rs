@@ -54,8 +54,8 @@ pub(super) struct Batch<J> {
     /// wherever memory is.
     vertices: Vec<Box<Vertex<J>>>,
     pub calls: usize,
-    /// When its oldest call came, in nanoseconds.
-    pub since: u64,
+    /// When it was cut, in nanoseconds.
+    pub cut: u64,
     pub links: Links,
     /// The calls that are executed in pieces, before all others.
     pub pieces: Pieces,
@@ -105,7 +105,7 @@ impl<J: Clone> Batch<J> {
             number: 0,
             vertices: Vec::new(),
             calls: 0,
-            since: 0,
+            cut: 0,
             links: Links::default(),
             pieces: Pieces::default(),
             waits: Words::default(),
@@ -119,19 +119,18 @@ impl<J: Clone> Batch<J> {
         }
     }
 
-    /// Becomes the batch of that number, without calls.
-    pub fn begin(&mut self, number: u64) {
-        (self.number, self.calls, self.since) = (number, 0, u64::MAX);
+    /// Becomes the batch of that number, without calls, which is cut now.
+    pub fn begin(&mut self, number: u64, now: u64) {
+        (self.number, self.calls, self.cut) = (number, 0, now);
     }
 
-    /// Adds a call, which came at that time.
-    pub fn push(&mut self, work: Work<J>, since: u64) -> &Mutex<Footprint> {
+    /// Adds a call.
+    pub fn push(&mut self, work: Work<J>) -> &Mutex<Footprint> {
         if self.calls == self.vertices.len() {
             self.vertices.push(Box::default());
         }
         let vertex = &self.vertices[self.calls];
         self.calls += 1;
-        self.since = self.since.min(since);
         *lock(&vertex.work) = work;
         &vertex.footprint
     }

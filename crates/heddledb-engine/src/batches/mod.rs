@@ -163,7 +163,7 @@ impl<J: Clone> Batches<J> {
 
     /// Queues a job behind all that were queued, or, if it is to be among the first, behind these only.
     pub fn submit(&self, job: J, first: bool) {
-        let queued = Queued { work: Work::Job(job), footprint: Footprint::default(), since: now_ns() };
+        let queued = Queued { work: Work::Job(job), footprint: Footprint::default() };
         let mut state = lock(&self.state);
         state.queue.push(queued, first);
         // Relaxed: a hint.
@@ -315,7 +315,7 @@ impl<J: Clone> Batches<J> {
             let mut state = lock(&self.state);
             if let Some(batch) = state.executing.take() {
                 let (queued, now) = (state.queue.len(), now_ns());
-                state.pace.ended(batch.calls, batch.since, now, queued);
+                state.pace.ended(batch.calls, batch.cut, now, queued);
                 let executed = since(state.executes_since, now);
                 state.metrics.executing += executed;
                 // Relaxed: all calls of it have ended.
@@ -417,7 +417,7 @@ impl<J: Clone> Batches<J> {
         }
         let built = find(&mut state, number);
         let mut batch = built.batch.take().expect("it is linked once");
-        let (cut, told_at) = (built.cut, now_ns());
+        let (cut, told_at) = (batch.cut, now_ns());
         let (mut linker, mut told) = state.linkers.pop().unwrap_or_default();
         let in_pieces = state.wants_pieces();
         drop(state);
@@ -455,7 +455,7 @@ impl<J: Clone> Batches<J> {
         let mut state = lock(&self.state);
         let other = state.footprints.pop().unwrap_or_default();
         let footprint = std::mem::replace(footprint, other);
-        state.queue.push(Queued { work: Work::Owner(owner), footprint, since: now_ns() }, false);
+        state.queue.push(Queued { work: Work::Owner(owner), footprint }, false);
         self.happened(state);
         self.sleepers.call(1);
         call

@@ -18,7 +18,7 @@ const QUEUED: usize = 3;
 pub(super) struct Pace {
     size: usize,
     adapts: bool,
-    /// For how long the oldest call of a batch may have waited at its end, in nanoseconds.
+    /// For how long a batch may take from when it is cut to its end, in nanoseconds.
     target: u64,
     /// When the last batch ended, and how many calls it had for each nanosecond since the one before.
     ended: u64,
@@ -37,16 +37,17 @@ impl Pace {
         self.size
     }
 
-    /// A batch of so many calls has ended, of which the oldest came at `since`; so many are queued.
+    /// A batch of so many calls has ended, which was cut at that time; so many are queued.
     ///
-    /// Halved where calls wait for too long; doubled while enough are queued that others can be built meanwhile, unless the larger
-    /// batches were slower.
-    pub fn ended(&mut self, calls: usize, since: u64, now: u64, queued: usize) {
+    /// Halved where that took too long; doubled while enough are queued that others can be built meanwhile, unless the larger
+    /// batches were slower. How long calls were queued before says nothing: where more come than can be executed, small batches only
+    /// make the queue longer.
+    pub fn ended(&mut self, calls: usize, cut: u64, now: u64, queued: usize) {
         if !self.adapts {
             return;
         }
         let rate = calls as f64 / now.saturating_sub(self.ended).max(1) as f64;
-        if now.saturating_sub(since) > self.target {
+        if now.saturating_sub(cut) > self.target {
             self.size = (self.size / 2).max(LEAST);
         } else if queued >= QUEUED * self.size && calls >= self.size && rate >= self.rate * TOLERATED {
             self.size = (self.size * 2).min(MOST);
@@ -74,7 +75,7 @@ mod tests {
         pace.ended(128, 40_000, 90_000, 1_000);
         assert_eq!(pace.size(), 128, "the larger one was slower");
         pace.ended(128, 90_000, 1_100_000, 1_000);
-        assert_eq!(pace.size(), 64, "a call has waited for more than a millisecond");
+        assert_eq!(pace.size(), 64, "it has taken more than a millisecond");
         (0..9).for_each(|at| pace.ended(9, 0, 9_000_000 + at, 1_000));
         assert_eq!(pace.size(), 32);
     }

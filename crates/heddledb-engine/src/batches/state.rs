@@ -45,8 +45,6 @@ pub(super) struct Queued<J> {
     pub work: Work<J>,
     /// Of an owner's call.
     pub footprint: Footprint,
-    /// When it came.
-    pub since: u64,
 }
 
 pub(super) struct Built<J> {
@@ -56,8 +54,6 @@ pub(super) struct Built<J> {
     /// The next call to be announced, and how many have not told.
     pub next: u32,
     pub untold: u32,
-    /// When it was cut, in nanoseconds.
-    pub cut: u64,
 }
 
 impl<J> Built<J> {
@@ -139,7 +135,7 @@ impl<J: Clone> State<J> {
             None => Arc::new(Batch::new(levels)),
         };
         let cut = Arc::get_mut(&mut batch).expect("it is new, or nobody has it");
-        cut.begin(number);
+        cut.begin(number, now_ns());
         let mut jobs = false;
         let mut overtaken = None;
         while cut.calls < self.pace.size()
@@ -152,9 +148,9 @@ impl<J: Clone> State<J> {
             {
                 overtaken = Some(std::mem::replace(&mut queued, next));
             }
-            let Queued { work, mut footprint, since } = queued;
+            let Queued { work, mut footprint } = queued;
             let is_owner = matches!(work, Work::Owner(_));
-            let told = cut.push(work, since);
+            let told = cut.push(work);
             if is_owner {
                 std::mem::swap(&mut *lock(told), &mut footprint);
                 self.footprints.push(footprint);
@@ -165,7 +161,7 @@ impl<J: Clone> State<J> {
             }
         }
         let untold = if jobs { cut.calls as u32 } else { 0 };
-        self.built.push_back(Built { number, batch: Some(batch), next: 0, untold, cut: now_ns() });
+        self.built.push_back(Built { number, batch: Some(batch), next: 0, untold });
         number
     }
 
