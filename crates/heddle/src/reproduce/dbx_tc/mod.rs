@@ -36,7 +36,7 @@ use articles::{figure_15, figure_15_why};
 use causes::{checks, one_core, regions, room};
 use contention::{figure_12a, figure_12b, figure_12c, figure_12c_why};
 use footprint::{figure_1a, figure_1b};
-use graphs::{figure_10, figure_11};
+use graphs::{figure_10, figure_11, figure_11_why};
 use snapshots::{figure_13a, figure_14};
 use steps::{alone_steps, one_lock};
 use whole::{figure_1c, figure_1c_why};
@@ -69,6 +69,7 @@ fn figures(scope: &Scope) -> Result<Vec<Figure>, Failure> {
         table_1(),
         figure_10(),
         figure_11(),
+        figure_11_why(),
         figure_12a(scope)?,
         figure_12b(scope)?,
         figure_12c(scope)?,

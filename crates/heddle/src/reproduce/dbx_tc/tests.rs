@@ -4,7 +4,7 @@ use super::articles::{figure_15, figure_15_why};
 use super::causes::{checks, one_core, regions, room};
 use super::contention::{figure_12a, figure_12b, figure_12c, figure_12c_why};
 use super::footprint::{figure_1a, figure_1b};
-use super::graphs::{figure_10, figure_11};
+use super::graphs::{figure_10, figure_11, figure_11_why};
 use super::snapshots::{figure_13a, figure_14};
 use super::steps::{alone_steps, one_lock};
 use super::whole::{figure_1c, figure_1c_why};
@@ -243,8 +243,12 @@ fn the_papers_bytes_are_what_its_claims_say() {
 /// Graphs come from the procedures, so they are the same everywhere.
 #[test]
 fn graphs_are_those_of_the_procedures() {
-    for (figure, expected) in [(figure_10(), &[true; 3][..]), (figure_11(), &[true, true, true, true, false])]
-    {
+    let figures = [
+        (figure_10(), &[true; 3][..]),
+        (figure_11(), &[true, true, true, true, false]),
+        (figure_11_why(), &[true, false, true]),
+    ];
+    for (figure, expected) in figures {
         let Content::Facts(compute) = figure.content else { panic!("computed") };
         let found = compute().unwrap();
         assert!(!found.rows.is_empty() && found.drawing.contains("<svg"), "{}", figure.id);
