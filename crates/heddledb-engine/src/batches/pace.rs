@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grows_while_that_is_faster_and_shrinks_where_calls_wait() {
+    fn grows_while_that_is_faster_and_shrinks_where_it_takes_long() {
         let mut pace = Pace::new(Batching { size: None, target_us: 1_000, ..Batching::GRAPH });
         assert_eq!(pace.size(), 32);
         pace.ended(32, 0, 10_000, 96);

@@ -51,6 +51,13 @@ fn work_notes(scope: &Scope) -> Vec<String> {
     notes
 }
 
+/// Where all operations of a figure take longer.
+fn dear_notes(scope: &Scope) -> Vec<String> {
+    let mut notes = work_notes(scope);
+    notes.push(format!("Here it takes {DEAR} cycles."));
+    notes
+}
+
 fn work_note() -> String {
     format!(
         "Elsewhere an operation takes {} cycles beside its accesses to memory; 1,000 cycles are 0.4 us.",
@@ -108,15 +115,13 @@ pub fn figure_7a_work(scope: &Scope) -> Result<Figure, Failure> {
         let at = |count: usize| (count as f64, working(point(scope, &subject, kind, count), DEAR));
         Ok([1, MOST as usize].map(at).to_vec())
     });
-    let mut notes = work_notes(scope);
-    notes.push(format!("Here it takes {DEAR} cycles."));
     Ok(Figure {
         id: "7a-why",
         title: "YCSB, skew 0.5, by workers, where an operation takes longer",
         section: "§5.2",
         axis: CORES,
         content: content?,
-        notes,
+        notes: dear_notes(scope),
         claims: vec![two_phase_is_comparable(), others_scale()],
     })
 }
@@ -249,15 +254,13 @@ pub fn figure_10_long(scope: &Scope) -> Result<Figure, Failure> {
 
 /// Figure 11 with operations that take longer.
 pub fn figure_11_work(scope: &Scope) -> Result<Figure, Failure> {
-    let mut notes = work_notes(scope);
-    notes.push(format!("Here it takes {DEAR} cycles."));
     Ok(Figure {
         id: "11-why",
         title: "YCSB, 8 workers, by skew, where an operation takes longer",
         section: "§5.3",
         axis: BY_SKEW,
         content: by_skew(scope, &[0.0, 0.8], |setting| working(setting, DEAR))?,
-        notes,
+        notes: dear_notes(scope),
         claims: vec![is_less_sensitive()],
     })
 }
