@@ -89,7 +89,7 @@ fn facts_are_tabled_drawn_and_judged() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let figures = document["figures"].as_array().unwrap();
     let ids: Vec<&str> = figures.iter().map(|figure| figure["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["1a", "1b", "table1", "10", "11"]);
+    assert_eq!(ids, ["1a", "1b", "table1", "10", "11", "11-why"]);
     for figure in figures {
         let table = figure["table"].as_array().unwrap();
         assert!(table.iter().all(|row| row.as_array().unwrap().len() == table[0].as_array().unwrap().len()));
