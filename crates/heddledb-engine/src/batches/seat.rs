@@ -55,6 +55,11 @@ impl<J: Clone> Seat<J> {
         self.doing.map(|doing| matches!(doing, Doing::Announces(_)))
     }
 
+    /// Whether others wait for nothing that the worker has, but for what it has not said that it has done.
+    pub fn is_empty_handed(&self) -> bool {
+        self.kept.is_empty() && self.announces.is_none()
+    }
+
     /// Exchanges what the call at hand has told for another footprint.
     pub fn swap(&self, footprint: &mut Footprint) {
         let (batch, call) = match self.doing {

@@ -4,11 +4,12 @@
 //! word: what a call reads must be there before, and what others write must come after. Commit times are the serial order, so one thread
 //! reads the rounds, and hands on what has closed, sorted by time. From there it goes as calls do under `dgcc`
 //! ([`batches`](crate::batches)): a batch is cut, its graph is made of the cells that each entry says it used, and
-//! the other threads execute it. An entry that says which rows were written uses these.
+//! all threads execute it. An entry that says which rows were written uses these. The thread that reads executes, too,
+//! whenever it is far enough ahead.
 //!
 //! ```text
-//!   files --rounds--> closed, by time --batches--> graph --> thread 0: calls procedures, puts rows
-//!                                                       '--> thread 1: ..
+//!   thread 0: files --rounds--> closed, by time --batches--> graph --> thread 0: calls procedures, puts rows
+//!                                                                 '--> thread 1: ..
 //! ```
 //!
 //! **Which protocol** the database is opened under does not matter: entries that conflict are executed one after the other, so it
@@ -70,8 +71,10 @@ pub(super) struct Replayed {
 
 /// Calls of a batch.
 const BATCH: NonZeroU32 = NonZeroU32::new(4096).unwrap();
-/// Entries that may wait to be executed.
+/// So many entries are handed on before who reads them executes some: what keeps the others busy meanwhile.
 const AHEAD: usize = 4 * BATCH.get() as usize;
+/// What it does before it looks again how many are left.
+const STEPS: usize = 64;
 
 /// An entry of the log, in the order of commits.
 struct Made {
@@ -156,15 +159,16 @@ impl LoggedCalls {
             batches: Batches::new(batching, 0),
             failure: Mutex::new(None),
         };
-        // The first reads, and executes nothing.
-        let threads = std::iter::once(None).chain(replayers.into_iter().map(Some));
-        let counts = in_parallel(threads, |_, replayer| -> Result<Replayed> {
-            let Some(replayer) = replayer else {
-                let outcome = replay.feed();
+        let counts = in_parallel(replayers, |number, replayer| -> Result<Replayed> {
+            let mut executor = Executor::new(&replay, replayer());
+            if number == 0 {
+                if let Err(error) = replay.feed(&mut executor) {
+                    replay.failed(error);
+                }
                 replay.batches.close();
-                return outcome.map(|()| Replayed::default());
-            };
-            Ok(replay.execute(&mut *replayer()))
+            }
+            while executor.step(true) {}
+            Ok(executor.count)
         })?;
         if let Some(error) = lock(&replay.failure).take() {
             return Err(error);
@@ -178,8 +182,8 @@ impl LoggedCalls {
 }
 
 impl Replay<'_> {
-    /// Hands on what the files hold, in the order of commit times.
-    fn feed(&self) -> Result<()> {
+    /// Hands on what the files hold, in the order of commit times. Who does it executes some of it.
+    fn feed(&self, executor: &mut Executor<'_>) -> Result<()> {
         let (mut waiting, mut last_generation) = (Vec::new(), 0);
         for (generation, survey) in &self.logged.generations {
             // As for rows: of a generation that a recovery has ended, no later epoch counts.
@@ -192,9 +196,10 @@ impl Replay<'_> {
             })? {
                 // All commits of the epochs up to the closed one are in the rounds so far.
                 self.hand_on(&mut waiting, header.label.closed, &mut last_generation);
-                if lock(&self.failure).is_some() {
+                if self.has_failed() {
                     return Ok(());
                 }
+                executor.fall_back();
             }
         }
         self.hand_on(&mut waiting, u64::MAX, &mut last_generation);
@@ -245,40 +250,15 @@ impl Replay<'_> {
         }
         // So that no epoch gets too many commits, where nobody else advances it.
         self.clock.advance();
-        let mut wait = Wait::new();
-        while self.batches.metrics().queued > AHEAD && lock(&self.failure).is_none() {
-            wait.pause();
-        }
     }
 
-    /// Executes what is handed on, until there will be nothing more.
-    fn execute(&self, replayer: &mut dyn Replayer) -> Replayed {
-        let (mut seat, mut footprint, mut count) =
-            (Seat::default(), Footprint::default(), Replayed::default());
-        while let Some(next) = self.batches.next(&mut seat, true) {
-            match next {
-                Next::Announce(made) => {
-                    footprint.clear();
-                    if made.alone {
-                        footprint.be_alone();
-                    }
-                    self.tell(&made.entry(), &mut footprint);
-                    seat.swap(&mut footprint);
-                }
-                Next::Execute(made) => {
-                    // After a failure the others are gone through only.
-                    let is_failed = lock(&self.failure).is_some();
-                    // A panic of ours must not keep the others waiting for what this one has in its hands.
-                    let make = || self.make(replayer, &made.entry(), &mut count);
-                    let outcome = if is_failed { Ok(Ok(())) } else { catch_unwind(AssertUnwindSafe(make)) };
-                    if let Err(error) = outcome.unwrap_or_else(|_| Err(self.panicked(made.time))) {
-                        lock(&self.failure).get_or_insert(error);
-                    }
-                }
-            }
-            self.batches.done(&mut seat);
-        }
-        count
+    fn has_failed(&self) -> bool {
+        lock(&self.failure).is_some()
+    }
+
+    /// The first failure counts.
+    fn failed(&self, error: Error) {
+        lock(&self.failure).get_or_insert(error);
     }
 
     #[cold]
@@ -413,6 +393,63 @@ impl Replay<'_> {
                     words[slot] = self.values.put(worker, &bytes);
                 }
             }
+        }
+    }
+}
+
+/// A thread that executes what was handed on.
+struct Executor<'a> {
+    replay: &'a Replay<'a>,
+    replayer: Box<dyn Replayer>,
+    seat: Seat<Arc<Made>>,
+    footprint: Footprint,
+    count: Replayed,
+}
+
+impl<'a> Executor<'a> {
+    fn new(replay: &'a Replay<'a>, replayer: Box<dyn Replayer>) -> Self {
+        let (seat, footprint, count) = Default::default();
+        Self { replay, replayer, seat, footprint, count }
+    }
+
+    /// Does the next thing that there is to do. False if there is none, or, where it waits, if there will be none.
+    fn step(&mut self, waits: bool) -> bool {
+        let Self { replay, replayer, seat, footprint, count } = self;
+        let Some(next) = replay.batches.next(seat, waits) else { return false };
+        match next {
+            Next::Announce(made) => {
+                footprint.clear();
+                if made.alone {
+                    footprint.be_alone();
+                }
+                replay.tell(&made.entry(), footprint);
+                seat.swap(footprint);
+            }
+            // After a failure the others are gone through only.
+            Next::Execute(_) if replay.has_failed() => {}
+            Next::Execute(made) => {
+                // A panic of ours must not keep the others waiting for what this one has in its hands.
+                let make = || replay.make(&mut **replayer, &made.entry(), count);
+                let outcome = catch_unwind(AssertUnwindSafe(make));
+                if let Err(error) = outcome.unwrap_or_else(|_| Err(replay.panicked(made.time))) {
+                    replay.failed(error);
+                }
+            }
+        }
+        replay.batches.done(seat);
+        true
+    }
+
+    /// Executes while enough is handed on for all, and then what others would wait for in vain.
+    fn fall_back(&mut self) {
+        let mut wait = Wait::new();
+        while self.replay.batches.metrics().queued > AHEAD {
+            if !(0..STEPS).all(|_| self.step(false)) {
+                wait.pause();
+            }
+        }
+        while !self.seat.is_empty_handed() {
+            self.step(false);
         }
     }
 }
