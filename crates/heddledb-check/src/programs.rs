@@ -14,7 +14,7 @@ use crate::recorder::{
 use crate::workload::Step;
 use heddledb::internals::random::Random;
 use heddledb::procedure::{Announcement, Declaration, Procedure, decode_arguments, encode_arguments};
-use heddledb::{Result, Scan, Transaction};
+use heddledb::{Result, Scan, Transaction, table::Relation};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -250,9 +250,17 @@ impl Line {
     }
 }
 
+/// Whether a call of that number tells that nobody waits for it, so that it may take effect in any order with others that are under way.
+pub fn is_unordered(call: u64) -> bool {
+    call.is_multiple_of(6)
+}
+
 /// Tells what a call with that input will access: each access as often as it may be made, in the order of the steps. If the call's number
-/// says so, keys that its keys are among.
+/// says so, keys that its keys are among, in order with others or not.
 pub fn tell(call: u64, input: &[Placed], to: &mut Announcement<'_>) {
+    fn tell_among<R: Relation>(call: u64, to: &mut Announcement<'_>, scan: Scan<R>) {
+        if is_unordered(call) { to.uses_unordered(scan) } else { to.writes_among(scan) }
+    }
     let among = call.is_multiple_of(3);
     for (_, step) in input {
         match *step {
@@ -268,10 +276,10 @@ pub fn tell(call: u64, input: &[Placed], to: &mut Announcement<'_>) {
             | Step::Delete(table, key)
                 if among =>
             {
-                with_table!(table, Row => to.writes_among(Scan::<Row>::range(key & !1..=key | 1)));
+                with_table!(table, Row => tell_among(call, to, Scan::<Row>::range(key & !1..=key | 1)));
             }
             Step::Scan { table, low, high, .. } if among => {
-                with_table!(table, Row => to.writes_among(Scan::<Row>::range(low..=high)));
+                with_table!(table, Row => tell_among(call, to, Scan::<Row>::range(low..=high)));
             }
             Step::Read(table, key) => with_table!(table, Row => to.reads(key, Row::version)),
             Step::Update(table, key)

@@ -1,7 +1,8 @@
 //! What a call will access, as it told before.
 //!
 //! A [`Footprint`] is made of *points*, a row's column groups, which are read, added to or written; of *ranges* of keys; and of *open*
-//! ranges. Whoever scans a range may write what it finds there. In an open range anything may be done at keys that are not known yet.
+//! ranges. Whoever scans a range may write what it finds there. In an open range anything may be done at keys that are not known yet; in an
+//! *unordered* range, too, and nobody waits for that.
 
 use crate::log::Cell;
 pub(super) use crate::procedure::Usage;
@@ -49,6 +50,7 @@ pub(super) struct Footprint {
     points: Vec<Point>,
     ranges: Vec<Keys>,
     open: Vec<Keys>,
+    unordered: Vec<Keys>,
     /// What it used, as hashes of a log.
     cells: Vec<Cell>,
     /// It is executed alone.
@@ -68,6 +70,7 @@ impl Footprint {
         self.points.clear();
         self.ranges.clear();
         self.open.clear();
+        self.unordered.clear();
         self.cells.clear();
         self.alone = false;
         self.relations = 0;
@@ -134,11 +137,17 @@ impl Footprint {
         self.open.push(keys);
     }
 
+    /// Announces that the call will do anything at some of those keys, and that nobody waits for that.
+    pub fn add_unordered(&mut self, relation: usize, low: &[u64], high: &[u64]) {
+        let keys = self.keep_range(relation, low, high);
+        self.unordered.push(keys);
+    }
+
     fn keep_range(&mut self, relation: usize, low: &[u64], high: &[u64]) -> Keys {
         Keys { relation, low: self.keep(low), high: self.keep(high) }
     }
 
-    /// Whether this access to these column groups was announced, but for open ranges.
+    /// Whether this access to these column groups was announced, but for open and unordered ranges.
     ///
     /// Cheap where accesses come in the order in which they were announced.
     pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
@@ -222,9 +231,9 @@ impl Footprint {
         self.ranges.iter().position(|keys| self.has_all(keys, relation, low, high))
     }
 
-    /// Whether all these keys are of one open range.
+    /// Whether all these keys are of one open range, or of one unordered range.
     pub fn is_open(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
-        self.open.iter().any(|keys| self.has_all(keys, relation, low, high))
+        self.open.iter().chain(&self.unordered).any(|keys| self.has_all(keys, relation, low, high))
     }
 
     fn has_all(&self, keys: &Keys, relation: usize, low: &[u64], high: &[u64]) -> bool {

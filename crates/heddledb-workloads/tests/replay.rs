@@ -168,13 +168,13 @@ fn reopens(life: &Life) -> u64 {
     calls[0]
 }
 
-/// Under `dgcc` calls that meet keep the order in which their session has submitted them, so what comes of many at a time is what comes of
-/// them one by one; under `dataflow` they do not, and are waited for.
+const KINDS: [Kind; 3] = [Kind::Dgcc, Kind::DgccLevels, Kind::Dataflow];
+
+/// One call after another, so that both lives do the same.
 #[test]
 fn commands_lead_where_values_do() {
-    for (kind, window) in [(Kind::Dgcc, 60), (Kind::DgccLevels, 60), (Kind::Dataflow, 1)] {
-        let commands = life(kind, LogKind::Commands, window);
-        let values = life(kind, LogKind::Values, 1);
+    for kind in KINDS {
+        let [commands, values] = [LogKind::Commands, LogKind::Values].map(|log| life(kind, log, 1));
         commands.state.assert_is(&values.state, &format!("{kind}, logged as commands and as values"));
         let made_again = reopens(&commands);
         assert!(made_again > CALLS as u64 / 2, "{kind}: {made_again} calls");
@@ -185,6 +185,8 @@ fn commands_lead_where_values_do() {
 /// Several calls at a time, in whatever order.
 #[test]
 fn commands_of_many_calls_at_a_time_are_made_again() {
-    let life = life(Kind::Dataflow, LogKind::Commands, 60);
-    assert!(reopens(&life) > CALLS as u64 / 2);
+    for kind in KINDS {
+        let made_again = reopens(&life(kind, LogKind::Commands, 60));
+        assert!(made_again > CALLS as u64 / 2, "{kind}: {made_again} calls");
+    }
 }

@@ -5,9 +5,7 @@ mod run;
 use heddledb::internals::SessionInternals;
 use heddledb::protocol::Kind;
 use heddledb::storage::Simulated;
-use heddledb::{
-    Conflict, Database, Error, LogKind, ReadTransaction, Result, Scan, Session, Text, Transaction,
-};
+use heddledb::{Database, Error, LogKind, ReadTransaction, Result, Scan, Session, Text, Transaction};
 use heddledb_workloads::tpcc::input::Input;
 use heddledb_workloads::tpcc::probe::probe;
 use heddledb_workloads::tpcc::schema::{
@@ -446,7 +444,7 @@ fn a_log_of_commands_holds_the_calls_that_were_asked_for() {
 #[test]
 fn queued_calls_access_what_they_told() {
     const CALLS: usize = 1500;
-    let spec = Parameters { warehouses: 1, mix: Mix([44, 40, 8, 8, 0]), ..tiny() };
+    let spec = Parameters { warehouses: 1, mix: Mix([40, 40, 8, 6, 6]), ..tiny() };
     let all = [
         spec,
         Parameters { items_first: true, delivery_adds: true, commutative: false, ..spec },
@@ -484,12 +482,7 @@ fn queued_calls_access_what_they_told() {
         }
         assert_ok(&place, &tpcc.check(&db, &[ledger]).unwrap());
         let metrics = db.metrics();
-        // With so few customers, one may have ordered meanwhile.
-        let missed =
-            |(procedure, calls): &(String, u64)| procedure != "order_status" || *calls > CALLS as u64 / 50;
-        assert!(!metrics.unforeseen.iter().any(missed), "{place}: {metrics}");
-        let gaps = metrics.stats.conflicts_by(Conflict::Phantom);
-        assert_eq!(metrics.stats.conflicts_total(), gaps, "{place}: {metrics}");
+        assert_eq!(metrics.stats.unforeseen, 0, "{place}: {metrics}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::Test;
 use heddledb::internals::random::Random;
+use heddledb::procedure::Announcement;
 use heddledb::protocol::Kind;
 use heddledb::storage::{File, Guard, Simulated, Storage};
 use heddledb::{
@@ -20,6 +21,10 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "commands_are_put_between_rows", run: are_put_between_rows },
         Test { name: "commands_keep_readers_before_writers", run: keep_readers_before_writers },
         Test { name: "commands_say_rows_of_what_nobody_foresaw", run: say_rows_of_what_nobody_foresaw },
+        Test {
+            name: "commands_keep_what_was_unordered_in_its_place",
+            run: keep_what_was_unordered_in_its_place,
+        },
         Test { name: "commands_keep_scans_in_their_place", run: keep_scans_in_their_place },
         Test { name: "commands_follow_a_checkpoint", run: follow_a_checkpoint },
         Test { name: "commands_in_a_checkpoint_are_not_made_again", run: in_a_checkpoint_are_not_made_again },
@@ -130,6 +135,17 @@ fn commands_follow(tx: &mut impl Transaction, from: u32, into: u64) -> Result<()
     tx.set_columns(into, Account::balance, value as i64)
 }
 
+fn tell_peeks(to: &mut Announcement<'_>, from: u32, into: u64) {
+    to.uses_unordered(Scan::<Counter>::range(from..=from + 1));
+    to.writes(into, Account::balance);
+}
+
+#[procedure(version = 1, announce = tell_peeks)]
+fn commands_peek(tx: &mut impl Transaction, from: u32, into: u64) -> Result<()> {
+    let next = tx.get_columns(from, Counter::next)?.unwrap_or(0);
+    tx.set_columns(into, Account::balance, next as i64)
+}
+
 #[procedure(version = 1)]
 fn commands_set(tx: &mut impl Transaction, shop: u32, next: u64) -> Result<()> {
     tx.set_columns(shop, Counter::next, next)
@@ -183,6 +199,7 @@ fn builder(kind: Kind, storage: &Simulated) -> Builder {
         .procedure::<CommandsPay>()
         .procedure::<CommandsCopy>()
         .procedure::<CommandsFollow>()
+        .procedure::<CommandsPeek>()
         .procedure::<CommandsSet>()
         .procedure::<CommandsCount>()
         .procedure::<CommandsPut>()
@@ -388,6 +405,27 @@ fn say_rows_of_what_nobody_foresaw(kind: Kind) {
         rows(&db)
     };
     reopens(kind, &storage, &due);
+}
+
+/// So does one that has told that nobody waits for what it reads; which rows these are is known by then: it is made again as a call.
+fn keep_what_was_unordered_in_its_place(kind: Kind) {
+    let storage = Simulated::new();
+    let due = {
+        let db = logs(kind, &storage);
+        fill(&db);
+        let mut session = db.session().unwrap();
+        let mut pending = Vec::new();
+        for number in 0..500 {
+            pending.push(session.submit(CommandsPeek, (number as u32 % 4, number % ACCOUNTS)).unwrap());
+            pending.push(session.submit(CommandsSet, (number as u32 % 4, number)).unwrap());
+        }
+        pending.into_iter().try_for_each(|call| call.wait()).unwrap();
+        assert_eq!(db.metrics().stats.unforeseen, 0, "all was told");
+        rows(&db)
+    };
+    reopens(kind, &storage, &due);
+    let db = builder(kind, &storage).read_only(true).open().unwrap();
+    assert_eq!(db.recovery().map(|recovery| recovery.calls), Some(1000), "all");
 }
 
 /// What counts rows comes between what inserts and deletes them, also where nobody had scanned so before.

@@ -13,8 +13,8 @@
 //! - `opacity`: what bodies see whose attempts abort, where a protocol says that it is opaque;
 //! - `procedures`: what is shown between pieces, to whom, and what becomes of them;
 //! - `phases`: what is announced before it is done, and who comes after it;
-//! - `graph`: calls that wait for those before them, and what they did not foresee; `quiet`: what they need not foresee; `order`: one
-//!   session's calls in batches;
+//! - `graph`: calls that wait for those before them, and what they did not foresee; `quiet`: what they need not foresee; `among`: keys
+//!   that theirs are among; `order`: one session's calls in batches;
 //! - `pieces`: submitted calls that let go of what they have accessed, piece by piece;
 //! - `submit`: calls that threads of the database execute, and who hears of them;
 //! - `commands`: calls that a log says were made, made again when the directory is opened;
@@ -30,6 +30,7 @@
 //! To run them for a protocol: call [`Test::run`] for each of [`suite`].
 //! Where a test is about what its protocol does not offer, it ends at once.
 
+mod among;
 mod anomalies;
 mod commands;
 mod deferred;
@@ -83,6 +84,7 @@ pub fn suite() -> Vec<Test> {
     tests.extend(phases::tests());
     tests.extend(order::tests());
     tests.extend(graph::tests());
+    tests.extend(among::tests());
     tests.extend(quiet::tests());
     tests.extend(pieces::tests());
     tests.extend(submit::tests());

@@ -63,6 +63,16 @@ pub enum Told<'a> {
         /// The highest.
         high: &'a [u64],
     },
+    /// Some of the keys from one to another, both included, at which it does anything, and nobody waits for that: commits find out
+    /// who met whom.
+    Unordered {
+        /// The table or index.
+        relation: &'static Definition,
+        /// The lowest key.
+        low: &'a [u64],
+        /// The highest.
+        high: &'a [u64],
+    },
     /// It does not know all that it will access.
     Part,
 }
@@ -73,7 +83,7 @@ pub enum Told<'a> {
 /// effect to find out, which takes about as long as the call. What is told and not accessed keeps others waiting for nothing. What
 /// is accessed and was not told is as safe as ever, but counted
 /// ([`Stats::unforeseen`](crate::metrics::Stats::unforeseen)), and the call may conflict. A function that cannot know a key, because rows
-/// say which it is, tells keys that it is among ([`Announcement::writes_among`]), or has the body find it out
+/// say which it is, tells keys that it is among ([`Announcement::writes_among`], [`Announcement::uses_unordered`]), or has the body find it out
 /// ([`Announcement::finds_rest`]).
 ///
 /// What is read of column groups that no registered procedure writes keeps nobody waiting, told or not.
@@ -152,6 +162,29 @@ impl<'a> Announcement<'a> {
     pub fn writes_among<R: Relation>(&mut self, scan: Scan<R>) {
         if let Some((low, high)) = scan.bounds {
             (self.tell)(Told::Open { relation: R::definition(), low: low.words(), high: high.words() });
+        }
+    }
+
+    /// Rows, or entries of an index, whose keys are among these, and are not known yet: they are read, written, made or deleted, and the
+    /// keys may be scanned; nobody waits for that, and the call waits for nobody.
+    ///
+    /// Who meets whom there is found out by commits, as under optimistic protocols: the call is executed again if what it has read has changed, and
+    /// two calls that are under way may take effect in either order, also those of one session under `dgcc`. So it is for
+    /// few rows among many, which calls seldom want at the same time, or for such as follow from a row for which they do wait: the orders of a
+    /// district, whose numbers come from its row.
+    ///
+    /// ```
+    /// # use heddledb_core as heddledb;
+    /// use heddledb::procedure::Announcement;
+    /// # use heddledb::table::{Scan, Table};
+    ///
+    /// fn stock_is_sampled<Stock: Table<Key = (u32, u32)>>(to: &mut Announcement<'_>, warehouse: u32) {
+    ///     to.uses_unordered(Scan::<Stock>::prefix((warehouse,)));
+    /// }
+    /// ```
+    pub fn uses_unordered<R: Relation>(&mut self, scan: Scan<R>) {
+        if let Some((low, high)) = scan.bounds {
+            (self.tell)(Told::Unordered { relation: R::definition(), low: low.words(), high: high.words() });
         }
     }
 

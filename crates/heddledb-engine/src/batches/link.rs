@@ -355,6 +355,17 @@ mod tests {
         (0..8).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
     }
 
+    /// What has an unordered range meets nobody there, and makes no granules.
+    #[test]
+    fn an_unordered_range_keeps_nobody_waiting() {
+        let write = |key| call(move |to| to.add_point(5, &[2, key], 1, Writes));
+        let look = || call(|to| to.add_unordered(5, &[2, 0], &[2, u64::MAX]));
+        let scan = |key| call(move |to| to.add_range(5, &[2, key], &[2, key]));
+        let links = links(&[write(1), look(), write(2), look(), scan(1), look(), write(1)]);
+        let expected: [&[u32]; 7] = [&[4, 6], &[], &[], &[], &[6], &[], &[]];
+        (0..7).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
+    }
+
     /// Whether the second must wait for the first.
     fn conflict(one: &Footprint, other: &Footprint) -> bool {
         let points = |one: &Footprint, other: &Footprint| {

@@ -83,7 +83,7 @@ fn in_order(entries: &[Entry]) -> Result<Vec<Attempt>, String> {
             after[one].push(other);
             before[other] += 1;
         }
-        let by = |number: usize| entries[number].submitted.as_ref().map(|submitted| submitted.by);
+        let by = |number: usize| entries[number].submitted.as_ref().and_then(|submitted| submitted.by);
         for (at, (_, one)) in writers.iter().enumerate() {
             let overtaken =
                 |(_, other): &&(u64, usize)| by(*one).is_some() && by(*one) == by(*other) && other < one;
@@ -226,7 +226,7 @@ mod tests {
         let commits = (1..).zip(writes).map(|(ops, (_, time))| (ops, *time)).collect();
         let stamp = writes.last().map_or(0, |(_, time)| *time);
         let attempt = Attempt { session, begin: 1, end: 100, status: Status::Committed, stamp, ops };
-        let submitted = Some(Submitted { by: (by, Priority::Normal), adds: Vec::new(), commits });
+        let submitted = Some(Submitted { by: Some((by, Priority::Normal)), adds: Vec::new(), commits });
         Entry { attempt, state: State::Ended, called: true, submitted }
     }
 

@@ -1,16 +1,17 @@
 //! What calls tell that they will access (`#[procedure(announce = ..)]`), for protocols that order calls by it.
 //!
-//! The number of a new order, and which orders a Delivery comes to, are known to the bodies only. So these tell whole districts: whoever
-//! they conflict with by that, they conflict with by the next order's number or by scans, or nearly always.
+//! The number of a new order is known to its body only, and which orders a Delivery comes to. So they tell the row by which they wait
+//! for each other, and of the rest the district, where nobody waits:
 //!
-//! Others are told by no more than what a first execution finds. A Payment by last name would meet all other Payments of the
-//! customer's district; which customer it is never changes, so that execution is right. A Stock-Level would meet all New-Orders
-//! of its warehouse, which with one warehouse is everybody; so it misses the items of orders that were entered meanwhile. Order-Status
-//! misses an order only that its own customer has made meanwhile.
+//! | wait for each other | by | and meet, if ever, at |
+//! |---|---|---|
+//! | New-Orders and Stock-Levels of a district | the number of its next order | the stock of items |
+//! | Deliveries of a warehouse | order 0 of its first district, which there never is | the oldest order, if it is the newest, too |
+//! | Payments by number | the customer | the customer, with Deliveries and with Payments by last name |
 
 use super::input::{self, CustomerBy};
 use super::schema::{
-    self, ByCustomer, Customer, District, History, Item, Order, OrderLine, Stock, Warehouse,
+    self, ByCustomer, ByName, Customer, District, History, Item, Order, OrderLine, Stock, Warehouse,
 };
 use super::{DISTRICTS, Mode, Tpcc};
 use heddledb::Scan;
@@ -21,10 +22,10 @@ pub(super) fn order_is_entered(to: &mut Announcement<'_>, tpcc: &Tpcc, input: &i
     let (w_id, d_id, c_id) = (input.w_id, input.d_id, input.c_id);
     // First: whoever tells keys among others need not tell what nobody writes.
     if tpcc.parameters.mode != Mode::Dbx1000 {
-        to.writes_among(Scan::<schema::NewOrder>::prefix((w_id, d_id)));
-        to.writes_among(Scan::<Order>::prefix((w_id, d_id)));
-        to.writes_among(Scan::<ByCustomer>::prefix((w_id, d_id, c_id)));
-        to.writes_among(Scan::<OrderLine>::prefix((w_id, d_id)));
+        to.uses_unordered(Scan::<schema::NewOrder>::prefix((w_id, d_id)));
+        to.uses_unordered(Scan::<Order>::prefix((w_id, d_id)));
+        to.uses_unordered(Scan::<ByCustomer>::prefix((w_id, d_id, c_id)));
+        to.uses_unordered(Scan::<OrderLine>::prefix((w_id, d_id)));
     }
     to.reads(w_id, Warehouse::tax);
     to.writes((w_id, d_id), District::next_o_id);
@@ -39,48 +40,80 @@ pub(super) fn order_is_entered(to: &mut Announcement<'_>, tpcc: &Tpcc, input: &i
 
 /// Payment, which adds to sums.
 pub(super) fn payment_is_added(to: &mut Announcement<'_>, tpcc: &Tpcc, input: &input::Payment) {
-    let CustomerBy::Id(c_id) = input.customer else { return to.finds_rest() };
     to.reads(input.w_id, Warehouse::name);
     to.adds(input.w_id, Warehouse::ytd);
     to.reads((input.w_id, input.d_id), District::name);
     to.adds((input.w_id, input.d_id), District::ytd);
-    customer_pays(to, tpcc, input, c_id);
+    customer_pays(to, tpcc, input);
 }
 
 /// Payment, which reads and writes sums.
 pub(super) fn payment_is_written(to: &mut Announcement<'_>, tpcc: &Tpcc, input: &input::Payment) {
-    let CustomerBy::Id(c_id) = input.customer else { return to.finds_rest() };
     to.reads(input.w_id, Warehouse::name);
     to.writes(input.w_id, Warehouse::ytd);
     to.reads((input.w_id, input.d_id), District::name);
     to.writes((input.w_id, input.d_id), District::ytd);
-    customer_pays(to, tpcc, input, c_id);
+    customer_pays(to, tpcc, input);
 }
 
-fn customer_pays(to: &mut Announcement<'_>, tpcc: &Tpcc, input: &input::Payment, c_id: u16) {
-    let key = (input.c_w_id, input.c_d_id, c_id);
-    to.reads(key, Customer::last);
-    to.writes(key, Customer::balance);
-    // If the customer has bad credit.
-    to.writes(key, Customer::data);
+fn customer_pays(to: &mut Announcement<'_>, tpcc: &Tpcc, input: &input::Payment) {
+    let (w_id, d_id) = (input.c_w_id, input.c_d_id);
+    match input.customer {
+        CustomerBy::Id(c_id) => {
+            to.reads((w_id, d_id, c_id), Customer::last);
+            to.writes((w_id, d_id, c_id), Customer::balance);
+            // If the customer has bad credit.
+            to.writes((w_id, d_id, c_id), Customer::data);
+        }
+        CustomerBy::LastName(_) => one_of_the_name(to, w_id, d_id),
+    }
     if tpcc.parameters.mode != Mode::Dbx1000 {
         to.writes_row::<History>(input.history_id);
     }
 }
 
+/// One of the customers of a district, by last name.
+fn one_of_the_name(to: &mut Announcement<'_>, w_id: u16, d_id: u8) {
+    to.uses_unordered(Scan::<ByName>::prefix((w_id, d_id)));
+    to.uses_unordered(Scan::<Customer>::prefix((w_id, d_id)));
+}
+
 /// Delivery, in either text.
 pub(super) fn orders_are_delivered(to: &mut Announcement<'_>, _: &Tpcc, input: &input::Delivery) {
+    to.writes_row::<schema::NewOrder>((input.w_id, 1, 0));
     for d_id in 1..=DISTRICTS {
-        to.writes_among(Scan::<schema::NewOrder>::prefix((input.w_id, d_id)));
-        to.writes_among(Scan::<Order>::prefix((input.w_id, d_id)));
-        to.writes_among(Scan::<OrderLine>::prefix((input.w_id, d_id)));
-        to.writes_among(Scan::<Customer>::prefix((input.w_id, d_id)));
+        to.uses_unordered(Scan::<schema::NewOrder>::prefix((input.w_id, d_id)));
+        to.uses_unordered(Scan::<Order>::prefix((input.w_id, d_id)));
+        to.uses_unordered(Scan::<OrderLine>::prefix((input.w_id, d_id)));
+        to.uses_unordered(Scan::<Customer>::prefix((input.w_id, d_id)));
     }
+}
+
+/// Order-Status.
+pub(super) fn order_is_shown(to: &mut Announcement<'_>, input: &input::OrderStatus) {
+    let (w_id, d_id) = (input.w_id, input.d_id);
+    match input.customer {
+        CustomerBy::Id(c_id) => to.reads((w_id, d_id, c_id), (Customer::last, Customer::balance)),
+        CustomerBy::LastName(_) => one_of_the_name(to, w_id, d_id),
+    }
+    to.uses_unordered(Scan::<ByCustomer>::prefix((w_id, d_id)));
+    an_order_is_shown(to, w_id, d_id);
 }
 
 /// The status of a district's last order.
 pub(super) fn last_order_is_shown(to: &mut Announcement<'_>, w_id: u16, d_id: u8) {
     to.reads((w_id, d_id), District::next_o_id);
-    to.scans(Scan::<Order>::prefix((w_id, d_id)));
-    to.scans(Scan::<OrderLine>::prefix((w_id, d_id)));
+    an_order_is_shown(to, w_id, d_id);
+}
+
+fn an_order_is_shown(to: &mut Announcement<'_>, w_id: u16, d_id: u8) {
+    to.uses_unordered(Scan::<Order>::prefix((w_id, d_id)));
+    to.uses_unordered(Scan::<OrderLine>::prefix((w_id, d_id)));
+}
+
+/// Stock-Level.
+pub(super) fn stock_is_looked_at(to: &mut Announcement<'_>, _: &Tpcc, input: &input::StockLevel) {
+    to.reads((input.w_id, input.d_id), District::next_o_id);
+    to.uses_unordered(Scan::<OrderLine>::prefix((input.w_id, input.d_id)));
+    to.uses_unordered(Scan::<Stock>::prefix((input.w_id,)));
 }

@@ -266,7 +266,7 @@ fn pay(
 }
 
 /// Order-Status.
-#[procedure]
+#[procedure(announce = told::order_is_shown)]
 pub fn order_status(tx: &mut impl ReadTransaction, input: &input::OrderStatus) -> Result<Output> {
     let (w_id, d_id) = (input.w_id, input.d_id);
     let c_id = find_customer(tx, w_id, d_id, &input.customer)?;
@@ -315,7 +315,7 @@ fn show_order(tx: &mut impl ReadTransaction, w_id: u16, d_id: u8, o_id: u32) -> 
 }
 
 /// Stock-Level.
-#[procedure]
+#[procedure(announce = told::stock_is_looked_at)]
 pub fn stock_level(tx: &mut impl ReadTransaction, tpcc: &Tpcc, input: &input::StockLevel) -> Result<Output> {
     /// Orders that are looked at.
     const RECENT: u32 = 20;

@@ -10,6 +10,7 @@ use heddledb::Priority;
 use heddledb::internals::Registered;
 use heddledb_check::history::{Attempt, Op, Status};
 use heddledb_check::intended::Trail;
+use heddledb_check::programs::is_unordered;
 use heddledb_engine_simulated::sync::thread::{self, ThreadId};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -38,8 +39,8 @@ pub(in crate::search) struct Entry {
 /// What is known besides of a call that was submitted.
 #[derive(Clone, Debug)]
 pub(in crate::search) struct Submitted {
-    /// By which worker, and how urgent.
-    pub by: (usize, Priority),
+    /// By which worker, and how urgent, if it keeps the order of these.
+    pub by: Option<(usize, Priority)>,
     /// The keys that it adds to, if it is not given up.
     pub adds: Vec<u64>,
     /// How many of its operations were done when it, or a piece of it, was decided to commit, and at which time.
@@ -95,7 +96,8 @@ impl Record {
         let (at, begin) = (self.entries.borrow().len(), self.now());
         let (session, status) = ((SUBMITTED + at) as u32, Status::Lost);
         let attempt = Attempt { session, begin, end: u64::MAX, status, stamp: 0, ops: Vec::new() };
-        let submitted = Some(Submitted { by: (worker, urgency), adds, commits: Vec::new() });
+        let by = (!is_unordered(at as u64)).then_some((worker, urgency));
+        let submitted = Some(Submitted { by, adds, commits: Vec::new() });
         self.entries.borrow_mut().push(Entry { attempt, state: State::Open, called: true, submitted });
         at
     }

@@ -75,7 +75,7 @@ pub(super) fn row<P: Protocol>(
             return unforeseen(attempt, relation, key);
         }
         if attempt.logs == Logs::Calls {
-            // The log has what was accessed, and no open ranges.
+            // The log has what was accessed, and no open or unordered ranges.
             footprint.add_point(relation.number(), key, groups, usage);
         }
     }
@@ -108,13 +108,16 @@ pub(super) fn range<P: Protocol>(
 /// The call will access this, as its procedure says. False if its body must find out the rest.
 pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) -> bool {
     let Telling { footprint, sure_from, .. } = &mut attempt.modes.telling;
-    if matches!(told, Told::Open { .. } | Told::Part) {
+    if matches!(told, Told::Open { .. } | Told::Unordered { .. } | Told::Part) {
         // It does not know its accesses one by one.
         *sure_from = None;
     }
     footprint.be_sure_from(*sure_from);
     let relation = match told {
-        Told::Row { relation, .. } | Told::Range { relation, .. } | Told::Open { relation, .. } => relation,
+        Told::Row { relation, .. }
+        | Told::Range { relation, .. }
+        | Told::Open { relation, .. }
+        | Told::Unordered { relation, .. } => relation,
         Told::Part => return false,
     };
     let loud = loud(attempt, relation);
@@ -129,6 +132,7 @@ pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'
         }
         Told::Range { low, high, .. } if loud != 0 => footprint.add_range(relation.number(), low, high),
         Told::Open { low, high, .. } => footprint.add_open(relation.number(), low, high),
+        Told::Unordered { low, high, .. } => footprint.add_unordered(relation.number(), low, high),
         Told::Range { .. } | Told::Part => {}
     }
     true
