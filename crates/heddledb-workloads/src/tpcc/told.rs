@@ -80,6 +80,7 @@ fn one_of_the_name(to: &mut Announcement<'_>, w_id: u16, d_id: u8) {
 
 /// Delivery, in either text.
 pub(super) fn orders_are_delivered(to: &mut Announcement<'_>, _: &Tpcc, input: &input::Delivery) {
+    // All Deliveries of a warehouse want its oldest orders: this row stands for them.
     to.writes_row::<schema::NewOrder>((input.w_id, 1, 0));
     for d_id in 1..=DISTRICTS {
         to.uses_unordered(Scan::<schema::NewOrder>::prefix((input.w_id, d_id)));
