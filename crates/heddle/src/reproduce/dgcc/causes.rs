@@ -1,7 +1,7 @@
 //! Sections 5.1 to 5.5 again, with one thing changed: how long an operation takes, what Payments read, which types there are, how
 //! many transactions are queued.
 
-use super::settings::{KINDS, MOST, OTHERS, ahead, is_best, point, quick_note};
+use super::settings::{KINDS, MOST, ahead, is_best, point, quick_note};
 use super::tpcc::{
     BY_SIZES, by_cores, by_sizes, is_followed_by_two_phase, larger_batches_take_longer, orders,
     payments_are_serial, two_phase_is_second,
@@ -192,19 +192,15 @@ pub fn figure_8a_long(scope: &Scope) -> Result<Figure, Failure> {
             Claim::new("DGCC is the best; Payments are still the bottleneck for the others.", |results| {
                 is_best(results, 0.0)
             })
-            .otherwise(
-                "New-Orders and Payments by last name are whole vertices; OCC only executes some in vain",
-            ),
+            .otherwise("a vertex is a whole transaction; what OCC executes in vain is cheap here"),
             Claim::new(
-                "Our own: Deliveries and Stock-Levels, which are whole vertices, cost DGCC more than the others.",
+                "Our own: Deliveries and Stock-Levels, for which nobody waits, cost DGCC less than 2PL and OCC.",
                 |results| {
                     let dgcc = with_long(results, "dgcc")?;
-                    let others =
-                        OTHERS.iter().map(|line| with_long(results, line)).collect::<Result<Vec<_>, _>>()?;
-                    let least = others.into_iter().fold(f64::INFINITY, f64::min);
+                    let most = with_long(results, "dl-detect")?.max(with_long(results, "ts-alloc")?);
                     let measured =
-                        format!("it keeps {:.0} %, the others {:.0} % at least", dgcc * 100.0, least * 100.0);
-                    Ok(Finding::new(above(least, dgcc), measured))
+                        format!("it keeps {:.0} %, these {:.0} % at most", dgcc * 100.0, most * 100.0);
+                    Ok(Finding::new(above(dgcc, most), measured))
                 },
             ),
         ],

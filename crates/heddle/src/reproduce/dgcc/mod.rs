@@ -36,8 +36,8 @@ pub const PAPER: Paper = Paper {
         "2PL is dl-detect, OCC is ts-alloc (times from one counter, as in the paper's text), MVCC is hekaton. Each worker has 1,000 \
          transactions queued under every protocol; latency is counted from when they are queued.",
         "What a transaction accesses is told in YCSB, as in the paper, so it is executed in pieces: where two meet, one waits for an access of the \
-         other. TPC-C's New-Orders, Deliveries and Payments by number tell too, some of it as keys among a district's; the rest is found by executing the \
-         transaction without effect. There a vertex is a whole transaction.",
+         other. TPC-C's tell too, by which rows they wait for each other, and else keys at which nobody waits, whose conflicts are found out at the \
+         commit. There a vertex is a whole transaction.",
         "YCSB's transactions have 16 accesses of 100,000 records: the paper does not say. Orders count from 2 % on.",
     ],
     figures,

@@ -50,5 +50,5 @@ pub const GATHERED: &str = "a call is told, linked by one worker for all, and ha
                             any order. Figure 6-why has transactions of one access, 6-work-why, 7d-why, 9-why and 11-why operations that take longer";
 
 /// Why DGCC is behind here, in TPC-C.
-pub const WHOLE: &str = "a vertex is a whole transaction: where two meet, one waits for the other's end, and all ten districts for a Delivery's (figures 8a-why \
-                         and 10-why have fewer of them)";
+pub const WHOLE: &str = "a vertex is a whole transaction: where two meet, one waits for the other's end (figures 8a-why and 10-why have fewer long \
+                         ones)";

@@ -45,7 +45,7 @@ fn the_paper_reproduces_itself() {
     all_reproduced(figure_6_work(&SCOPE).unwrap(), &both);
     all_reproduced(figure_7a_work(&SCOPE).unwrap(), &workers);
     all_reproduced(figure_8c_sums(&SCOPE).unwrap(), &serial);
-    let long = curves([0.0, 4.0], [120.0, 50.0], [[110.0, 70.0], [90.0, 60.0], [90.0, 60.0]]);
+    let long = curves([0.0, 4.0], [120.0, 90.0], [[110.0, 70.0], [90.0, 60.0], [90.0, 60.0]]);
     all_reproduced(figure_8a_long(&SCOPE).unwrap(), &long);
     let latencies_of = |x| curves(x, [9.0, 12.0], [[10.0, 14.0], [12.0, 40.0], [12.0, 50.0]]);
     all_reproduced(figure_9_work(&SCOPE).unwrap(), &latencies_of([8.0, 3000.0]));
