@@ -312,6 +312,19 @@ fn work_on(session: &mut Session, calls: u64, one_by_one: bool, seed: u64) {
     }
 }
 
+/// One session's calls are logged, and the log leads to the rows that they had led to.
+fn are_made_again_after(kind: Kind, calls: impl FnOnce(&Database, &mut Session)) -> Simulated {
+    let storage = Simulated::new();
+    let due = {
+        let db = logs(kind, &storage);
+        fill(&db);
+        calls(&db, &mut db.session().unwrap());
+        rows(&db)
+    };
+    reopens(kind, &storage, &due);
+    storage
+}
+
 /// Everything at once: calls, closures between them, what nobody foresaw.
 fn are_made_again(kind: Kind) {
     for seed in 0..2 {
@@ -351,27 +364,17 @@ fn lead_where_values_do(kind: Kind) {
 /// A commit that is put back row by row changes nothing beside what it had written: calls that change the other columns are made at
 /// the same time.
 fn are_put_between_rows(kind: Kind) {
-    let storage = Simulated::new();
-    let due = {
-        let db = logs(kind, &storage);
-        fill(&db);
-        let mut session = db.session().unwrap();
+    are_made_again_after(kind, |_, session| {
         for number in 0..1500 {
             session.call(CommandsTransfer, (number % 2, 1 - number % 2, 1)).unwrap();
             session.run(|tx| tx.set_columns(number % 2, Account::owner, number as u32)).unwrap();
         }
-        rows(&db)
-    };
-    reopens(kind, &storage, &due);
+    });
 }
 
 /// What reads a row and writes another comes before what writes the first.
 fn keep_readers_before_writers(kind: Kind) {
-    let storage = Simulated::new();
-    let due = {
-        let db = logs(kind, &storage);
-        fill(&db);
-        let mut session = db.session().unwrap();
+    are_made_again_after(kind, |_, session| {
         let mut pending = Vec::new();
         let mut random = Random::new(5);
         for number in 0..2500 {
@@ -381,18 +384,12 @@ fn keep_readers_before_writers(kind: Kind) {
             set.wait().unwrap();
         }
         pending.into_iter().for_each(|call| call.wait().unwrap());
-        rows(&db)
-    };
-    reopens(kind, &storage, &due);
+    });
 }
 
 /// A call that has read what it had not told comes before what writes that, too.
 fn say_rows_of_what_nobody_foresaw(kind: Kind) {
-    let storage = Simulated::new();
-    let due = {
-        let db = logs(kind, &storage);
-        fill(&db);
-        let mut session = db.session().unwrap();
+    are_made_again_after(kind, |_, session| {
         let mut random = Random::new(3);
         let mut pending = Vec::new();
         for number in 0..1500 {
@@ -402,18 +399,12 @@ fn say_rows_of_what_nobody_foresaw(kind: Kind) {
             pending.push(session.submit(CommandsSet, (to as u32, number)).unwrap());
         }
         pending.into_iter().try_for_each(|call| call.wait()).unwrap();
-        rows(&db)
-    };
-    reopens(kind, &storage, &due);
+    });
 }
 
 /// So does one that has told that nobody waits for what it reads; which rows these are is known by then: it is made again as a call.
 fn keep_what_was_unordered_in_its_place(kind: Kind) {
-    let storage = Simulated::new();
-    let due = {
-        let db = logs(kind, &storage);
-        fill(&db);
-        let mut session = db.session().unwrap();
+    let storage = are_made_again_after(kind, |db, session| {
         let mut pending = Vec::new();
         for number in 0..500 {
             pending.push(session.submit(CommandsPeek, (number as u32 % 4, number % ACCOUNTS)).unwrap());
@@ -421,9 +412,7 @@ fn keep_what_was_unordered_in_its_place(kind: Kind) {
         }
         pending.into_iter().try_for_each(|call| call.wait()).unwrap();
         assert_eq!(db.metrics().stats.unforeseen, 0, "all was told");
-        rows(&db)
-    };
-    reopens(kind, &storage, &due);
+    });
     let db = builder(kind, &storage).read_only(true).open().unwrap();
     assert_eq!(db.recovery().map(|recovery| recovery.calls), Some(1000), "all");
 }
@@ -431,11 +420,7 @@ fn keep_what_was_unordered_in_its_place(kind: Kind) {
 /// What counts rows comes between what inserts and deletes them, also where nobody had scanned so before.
 fn keep_scans_in_their_place(kind: Kind) {
     for seed in 0..3 {
-        let storage = Simulated::new();
-        let due = {
-            let db = logs(kind, &storage);
-            fill(&db);
-            let mut session = db.session().unwrap();
+        are_made_again_after(kind, |_, session| {
             let (mut put, mut counted) = (Vec::new(), Vec::new());
             let mut random = Random::new(seed);
             for number in 0..600 {
@@ -449,9 +434,7 @@ fn keep_scans_in_their_place(kind: Kind) {
             }
             put.into_iter().try_for_each(|call| call.wait().map(|_| ())).unwrap();
             counted.into_iter().try_for_each(|call| call.wait()).unwrap();
-            rows(&db)
-        };
-        reopens(kind, &storage, &due);
+        });
     }
 }
 
