@@ -214,7 +214,16 @@ macro_rules! subjects {
                 load: Load,
                 settings: Settings,
             ) -> Result<Point, Broken> {
-                let protocol = protocol.into();
+                self.simulate_choice(protocol.into(), load, settings)
+            }
+
+            /// No generic function, so that its callers' crates do not compile all subjects again.
+            fn simulate_choice(
+                &self,
+                protocol: Choice,
+                load: Load,
+                settings: Settings,
+            ) -> Result<Point, Broken> {
                 match self {
                     $(Self::$workload(like) => {
                         run(protocol, Arc::new($workload::new(*like.parameters())?), load, settings)
