@@ -129,7 +129,7 @@ pub trait Reading {
 
     /// An access is about to be made: test builds compare it with what its procedure declares.
     #[inline(always)]
-    fn declared(&mut self, made: impl FnOnce(&mut Declaration)) {
+    fn declared(&mut self, made: impl Fn(&mut Declaration)) {
         let _ = made;
     }
 

@@ -53,8 +53,8 @@ impl<'a, T> Checked<'a, T> {
     }
 
     /// Compares the access that is about to be made, declared by `declare`, with that of its site.
-    fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
-        self.checker.check(declare);
+    fn check(&mut self, declare: impl Fn(&mut Declaration)) {
+        self.checker.check(&declare);
     }
 }
 
@@ -101,14 +101,9 @@ impl Checker {
     }
 
     /// Compares the access that is about to be made, declared by `declare`, with that of its site.
-    fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
+    fn check(&mut self, declare: &dyn Fn(&mut Declaration)) {
         let mut made = Declaration::of_accesses();
         declare(&mut made);
-        self.compare(&made);
-    }
-
-    #[inline(never)]
-    fn compare(&mut self, made: &Declaration) {
         let Declared { declaration, accesses } = &*self.declared;
         let procedure = declaration.name();
         let (site, access) = (&made.sites()[0], made.first_access());
@@ -203,9 +198,9 @@ impl Held {
 
     /// Compares the access that is about to be made, declared by `declare`, with that of its site.
     #[inline(always)]
-    pub fn check(&mut self, declare: impl FnOnce(&mut Declaration)) {
+    pub fn check(&mut self, declare: impl Fn(&mut Declaration)) {
         if let Some(checker) = self.checker() {
-            checker.check(declare);
+            checker.check(&declare);
         }
     }
 }

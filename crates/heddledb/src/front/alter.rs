@@ -15,21 +15,46 @@ use crate::words::{Words, WordsCopy, WordsMut};
 /// [`Misuse::ValueTooLong`], [`Misuse::KeyTooLong`]; the words are what they were.
 #[inline(always)]
 pub(super) fn alter<C: Columns, R>(
-    mut words: WordsCopy<'_>,
+    words: WordsCopy<'_>,
     groups: GroupSet,
     columns: C,
     change: impl FnOnce(&mut C::Value) -> R,
 ) -> Result<(R, GroupSet), Misuse> {
-    let mut value = columns.load(&words);
+    let (result, value) = changed(&words, columns, change)?;
+    Ok((result, store_changed(words, groups, columns, &value)))
+}
+
+/// What `change` returned, and made of the columns in a row's words.
+///
+/// # Errors
+/// As [`alter`].
+#[inline(always)]
+pub(super) fn changed<C: Columns, R>(
+    words: &WordsCopy<'_>,
+    columns: C,
+    change: impl FnOnce(&mut C::Value) -> R,
+) -> Result<(R, C::Value), Misuse> {
+    let mut value = columns.load(words);
     let result = change(&mut value);
     check_lengths(columns, &value)?;
+    Ok((result, value))
+}
+
+/// Puts what was made of columns into the row's words; returns as [`alter`] which groups that touched.
+#[inline(always)]
+pub(super) fn store_changed<C: Columns>(
+    mut words: WordsCopy<'_>,
+    groups: GroupSet,
+    columns: C,
+    value: &C::Value,
+) -> GroupSet {
     if groups.is_power_of_two() {
-        columns.store(&value, &mut words);
-        return Ok((result, groups));
+        columns.store(value, &mut words);
+        return groups;
     }
     let mut changes = Changes { words, layout: <C::Table as Relation>::LAYOUT, groups: 0 };
-    columns.store(&value, &mut changes);
-    Ok((result, changes.groups))
+    columns.store(value, &mut changes);
+    changes.groups
 }
 
 /// Refuses values that are longer than one may be, or than a key or an index has room for.

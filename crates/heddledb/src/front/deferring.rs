@@ -5,7 +5,7 @@
 use super::intentions::{Change, Erase, Intended, Look, Put, PutRow, Room, has_key};
 use super::late::{InsertWith, tell};
 use super::nesting;
-use super::session::{Session, not_begun};
+use super::session::{HAS_RESULT, Session, not_begun};
 use super::txn::{Txn, note_met};
 use crate::deferred::{Deferred, Deferring, Ensure, Inputs, Later, Map, Name, Operator, Outcome, Refusal};
 use crate::error::{Misuse, Result};
@@ -55,57 +55,67 @@ impl Session {
     /// ```
     pub fn defer<O: Outcome>(
         &mut self,
-        mut body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
+        body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
     ) -> Result<O::Values> {
-        let mut room = self.room.take().unwrap_or_default();
-        let outcome =
-            self.until_committed(|session, retry| attempt(session.txn_mut(), retry, &mut room, &mut body));
-        self.room = Some(room);
-        outcome
+        self.defer_by(body, |session, room, body| {
+            session.until_committed(&mut |session, retry| attempt(session.txn_mut(), retry, room, body))
+        })
     }
 
     /// As [`Self::defer`], once; a conflict comes back.
     pub(super) fn attempt_deferring<O: Outcome>(
         &mut self,
+        body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
+    ) -> Result<O::Values> {
+        self.defer_by(body, |session, room, body| {
+            attempt(session.txn_mut(), 0, room, body)?;
+            session.acknowledge_last()
+        })
+    }
+
+    /// Runs a body by a function that does not know what it returns; the rest is compiled for each body.
+    fn defer_by<O: Outcome>(
+        &mut self,
         mut body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
+        run: fn(&mut Self, &mut Room, Erased<'_>) -> Result<()>,
     ) -> Result<O::Values> {
         let mut room = self.room.take().unwrap_or_default();
-        let outcome = attempt(self.txn_mut(), 0, &mut room, &mut body);
+        let mut result = None;
+        let ran = run(self, &mut room, &mut |tx| {
+            result = None;
+            let outcome = body(tx)?;
+            tx.check_end(&outcome)?;
+            result = Some(outcome);
+            Ok(())
+        });
+        let values = ran.map(|()| result.expect(HAS_RESULT).into_values(&room.plan));
         self.room = Some(room);
-        let values = outcome?;
-        self.acknowledge_last().map(|()| values)
+        values
     }
 }
 
+/// A body whose outcome is left where who made it finds it.
+type Erased<'a> = &'a mut dyn FnMut(&mut DeferringTxn<'_>) -> Result<()>;
+
 /// Makes one attempt.
-fn attempt<O: Outcome>(
-    txn: &mut Txn,
-    retry: u32,
-    room: &mut Room,
-    body: &mut impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
-) -> Result<O::Values> {
+fn attempt(txn: &mut Txn, retry: u32, room: &mut Room, body: Erased<'_>) -> Result<()> {
     if !txn.begin(retry, None) {
         return Err(not_begun(&mut *txn.worker, ""));
     }
     loop {
         room.begin(txn.worker.defers());
         let running = nesting::Running::new();
-        let executed = catch_unwind(AssertUnwindSafe(|| {
-            let mut tx = DeferringTxn { txn, room };
-            let outcome = body(&mut tx)?;
-            tx.check_end(&outcome)?;
-            Ok(outcome)
-        }));
+        let executed = catch_unwind(AssertUnwindSafe(|| body(&mut DeferringTxn { txn, room })));
         drop(running);
         match executed {
-            Ok(Ok(outcome)) => {
+            Ok(Ok(())) => {
                 let ended = if room.has_pending() && !txn.failed {
                     txn.worker.end_deferred(&mut room.plan)
                 } else {
                     txn.worker.end(Body::Done { failed: txn.failed })
                 };
                 match ended? {
-                    Ended::Committed => return Ok(outcome.into_values(&room.plan)),
+                    Ended::Committed => return Ok(()),
                     // Only a call is announced, and this is none.
                     Ended::Again | Ended::Panics | Ended::Announced => txn.restart(),
                 }

@@ -16,6 +16,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// A body whose result is left where who made it finds it: so that all of one attempt after the other, until one commits, is
+/// compiled once, and not for each body of a program.
+type Erased<'a> = &'a mut dyn FnMut(&mut Txn) -> Result<()>;
+
+/// Why the result of an erased body is there.
+pub(super) const HAS_RESULT: &str = "a body that has come to its end has left its result";
+
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
 pub struct Session {
     pub(super) txn: Option<Txn>,
@@ -151,8 +158,31 @@ impl Session {
     /// # Ok::<(), Error>(())
     /// ```
     #[inline]
-    pub fn run<R>(&mut self, mut body: impl FnMut(&mut Txn) -> Result<R>) -> Result<R> {
-        self.until_committed(|session, retry| session.attempt_numbered(retry, None, "", &mut body))
+    pub fn run<R>(&mut self, body: impl FnMut(&mut Txn) -> Result<R>) -> Result<R> {
+        self.run_as(None, "", body)
+    }
+
+    /// Runs `body`, which is a closure, or a call of a procedure that has this name in messages. Of this there is one for
+    /// each body, and so no more in it than must be.
+    #[inline]
+    pub(super) fn run_as<R>(
+        &mut self,
+        call: Option<Callee>,
+        name: &str,
+        mut body: impl FnMut(&mut Txn) -> Result<R>,
+    ) -> Result<R> {
+        let mut result = None;
+        self.run_erased(call, name, &mut |txn| {
+            result = None;
+            result = Some(body(txn)?);
+            Ok(())
+        })?;
+        Ok(result.expect(HAS_RESULT))
+    }
+
+    /// Runs a body that leaves its result where who made it finds it.
+    fn run_erased(&mut self, call: Option<Callee>, name: &str, body: Erased<'_>) -> Result<()> {
+        self.until_committed(&mut |session, retry| session.attempt_erased(retry, call, name, body))
     }
 
     /// As [`Session::run`](crate::Session::run), for so long at most: when the time is over, no other transaction is waited for and none
@@ -251,10 +281,10 @@ impl Session {
 
     /// Makes attempts until one does not conflict, and waits as long as durability asks for.
     #[inline]
-    pub(super) fn until_committed<R>(
+    pub(super) fn until_committed(
         &mut self,
-        mut attempt: impl FnMut(&mut Self, u32) -> Result<R>,
-    ) -> Result<R> {
+        attempt: &mut dyn FnMut(&mut Self, u32) -> Result<()>,
+    ) -> Result<()> {
         if nesting::is_within() && !self.limited && !self.txn().worker.shares_thread() {
             return self.within_another(attempt);
         }
@@ -265,7 +295,7 @@ impl Session {
                     self.back_off(retry, conflict)?;
                     retry = retry.saturating_add(1);
                 }
-                Ok(result) => return self.acknowledge_last().map(|()| result),
+                Ok(()) => return self.acknowledge_last(),
                 outcome => return outcome,
             }
         }
@@ -273,10 +303,10 @@ impl Session {
 
     /// As [`Self::until_committed`], while this thread has another transaction open.
     #[cold]
-    fn within_another<R>(&mut self, attempt: impl FnMut(&mut Self, u32) -> Result<R>) -> Result<R> {
-        let result = Limited::new(self, nesting::LIMIT).0.until_committed(attempt)?;
+    fn within_another(&mut self, attempt: &mut dyn FnMut(&mut Self, u32) -> Result<()>) -> Result<()> {
+        Limited::new(self, nesting::LIMIT).0.until_committed(attempt)?;
         nesting::committed_within();
-        Ok(result)
+        Ok(())
     }
 
     /// Calls a registered procedure as one transaction, and commits it: as [`Session::run`](crate::Session::run), but where the
@@ -325,15 +355,12 @@ impl Session {
             self.tell_of_call::<Q>(arguments)?;
         }
         let callee = Callee::Type(TypeId::of::<Q>());
-        let mut body = |tx: &mut Txn| {
+        self.run_as(Some(callee), Q::NAME, |tx| {
             tx.held.hold_to::<Q>();
             if Q::ANNOUNCES {
                 told(tx, |to| Q::announce(arguments, to))?;
             }
             result(Q::run(tx, arguments)?)
-        };
-        self.until_committed(|session, retry| {
-            session.attempt_numbered(retry, Some(callee), Q::NAME, &mut body)
         })
     }
 
@@ -344,37 +371,49 @@ impl Session {
     #[inline]
     pub fn attempt<R>(&mut self, body: impl FnOnce(&mut Txn) -> Result<R>) -> Result<R> {
         let mut body = Some(body);
-        let mut once = |tx: &mut Txn| body.take().expect("a closure is executed once an attempt")(tx);
-        let result = self.attempt_numbered(0, None, "", &mut once)?;
-        self.acknowledge_last().map(|()| result)
+        self.attempt_as(None, "", |tx| body.take().expect("a closure is executed once an attempt")(tx))
     }
 
-    /// Makes one attempt, of a closure, or of a call of a procedure that has this name in messages. Where the engine
-    /// asks for it, the body is executed several times.
+    /// As [`Self::run_as`], once.
     #[inline]
-    pub(super) fn attempt_numbered<R>(
+    pub(super) fn attempt_as<R>(
+        &mut self,
+        call: Option<Callee>,
+        name: &str,
+        mut body: impl FnMut(&mut Txn) -> Result<R>,
+    ) -> Result<R> {
+        let mut result = None;
+        self.attempt_erased(0, call, name, &mut |txn| {
+            result = None;
+            result = Some(body(txn)?);
+            Ok(())
+        })?;
+        self.acknowledge_last()?;
+        Ok(result.expect(HAS_RESULT))
+    }
+
+    /// Makes one attempt, of a body that leaves its result where who made it finds it. Where the engine asks for it, the body
+    /// is executed several times.
+    fn attempt_erased(
         &mut self,
         retry: u32,
         call: Option<Callee>,
         name: &str,
-        body: &mut impl FnMut(&mut Txn) -> Result<R>,
-    ) -> Result<R> {
+        body: Erased<'_>,
+    ) -> Result<()> {
         let txn = self.txn_mut();
         if !txn.begin(retry, call) {
             return Err(not_begun(&mut *txn.worker, name));
         }
         loop {
-            // Apart from its error: moved in one with it, it would be stored in parts and loaded whole, which takes longer than
-            // the end of a small transaction.
-            let mut result = None;
             let running = nesting::Running::new();
-            let outcome = catch_unwind(AssertUnwindSafe(|| body(txn).map(|value| result = Some(value))));
+            let outcome = catch_unwind(AssertUnwindSafe(|| body(txn)));
             drop(running);
             match outcome {
-                Ok(Ok(())) => match (txn.worker.end(Body::Done { failed: txn.failed })?, result) {
-                    (Ended::Committed, Some(result)) => return Ok(result),
-                    (Ended::Announced, _) => return Err(announced()),
-                    (Ended::Again | Ended::Panics | Ended::Committed, _) => txn.restart(),
+                Ok(Ok(())) => match txn.worker.end(Body::Done { failed: txn.failed })? {
+                    Ended::Committed => return Ok(()),
+                    Ended::Announced => return Err(announced()),
+                    Ended::Again | Ended::Panics => txn.restart(),
                 },
                 Ok(Err(error)) => match txn.worker.end(Body::Gave(error))? {
                     Ended::Announced => return Err(announced()),

@@ -186,19 +186,17 @@ impl SessionInternals for Session {
     fn call_registered<R>(
         &mut self,
         which: Registered,
-        mut body: impl FnMut(&mut Txn) -> Result<R>,
+        body: impl FnMut(&mut Txn) -> Result<R>,
     ) -> Result<R> {
-        let callee = Callee::Number(which);
-        self.until_committed(|session, retry| session.attempt_numbered(retry, Some(callee), NAME, &mut body))
+        self.run_as(Some(Callee::Number(which)), NAME, body)
     }
 
     fn attempt_registered<R>(
         &mut self,
         which: Registered,
-        mut body: impl FnMut(&mut Txn) -> Result<R>,
+        body: impl FnMut(&mut Txn) -> Result<R>,
     ) -> Result<R> {
-        let result = self.attempt_numbered(0, Some(Callee::Number(which)), NAME, &mut body)?;
-        self.acknowledge_last().map(|()| result)
+        self.attempt_as(Some(Callee::Number(which)), NAME, body)
     }
 
     fn attempt_told<R>(

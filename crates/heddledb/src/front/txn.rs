@@ -1,6 +1,6 @@
 //! A running transaction as a body sees it: typed tables and keys above, words below.
 
-use super::alter::{alter, check_lengths, load_keys, merge};
+use super::alter::{alter, changed, check_lengths, load_keys, merge, store_changed};
 use super::entries::{DuplicateEntry, fill_primary_key};
 use super::overdue::Overdue;
 use crate::error::{Conflict, Error, Met, Misuse, Result};
@@ -179,51 +179,50 @@ impl Txn {
     ) -> Result<Option<R>> {
         let watched = <C::Table as Table>::INDEXED | <C::Table as Table>::KEY_COLUMNS;
         if columns.ordinals() & watched != 0 {
-            return self.update_watched(key, columns, change);
+            let (mut change, mut result) = (Some(change), None);
+            self.update_watched(key, columns, &mut |value| {
+                result = change.take().map(|change| change(value));
+            })?;
+            return Ok(result);
         }
         let wanted = Wanted::of(&columns);
         let access = wanted.access::<C::Table>(key, self.site, false);
         // A value may turn out to be too long.
         let purpose = if columns.have_slots() { Purpose::UpdateWatched } else { Purpose::Update };
-        let altered = match self
+        let (words, made) = match self
             .worker
             .stage(&access, purpose)
             .map_err(|error| note_met(&mut self.met, &access, error))?
         {
             Staged::Missing => return Ok(None),
-            // All that it did stands; only its result is wanted.
-            Staged::Old { words, .. } => {
-                let mut value = columns.load(&WordsCopy::new(0, words).with(&*self.values, self.number));
-                let result = change(&mut value);
-                return match check_lengths(columns, &value) {
-                    Ok(()) => Ok(Some(result)),
-                    Err(misuse) => self.refused(Refused::Row, misuse),
-                };
-            }
-            Staged::Stored(words) => {
-                let words = WordsCopy::new(0, words).with(&*self.values, self.number);
-                return Ok(Some(alter(words, wanted.groups, columns, change)?.0));
-            }
-            Staged::New(words) => {
-                let words = WordsCopy::new(0, words).with(&*self.values, self.number);
-                alter(words, wanted.groups, columns, change)
-            }
+            Staged::Old { words, .. } => (words, Made::Before),
+            Staged::Stored(words) => (words, Made::InPlace),
+            Staged::New(words) => (words, Made::Aside),
         };
-        let (result, changed) = match altered {
-            Ok(altered) => altered,
+        let words = WordsCopy::new(0, words).with(&*self.values, self.number);
+        let (result, value) = match changed(&words, columns, change) {
+            Ok(changed) => changed,
             Err(misuse) => return self.refused(Refused::Row, misuse),
         };
-        self.worker.store(&access, changed).map_err(|error| note_met(&mut self.met, &access, error))?;
+        if made != Made::Before {
+            let groups = store_changed(words, wanted.groups, columns, &value);
+            if made == Made::Aside {
+                self.worker
+                    .store(&access, groups)
+                    .map_err(|error| note_met(&mut self.met, &access, error))?;
+            }
+        }
         Ok(Some(result))
     }
 
-    #[inline(always)]
-    fn update_watched<C: Columns, R>(
+    /// As [`Self::update_if_there`], where the row is watched. Not compiled anew for each `change`, which is not called where the row is
+    /// absent: beside what a watched row takes, calling it by reference is nothing.
+    fn update_watched<C: Columns>(
         &mut self,
         key: &<C::Table as Relation>::Words,
         columns: C,
-        change: impl FnOnce(&mut C::Value) -> R,
-    ) -> Result<Option<R>> {
+        change: &mut dyn FnMut(&mut C::Value),
+    ) -> Result<()> {
         let layout = <C::Table as Relation>::LAYOUT;
         let wanted = Wanted::all(layout.words, layout.all_groups());
         let access = wanted.access::<C::Table>(key, self.site, false);
@@ -237,14 +236,14 @@ impl Txn {
             .stage(&access, purpose)
             .map_err(|error| note_met(&mut self.met, &access, error))?
         {
-            Staged::Missing => return Ok(None),
+            Staged::Missing => return Ok(()),
             Staged::Old { words, refused } => (words, Some(refused)),
             Staged::Stored(words) | Staged::New(words) => (words, None),
         };
         let old: C::Table = load_keys(words, &*self.values);
         let with_values = WordsCopy::new(0, words).with(&*self.values, self.number);
-        let (result, changed) = match alter(with_values, wanted.groups, columns, change) {
-            Ok(altered) => altered,
+        let changed = match alter(with_values, wanted.groups, columns, change) {
+            Ok(((), changed)) => changed,
             Err(misuse) => return self.refused(Refused::Row, misuse),
         };
         let new: C::Table = load_keys(words, &*self.values);
@@ -254,7 +253,7 @@ impl Txn {
         match before {
             Some(Some(Refused::Entry(entry))) => return self.refuse_entry(entry, &new),
             // The row was stored, and the entries were moved.
-            Some(_) => return Ok(Some(result)),
+            Some(_) => return Ok(()),
             None => {}
         }
         let moves_entries =
@@ -271,7 +270,7 @@ impl Txn {
                 number: 0,
             })?;
         }
-        Ok(Some(result))
+        Ok(())
     }
 
     /// Updates a row that must be there.
@@ -420,6 +419,16 @@ fn whole<R: Relation>() -> Wanted {
     Wanted::all(R::LAYOUT.words, R::LAYOUT.all_groups())
 }
 
+/// Where the words are of a row that is updated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// It was updated when the body was executed before. All that this did stands, and only its result is wanted.
+    Before,
+    /// Where they will be installed from.
+    InPlace,
+    Aside,
+}
+
 /// What came of filling a row, as [`Inserted`].
 enum Filled {
     New,
@@ -483,7 +492,7 @@ impl<T: Table> IndexVisitor<T> for MoveEntry<'_, T> {
 
 impl Reading for Txn {
     #[inline(always)]
-    fn declared(&mut self, made: impl FnOnce(&mut Declaration)) {
+    fn declared(&mut self, made: impl Fn(&mut Declaration)) {
         self.held.check(made);
     }
 
