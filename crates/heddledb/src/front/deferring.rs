@@ -57,9 +57,14 @@ impl Session {
         &mut self,
         body: impl FnMut(&mut DeferringTxn<'_>) -> Result<O>,
     ) -> Result<O::Values> {
-        self.defer_by(body, |session, room, body| {
-            session.until_committed(&mut |session, retry| attempt(session.txn_mut(), retry, room, body))
-        })
+        self.defer_by(body, Self::defer_erased)
+    }
+
+    fn defer_erased(&mut self, room: &mut Room, body: Erased<'_>) -> Result<()> {
+        if self.is_within_another() {
+            return self.within_another(&mut |session| session.defer_erased(room, body));
+        }
+        self.until_committed(|session, retry| attempt(session.txn_mut(), retry, room, body))
     }
 
     /// As [`Self::defer`], once; a conflict comes back.

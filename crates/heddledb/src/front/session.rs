@@ -182,7 +182,10 @@ impl Session {
 
     /// Runs a body that leaves its result where who made it finds it.
     fn run_erased(&mut self, call: Option<Callee>, name: &str, body: Erased<'_>) -> Result<()> {
-        self.until_committed(&mut |session, retry| session.attempt_erased(retry, call, name, body))
+        if self.is_within_another() {
+            return self.within_another(&mut |session| session.run_erased(call, name, body));
+        }
+        self.until_committed(|session, retry| session.attempt_erased(retry, call, name, body))
     }
 
     /// As [`Session::run`](crate::Session::run), for so long at most: when the time is over, no other transaction is waited for and none
@@ -280,14 +283,11 @@ impl Session {
     }
 
     /// Makes attempts until one does not conflict, and waits as long as durability asks for.
-    #[inline]
+    #[inline(always)]
     pub(super) fn until_committed(
         &mut self,
-        attempt: &mut dyn FnMut(&mut Self, u32) -> Result<()>,
+        mut attempt: impl FnMut(&mut Self, u32) -> Result<()>,
     ) -> Result<()> {
-        if nesting::is_within() && !self.limited && !self.txn().worker.shares_thread() {
-            return self.within_another(attempt);
-        }
         let mut retry = 0;
         loop {
             match attempt(self, retry) {
@@ -301,10 +301,16 @@ impl Session {
         }
     }
 
-    /// As [`Self::until_committed`], while this thread has another transaction open.
+    /// Whether this thread has another transaction open, so that what is waited for needs a limit, and has none yet.
+    #[inline(always)]
+    pub(super) fn is_within_another(&self) -> bool {
+        nesting::is_within() && !self.limited && !self.txn().worker.shares_thread()
+    }
+
+    /// Runs a transaction there, with a limit.
     #[cold]
-    fn within_another(&mut self, attempt: &mut dyn FnMut(&mut Self, u32) -> Result<()>) -> Result<()> {
-        Limited::new(self, nesting::LIMIT).0.until_committed(attempt)?;
+    pub(super) fn within_another(&mut self, run: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        run(Limited::new(self, nesting::LIMIT).0)?;
         nesting::committed_within();
         Ok(())
     }
@@ -394,6 +400,7 @@ impl Session {
 
     /// Makes one attempt, of a body that leaves its result where who made it finds it. Where the engine asks for it, the body
     /// is executed several times.
+    #[inline(always)]
     fn attempt_erased(
         &mut self,
         retry: u32,
