@@ -28,6 +28,7 @@ mod intentions;
 mod models;
 mod open;
 mod protocol;
+mod rate;
 mod record;
 mod snapshot;
 mod version;

@@ -1,7 +1,7 @@
 //! Protocols whose transactions run in hardware regions: what is executed in them, and beside what falls out of them.
 
 use heddledb::RegionMetrics;
-use heddledb::protocol::{Isolation, Kind};
+use heddledb::protocol::{Choice, Htm as HtmOptions, Isolation, Kind};
 use heddledb_engine_simulated::sync::simulation::{Costs, Counts, Settings};
 use heddledb_simulator::point::{Load, Point, Queue, Subject};
 use heddledb_workloads::ReadOnly;
@@ -12,7 +12,13 @@ use std::time::Duration;
 const KINDS: [Kind; 6] =
     [Kind::DbxTc, Kind::DbxTcDeferred, Kind::DbxTcLazy, Kind::Dbx, Kind::Htm, Kind::HtmPartition];
 
-fn point(workload: impl Into<Subject>, kind: Kind, cores: usize, seed: u64, costs: Costs) -> Point {
+fn point(
+    workload: impl Into<Subject>,
+    protocol: impl Into<Choice>,
+    cores: usize,
+    seed: u64,
+    costs: Costs,
+) -> Point {
     let load = Load {
         cores,
         seed,
@@ -25,8 +31,9 @@ fn point(workload: impl Into<Subject>, kind: Kind, cores: usize, seed: u64, cost
         queue: Queue::ONE,
     };
     let settings = Settings { costs, steps_max: 30_000_000, ..Settings::default() };
-    let point = workload.into().simulate(kind, load, settings).unwrap();
-    assert!(point.checks.iter().all(|check| check.ok), "{kind}, seed {seed}: {:?}", point.checks);
+    let protocol = protocol.into();
+    let point = workload.into().simulate(protocol, load, settings).unwrap();
+    assert!(point.checks.iter().all(|check| check.ok), "{protocol:?}, seed {seed}: {:?}", point.checks);
     point
 }
 
@@ -56,10 +63,34 @@ fn one_core_executes_in_regions() {
         let regions = regions(kind, &point(orders(Mix::NP), kind, 1, 1, Costs::default()));
         let alone = if kind == Kind::Dbx { 0 } else { regions.commits_only };
         let in_software = (regions.software + alone) as f64 / (regions.software + regions.committed) as f64;
-        assert!(in_software < 0.12, "{kind}: {in_software} in software");
+        // Where calls are executed as one there are fewer; nodes are in stock for what a piece adds to indexes, and not always
+        // for a whole call; and alone on its core a call is followed by a commit of what it has put off.
+        let most = match (kind.joins_pieces(), kind.puts_off()) {
+            (true, true) => 0.5,
+            (true, false) => 0.25,
+            _ => 0.12,
+        };
+        assert!(in_software < most, "{kind}: {in_software} in software");
         // Whoever advances the epoch disturbs one now and then.
         assert!(regions.conflicts < 5, "{kind}");
     }
+}
+
+/// A call that meets nobody is one region, and one that does is cut into its pieces.
+#[test]
+fn calls_are_cut_where_they_meet() {
+    let regions_of_a_call = |options: HtmOptions, cores| {
+        let point = point(orders(Mix::NP), options, cores, 1, Costs::default());
+        point.regions.unwrap().committed as f64 / point.committed as f64
+    };
+    let always = HtmOptions { joins: false, ..HtmOptions::CHOPPED };
+    let [alone, among_others] = [1, 8].map(|cores| regions_of_a_call(HtmOptions::CHOPPED, cores));
+    let cut = regions_of_a_call(always, 1);
+    println!("{alone} regions a call, {among_others} on 8 cores, {cut} of calls that are always cut");
+    // Those of the warm-up are counted, too.
+    assert!(alone < 2.0, "{alone}");
+    assert!(among_others > 2.0 * alone, "{among_others} on 8 cores");
+    assert!(cut > 3.0 * alone, "{cut} of calls that are always cut");
 }
 
 /// Regions and what is executed in software meet at the same rows, under every protocol, and sums are right.

@@ -14,7 +14,7 @@ const FLOORS: [(&str, &str); 3] = [
     ),
     (
         "heddledb-engine",
-        "sync executors record version arena epoch heap access footprint batches intentions durability snapshot index commit protocol db open",
+        "sync executors rate record version arena epoch heap access footprint batches intentions durability snapshot index commit protocol db open",
     ),
     ("heddledb", "front"),
 ];

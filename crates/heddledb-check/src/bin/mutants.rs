@@ -117,7 +117,7 @@ fn room(mutant: Mutant) -> (Kind, &'static str) {
     } else if of(&["Htm"]) {
         (Kind::DbxTc, "")
     } else if of(&["Parts"]) {
-        (Kind::DbxTc, "procedures")
+        (Kind::ChoppingOcc, "procedures")
     } else if of(&["Sequenced"]) {
         (Kind::DeterministicLazy, "phases")
     } else if of(&["Piece", "DecidesInPhase"]) {

@@ -210,6 +210,11 @@ impl Kind {
         self.choice().promises().puts_off()
     }
 
+    /// Whether calls that commit in parts are executed as one for as long as that meets hardly anybody.
+    pub fn joins_pieces(self) -> bool {
+        self.choice().promises().joins_pieces()
+    }
+
     /// Whether a call that commits in parts has the epoch of its piece that conflicts, not that of its begin.
     pub fn numbers_lazily(self) -> bool {
         self.choice().promises().numbers_lazily()

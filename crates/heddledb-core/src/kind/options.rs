@@ -88,6 +88,11 @@ pub trait Promises {
         false
     }
 
+    /// Whether calls that commit in parts are executed as one for as long as that meets hardly anybody.
+    fn joins_pieces(&self) -> bool {
+        false
+    }
+
     /// The isolation levels that transactions may choose from, the strongest first.
     fn levels(&self) -> &'static [Isolation] {
         &[Isolation::Serializable]

@@ -7,6 +7,10 @@ use super::options::{Execution, Promises};
 pub struct Htm {
     /// Each piece of a call is a region, and commits on its own: transaction chopping. See [`Execution::Chopped`].
     pub chopped: bool,
+    /// The pieces of a call are executed as one, in one region where it has room, for as long as that meets hardly anybody: what is
+    /// cut commits several times, which is worth it only where calls meet. Only with [`Self::chopped`], and not with
+    /// [`Self::lazy_numbers`]; elsewhere it says nothing. The paper cuts always.
+    pub joins: bool,
     /// What a region reaches over.
     pub reach: Reach,
     /// What keeps regions away from what is executed in software.
@@ -73,6 +77,7 @@ impl Htm {
     /// Chopped transactions, a region for each piece: the paper's system.
     pub const CHOPPED: Self = Self {
         chopped: true,
+        joins: true,
         reach: Reach::Accesses,
         fallback: Fallback::Record,
         capacity_tries: 1,
@@ -120,6 +125,10 @@ impl Promises for Htm {
 
     fn numbers_lazily(&self) -> bool {
         self.lazy_numbers && self.chopped
+    }
+
+    fn joins_pieces(&self) -> bool {
+        self.joins && self.chopped && !self.lazy_numbers
     }
 
     fn strict(&self) -> bool {

@@ -40,6 +40,14 @@ pub(crate) trait Pieces: State {
     /// closure. Only where the protocol has [`REGIONS`](super::Protocol::REGIONS).
     fn procedure(_local: &mut Self::Local, _number: Option<u16>) {}
 
+    /// All pieces of that call are executed as one.
+    fn joined(_local: &mut Self::Local) {}
+
+    /// Whether others have met a region of what is executed, or it had too little room: less at a time would have done better.
+    fn is_too_much(_local: &Self::Local) -> bool {
+        false
+    }
+
     /// The next access of a call stands at that site.
     #[inline(always)]
     fn site(_local: &mut Self::Local, _site: u16) {}

@@ -16,11 +16,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A body whose result is left where who made it finds it: so that all of one attempt after the other, until one commits, is
-/// compiled once, and not for each body of a program.
+/// A body that leaves its result where who made it finds it: so that what surrounds it is compiled once, not for each body.
 type Erased<'a> = &'a mut dyn FnMut(&mut Txn) -> Result<()>;
 
-/// Why the result of an erased body is there.
 pub(super) const HAS_RESULT: &str = "a body that has come to its end has left its result";
 
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
@@ -162,8 +160,7 @@ impl Session {
         self.run_as(None, "", body)
     }
 
-    /// Runs `body`, which is a closure, or a call of a procedure that has this name in messages. Of this there is one for
-    /// each body, and so no more in it than must be.
+    /// Runs `body`: a closure, or a call of a procedure that has this name in messages. Compiled for each body, so no more than must be.
     #[inline]
     pub(super) fn run_as<R>(
         &mut self,
@@ -398,8 +395,7 @@ impl Session {
         Ok(result.expect(HAS_RESULT))
     }
 
-    /// Makes one attempt, of a body that leaves its result where who made it finds it. Where the engine asks for it, the body
-    /// is executed several times.
+    /// Makes one attempt. Where the engine asks for it, the body is executed several times.
     #[inline(always)]
     fn attempt_erased(
         &mut self,

@@ -7,11 +7,11 @@
 mod world;
 
 pub(super) use self::world::await_from;
-use self::world::{FIRST, First, PATIENCE, SECOND, Second, World, always_tracks, two_additions};
+use self::world::{FIRST, First, PATIENCE, SECOND, Second, World, always_cut, always_tracks, two_additions};
 use super::Test;
 use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::{Declaration, PlanChange, Tracking};
-use heddledb::protocol::{Execution, Kind};
+use heddledb::protocol::{Choice, Execution, Kind};
 use heddledb::{Conflict, Database, Error, Misuse, ReadTransaction, Result, Transaction, Txn};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -207,12 +207,20 @@ fn give_up_a_circle(kind: Kind) {
 }
 
 /// Where each piece commits on its own, what has committed stands, and who gives up then is told so; but what comes
-/// before the promise not to give up is undone as a whole.
+/// before the promise not to give up is undone as a whole, and so is a call that is executed as one.
 fn commit_piece_by_piece(kind: Kind) {
     if !kind.execution().commits_pieces() {
         return;
     }
-    let world = World::new(kind);
+    if kind.joins_pieces() {
+        who_gives_up_is_told(kind.into(), true);
+    }
+    who_gives_up_is_told(always_cut(kind), false);
+}
+
+/// What stands of a call of two pieces that gives up, where it is executed as one or is not.
+fn who_gives_up_is_told(protocol: Choice, as_one: bool) {
+    let world = World::new(protocol);
     assert!(world.db.unregister_declared(world.call).expect("no transaction stays open"));
     let register = |declared| world.db.register_declared(declared).expect("it is registered");
     let (promises, may) = (register(two_additions("promises", true)), register(two_additions("may", false)));
@@ -237,11 +245,12 @@ fn commit_piece_by_piece(kind: Kind) {
     assert_eq!(world.sums(), (0, 0));
     assert!(matches!(give_up(may, 1), Err(Error::User(_))), "it is one piece");
     assert_eq!(world.sums(), (0, 0));
-    assert!(stands(give_up(promises, 1)), "the first piece has committed");
-    assert_eq!(world.sums(), (1, 0));
+    assert_eq!(stands(give_up(promises, 1)), !as_one, "the first piece has committed");
+    let first = i64::from(!as_one);
+    assert_eq!(world.sums(), (first, 0));
     give_up(promises, 2).expect("it commits");
     give_up(may, 2).expect("it commits");
-    assert_eq!(world.sums(), (3, 2));
+    assert_eq!(world.sums(), (first + 2, 2));
     // A site that is not declared is refused, because nothing says where it belongs.
     let nowhere = session.call_registered(may, |tx| {
         tx.at(2);
@@ -255,7 +264,7 @@ fn commit_in_one_epoch(kind: Kind) {
     if !kind.execution().commits_pieces() {
         return;
     }
-    let builder = Database::builder().protocol(kind);
+    let builder = Database::builder().protocol(always_cut(kind));
     let db = builder.manual_epochs().open().expect("it opens");
     let both = db.register_declared(two_additions("both", true)).expect("it is registered");
     let mut session = db.session().expect("there are sessions");

@@ -2,7 +2,7 @@
 
 use heddledb::internals::{DatabaseInternals, Registered, SessionInternals};
 use heddledb::procedure::{Declaration, PlanChange, Tracking};
-use heddledb::protocol::Kind;
+use heddledb::protocol::{Choice, Htm, Kind};
 use heddledb::{Database, Error, ReadTransaction, Result, Session, Table, Transaction, Txn};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
@@ -61,6 +61,14 @@ pub(super) fn two_additions(name: &str, promises: bool) -> Declaration {
     declaration
 }
 
+/// The protocol, with calls that are cut into their pieces each time, also where it would execute them as one.
+pub(super) fn always_cut(kind: Kind) -> Choice {
+    match kind.choice() {
+        Choice::Htm(options) => Htm { joins: false, ..options }.into(),
+        others => others,
+    }
+}
+
 /// Whether everything is shown from the start.
 pub(super) fn always_tracks(kind: Kind) -> bool {
     kind.tracking() == Tracking::Always
@@ -80,13 +88,13 @@ pub(super) struct World {
 
 impl World {
     /// Rows 1 and 2 of both tables, all zero.
-    pub(super) fn new(kind: Kind) -> Self {
-        Self::changing(kind, PlanChange::default())
+    pub(super) fn new(protocol: impl Into<Choice>) -> Self {
+        Self::changing(protocol, PlanChange::default())
     }
 
     /// The same, whose plan changes in that way.
-    pub(super) fn changing(kind: Kind, how: PlanChange) -> Self {
-        let builder = Database::builder().protocol(kind);
+    pub(super) fn changing(protocol: impl Into<Choice>, how: PlanChange) -> Self {
+        let builder = Database::builder().protocol(protocol);
         let db = builder.plan_change(how).open().expect("it opens");
         let call = db.register_declared(declare("both")).expect("it is registered");
         let mut session = db.session().expect("there are sessions");

@@ -19,7 +19,7 @@
 //!
 //! | kind | a region is | what fails |
 //! |---|---|---|
-//! | `dbx-tc`, `-deferred`, `-lazy` | a piece of a call (`db::attempt::modes::chopping`); closures whole | is executed in software, and commits as under `dbx` |
+//! | `dbx-tc`, `-deferred`, `-lazy` | a piece of a call (`db::attempt::modes::chopping`), or all of it (`modes::joining`); closures whole | is executed in software, and commits as under `dbx` |
 //! | `dbx` | the commit: reads are validated in it, and locks taken | commits as under `silo` |
 //! | `htm` | a transaction | is executed under one lock, which each region reads |
 //! | `htm-partition` | a transaction | is executed under the locks of the partitions in which it writes ([`partitions`]) |
@@ -42,6 +42,7 @@
 //!
 //! Strictly serializable: as under Silo, with the end of the region for its serialisation point.
 
+mod calls;
 mod fallback;
 mod late;
 mod partitions;
@@ -51,7 +52,7 @@ mod software;
 mod tally;
 
 use super::silo::{self, Silo};
-use super::{Env, Intent, Pieces, Protocol, Seal, Shared as SharedState, Sighted, State};
+use super::{Env, Intent, Protocol, Seal, Shared as SharedState, Sighted, State};
 use crate::access::{Groups, WriteSet};
 use crate::commit::Commit;
 use crate::epoch::EpochClock;
@@ -329,19 +330,6 @@ impl State for Htm {
     type Options = Options;
     type Local = Local;
     type Shared = Shared;
-}
-
-impl Pieces for Htm {
-    const PIECES: bool = true;
-
-    fn procedure(local: &mut Local, number: Option<u16>) {
-        local.place = Place { procedure: number, ..Place::default() };
-    }
-
-    #[inline(always)]
-    fn site(local: &mut Local, site: u16) {
-        local.place.site = site;
-    }
 }
 
 impl Protocol for Htm {

@@ -16,6 +16,7 @@
 
 use super::LOCKED;
 use crate::kind::{Fallback, Htm as Options, Reach};
+use crate::rate::{ALWAYS, Rate};
 use crate::sync::htm::Abort;
 use crate::sync::{Random, spin};
 
@@ -31,9 +32,7 @@ const SKIPPED_MAX: u32 = 64;
 /// Hints of the first pause, and how often it doubles.
 const HINTS: u64 = 16;
 const DOUBLINGS: u32 = 5;
-/// What [`Rate`] counts in, how many of the last ones it is about, and by how much one must be above twice another.
-const ALWAYS: u32 = 1 << 10;
-const LAST: u32 = 8;
+/// By how much one rate must be above twice another.
 const MARGIN: u32 = ALWAYS / 4;
 /// Calls at a place that does better in software for each that tries a region there.
 const PROBES: u32 = 16;
@@ -45,6 +44,8 @@ pub(super) struct Place {
     pub(super) procedure: Option<u16>,
     /// Of its first access.
     pub(super) site: u16,
+    /// It is of all pieces of its call.
+    pub(super) joined: bool,
     /// It is for the commit of what was executed in software.
     pub(super) commits: bool,
 }
@@ -69,19 +70,6 @@ struct Skipped {
     left: u32,
     /// One was tried since.
     tried: bool,
-}
-
-/// How often something goes wrong, in parts of [`ALWAYS`]; the last ones count most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Rate(u32);
-
-impl Rate {
-    fn note(&mut self, went_wrong: bool) {
-        self.0 -= self.0 / LAST;
-        if went_wrong {
-            self.0 += ALWAYS / LAST;
-        }
-    }
 }
 
 /// A place at which others have disturbed a region.
@@ -147,6 +135,11 @@ impl Policy {
     /// It is as before the commit.
     pub(super) fn resume(&mut self, tries: Tries) {
         self.tries = tries;
+    }
+
+    /// Whether others have met a region, or it had too little room.
+    pub(super) fn is_too_much(&self) -> bool {
+        self.tries.locks + self.tries.conflicts + self.tries.rooms > 0
     }
 
     /// A region, or what is executed instead of one, begins there.
@@ -296,6 +289,7 @@ impl Policy {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use crate::rate::LAST;
 
     /// How many of the next `calls` at a place are tried, if each that is tried fails, or none does.
     fn tried(policy: &mut Policy, calls: u32, fails: Option<Abort>) -> u32 {

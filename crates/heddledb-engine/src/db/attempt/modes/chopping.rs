@@ -13,9 +13,12 @@
 //! holds no lock, so who has it does not wait for that one. The turn of those that run alone is another one: who has that waits for calls
 //! that are under way (a change of the plan that met a piece here waited for ten seconds, and failed).
 //!
+//! **Not everywhere.** Under a protocol that asks for it a call is executed as one where that meets hardly anybody (`joining`).
+//!
 //! Closures and epochs: as for all calls that commit in parts (`parts`, `lazy`). Additions that take effect later: `shelves`.
 
 use super::super::OFTEN;
+use super::joining::Joining;
 use super::{Answer, Attempt, CallMode, Then, lazy, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::kind::Promises;
@@ -26,6 +29,11 @@ use crate::seam::Body;
 /// A call whose pieces commit one by one.
 #[derive(Default)]
 pub(super) struct Chopped {
+    /// The number of its procedure in the plan.
+    procedure: usize,
+    /// It is executed as one.
+    joined: bool,
+    joining: Joining,
     /// The piece that runs.
     piece: Option<u16>,
     /// It is the last: no other will be executed again after it, so nobody will ask for its answers.
@@ -52,7 +60,12 @@ impl CallMode for Chopped {
 
     fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) -> bool {
         parts::call(attempt, number);
-        attempt.modes.chopping = Self::default();
+        let mut joining = std::mem::take(&mut attempt.modes.chopping.joining);
+        let joined = attempt.db.modes.joins && joining.joins(number);
+        attempt.modes.chopping = Self { procedure: number, joined, joining, ..Self::default() };
+        if joined {
+            P::joined(&mut attempt.worker.local);
+        }
         true
     }
 
@@ -71,6 +84,9 @@ impl CallMode for Chopped {
         }
         let PlannedSite { piece, deferred, .. } = attempt.modes.parts.site(site)?;
         attempt.modes.chopping.defers = deferred;
+        if attempt.modes.chopping.joined {
+            return Ok(Answer::Live);
+        }
         let before = attempt.modes.chopping.piece;
         if before != Some(piece) {
             if before.is_some() {
@@ -93,7 +109,12 @@ impl CallMode for Chopped {
 
     fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
         if parts::completes(attempt, body)? {
+            let failed = P::is_too_much(&attempt.worker.local);
             parts::commit_part(attempt)?;
+            let Chopped { joined, procedure, joining, .. } = &mut attempt.modes.chopping;
+            if *joined {
+                joining.note(*procedure, failed);
+            }
             if attempt.db.modes.numbers_lazily() {
                 lazy::make(attempt)?;
             }
@@ -101,7 +122,14 @@ impl CallMode for Chopped {
         Ok(Then::Commit)
     }
 
-    fn retry<P: Protocol>(attempt: &mut Attempt<P>, _conflict: Conflict) -> bool {
+    fn retry<P: Protocol>(attempt: &mut Attempt<P>, conflict: Conflict) -> bool {
+        let (local, chopping) = (&mut attempt.worker.local, &mut attempt.modes.chopping);
+        if std::mem::take(&mut chopping.joined) {
+            // A region ends for its own reasons, too, such as a page that is not there.
+            let failed = conflict != Conflict::Region || P::is_too_much(local);
+            chopping.joining.note(chopping.procedure, failed);
+            P::procedure(local, Some(chopping.procedure as u16));
+        }
         let again = parts::retry(attempt);
         if again && attempt.modes.parts.retries > OFTEN && !attempt.piece_turn {
             // Where the time for that is over it goes on without: it may stand above the call that has the turn, on one thread.

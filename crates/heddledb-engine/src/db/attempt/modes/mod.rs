@@ -21,6 +21,7 @@
 //! | `parts` | what is common to calls that commit in parts; `active_calls`: which are under way |
 //! | `shelves` | of these: additions that take effect later; `aside`: lists of such |
 //! | `lazy` | calls in the epoch of their piece that conflicts |
+//! | `joining` | of `chopping`: whether a call is cut at all |
 //!
 //! Adding one: a file here, a line in `modes!`, and the name in [`Execution`] by which protocols ask for it.
 
@@ -32,6 +33,7 @@ mod chopping;
 mod gate;
 mod grains;
 mod graph;
+mod joining;
 mod lazy;
 mod parts;
 mod phases;
@@ -292,6 +294,8 @@ macro_rules! modes {
             shelves: Option<Shelves>,
             /// Their epoch is that of the piece that conflicts.
             numbers_lazily: bool,
+            /// Their pieces are executed as one where that meets hardly anybody.
+            joins: bool,
             $($room: <$mode as CallMode>::Shared,)+
         }
 
@@ -304,6 +308,7 @@ macro_rules! modes {
                     execution,
                     parts: ActiveCalls::new(sessions(execution.commits_pieces())),
                     numbers_lazily: promises.numbers_lazily(),
+                    joins: promises.joins_pieces(),
                     shelves: promises.puts_off().then(|| Shelves::new(sessions(true))),
                     $($room: $mode::shared(sessions(execution == Execution::$execution), promises),)+
                 }
