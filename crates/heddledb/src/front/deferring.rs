@@ -2,10 +2,11 @@
 //!
 //! It is a type of its own around [`Txn`], so that an ordinary transaction has nothing to ask.
 
+use super::erased::HAS_RESULT;
 use super::intentions::{Change, Erase, Intended, Look, Put, PutRow, Room, has_key};
 use super::late::{InsertWith, tell};
 use super::nesting;
-use super::session::{HAS_RESULT, Session, not_begun};
+use super::session::{Session, not_begun};
 use super::txn::{Txn, note_met};
 use crate::deferred::{Deferred, Deferring, Ensure, Inputs, Later, Map, Name, Operator, Outcome, Refusal};
 use crate::error::{Misuse, Result};

@@ -11,6 +11,7 @@ mod crew;
 mod database;
 mod deferring;
 mod entries;
+mod erased;
 mod intentions;
 mod late;
 mod nesting;

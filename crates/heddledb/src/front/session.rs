@@ -1,6 +1,7 @@
 //! Sessions run transactions.
 
 use super::database::Database;
+use super::erased::{Erased, erased};
 use super::intentions::Room;
 use super::nesting;
 use super::pending::{Priority, Submission, Submitting};
@@ -15,11 +16,6 @@ use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A body that leaves its result where who made it finds it: so that what surrounds it is compiled once, not for each body.
-type Erased<'a> = &'a mut dyn FnMut(&mut Txn) -> Result<()>;
-
-pub(super) const HAS_RESULT: &str = "a body that has come to its end has left its result";
 
 /// A place to run transactions from, for one thread at a time. Keep it for many transactions.
 pub struct Session {
@@ -166,15 +162,9 @@ impl Session {
         &mut self,
         call: Option<Callee>,
         name: &str,
-        mut body: impl FnMut(&mut Txn) -> Result<R>,
+        body: impl FnMut(&mut Txn) -> Result<R>,
     ) -> Result<R> {
-        let mut result = None;
-        self.run_erased(call, name, &mut |txn| {
-            result = None;
-            result = Some(body(txn)?);
-            Ok(())
-        })?;
-        Ok(result.expect(HAS_RESULT))
+        erased(body, |body| self.run_erased(call, name, body))
     }
 
     /// Runs a body that leaves its result where who made it finds it.
@@ -383,16 +373,12 @@ impl Session {
         &mut self,
         call: Option<Callee>,
         name: &str,
-        mut body: impl FnMut(&mut Txn) -> Result<R>,
+        body: impl FnMut(&mut Txn) -> Result<R>,
     ) -> Result<R> {
-        let mut result = None;
-        self.attempt_erased(0, call, name, &mut |txn| {
-            result = None;
-            result = Some(body(txn)?);
-            Ok(())
-        })?;
-        self.acknowledge_last()?;
-        Ok(result.expect(HAS_RESULT))
+        erased(body, |body| {
+            self.attempt_erased(0, call, name, body)?;
+            self.acknowledge_last()
+        })
     }
 
     /// Makes one attempt. Where the engine asks for it, the body is executed several times.
