@@ -59,9 +59,11 @@ pub enum Mutant {
     HtmNotLocked,
     HtmPartitionUnseen,
     HtmPartitionLate,
-    // Calls that commit in parts: the parts are of several epochs; a closure runs beside a call.
+    // Calls that commit in parts: the parts are of several epochs; a closure runs beside a call; whoever waits for the parts of
+    // another has the turn that this one wants.
     PartsInOwnEpochs,
     PartsBesideClosure,
+    PartsAwaitedWithTurn,
     // Deferred additions: what one worker has put off is forgotten, or made twice; a call begins before earlier ones are made; a
     // piece that is executed again puts its additions off again; the epoch closes before they are made; procedures that
     // could tell are registered.
@@ -303,6 +305,7 @@ impl Mutant {
         Self::HtmPartitionLate,
         Self::PartsInOwnEpochs,
         Self::PartsBesideClosure,
+        Self::PartsAwaitedWithTurn,
         Self::ShelfLost,
         Self::ShelfMadeTwice,
         Self::ShelfSubscriberEarly,

@@ -297,7 +297,7 @@ pub fn derive_key(input: TokenStream) -> TokenStream {
 /// | | |
 /// |---|---|
 /// | `#[piece] { .. }` | The accesses of this block are one piece. |
-/// | `#[causal]` | On a statement: the application orders its accesses after whatever they could conflict with. |
+/// | `#[causal]` | On a statement: the application orders its accesses after whatever they could conflict with. Under transaction chopping that may be a part of another call that has yet to commit: a body that does not find it gives `Conflict::Accessed`, and the part is executed again. |
 /// | `#[deferred]` | On a statement whose accesses are all `add`: where the protocol defers additions, these take effect when no call that may see them is under way. Elsewhere it says nothing. A database that defers refuses to register procedures of which that could be seen. |
 /// | `#[no_abort]` | On a statement of the body itself: from here on it does not give up. Only transaction chopping asks for it. |
 /// | `#[later]` | On a statement of the body itself: from here on it does not give up, and which rows it comes to does not depend on what it reads from here on. Deterministic execution asks for it, and `dgcc` of procedures that tell what they access: it executes them in pieces. |

@@ -23,6 +23,7 @@ pub(super) fn tests() -> Vec<Test> {
         Test { name: "procedures_execute_a_piece_again", run: execute_again },
         Test { name: "procedures_give_up_a_circle", run: give_up_a_circle },
         Test { name: "procedures_commit_piece_by_piece", run: commit_piece_by_piece },
+        Test { name: "procedures_await_parts_of_others", run: await_parts_of_others },
         Test { name: "procedures_commit_in_one_epoch", run: commit_in_one_epoch },
         Test { name: "procedures_come_and_go", run: come_and_go },
         Test { name: "procedures_panic_for_a_reason", run: panic_for_a_reason },
@@ -257,6 +258,66 @@ fn who_gives_up_is_told(protocol: Choice, as_one: bool) {
         tx.get_columns(1, First::one)
     });
     assert!(matches!(nowhere, Err(Error::Misuse(misuse)) if *misuse == Misuse::NoSite { site: 2 }));
+}
+
+/// What the application orders after another call may come when that has parts yet to commit: its body asks to be executed again, however
+/// often, and does not stand in the way of the other, whose part conflicts as often.
+fn await_parts_of_others(kind: Kind) {
+    // With lazy numbers nothing is ordered by the application alone.
+    if kind.execution() != Execution::Chopped || kind == Kind::DbxTcLazy {
+        return;
+    }
+    const OFTEN: u32 = 200;
+    const AT_MOST: u32 = 100_000;
+    let world = World::new(always_cut(kind));
+    assert!(world.db.unregister_declared(world.call).expect("no transaction stays open"));
+    let register = |declared| world.db.register_declared(declared).expect("it is registered");
+    let mut follows = Declaration::new("follows");
+    follows.causal();
+    follows.get(First::one);
+    follows.no_abort();
+    follows.causal();
+    follows.get(Second::value);
+    let (both, follows) = (register(two_additions("both", true)), register(follows));
+    let ((told, telling), (leave, leaving)) = (channel(), channel());
+    std::thread::scope(|scope| {
+        let world = &world;
+        let first = scope.spawn(move || {
+            let mut executed = 0;
+            world.session().call_registered(both, |tx| {
+                tx.at(0);
+                tx.add(First::one, 1, 1)?;
+                // When it is executed again its first piece has committed, and its second has accessed nothing.
+                if executed == 1 {
+                    told.send(()).expect("the test is there");
+                    await_from(&leaving);
+                }
+                tx.at(1);
+                tx.add(Second::value, 1, 1)?;
+                executed += 1;
+                if executed < OFTEN { Err(Conflict::ReadChanged.into()) } else { Ok(()) }
+            })
+        });
+        await_from(&telling);
+        let mut executed = 0;
+        let follower = world.session().call_registered(follows, |tx| {
+            tx.at(0);
+            let one = tx.get_columns(1, First::one)?;
+            tx.at(1);
+            let value = tx.get_columns(1, Second::value)?;
+            executed += 1;
+            if executed == OFTEN {
+                leave.send(()).expect("the first call waits");
+            }
+            match one == value {
+                false if executed < AT_MOST => Err(Conflict::Accessed.into()),
+                _ => Ok((one, value)),
+            }
+        });
+        assert_eq!(follower.expect("it commits"), (Some(1), Some(1)), "after {executed} executions");
+        assert!(executed > OFTEN);
+        first.join().expect("no panic").expect("it commits");
+    });
 }
 
 /// A snapshot sees all pieces of a call or none, where each commits on its own and the epoch moves on in between.

@@ -10,7 +10,8 @@
 //! again and again: that pauses are drawn makes it unlikely, and no more (found by the search, under `dbx-tc` in software). So a piece that has
 //! failed often waits for *the turn of pieces* before it is executed again, and gives it away when it commits. By then its call has closed
 //! the gate: no other begins, those under way commit or wait for the turn, and who has it is alone in the end. Who waits for it
-//! holds no lock, so who has it does not wait for that one. The turn of those that run alone is another one: who has that waits for calls
+//! holds no lock, so who has it does not wait for that one. A body that asks to be executed again, since it waits for parts that another call has yet to
+//! commit ([`Conflict::Accessed`]), takes no turn: the other may need it. The turn of those that run alone is another one: who has that waits for calls
 //! that are under way (a change of the plan that met a piece here waited for ten seconds, and failed).
 //!
 //! **Not everywhere.** Under a protocol that asks for it a call is executed as one where that meets hardly anybody (`joining`).
@@ -22,6 +23,7 @@ use super::joining::Joining;
 use super::{Answer, Attempt, CallMode, Then, lazy, parts};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::kind::Promises;
+use crate::mutant::{Mutant, planted};
 use crate::procedure::PlannedSite;
 use crate::protocol::Protocol;
 use crate::seam::Body;
@@ -131,7 +133,10 @@ impl CallMode for Chopped {
             P::procedure(local, Some(chopping.procedure as u16));
         }
         let again = parts::retry(attempt);
-        if again && attempt.modes.parts.retries > OFTEN && !attempt.piece_turn {
+        if conflict == Conflict::Accessed && !planted(Mutant::PartsAwaitedWithTurn) {
+            // Its body waits for what another call will commit, which may want the turn for that.
+            attempt.give_piece_turn();
+        } else if again && attempt.modes.parts.retries > OFTEN && !attempt.piece_turn {
             // Where the time for that is over it goes on without: it may stand above the call that has the turn, on one thread.
             attempt.piece_turn = attempt.db.procedures.piece_turn.take(attempt.worker.suspender.as_ref());
         }
