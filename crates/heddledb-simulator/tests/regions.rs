@@ -109,6 +109,29 @@ fn both_executors_meet() {
     }
 }
 
+/// Where Deliveries come to orders whose rows their New-Orders have yet to enter they wait for them, in regions and in software, and all that is cut is
+/// right. Here whole transactions meet nearly each time, and what is cut and deferred is ahead.
+#[test]
+fn deliveries_wait_for_orders_that_are_entered_last() {
+    let mix = Mix([55, 5, 38, 1, 1]);
+    let parameters = tpcc::Parameters {
+        mix,
+        scale: Scale::TINY,
+        orders_last: true,
+        delivery_adds: true,
+        ..Default::default()
+    };
+    let committed = |kind| {
+        let workload = || Tpcc::new(parameters).unwrap();
+        (1..4).map(|seed| point(workload(), kind, 8, seed, Costs::default()).committed).sum::<u64>()
+    };
+    let [deferred, whole] = [Kind::DbxTcDeferred, Kind::Dbx].map(committed);
+    println!("{deferred} in pieces, {whole} as a whole");
+    assert!(deferred as f64 > 1.1 * whole as f64, "{deferred} in pieces, {whole} as a whole");
+    committed(Kind::DbxTc);
+    committed(Kind::ChoppingOcc);
+}
+
 /// How many of the regions that others abort have met them in a line of an index: what a cache of the tables could spare. A measurement.
 #[test]
 #[ignore = "a measurement"]

@@ -88,6 +88,10 @@ pub struct TpccArguments {
     /// New-Order looks its items up first, so that it knows whether it gives up before it comes to what others want
     #[arg(long, help_heading = TPCC)]
     pub items_first: bool,
+    /// New-Order has its items first and comes to its district behind the stocks; the order and its lines it enters last, which lets a protocol that
+    /// chops leave them to pieces of their own. With --delivery-adds, which waits for them
+    #[arg(long, help_heading = TPCC)]
+    pub orders_last: bool,
     /// Order-Status asks for a district's last order instead of a customer's, as a procedure among those that
     /// write (IC3's rendezvous pieces)
     #[arg(long, help_heading = TPCC)]
@@ -120,6 +124,7 @@ impl WorkloadArguments for TpccArguments {
             delivery_adds: self.delivery_adds,
             delivery_hint: default.delivery_hint && !self.full_delivery_scan,
             items_first: self.items_first,
+            orders_last: self.orders_last,
             last_order_status: self.last_order_status || default.last_order_status,
             deferred: self.deferred || default.deferred,
             wild_pct: self.wild.unwrap_or(default.wild_pct),

@@ -119,6 +119,24 @@ fn deferred_transactions_pass_every_check() {
     assert!(Tpcc::new(Parameters { deferred: true, mode: Mode::Sto, ..tiny() }).is_err());
 }
 
+/// Few orders wait, so Deliveries come to some whose rows are yet to be entered.
+#[test]
+fn orders_may_be_entered_last() {
+    let mix = Mix([55, 5, 38, 1, 1]);
+    let parameters = Parameters { orders_last: true, delivery_adds: true, warehouses: 1, mix, ..tiny() };
+    for kind in kinds(2) {
+        plain(kind, parameters, 2, 500);
+    }
+    let refused = [
+        Parameters { delivery_adds: false, ..parameters },
+        Parameters { items_first: true, ..parameters },
+        Parameters { deferred: true, ..parameters },
+        Parameters { mode: Mode::Sto, ..parameters },
+        Parameters { last_order_status: true, ..parameters },
+    ];
+    assert!(refused.into_iter().all(|parameters| Tpcc::new(parameters).is_err()));
+}
+
 #[test]
 fn one_warehouse_at_home() {
     for kind in kinds(2) {
@@ -416,6 +434,7 @@ fn a_log_of_commands_holds_the_calls_that_were_asked_for() {
     let all = [
         ("logged_new_order", orders),
         ("logged_new_order_items_first", Parameters { items_first: true, ..orders }),
+        ("logged_new_order_orders_last", Parameters { orders_last: true, delivery_adds: true, ..orders }),
         ("logged_delivery", deliveries),
         ("logged_delivery_by_adds", Parameters { delivery_adds: true, ..deliveries }),
     ];
@@ -448,6 +467,7 @@ fn queued_calls_access_what_they_told() {
     let all = [
         spec,
         Parameters { items_first: true, delivery_adds: true, commutative: false, ..spec },
+        Parameters { orders_last: true, delivery_adds: true, ..spec },
         Parameters { mode: Mode::Dbx1000, ..spec },
         Parameters { last_order_status: true, ..spec },
     ];

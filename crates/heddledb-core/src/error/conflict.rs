@@ -27,8 +27,7 @@ pub enum Conflict {
     /// IC3, Hekaton: a transaction that this one had read from has aborted.
     Cascade,
     /// IC3: what is to be written is in use by calls that have not ended. A body may say so, too, where calls commit in parts: it has come to
-    /// something of which another call has parts yet to commit, and is to be executed again (see `#[causal]` of
-    /// [`procedure`](https://docs.rs/heddledb/latest/heddledb/attr.procedure.html)).
+    /// something of which another call has parts yet to commit, and is to be executed again (the mark `#[causal]` of procedures).
     Accessed,
     /// It has waited for longer than a transaction takes, maybe for one that waits for it (DATM).
     TimedOut,

@@ -1,19 +1,44 @@
 //! Delivery (clause 2.7), in two texts.
+//!
+//! The second adds to what customers owe, and knows that nothing but it and a New-Order comes to an order and its lines, and both by way of the row of
+//! new_order: so these accesses are *causal*, and what all Deliveries want is a piece of its own (DBX-TC figure 3).
 
 use super::schema::{self, Customer, Order, OrderLine};
 use super::transactions::Output;
 use super::{DISTRICTS, LINES_MAX, Tpcc, input, told};
 use crate::missing::{Missing, OrMissing};
 use heddledb::{Error, ReadTransaction, Result, Scan, Transaction, procedure};
-use std::ops::ControlFlow::{Break, Continue};
+use std::ops::ControlFlow;
 
 /// Delivery, with a loop over the districts for each table: so no two tables have to be one piece.
 #[procedure(announce = told::orders_are_delivered)]
 pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Output> {
-    let Delivered { orders, customers, sums } = deliver(tx, tpcc, input)?;
+    let w_id = input.w_id;
+    let orders = take(tx, tpcc, w_id)?;
+    let mut customers = [0; DISTRICTS as usize];
+    for ((d_id, o_id), at) in with_orders(&orders) {
+        let customer: &mut u16 = &mut customers[at];
+        *customer = tx.get_columns((w_id, d_id, o_id), Order::c_id)?.or_missing("order")?;
+        tx.set_columns((w_id, d_id, o_id), Order::carrier_id, Some(input.carrier_id))?;
+    }
+
+    let mut sums = [0; DISTRICTS as usize];
+    // Lines that a scan comes to it may write.
+    #[later]
+    for ((d_id, o_id), at) in with_orders(&orders) {
+        let mut lines = Lines::default();
+        tx.scan_columns(Scan::prefix((w_id, d_id, o_id)), OrderLine::amount, |(_, _, _, number), amount| {
+            lines.see(number, amount)
+        })?;
+        for number in lines.numbers() {
+            tx.set_columns((w_id, d_id, o_id, *number), OrderLine::delivery_d, Some(input.date))?;
+        }
+        sums[at] = lines.sum;
+    }
+
     for ((d_id, _), at) in with_orders(&orders) {
         tx.update_columns(
-            (input.w_id, d_id, customers[at]),
+            (w_id, d_id, customers[at]),
             (Customer::balance, Customer::delivery_cnt),
             |(balance, delivery_cnt)| {
                 *balance += sums[at];
@@ -28,23 +53,67 @@ pub fn delivery(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery)
 /// [`Parameters::delivery_adds`](super::Parameters::delivery_adds).
 #[procedure(announce = told::orders_are_delivered)]
 pub fn delivery_by_adds(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Output> {
-    let Delivered { orders, customers, sums } = deliver(tx, tpcc, input)?;
+    let w_id = input.w_id;
+    let orders = take(tx, tpcc, w_id)?;
+    let mut customers = [0; DISTRICTS as usize];
     #[no_abort]
+    for ((d_id, o_id), at) in with_orders(&orders) {
+        let customer: &mut u16 = &mut customers[at];
+        #[causal]
+        let found = tx.get_columns((w_id, d_id, o_id), Order::c_id)?;
+        *customer = found.ok_or_else(|| tpcc.too_early())?;
+        #[causal]
+        tx.set_columns((w_id, d_id, o_id), Order::carrier_id, Some(input.carrier_id))?;
+    }
+
+    let mut sums = [0; DISTRICTS as usize];
+    // As above.
+    #[later]
+    for ((d_id, o_id), at) in with_orders(&orders) {
+        let mut lines = Lines::default();
+        #[causal]
+        tx.scan_columns(Scan::prefix((w_id, d_id, o_id)), OrderLine::amount, |(_, _, _, number), amount| {
+            lines.see(number, amount)
+        })?;
+        for number in lines.numbers() {
+            #[causal]
+            tx.set_columns((w_id, d_id, o_id, *number), OrderLine::delivery_d, Some(input.date))?;
+        }
+        sums[at] = lines.sum;
+    }
+
     for ((d_id, _), at) in with_orders(&orders) {
         // Payments read the balance, and write it.
         #[deferred]
-        tx.add(Customer::balance, (input.w_id, d_id, customers[at]), sums[at])?;
+        tx.add(Customer::balance, (w_id, d_id, customers[at]), sums[at])?;
         #[deferred]
-        tx.add(Customer::delivery_cnt, (input.w_id, d_id, customers[at]), 1)?;
+        tx.add(Customer::delivery_cnt, (w_id, d_id, customers[at]), 1)?;
     }
     Ok(Output::Delivery { orders, looked_ahead: 0 })
 }
 
-/// What was delivered in each district: the order, or 0, whose it is, and what it costs.
-struct Delivered {
-    orders: [u32; DISTRICTS as usize],
-    customers: [u16; DISTRICTS as usize],
-    sums: [i64; DISTRICTS as usize],
+/// The lines of an order.
+#[derive(Default)]
+struct Lines {
+    numbers: [u8; LINES_MAX],
+    count: usize,
+    sum: i64,
+}
+
+impl Lines {
+    /// One of them, and what it costs.
+    #[inline]
+    fn see(&mut self, number: u8, amount: i64) -> ControlFlow<()> {
+        let Some(place) = self.numbers.get_mut(self.count) else { return ControlFlow::Break(()) };
+        *place = number;
+        self.count += 1;
+        self.sum += amount;
+        ControlFlow::Continue(())
+    }
+
+    fn numbers(&self) -> &[u8] {
+        &self.numbers[..self.count]
+    }
 }
 
 /// The districts that have an order, the order, and its place.
@@ -52,11 +121,10 @@ fn with_orders(orders: &[u32; DISTRICTS as usize]) -> impl Iterator<Item = ((u8,
     (1..=DISTRICTS).zip(*orders).zip(0..).filter(|((_, o_id), _)| *o_id != 0)
 }
 
-/// Delivers, up to what the customers owe for it.
+/// Takes the oldest order of each district out of those that wait; 0 where none does.
 #[procedure]
 #[inline]
-fn deliver(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> Result<Delivered> {
-    let w_id = input.w_id;
+fn take(tx: &mut impl Transaction, tpcc: &Tpcc, w_id: u16) -> Result<[u32; DISTRICTS as usize]> {
     let mut orders = [0; DISTRICTS as usize];
     for (d_id, order) in (1..=DISTRICTS).zip(&mut orders) {
         if let Some(o_id) = oldest_order(tx, tpcc, w_id, d_id)? {
@@ -66,33 +134,7 @@ fn deliver(tx: &mut impl Transaction, tpcc: &Tpcc, input: &input::Delivery) -> R
             *order = o_id;
         }
     }
-
-    let mut customers = [0; DISTRICTS as usize];
-    for ((d_id, o_id), at) in with_orders(&orders) {
-        let customer: &mut u16 = &mut customers[at];
-        *customer = tx.get_columns((w_id, d_id, o_id), Order::c_id)?.or_missing("order")?;
-        tx.set_columns((w_id, d_id, o_id), Order::carrier_id, Some(input.carrier_id))?;
-    }
-
-    let mut sums = [0; DISTRICTS as usize];
-    // Lines that a scan comes to it may write.
-    #[later]
-    for ((d_id, o_id), at) in with_orders(&orders) {
-        let sum: &mut i64 = &mut sums[at];
-        let mut numbers = [0; LINES_MAX];
-        let mut count = 0;
-        tx.scan_columns(Scan::prefix((w_id, d_id, o_id)), OrderLine::amount, |(_, _, _, number), amount| {
-            let Some(place) = numbers.get_mut(count) else { return Break(()) };
-            *place = number;
-            count += 1;
-            *sum += amount;
-            Continue(())
-        })?;
-        for number in &numbers[..count] {
-            tx.set_columns((w_id, d_id, o_id, *number), OrderLine::delivery_d, Some(input.date))?;
-        }
-    }
-    Ok(Delivered { orders, customers, sums })
+    Ok(orders)
 }
 
 /// The oldest order of a district that waits for delivery.
@@ -114,7 +156,7 @@ pub(super) fn oldest_order(
     let mut oldest = None;
     tx.scan_columns(waiting.limit(1), schema::NewOrder::o_id, |_, o_id| {
         oldest = Some(o_id);
-        Break(())
+        ControlFlow::Break(())
     })?;
     Ok(oldest)
 }

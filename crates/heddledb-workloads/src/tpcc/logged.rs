@@ -18,6 +18,7 @@ const MODES: [Mode; 2] = [Mode::Spec, Mode::Dbx1000];
 /// Registers them.
 pub(super) fn procedures(builder: Builder) -> Builder {
     let builder = builder.procedure::<LoggedNewOrder>().procedure::<LoggedNewOrderItemsFirst>();
+    let builder = builder.procedure::<LoggedNewOrderOrdersLast>();
     let builder = builder.procedure::<LoggedPayment>();
     let builder = builder.procedure::<LoggedPaymentByUpdates>();
     builder.procedure::<LoggedDelivery>().procedure::<LoggedDeliveryByAdds>()
@@ -28,6 +29,9 @@ pub(super) fn call(tpcc: &Tpcc, session: &mut Session, input: &Input) -> Result<
     match input {
         Input::NewOrder(input) if tpcc.parameters.items_first => {
             session.call(LoggedNewOrderItemsFirst, (tpcc, input.clone()))
+        }
+        Input::NewOrder(input) if tpcc.parameters.orders_last => {
+            session.call(LoggedNewOrderOrdersLast, (tpcc, input.clone()))
         }
         Input::NewOrder(input) => session.call(LoggedNewOrder, (tpcc, input.clone())),
         Input::Payment(input) if tpcc.parameters.commutative => session.call(LoggedPayment, (tpcc, *input)),
@@ -94,6 +98,15 @@ pub fn logged_new_order_items_first(
     input: input::NewOrder,
 ) -> Result<Output> {
     items_first::new_order_items_first(tx, tpcc, &input)
+}
+
+#[procedure(version = 1, announce = order)]
+pub fn logged_new_order_orders_last(
+    tx: &mut impl Transaction,
+    tpcc: &Tpcc,
+    input: input::NewOrder,
+) -> Result<Output> {
+    items_first::new_order_orders_last(tx, tpcc, &input)
 }
 
 #[procedure(version = 1, announce = added)]

@@ -14,7 +14,7 @@
 //! | [`input`] | drawing the arguments of transactions |
 //! | `transactions` | the transactions |
 //! | [`delivery`] | Delivery, in two texts |
-//! | [`items_first`] | New-Order, which looks its items up first |
+//! | [`items_first`] | New-Order, which looks its items up first, in two texts |
 //! | `told` | what calls tell that they will access |
 //! | `deferred` | those that write, as deferring transactions |
 //! | [`check`] | the conditions after a run |
@@ -35,10 +35,12 @@ mod random;
 pub mod schema;
 mod told;
 
+use crate::missing::Missing;
 use crate::{Check, Workload};
 use heddledb::internals::BuilderInternals;
 use heddledb::internals::shared::{SharedU32, SharedU64};
-use heddledb::{Builder, Database, Error, Misuse, ReadTransaction, Result, Session, Transaction};
+use heddledb::protocol::Execution;
+use heddledb::{Builder, Conflict, Database, Error, Misuse, ReadTransaction, Result, Session, Transaction};
 use input::{Generator, Input, Kind};
 pub use parameters::{Binding, Mix, Mode, Parameters, Scale};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,6 +62,8 @@ pub struct Tpcc {
     outside: Box<[Outside]>,
     /// 1 where transactions that only read are calls, too.
     reads_called: SharedU64,
+    /// 1 where parts of calls commit before the others.
+    commits_in_parts: SharedU64,
     /// The log says of calls that they were made. Set before workers begin; no engine is told of looks at it.
     logs_calls: AtomicBool,
 }
@@ -116,6 +120,21 @@ impl Tpcc {
                 "New-Order with its items first is neither deferred nor numbered outside of transactions (mode sto)".into(),
             );
         }
+        if parameters.orders_last && (parameters.items_first || mode != Mode::Spec) {
+            return option(
+                "New-Order with orders last has its items first already, and is as in the standard (mode spec)".into(),
+            );
+        }
+        if parameters.orders_last && !parameters.delivery_adds {
+            return option(
+                "a Delivery that reads what customers owe does not wait for an order's rows: give --delivery-adds with --orders-last".into(),
+            );
+        }
+        if parameters.delivery_adds && parameters.last_order_status {
+            return option(
+                "an Order-Status among those that write comes to orders as well, and a Delivery that adds takes it that none does: leave out either".into(),
+            );
+        }
         if parameters.delivery_adds && parameters.deferred {
             return option(
                 "a Delivery that is deferred writes down its additions already: leave out either --deferred or --delivery-adds".into(),
@@ -134,7 +153,8 @@ impl Tpcc {
         }
         let outside = (0..Scale::districts(warehouses)).map(|_| Outside::default()).collect();
         let (generators, reads_called) = (SharedU64::new(0), SharedU64::new(0));
-        Ok(Self { parameters, generators, outside, reads_called, logs_calls: AtomicBool::new(false) })
+        let (commits_in_parts, logs_calls) = (SharedU64::new(0), AtomicBool::new(false));
+        Ok(Self { parameters, generators, outside, reads_called, commits_in_parts, logs_calls })
     }
 
     /// The parameters in effect.
@@ -144,6 +164,16 @@ impl Tpcc {
 
     fn district_index(w_id: u16, d_id: u8) -> usize {
         (usize::from(w_id) - 1) * usize::from(DISTRICTS) + usize::from(d_id) - 1
+    }
+
+    /// Why a Delivery that comes by a row of new_order finds no order. Where calls commit in parts, the New-Order's last ones are yet to come, and the
+    /// part of the Delivery is executed again.
+    fn too_early(&self) -> Error {
+        if self.commits_in_parts.load() == 1 {
+            Conflict::Accessed.into()
+        } else {
+            Error::user(Missing("order"))
+        }
     }
 
     fn outside(&self, w_id: u16, d_id: u8) -> &Outside {
@@ -205,6 +235,9 @@ impl Workload for Tpcc {
         if self.parameters.items_first {
             list.push(("order of New-Order", "items first".to_string()));
         }
+        if self.parameters.orders_last {
+            list.push(("order of New-Order", "items first, orders last".to_string()));
+        }
         if self.parameters.delivery_adds {
             list.push(("Delivery", "adds to what customers owe".to_string()));
         }
@@ -233,9 +266,14 @@ impl Workload for Tpcc {
             builder = logged::procedures(builder);
         }
         if is_called(Kind::NewOrder) {
-            builder = match self.parameters.items_first {
-                false => builder.procedure::<transactions::NewOrder>(),
-                true => builder.procedure::<items_first::NewOrderItemsFirst>(),
+            builder = match self.parameters {
+                Parameters { items_first: true, .. } => {
+                    builder.procedure::<items_first::NewOrderItemsFirst>()
+                }
+                Parameters { orders_last: true, .. } => {
+                    builder.procedure::<items_first::NewOrderOrdersLast>()
+                }
+                _ => builder.procedure::<transactions::NewOrder>(),
             };
         }
         if is_called(Kind::Delivery) {
@@ -247,6 +285,7 @@ impl Workload for Tpcc {
         if last_order_status {
             builder = builder.procedure::<transactions::LastOrderStatus>();
         }
+        self.commits_in_parts.store((builder.execution() == Execution::Chopped).into());
         let reads_called = builder.execution().is_announced();
         self.reads_called.store(reads_called.into());
         if reads_called {
@@ -294,6 +333,9 @@ impl Workload for Tpcc {
             Input::NewOrder(input) if self.parameters.items_first => {
                 items_first::new_order_items_first(tx, self, input)
             }
+            Input::NewOrder(input) if self.parameters.orders_last => {
+                items_first::new_order_orders_last(tx, self, input)
+            }
             Input::NewOrder(input) => transactions::new_order(tx, self, input),
             Input::Payment(input) if self.parameters.commutative => transactions::payment(tx, self, input),
             Input::Payment(input) => transactions::payment_by_updates(tx, self, input),
@@ -327,6 +369,9 @@ impl Workload for Tpcc {
             }
             Input::NewOrder(input) if self.parameters.items_first => {
                 session.call(items_first::NewOrderItemsFirst, (self, input))
+            }
+            Input::NewOrder(input) if self.parameters.orders_last => {
+                session.call(items_first::NewOrderOrdersLast, (self, input))
             }
             Input::NewOrder(input) => session.call(transactions::NewOrder, (self, input)),
             Input::Payment(input) if self.parameters.commutative => {

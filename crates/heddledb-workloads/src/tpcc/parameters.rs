@@ -194,6 +194,9 @@ pub struct Parameters {
     /// New-Order looks its items up first, so that it knows whether it gives up before it comes to what others want. Off: after
     /// the warehouse and the district, as in the standard's text.
     pub items_first: bool,
+    /// New-Order looks its items up first, comes to what all want behind the stocks, and enters the order and its lines last: under a
+    /// protocol that chops calls in pieces of their own, for which a Delivery waits. With [`Self::delivery_adds`].
+    pub orders_last: bool,
     /// The standard form or a published deviation.
     pub mode: Mode,
 }
@@ -215,6 +218,7 @@ impl Default for Parameters {
             deferred: false,
             wild_pct: 0,
             items_first: false,
+            orders_last: false,
             mode: Mode::Spec,
         }
     }

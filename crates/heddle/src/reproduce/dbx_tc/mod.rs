@@ -49,7 +49,8 @@ pub const PAPER: Paper = Paper {
     about: "Qian, Wang, Guan, Zang, Chen; 2015; 8 hyperthreads of 4 cores of Intel Core i7-4770 at 3.4 GHz, 32 KB L1 data cache",
     notes: &[
         "Silo-2PL is ordered-2pl. The naive use of regions (htm) has TPC-C in the text's order, and transactions that only read in \
-         regions too; the others have them on snapshots, and New-Order looks its items up first.",
+         regions too; the others have them on snapshots, and New-Order looks its items up first. DBX-TC itself (dbx-tc-deferred in figures 12, else as it is said \
+         there) also leaves an order's rows to pieces of their own, which are entered last.",
         "Regions are those of a model: 64 sets of 8 lines for stores, 1,024 of 16 for loads, but for figures 1a and 1b; the core that asks for a line wins. A region \
          ends once all locks are taken, and what is written is installed behind it, so a region holds one line for each row. Virtual cores \
          are not hyperthreads.",
