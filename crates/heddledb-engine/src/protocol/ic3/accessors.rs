@@ -337,12 +337,14 @@ impl Accessed {
     }
 
     /// As [`Self::still`], for a row that does not exist; also false while a transaction writes the row
-    /// without having shown it. As far as one can tell without the latch.
-    pub fn still_passes(&self, value: u32) -> bool {
+    /// without having shown it. As far as one can tell without the latch, which may be the caller's own: another's may be that of a piece
+    /// that has shown a row here and let the gap go, and not the row (found by the search: ic3/kill/90075909).
+    pub fn still_passes(&self, value: u32, is_own: impl FnOnce() -> bool) -> bool {
         // SeqCst: as above. A writer that has shown the row is in the list; another finds the list empty and
         // locks the stamp.
         let unlocked = !stamp::is_locked(self.stamp().load(Ordering::SeqCst)) || self.newest().is_some();
-        unlocked && self.still(value)
+        let access = self.access().load(Ordering::SeqCst);
+        unlocked && access != SEALED && value_of(access) == value && (access & LATCH == 0 || is_own())
     }
 
     /// Tries to latch the group. Returns the access word before, or `None` if another holds the latch.

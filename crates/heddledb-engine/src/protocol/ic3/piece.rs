@@ -162,7 +162,10 @@ impl Local {
         if !self.passed.is_empty() {
             // After the bits, before the look: see `filled_unseen`.
             fence(Ordering::SeqCst);
-            let stands = |passed: &SkippedTombstone| passed.at.still_passes(passed.value);
+            let stands = |passed: &SkippedTombstone| {
+                let is_own = || self.items.iter().any(|item| item.at == passed.at);
+                passed.at.still_passes(passed.value, is_own)
+            };
             if !self.passed.iter().all(stands) && !planted(Mutant::Ic3PassedNotChecked) {
                 self.unlatch_all(gaps);
                 return Err(Conflict::ReadChanged);
