@@ -48,7 +48,7 @@ use crate::values::Values;
 use attempt::{Attempt, SharedStates, WorkerState};
 use counters::Counters;
 use finish::Unfinished;
-use procedures::Procedures;
+use procedures::{Procedures, Running};
 use recovery::Opened;
 use std::any::TypeId;
 use std::ops::Deref;
@@ -128,6 +128,10 @@ struct Places<P: Protocol> {
 }
 
 impl<P: Protocol> Inner<P> {
+    fn with_running<R>(&self, change: impl FnOnce(Running<'_>) -> R) -> R {
+        change(Running { clock: &self.clock, no_call_in_parts: &|| self.modes.no_call_in_parts() })
+    }
+
     /// The log, if commits are logged.
     #[inline(always)]
     fn logging(&self) -> Option<&Arc<RedoLog>> {
@@ -264,7 +268,7 @@ impl<P: Protocol> Engine for Handle<P> {
         declared: Declaration,
         by_name: Option<CallByName>,
     ) -> Result<Registered> {
-        self.procedures.add(id, declared, by_name, &self.clock)
+        self.with_running(|running| self.procedures.add(id, declared, by_name, running))
     }
 
     fn unregister(&self, which: Callee) -> Result<bool> {
@@ -272,7 +276,8 @@ impl<P: Protocol> Engine for Handle<P> {
             Callee::Number(number) => Some(number.0.into()),
             Callee::Type(id) => self.procedures.number_of(id),
         };
-        number.map_or(Ok(false), |number| self.procedures.remove(number, &self.clock))
+        let remove = |number| self.with_running(|running| self.procedures.remove(number, running));
+        number.map_or(Ok(false), remove)
     }
 
     fn procedures(&self) -> Vec<ProcedureInfo> {

@@ -21,7 +21,7 @@ use crate::mutant::{Mutant, planted};
 use crate::procedure::{Declaration, Plan, PlanChange, Tracking};
 use crate::protocol::{Execution, Protocol};
 use crate::seam::{CallByName, ProcedureInfo, Registered};
-use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, fence, lock, wait_until};
+use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, Wait, fence, lock, wait_until};
 use heddledb_analysis::Options;
 use std::any::TypeId;
 use std::sync::Arc;
@@ -47,6 +47,30 @@ pub(crate) struct Procedures {
     numbers_lazily: bool,
     tracking: Tracking,
     change: PlanChange,
+}
+
+/// Who runs, for whoever has closed the gate.
+#[derive(Clone, Copy)]
+pub(crate) struct Running<'a> {
+    pub clock: &'a EpochClock,
+    /// Whether no call that commits in parts is under way.
+    pub no_call_in_parts: &'a dyn Fn() -> bool,
+}
+
+impl Running<'_> {
+    /// Waits until all that have passed the gate before it was closed have ended.
+    fn wait_ended(self) -> Result<()> {
+        let mut wait = Wait::new();
+        loop {
+            self.clock.wait_passed(self.clock.now())?;
+            // A call that commits in parts is pinned behind the gate, so it may be pinned since (found by the search:
+            // dbx-tc-lazy/change/91040898).
+            if (self.no_call_in_parts)() {
+                return Ok(());
+            }
+            wait.pause();
+        }
+    }
 }
 
 /// All procedures that were ever registered.
@@ -113,7 +137,7 @@ impl Procedures {
         id: Option<TypeId>,
         declared: Declaration,
         by_name: Option<CallByName>,
-        clock: &EpochClock,
+        running: Running<'_>,
     ) -> Result<Registered> {
         let mut types = lock(&self.types);
         let name = declared.name().to_owned();
@@ -136,7 +160,7 @@ impl Procedures {
         }
         lock(&self.names).push(name.clone());
         types.all.push(Type { id, name, declared: Some(Arc::new(declared)), by_name });
-        match self.renew(&mut types, clock) {
+        match self.renew(&mut types, running) {
             Ok(()) => Ok(Registered(number as u16)),
             Err(error) => {
                 types.all.pop();
@@ -154,17 +178,17 @@ impl Procedures {
     }
 
     /// Removes a procedure. False if it was not there.
-    pub fn remove(&self, number: usize, clock: &EpochClock) -> Result<bool> {
+    pub fn remove(&self, number: usize, running: Running<'_>) -> Result<bool> {
         let mut types = lock(&self.types);
         let Some(declared) = types.all.get_mut(number).and_then(|known| known.declared.take()) else {
             return Ok(false);
         };
-        self.renew(&mut types, clock).inspect_err(|_| types.all[number].declared = Some(declared))?;
+        self.renew(&mut types, running).inspect_err(|_| types.all[number].declared = Some(declared))?;
         Ok(true)
     }
 
     /// Puts the plan of what is registered now into force.
-    fn renew(&self, types: &mut Types, clock: &EpochClock) -> Result<()> {
+    fn renew(&self, types: &mut Types, running: Running<'_>) -> Result<()> {
         let declared: Vec<Option<Declaration>> =
             types.all.iter().map(|known| known.declared.as_deref().cloned()).collect();
         let plan = Plan::new(&declared, self.options, self.tracking);
@@ -182,17 +206,17 @@ impl Procedures {
             return Err(Misuse::Option(entangled.words(&analysis.graph)).into());
         }
         match self.change {
-            PlanChange::Barrier => self.stop_and_change(types, plan, clock),
-            PlanChange::Transition => self.go_over(types, plan, clock),
+            PlanChange::Barrier => self.stop_and_change(types, plan, running),
+            PlanChange::Transition => self.go_over(types, plan, running.clock),
         }
     }
 
     /// Changes the plan while no transaction runs.
-    fn stop_and_change(&self, types: &Types, plan: Plan, clock: &EpochClock) -> Result<()> {
+    fn stop_and_change(&self, types: &Types, plan: Plan, running: Running<'_>) -> Result<()> {
         // Without a suspender it takes as long as it takes.
         let _taken = self.turn.take(None);
         self.close();
-        let quiet = clock.wait_passed(clock.now());
+        let quiet = running.wait_ended();
         if quiet.is_ok() {
             self.publish(|current| *current = Current::new(types, plan.into()));
         }

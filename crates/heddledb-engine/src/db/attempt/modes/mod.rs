@@ -313,6 +313,11 @@ macro_rules! modes {
                     $($room: $mode::shared(sessions(execution == Execution::$execution), promises),)+
                 }
             }
+
+            /// Whether no call that commits in parts is under way.
+            pub fn no_call_in_parts(&self) -> bool {
+                self.parts.is_idle()
+            }
         }
 
         /// See [`CallMode::begin`].
