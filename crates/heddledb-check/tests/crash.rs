@@ -38,7 +38,7 @@ fn what_calls_have_put_off_is_there_with_them() {
 }
 
 /// Points at which something was found once.
-const FOUND: [&str; 1] = ["dbx-tc-lazy/2/error/44"];
+const FOUND: [&str; 3] = ["dbx-tc-lazy/2/error/44", "silo/58/full/22", "11/short/10"];
 
 #[test]
 fn nothing_is_found_any_more_where_something_was() {
