@@ -82,6 +82,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `lz4` (default) | compressed logs |
+//! | `protocols` (default) | every protocol; without it Silo alone, and those that are named: `dta`, `drp`, `hekaton`, `htm`, `ic3`, `locking`, `tictoc`, `unprotected`. A name or options of another are refused when a database is opened |
 //! | `postcard` | procedures called by name, with arguments and results as bytes; includes `serde` |
 //! | `jiff`, `uuid`, `rust_decimal` | columns of these crates' times, dates and durations, UUIDs, and decimals |
 //! | `serde` | `Serialize` and `Deserialize` of [`Text`], so that rows can derive them; `Serialize` of [`Page`] and of rows of values |

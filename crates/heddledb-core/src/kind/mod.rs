@@ -81,7 +81,7 @@ macro_rules! registry {
         }
 
         impl Kind {
-            /// Every kind.
+            /// Every kind. Which of them a build can open, its features say.
             pub const ALL: &'static [Self] = &[$($(#[$condition])? Self::$kind),*];
 
             /// The name on the command line.

@@ -14,7 +14,7 @@
 
 use super::declared::describe;
 use super::parts::{Held, Output, Parts, Written, sums};
-use super::store::AnyStore;
+use super::store::{AnyStore, AnyStores};
 use super::walkers::Walkers;
 use crate::backup::{Backup, BackupProgress, BackupReport};
 use crate::copies::{Carried, Log, continue_copy, fresh_manifest, open_copy, refuse_unless_empty};
@@ -32,8 +32,7 @@ use std::time::Duration;
 pub(super) struct Source<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
-    /// All relations that there are. In memory they are made while transactions run.
-    pub stores: &'a dyn Fn() -> Vec<&'a dyn AnyStore>,
+    pub stores: &'a dyn AnyStores,
     pub walkers: &'a Walkers,
     /// The log, where there is one; and of a database that is only read, the last epoch that its files hold.
     pub log: Option<(&'a RedoLog, u64)>,
@@ -99,7 +98,9 @@ impl Source<'_> {
         };
         // Only now: whatever was committed by this moment, in a table made a moment ago too, is in one of these. A later one is
         // empty as of this moment.
-        let relations: Vec<Output<'_>> = (self.stores)()
+        let relations: Vec<Output<'_>> = self
+            .stores
+            .all()
             .into_iter()
             .zip(0..)
             .map(|(store, id)| Output::of(store, listed(store, id)))

@@ -1,34 +1,30 @@
 //! The end of an opening: what has to wait until procedures are registered.
 
-use super::Handle;
-use super::attempt::Attempt;
-use super::beginning::Beginning;
+use super::common::{Common, Unfinished};
 use super::replay_calls::{LoggedCalls, Replayed};
+use super::store::AnyStores;
 use crate::error::Result;
-use crate::metrics::Recovery;
-use crate::protocol::Protocol;
+use crate::heap::Heap;
 use crate::seam::{MakeReplayer, Replayer, Worker};
 use crate::sync::{lock, now_ns};
-use std::sync::Arc;
 use std::time::Duration;
 
-/// What opening a directory has left to be done.
-pub(super) struct Unfinished {
-    pub recovery: Recovery,
-    pub calls: Option<LoggedCalls>,
-    /// What is to be written when these were made again.
-    pub beginning: Option<Beginning>,
-    /// Indexes were built or removed, which is to be in the files before anybody is told that it is open.
-    pub checkpoint: bool,
-}
+/// Makes a worker that makes commits of the log again.
+type MakeWorker<'a> = &'a dyn Fn() -> Result<Box<dyn Worker>>;
 
-impl<P: Protocol> Handle<P> {
+impl Common {
     /// Finishes the opening.
-    pub(super) fn finish(self: &Arc<Self>, replayer: MakeReplayer) -> Result<()> {
+    pub fn finish(
+        &self,
+        stores: &dyn AnyStores,
+        worker: MakeWorker<'_>,
+        replayer: MakeReplayer,
+    ) -> Result<()> {
         let begun = now_ns();
-        // Until it is done, nobody takes a checkpoint: see `Inner::take_checkpoint`.
+        // Until it is done, nobody takes a checkpoint: see `Common::take_checkpoint`.
         let calls = lock(&self.unfinished).as_mut().and_then(|unfinished| unfinished.calls.take());
-        let made = calls.map(|calls| self.replay(&calls, replayer)).transpose()?.unwrap_or_default();
+        let replay = |calls: LoggedCalls| self.replay(&calls, stores.heap(), worker, replayer);
+        let made = calls.map(replay).transpose()?.unwrap_or_default();
         let beginning = lock(&self.unfinished).as_mut().and_then(|unfinished| unfinished.beginning.take());
         if let (Some(beginning), Some(log)) = (beginning, &self.log) {
             log.between_rounds(|files| files.begin(|storage, options| beginning.write(storage, options)))?;
@@ -41,18 +37,23 @@ impl<P: Protocol> Handle<P> {
         recovery.writes += made.writes;
         recovery.elapsed += Duration::from_nanos(now_ns() - begun);
         let _ = self.recovery.set(recovery);
-        if checkpoint { self.take_checkpoint().map(|_| ()) } else { Ok(()) }
+        if checkpoint { self.take_checkpoint(stores).map(|_| ()) } else { Ok(()) }
     }
 
     /// Makes the commits of the log again that are calls, and those behind them.
-    fn replay(self: &Arc<Self>, calls: &LoggedCalls, replayer: MakeReplayer) -> Result<Replayed> {
+    fn replay(
+        &self,
+        calls: &LoggedCalls,
+        heap: &Heap,
+        worker: MakeWorker<'_>,
+        replayer: MakeReplayer,
+    ) -> Result<Replayed> {
         let make = || {
-            let worker = self.take_place(Duration::ZERO)?;
-            let worker = Box::new(Attempt::replaying(Arc::clone(self), worker)) as Box<dyn Worker>;
+            let worker = worker()?;
             Ok(Box::new(move || replayer(worker)) as Box<dyn FnOnce() -> Box<dyn Replayer> + Send>)
         };
         let threads = calls.threads.min(self.sessions_max);
         let replayers = (0..threads).map(|_| make()).collect::<Result<Vec<_>>>()?;
-        calls.replay(&self.versions, &*self.stores.heap, &self.clock, replayers)
+        calls.replay(&self.versions, heap, &self.clock, replayers)
     }
 }

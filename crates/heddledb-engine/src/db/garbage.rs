@@ -11,7 +11,7 @@
 //! front is looked at. Entries that a snapshot may still read are put aside until the snapshot's boundary has
 //! ended.
 
-use super::store::Numbered;
+use super::store::AnyStores;
 use crate::arena::Arena;
 use crate::commit::{Replaced, Superseded};
 use crate::epoch::EpochClock;
@@ -75,7 +75,7 @@ pub(crate) struct Garbage {
 pub(crate) struct ReclaimContext<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
-    pub stores: &'a dyn Numbered,
+    pub stores: &'a dyn AnyStores,
     pub arena: &'a mut Arena,
     pub worker: usize,
 }

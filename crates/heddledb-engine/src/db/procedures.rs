@@ -19,7 +19,7 @@ use crate::error::{Misuse, Result};
 use crate::kind::Promises;
 use crate::mutant::{Mutant, planted};
 use crate::procedure::{Declaration, Plan, PlanChange, Tracking};
-use crate::protocol::{Execution, Protocol};
+use crate::protocol::Execution;
 use crate::seam::{CallByName, ProcedureInfo, Registered};
 use crate::sync::{AtomicU64, Mutex, Ordering, Suspender, Wait, fence, lock, wait_until};
 use heddledb_analysis::Options;
@@ -112,10 +112,10 @@ pub(crate) struct PlanCache {
 }
 
 impl Procedures {
-    pub fn new<P: Protocol>(options: &P::Options, change: PlanChange) -> Self {
-        let chopped = options.execution() == Execution::Chopped;
+    pub fn new(promises: &dyn Promises, change: PlanChange) -> Self {
+        let chopped = promises.execution() == Execution::Chopped;
         // Whoever is ordered by others than pieces that conflict may have an earlier number than who comes before it.
-        let plan_options = Plan::options(options.commutes(), chopped, options.puts_off());
+        let plan_options = Plan::options(promises.commutes(), chopped, promises.puts_off());
         Self {
             types: Mutex::new(Types { all: Vec::new(), changed_in: 0 }),
             current: Mutex::new(Current::default()),
@@ -124,10 +124,10 @@ impl Procedures {
             gate: AtomicU64::new(0),
             turn: Turn::default(),
             piece_turn: Turn::default(),
-            options: Options { causal: !options.numbers_lazily(), ..plan_options },
-            numbers_lazily: options.numbers_lazily(),
-            tracking: options.tracking(),
-            change: if options.tracking() == Tracking::Nothing { PlanChange::Barrier } else { change },
+            options: Options { causal: !promises.numbers_lazily(), ..plan_options },
+            numbers_lazily: promises.numbers_lazily(),
+            tracking: promises.tracking(),
+            change: if promises.tracking() == Tracking::Nothing { PlanChange::Barrier } else { change },
         }
     }
 

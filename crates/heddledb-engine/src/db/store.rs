@@ -409,29 +409,30 @@ impl<P: Protocol> Stores<P> {
         }
         // One at a time, so that no two of one name are made.
         let _making = lock(&self.making);
-        if slot.get().is_none() && self.all().any(|other| other.relation().name() == relation.name()) {
+        if slot.get().is_none() && self.all().iter().any(|other| other.relation().name() == relation.name()) {
             return Err(Misuse::TwoOfOneName { relation: relation.name() }.into());
         }
         Ok(slot.get_or_init(|| Store::new(relation, rows, Arc::clone(&self.heap))))
     }
-
-    /// Every store that exists.
-    pub fn all(&self) -> impl Iterator<Item = &dyn AnyStore> {
-        let further = self.further.iter().filter_map(OnceLock::get);
-        let slots = std::iter::once(&self.first).chain(further).flat_map(|shelf| shelf.iter());
-        slots.filter_map(|slot| slot.get().map(|store| store as &dyn AnyStore))
-    }
 }
 
-/// Finds relations by their numbers.
-pub(crate) trait Numbered {
+/// What rooms that know no protocol do to all relations of a database.
+pub(crate) trait AnyStores {
+    /// Every store that exists. In memory they are made while transactions run.
+    fn all(&self) -> Vec<&dyn AnyStore>;
     /// The store with a relation number that was met in a record's life.
     fn numbered(&self, number: usize) -> &dyn AnyStore;
     /// Where values are that are not in their rows.
     fn heap(&self) -> &Heap;
 }
 
-impl<P: Protocol> Numbered for Stores<P> {
+impl<P: Protocol> AnyStores for Stores<P> {
+    fn all(&self) -> Vec<&dyn AnyStore> {
+        let further = self.further.iter().filter_map(OnceLock::get);
+        let slots = std::iter::once(&self.first).chain(further).flat_map(|shelf| shelf.iter());
+        slots.filter_map(|slot| slot.get().map(|store| store as &dyn AnyStore)).collect()
+    }
+
     fn numbered(&self, number: usize) -> &dyn AnyStore {
         self.existing(number).expect("a relation with records has a store")
     }

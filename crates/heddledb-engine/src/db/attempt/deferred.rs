@@ -56,8 +56,9 @@ impl<P: Protocol> Defers for Attempt<P> {
     }
 
     fn end_deferred(&mut self, operators: &mut dyn Operators) -> Result<Ended> {
-        if self.worker.plan.is_empty() || self.failed {
-            return self.end_body(Body::Done { failed: self.failed });
+        if !P::DEFERS || self.worker.plan.is_empty() || self.failed {
+            // As `end_body`, without a copy of the commit.
+            return self.end_otherwise(Body::Done { failed: self.failed });
         }
         let outcome = catch_unwind(AssertUnwindSafe(|| self.commit_plan(operators)));
         let log_is_long = match outcome {

@@ -4,9 +4,10 @@ use super::{Attempt, Logs, Placeholder, WorkerState, modes};
 use crate::access::{Write, WriteSet};
 use crate::commit::{Commit, Logging, Replaced};
 use crate::db::Inner;
+use crate::db::common::Common;
 use crate::db::counters::Memory;
 use crate::db::garbage::ReclaimContext;
-use crate::db::store::{Numbered, Stores};
+use crate::db::store::{AnyStores, Stores};
 use crate::durability::{Announced, RedoLog, Says};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::heap::Heap;
@@ -127,8 +128,8 @@ impl<P: Protocol> Attempt<P> {
         self.end_otherwise(body)
     }
 
-    /// Ends an execution of a call's body, or of a closure's body that gave up.
-    fn end_otherwise(&mut self, body: Body) -> Result<Ended> {
+    /// As [`Self::end_body`]: what is left by it, calls and closures whose bodies gave up.
+    pub(super) fn end_otherwise(&mut self, body: Body) -> Result<Ended> {
         if let Body::Done { failed: true } = body {
             self.failed = true;
         }
@@ -382,7 +383,7 @@ impl<P: Protocol> Attempt<P> {
     #[inline(never)]
     fn reclaim(&mut self) {
         let worker = &mut *self.worker;
-        let Inner { clock, boundaries, stores, .. } = &*self.db;
+        let Inner { stores, common: Common { clock, boundaries, .. }, .. } = &*self.db;
         worker.garbage.collect(ReclaimContext {
             clock,
             boundaries,

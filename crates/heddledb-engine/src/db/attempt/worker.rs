@@ -2,7 +2,7 @@
 
 use super::scan::Visitor;
 use super::{Attempt, modes};
-use crate::db::Inner;
+use crate::db::common::Common;
 use crate::durability::Beside;
 use crate::error::{Conflict, Result};
 use crate::index::Lookup;
@@ -172,7 +172,7 @@ impl<P: Protocol> Worker for Attempt<P> {
     }
 
     fn begin_snapshot(&mut self, recent: bool) -> Result<Moment> {
-        let Inner { boundaries, clock, .. } = &*self.db;
+        let Common { boundaries, clock, .. } = &**self.db;
         let boundary =
             if recent { boundaries.recent(clock, self.worker.number)? } else { boundaries.now(clock)? };
         Ok(boundary.moment())

@@ -34,6 +34,23 @@ impl Word {
     fn address(&self) -> usize {
         std::ptr::from_ref(&self.0) as usize
     }
+
+    /// An access to the word, which no hardware transaction can make.
+    #[inline(never)]
+    fn touch(&self, kind: Kind) {
+        if let Some(machine) = machine() {
+            machine.no_region();
+        }
+        access(self.address(), kind);
+    }
+
+    /// Wakes who waits for the mutex, which was released.
+    #[inline(never)]
+    fn wake(&self) {
+        if let Some(machine) = machine() {
+            machine.wake(self.address(), false);
+        }
+    }
 }
 
 /// A mutex that is held.
@@ -60,14 +77,6 @@ impl<T> Mutex<T> {
 impl<T: ?Sized> Mutex<T> {
     fn key(&self) -> usize {
         self.word.address()
-    }
-
-    /// An access to the mutex's word, which no hardware transaction can make.
-    fn touch(&self, kind: Kind) {
-        if let Some(machine) = machine() {
-            machine.no_region();
-        }
-        access(self.key(), kind);
     }
 
     fn held<'a>(&'a self, guard: std::sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
@@ -99,7 +108,7 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     /// As there.
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        self.touch(Kind::Update);
+        self.word.touch(Kind::Update);
         match self.data.try_lock() {
             Ok(guard) => Ok(self.held(guard)),
             Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
@@ -132,12 +141,10 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         // The turn first: no other core runs between the release and the wake.
-        self.mutex.touch(Kind::Store);
+        self.mutex.word.touch(Kind::Store);
         // SAFETY: the guard is not used again: this is its only drop, and `release` forgets `self`.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
-        if let Some(machine) = machine() {
-            machine.wake(self.mutex.key(), false);
-        }
+        self.mutex.word.wake();
     }
 }
 

@@ -77,6 +77,11 @@ pub fn spin(hints: u64) {
 /// Waits until `condition` holds, whose only reason to change is a write by another thread to a word that it
 /// reads. Here the core sleeps until one of the lines that it read is written.
 pub fn spin_until(mut condition: impl FnMut() -> bool) {
+    spin_until_any(&mut condition);
+}
+
+/// Compiled once and not for each condition.
+fn spin_until_any(condition: &mut dyn FnMut() -> bool) {
     let Some(machine) = machine().filter(|machine| machine.is_charged()) else {
         return super::wait::until(condition);
     };

@@ -26,7 +26,7 @@ use super::announced::{claims, unannounced};
 use super::phases::Phases;
 use super::{AccessMode, Answer, Attempt, CallMode, Keys, Then, parts, telling};
 use crate::batches::{Batches, Next, Seat};
-use crate::db::Inner;
+use crate::db::common::Common;
 use crate::error::{Conflict, Error, Result};
 use crate::footprint::Usage;
 use crate::kind::Promises;
@@ -298,7 +298,7 @@ impl<P: Protocol> Attempt<P> {
 
     /// See [`Worker::end_task`](crate::seam::Worker::end_task).
     pub(in crate::db) fn end_job(&mut self) {
-        let Inner { modes, clock, .. } = &*self.db;
+        let Common { modes, clock, .. } = &**self.db;
         let pieces_over = || modes.batched.phases.end(clock);
         let suspender = self.worker.suspender.as_ref();
         modes.batched.batches.done_beside(&mut self.modes.batched.seat, suspender, &pieces_over);

@@ -2,7 +2,7 @@
 //! alone, so that it gets through.
 
 use super::Attempt;
-use crate::db::Inner;
+use crate::db::common::Common;
 use crate::protocol::Protocol;
 use crate::sync::wait_until;
 
@@ -24,7 +24,7 @@ fn wait<P: Protocol>(
     may_meet: bool,
     mut is_alone: impl FnMut(&Attempt<P>) -> bool,
 ) -> bool {
-    let Inner { clock, procedures, .. } = &*attempt.db;
+    let Common { clock, procedures, .. } = &**attempt.db;
     let (worker, suspender) = (attempt.worker.number, attempt.worker.suspender.as_ref());
     clock.unpin(worker);
     if may_meet {
