@@ -27,6 +27,8 @@ pub enum Mutant {
     TakenBackButOne,
     TakenBackChangesStay,
     TakenBackNotRead,
+    // A write that was begun before its row was looked at stays where there is no row.
+    BegunWriteStays,
     // An insert takes back a look at its gap that was for something else.
     AnyInsertSought,
     // A row that was read in place is believed although it changed meanwhile. Not in simulation: no row is read in
@@ -257,6 +259,7 @@ impl Mutant {
         Self::TakenBackButOne,
         Self::TakenBackChangesStay,
         Self::TakenBackNotRead,
+        Self::BegunWriteStays,
         Self::AnyInsertSought,
         Self::SightNotChecked,
         Self::ValueFreedEarly,

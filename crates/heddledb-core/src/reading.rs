@@ -6,7 +6,8 @@ use crate::procedure::Declaration;
 use crate::seam::{Access, Ahead, Part, Range, Visit};
 use crate::sight::Sight;
 use crate::table::{
-    Columns, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, check_key, decode_key, encode_key,
+    Columns, GROUPS_MAX, GroupSet, Index, Key, KeyWords, Relation, Row, Scan, Span, check_key, decode_key,
+    encode_key,
 };
 use crate::transaction::{Onward, ReadTransaction};
 use crate::values::Values;
@@ -14,9 +15,6 @@ use crate::words::{WithValues, Words};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Column groups that a table may have.
-const GROUPS_MAX: usize = GroupSet::BITS as usize;
 
 /// Which words a set of columns is in.
 #[derive(Debug)]
@@ -58,19 +56,10 @@ impl Wanted {
         Self { groups, span: Span { start: 0, end: words }, each: None }
     }
 
-    /// Of each group, or nothing.
-    #[inline(always)]
-    pub fn spans(&self) -> &[Span] {
-        match &self.each {
-            Some(each) => each,
-            None => &[],
-        }
-    }
-
     /// These words of a relation's rows.
     #[inline(always)]
     fn part<R: Relation>(&self) -> Part<'_> {
-        Part { relation: R::definition(), groups: self.groups, span: self.span, spans: self.spans() }
+        Part { relation: R::definition(), groups: self.groups, span: self.span, spans: self.each.as_ref() }
     }
 
     /// The access of these words of the row with a key.

@@ -84,7 +84,7 @@ fn access(key: &[u64]) -> Access<'_> {
 }
 
 /// Where the balance is in a row, and its column group.
-fn balance() -> (usize, u16) {
+fn balance() -> (usize, u32) {
     let groups = ACCOUNTS.layout.groups;
     let main = groups.iter().position(|group| group.name == "main").expect("it is there");
     (groups[main].span.end - 1, 1 << main)

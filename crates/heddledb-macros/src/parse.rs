@@ -12,7 +12,7 @@ use syn::{
     PathArguments, Result, Token, Type, Visibility, parenthesized, token,
 };
 
-/// Limits that follow from the engine's types: `u64` and `u16` sets, tuples that implement `Key`
+/// Limits that follow from the engine's types: sets of 64 columns, of 16 groups, tuples that implement `Key`
 /// and `IndexSet`.
 const MAX_COLUMNS: usize = 64;
 const MAX_GROUPS: usize = 16;

@@ -33,7 +33,7 @@ fn fate(fate: Fate) -> &'static str {
     }
 }
 
-fn groups(set: u16) -> Vec<u32> {
+fn groups(set: u32) -> Vec<u32> {
     (0..16).filter(|group| set >> group & 1 == 1).collect()
 }
 

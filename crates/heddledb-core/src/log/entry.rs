@@ -19,6 +19,8 @@ const KEY_WORDS: u32 = 32;
 const PRESENT: u32 = 36;
 const DATA_WORDS: u32 = 37;
 const KEY_WORDS_MAX: usize = 8;
+/// Column groups of a relation: sets of them have 32 bits in memory, and so many in a file.
+pub(super) const GROUPS_MAX: usize = 16;
 pub(super) const DATA_WORDS_MAX: usize = (1 << 27) - 1;
 
 /// An entry being written at the end of a buffer.
@@ -44,13 +46,13 @@ impl Writing {
         &mut self,
         out: &mut Vec<u64>,
         relation: u16,
-        groups: u16,
+        groups: u32,
         present: bool,
         key: &[u64],
         data_words: usize,
     ) {
         debug_assert!((1..=KEY_WORDS_MAX).contains(&key.len()) && data_words <= DATA_WORDS_MAX);
-        debug_assert!(present || data_words == 0);
+        debug_assert!((present || data_words == 0) && groups >> GROUPS_MAX == 0);
         out.reserve(1 + key.len() + data_words);
         out.push(
             u64::from(relation)
@@ -259,7 +261,7 @@ pub struct Write<'a> {
     /// The relation, by its number in the manifest.
     pub relation: u16,
     /// The written column groups, one bit each.
-    pub groups: u16,
+    pub groups: u32,
     /// False when the row was deleted.
     pub present: bool,
     /// The key's words.
@@ -288,6 +290,6 @@ impl<'a> Write<'a> {
         }
         let (key, rest) = rest.split_at_checked(key).ok_or("a key is cut off")?;
         let (data, rest) = rest.split_at_checked(data).ok_or("a row is cut off")?;
-        Ok((Self { relation: head as u16, groups: (head >> 16) as u16, present, key, data }, rest))
+        Ok((Self { relation: head as u16, groups: u32::from((head >> 16) as u16), present, key, data }, rest))
     }
 }

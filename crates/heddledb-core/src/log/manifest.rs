@@ -23,7 +23,7 @@
 //! before format 5 nobody knows which changes a directory has taken.
 
 use super::coding::{Reader, Writer};
-use super::entry::DATA_WORDS_MAX;
+use super::entry::{DATA_WORDS_MAX, GROUPS_MAX};
 use super::segment::Name;
 use super::{FILES_MAX, LogError, MANIFEST_FORMAT, PAYLOAD_WORDS_MAX, again, path};
 use crate::mutant::{Mutant, planted};
@@ -34,7 +34,6 @@ const MAGIC: u64 = u64::from_le_bytes(*b"HeddleMF");
 const BYTES_MAX: u64 = 64 << 20;
 const NAME_BYTES_MAX: usize = 1 << 10;
 const SCHEMA_BYTES_MAX: usize = 1 << 20;
-const GROUPS_MAX: usize = 16;
 const HEADER_BYTES: usize = 24;
 
 /// Which files of a directory count, and what they hold.
@@ -145,8 +144,8 @@ impl RelationEntry {
     }
 
     /// Words of the column groups in the set `groups`; `None` if there are no such groups.
-    pub fn data_words(&self, groups: u16) -> Option<usize> {
-        if u32::from(groups) >> self.groups.len().min(16) != 0 {
+    pub fn data_words(&self, groups: u32) -> Option<usize> {
+        if groups >> self.groups.len().min(GROUPS_MAX) != 0 {
             return None;
         }
         let chosen = self.groups.iter().enumerate().filter(|(group, _)| groups >> group & 1 == 1);

@@ -1,6 +1,6 @@
 //! Every frame of the files that a manifest lists, checked as recovery does, and what is wrong.
 
-use super::entry::Entries;
+use super::entry::{Entries, GROUPS_MAX};
 use super::frames::Frames;
 use super::manifest::{Checkpoint, Generation, Manifest, RelationEntry, Standing};
 use super::segment::Name;
@@ -24,7 +24,7 @@ pub struct FileCheck {
 
 /// Whether what follows the words of these column groups of a relation, in all that a row has in a file, are the values
 /// that they say.
-pub type HasItsValues<'a> = dyn Fn(&RelationEntry, u16, &[u64]) -> bool + 'a;
+pub type HasItsValues<'a> = dyn Fn(&RelationEntry, u32, &[u64]) -> bool + 'a;
 
 /// Checks the checkpoint and the generations, kept ones too, that `manifest` lists: each frame, row and entry. Reads a log twice.
 ///
@@ -99,7 +99,7 @@ impl Verifier<'_> {
                 None => Err(UNKNOWN),
                 Some(entry) => {
                     let due = (usize::from(entry.key_words), entry.row_words());
-                    let all_groups = ((1u32 << entry.groups.len().min(16)) - 1) as u16;
+                    let all_groups = (1 << entry.groups.len().min(GROUPS_MAX)) - 1;
                     let is_whole =
                         |data: &[u64]| data.len() == due.1 || (self.has_its_values)(entry, all_groups, data);
                     let is_alike = due == (rows.key_words, rows.data_words);

@@ -1,6 +1,6 @@
 //! What an object holds: a value that is one column, or a struct of such.
 
-use crate::table::{ColumnType, ColumnValue, GroupSet};
+use crate::table::{ColumnType, ColumnValue, GROUPS_MAX};
 use crate::words::{Words, WordsMut};
 
 pub use heddledb_macros::Element;
@@ -128,10 +128,9 @@ impl<V: Element> Element for Linked<V> {
         const { &fields(V::FIELDS, V::GROUPS.len()) }.split_at(LINKS + V::FIELDS.len()).0
     };
     const GROUPS: &'static [&'static str] = {
-        const MAX: usize = GroupSet::BITS as usize;
-        const fn groups(of: &[&'static str]) -> [&'static str; MAX] {
-            assert!(of.len() < MAX, "an element of a list has at most 15 column groups");
-            let mut groups = ["links"; MAX];
+        const fn groups(of: &[&'static str]) -> [&'static str; GROUPS_MAX] {
+            assert!(of.len() < GROUPS_MAX, "an element of a list has at most 15 column groups");
+            let mut groups = ["links"; GROUPS_MAX];
             let mut at = 0;
             while at < of.len() {
                 groups[at] = of[at];

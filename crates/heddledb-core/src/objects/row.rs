@@ -4,13 +4,13 @@
 
 use super::element::{COLUMNS_MAX, Element, Field};
 use crate::table::{
-    Changeable, Column, Columns, Definition, Group, GroupSet, IndexWords, Key, Layout, Limit, RANK, Relation,
-    Role, SchemaPart, Span, Structure, Table, TableRole, TypedTable, key_words, schema_str, schema_text_in,
+    Changeable, Column, Columns, Definition, GROUPS_MAX, Group, GroupSet, IndexWords, Key, Layout, Limit,
+    RANK, Relation, Role, SchemaPart, Span, Structure, Table, TableRole, TypedTable, key_words, schema_str,
+    schema_text_in,
 };
 use crate::words::{Words, WordsMut};
 use std::marker::PhantomData;
 
-const GROUPS_MAX: usize = GroupSet::BITS as usize;
 /// Bytes of a schema's text at most.
 const SCHEMA_MAX: usize = 4096;
 

@@ -28,7 +28,7 @@ use crate::kind::Choice;
 use crate::procedure::{Declaration, Plan, Told};
 use crate::settings::{Limits, Settings};
 use crate::sight::Sight;
-use crate::table::{Definition, Direction, GroupSet, Span};
+use crate::table::{Definition, Direction, GROUPS_MAX, GroupSet, Span};
 use crate::values::Values;
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -51,28 +51,33 @@ pub struct Part<'a> {
     pub groups: GroupSet,
     /// Of a row's data words, those from the first to the last column.
     pub span: Span,
-    /// The words of each group, by its number, where these are fewer than those of `span`; or empty.
-    pub spans: &'a [Span],
+    /// The words of each group, by its number, where these are fewer than those of `span`.
+    pub spans: Option<&'a [Span; GROUPS_MAX]>,
 }
 
 impl Part<'_> {
     /// Whole rows.
     pub fn whole(relation: &'static Definition) -> Self {
         let layout = relation.layout;
-        Self { relation, groups: layout.all_groups(), span: Span { start: 0, end: layout.words }, spans: &[] }
+        Self {
+            relation,
+            groups: layout.all_groups(),
+            span: Span { start: 0, end: layout.words },
+            spans: None,
+        }
     }
 
     /// Whether a row exists, without any of its words.
     #[inline(always)]
     pub fn existence(relation: &'static Definition, groups: GroupSet) -> Self {
-        Self { relation, groups, span: Span { start: 0, end: 0 }, spans: &[] }
+        Self { relation, groups, span: Span { start: 0, end: 0 }, spans: None }
     }
 
     /// The words of a column group that are wanted.
     #[inline(always)]
     pub fn span_of(&self, group: usize) -> Span {
-        if let Some(span) = self.spans.get(group) {
-            *span
+        if let Some(spans) = self.spans {
+            spans[group]
         } else if self.groups.is_power_of_two() {
             self.span
         } else {

@@ -45,8 +45,12 @@ impl Span {
     }
 }
 
-/// A set of column groups of one table, one bit each.
-pub type GroupSet = u16;
+/// Column groups that a table may have.
+pub const GROUPS_MAX: usize = 16;
+
+/// A set of column groups of one table, one bit each of the lower [`GROUPS_MAX`]. The other bits are there for the processor: where
+/// half a word was stored, compilers load the whole of it, and such a load waits until the store has left the store queue.
+pub type GroupSet = u32;
 
 /// What a column is to its row: a value beside the key. It can change.
 #[derive(Clone, Copy, Debug)]

@@ -25,7 +25,7 @@ mod serial;
 mod text;
 mod up_to;
 
-pub use column::{Addable, Changeable, Column, Columns, GroupSet, OfKey, Plain, Row, Span};
+pub use column::{Addable, Changeable, Column, Columns, GROUPS_MAX, GroupSet, OfKey, Plain, Row, Span};
 pub use column_type::{
     ColumnType, EnumType, SchemaPart, schema_bytes, schema_str, schema_text, schema_text_in,
 };
@@ -78,7 +78,7 @@ impl Layout {
     /// The set of all groups.
     #[inline(always)]
     pub const fn all_groups(&self) -> GroupSet {
-        ((1u32 << self.groups.len()) - 1) as GroupSet
+        (1 << self.groups.len()) - 1
     }
 
     /// Where the slots of these column groups are, if the words of the groups follow one another, as in a log.

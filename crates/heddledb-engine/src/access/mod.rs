@@ -268,24 +268,35 @@ impl WriteSet {
         number
     }
 
-    /// Starts a write to a column group of a present record that has none and was found `vacancy` for: the words of
-    /// `span` become those at `words` of the scratch buffer.
+    /// Begins a write to a column group of a record that has none, and returns where in the scratch buffer its row is: the
+    /// words of `span` are what will be installed. Then either [`Self::enter_begun`] or [`Self::take_back_begun`].
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "a write and its patch at once")]
-    pub fn start_replaced(
+    pub fn begin_replaced(
         &mut self,
-        vacancy: Vacancy,
         record: RecordRef,
         layout: &'static Layout,
         relation: usize,
         key: &[u64],
         groups: GroupSet,
         span: Span,
-        words: usize,
-    ) {
-        let patch = self.patch(PatchKind::Copy, span, words);
+    ) -> usize {
+        let at = self.reserve(span.end);
+        let patch = self.patch(PatchKind::Copy, span, at + span.start);
         self.start_at(record, layout, relation, key, groups, true, patch);
+        at
+    }
+
+    /// The write that was begun last counts; there was a vacancy for its record.
+    #[inline(always)]
+    pub fn enter_begun(&mut self, record: RecordRef, vacancy: Vacancy) {
         self.enter(record, Some(vacancy));
+    }
+
+    /// There is no write as it was begun last. Its record stays in the sketch, and its words in the scratch buffer.
+    #[cold]
+    pub fn take_back_begun(&mut self) {
+        self.writes.pop();
+        self.patches.pop();
     }
 
     /// Starts a write with one patch, or with `NONE`, which `records` does not know yet.

@@ -57,3 +57,32 @@ fn a_vacancy_is_where_the_record_is_found_afterwards() {
         assert!(records.iter().all(|record| map.get(*record).is_none()));
     }
 }
+
+#[test]
+fn a_write_that_was_taken_back_as_begun_leaves_nothing() {
+    let mut arena = Arena::default();
+    let records: Vec<RecordRef> = (0..20).map(|_| arena.allocate(0, 8)).collect();
+    let span = Span { start: 1, end: 2 };
+    let mut writes = WriteSet::default();
+    let mut kept: Vec<(RecordRef, u64)> = Vec::new();
+    for (number, record) in records.iter().enumerate() {
+        let vacancy = writes.find_or_vacancy(*record).expect_err("not written yet");
+        let at = writes.begin_replaced(*record, &LAYOUT, 0, &[number as u64], 1 << 1, span);
+        writes.scratch(at, span.end)[span.start] = number as u64;
+        if number % 3 == 1 {
+            writes.take_back_begun();
+        } else {
+            writes.enter_begun(*record, vacancy);
+            kept.push((*record, number as u64));
+        }
+        let written = |record: &&RecordRef| writes.covers(**record, 1);
+        assert!(records.iter().filter(written).eq(kept.iter().map(|(record, _)| record)));
+        assert_eq!(writes.writes().len(), kept.len());
+    }
+    for (at, (record, number)) in kept.iter().enumerate() {
+        assert_eq!((writes.find(*record), writes.key(&writes.writes()[at])), (Some(at), &[*number][..]));
+        let to = writes.reserve(1);
+        writes.overlay(at, span.start, to, 1);
+        assert_eq!(writes.scratch(to, 1), [*number]);
+    }
+}

@@ -404,7 +404,7 @@ mod tests {
                     call(|to| {
                         for _ in 0..random.below(4) {
                             let key = [random.below(2), random.below(5)];
-                            let groups = random.below(3) as u16 + 1;
+                            let groups = random.below(3) as u32 + 1;
                             let usage = [Reads, Reads, Writes, Adds][random.below(4) as usize];
                             to.add_point(random.below(2) as usize, &key, groups, usage);
                         }

@@ -15,7 +15,7 @@ use crate::log::{RelationEntry, verify};
 use crate::snapshot::Boundaries;
 use crate::sync::{AtomicU64, Ordering, in_parallel, now_ns};
 use crate::table::dynamic::of_shape;
-use crate::table::{Definition, IndexRole};
+use crate::table::{Definition, GroupSet, IndexRole};
 use crate::values::{Logged, Longer};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Checking<'_> {
             let (storage, manifest, written) = log.between_rounds(|files| {
                 Ok((Arc::clone(files.storage()), files.manifest().clone(), files.written()))
             })?;
-            let has_its_values = |entry: &RelationEntry, groups: u16, data: &[u64]| {
+            let has_its_values = |entry: &RelationEntry, groups: GroupSet, data: &[u64]| {
                 let store = self.stores.iter().find(|store| store.layout().name == entry.name);
                 let layout = store.map_or_else(|| shape(entry).layout, |store| store.layout());
                 let words = entry.data_words(groups);

@@ -356,7 +356,7 @@ impl Replay<'_> {
                 end: one.end.max(other.end),
             };
             let span = spans.reduce(all).unwrap_or(Span { start: 0, end: 0 });
-            let wanted = Part { relation, groups, span, spans: &[] };
+            let wanted = Part { relation, groups, span, spans: None };
             Access { wanted, key: write.key, site: 0, part: false }
         };
         if !write.present {

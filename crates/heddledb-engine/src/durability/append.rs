@@ -86,7 +86,7 @@ impl RedoLog {
     pub fn announce(&self, writes: &WriteSet, footprint: Option<&Footprint>) -> Announced {
         let mut known = true;
         for write in writes.writes() {
-            known &= self.firsts[write.relation as usize].groups().announce(groups_of(write).into());
+            known &= self.firsts[write.relation as usize].groups().announce(groups_of(write));
         }
         let Some(footprint) = footprint else { return Announced { alone: !known, quiet: 0 } };
         known &= self.begun.announce(1);
@@ -150,7 +150,7 @@ impl<'a> Append<'a> {
         let relation = self.log.relations[write.relation];
         if self.announced.alone {
             // As they were announced: all, of a row that comes or goes. What is known of too few is announced again.
-            self.log.firsts[write.relation].groups().make_known(write.groups.into());
+            self.log.firsts[write.relation].groups().make_known(write.groups);
         }
         match &mut self.entry {
             Entry::Rows(Some(entry)) => entry_of(write, relation.id, entry, &mut self.buffer.words),

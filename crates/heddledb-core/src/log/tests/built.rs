@@ -29,7 +29,7 @@ pub(super) struct Built {
     pub(super) end: Option<End>,
 }
 
-pub(super) type Logged = (u64, Vec<(u16, u16, bool, Vec<u64>, Vec<u64>)>);
+pub(super) type Logged = (u64, Vec<(u16, u32, bool, Vec<u64>, Vec<u64>)>);
 
 pub(super) fn header(file: usize, files: usize) -> [u8; SEGMENT_HEADER_BYTES] {
     let (file, files) = (file as u8, files as u8);

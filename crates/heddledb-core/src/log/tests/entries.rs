@@ -1,11 +1,13 @@
 //! Entries, frames and rows: what was written comes back, and no other bytes are taken for it.
 
 use super::*;
+use crate::log::entry::GROUPS_MAX;
+use std::ops::RangeInclusive;
 
 #[derive(Clone, Debug)]
 struct AnyWrite {
     relation: u16,
-    groups: u16,
+    groups: u32,
     present: bool,
     key: Vec<u64>,
     data: Vec<u64>,
@@ -14,15 +16,10 @@ struct AnyWrite {
 fn any_write() -> impl Strategy<Value = AnyWrite> {
     let words = proptest::collection::vec(any::<u64>(), 0..20);
     let key = proptest::collection::vec(any::<u64>(), 1..=8);
-    (any::<u16>(), any::<u16>(), any::<bool>(), key, words).prop_map(
-        |(relation, groups, present, key, data)| AnyWrite {
-            relation,
-            groups,
-            present,
-            key,
-            data: if present { data } else { Vec::new() },
-        },
-    )
+    let groups: RangeInclusive<u32> = 0..=(1 << GROUPS_MAX) - 1;
+    (any::<u16>(), groups, any::<bool>(), key, words).prop_map(|(relation, groups, present, key, data)| {
+        AnyWrite { relation, groups, present, key, data: if present { data } else { Vec::new() } }
+    })
 }
 
 fn any_payload() -> impl Strategy<Value = Vec<(u64, Vec<AnyWrite>)>> {

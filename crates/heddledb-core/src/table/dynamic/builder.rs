@@ -10,11 +10,10 @@ use crate::error::{Misuse, Result};
 use crate::table::column_type::{ROW_WORDS_MAX, is_identifier};
 use crate::table::key::key_words;
 use crate::table::up_to::UP_TO_MAX;
-use crate::table::{ColumnType, RANK, Structure};
+use crate::table::{ColumnType, GROUPS_MAX, RANK, Structure};
 
 /// Limits that the derive has too: sets of columns and groups are words, keys and index sets are tuples.
 const COLUMNS_MAX: usize = 64;
-const GROUPS_MAX: usize = 16;
 const KEY_PARTS_MAX: usize = 8;
 const INDEXES_MAX: usize = 6;
 /// A limit that a log has for relations, as for the words of a row.

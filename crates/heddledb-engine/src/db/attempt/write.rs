@@ -82,6 +82,9 @@ impl<P: Protocol> Attempt<P> {
 
     /// Stages a column group of a row that was not written before, as written: what the caller then makes of the words is
     /// what will be installed.
+    ///
+    /// The write is noted before the row is read, and taken back where there is none: a record that is in no cache holds up
+    /// all that is stored behind its load, and the next operation's load with it where the store queue is full.
     #[inline(always)]
     fn stage_and_store(
         &mut self,
@@ -92,23 +95,40 @@ impl<P: Protocol> Attempt<P> {
     ) -> Result<Staged<'_>> {
         self.may_write()?;
         let Access { wanted: Part { relation, groups, span, .. }, key, .. } = *access;
-        let at = self.worker.writes.reserve(span.end);
+        let (writes, layout) = (&mut self.worker.writes, relation.layout);
+        let at = writes.begin_replaced(record, layout, relation.number(), key, groups, span);
         work(Work::Words(span.len()));
-        let present = match self.copy_one(record, relation, groups, span, Intent::Update, at)? {
-            Some(present) => present,
-            None => self.copy_groups_to_change(record, access, at)?,
-        };
-        self.remember(answer, span, present.then_some(at));
-        if !present {
-            return Ok(Staged::Missing);
+        let stored = self.copy_and_announce(record, access, answer, at);
+        let writes = &mut self.worker.writes;
+        if !matches!(stored, Ok(true)) {
+            if !planted(Mutant::BegunWriteStays) {
+                writes.take_back_begun();
+            }
+            return stored.map(|_| Staged::Missing);
         }
-        let worker = &mut *self.worker;
-        let env = self.db.env(worker.number, self.isolation);
-        let (writes, layout) = (&mut worker.writes, relation.layout);
-        P::write(&mut worker.local, env, record, layout, groups, writes.writes().len())?;
-        let words = at + span.start;
-        writes.start_replaced(vacancy, record, layout, relation.number(), key, groups, span, words);
+        writes.enter_begun(record, vacancy);
         Ok(Staged::Stored(writes.scratch(at, span.end)))
+    }
+
+    /// Copies a row whose write was begun, and announces the write. False if the row is absent.
+    #[inline(always)]
+    fn copy_and_announce(
+        &mut self,
+        record: RecordRef,
+        access: &Access<'_>,
+        answer: Answer,
+        at: usize,
+    ) -> Result<bool> {
+        let Part { relation, groups, span, .. } = access.wanted;
+        let present = self.copy_to_change(record, access, at)?;
+        self.remember(answer, span, present.then_some(at));
+        if present {
+            let worker = &mut *self.worker;
+            let (env, number) =
+                (self.db.env(worker.number, self.isolation), worker.writes.writes().len() - 1);
+            P::write(&mut worker.local, env, record, relation.layout, groups, number)?;
+        }
+        Ok(present)
     }
 
     #[inline(never)]

@@ -16,7 +16,7 @@ use crate::protocol::{Env, Seal};
 use crate::record::RecordRef;
 use crate::stamp;
 use crate::sync::{Course, Ordering, Wait, Work, course, decided, fence, point, work};
-use crate::table::{GroupSet, Layout};
+use crate::table::{GROUPS_MAX, Layout};
 
 /// What a commit has locked.
 #[derive(Default)]
@@ -319,7 +319,7 @@ pub(super) fn seal(
 ) -> Seal {
     let from = clock.commits_from();
     // The access words before the latches; a table has at most this many groups.
-    let mut before = [0; GroupSet::BITS as usize];
+    let mut before = [0; GROUPS_MAX];
     let (mut latched, mut outcome) = (0, Seal::Sealed);
     for (group, before) in before.iter_mut().enumerate().take(layout.groups.len()) {
         let at = Accessed::new(record, group);

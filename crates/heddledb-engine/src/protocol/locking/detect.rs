@@ -270,8 +270,8 @@ mod tests {
         fn wait(&mut self, worker: usize, on: usize, age: u64) {
             let held = |number: usize, exclusive: bool| Held {
                 record: self.records[number],
-                shared: u16::from(!exclusive),
-                exclusive: u16::from(exclusive),
+                shared: u32::from(!exclusive),
+                exclusive: u32::from(exclusive),
             };
             let wanted = Wanted { record: self.records[on], group: 0, exclusive: true };
             self.waits.begin(worker, age, wanted, &[held(worker, self.exclusive)]);
