@@ -19,8 +19,8 @@ const KEY_WORDS: u32 = 32;
 const PRESENT: u32 = 36;
 const DATA_WORDS: u32 = 37;
 const KEY_WORDS_MAX: usize = 8;
-/// Column groups of a relation: sets of them have 32 bits in memory, and so many in a file.
-pub(super) const GROUPS_MAX: usize = 16;
+/// Column groups that a relation may have: a set of them has so many bits in a file.
+pub const GROUPS_MAX: usize = 16;
 pub(super) const DATA_WORDS_MAX: usize = (1 << 27) - 1;
 
 /// An entry being written at the end of a buffer.

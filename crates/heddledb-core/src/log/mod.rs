@@ -37,7 +37,7 @@ mod verify;
 
 pub use command::{CELLS_MAX, Cell, CellUse, Command, WritingCommand, digest, sort_cells};
 pub use directory::{lock_storage, remove_unlisted};
-pub use entry::{Entries, Entry, Malformed, Write, Writes, Writing};
+pub use entry::{Entries, Entry, GROUPS_MAX, Malformed, Write, Writes, Writing};
 pub use frame::{
     Compression, Decoder, Encoder, FRAME_HEADER_BYTES, Flaw, Header, Kind, Label, PAYLOAD_WORDS_MAX, Place,
 };

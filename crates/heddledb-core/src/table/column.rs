@@ -45,11 +45,9 @@ impl Span {
     }
 }
 
-/// Column groups that a table may have.
-pub const GROUPS_MAX: usize = 16;
-
-/// A set of column groups of one table, one bit each of the lower [`GROUPS_MAX`]. The other bits are there for the processor: where
-/// half a word was stored, compilers load the whole of it, and such a load waits until the store has left the store queue.
+/// A set of column groups of one table, one bit each of the lower [`GROUPS_MAX`](crate::table::GROUPS_MAX). The others are
+/// there for the processor: where half a word was stored, compilers load the whole of it, and such a load waits until
+/// the store has left the store queue.
 pub type GroupSet = u32;
 
 /// What a column is to its row: a value beside the key. It can change.

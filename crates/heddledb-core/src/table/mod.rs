@@ -25,7 +25,7 @@ mod serial;
 mod text;
 mod up_to;
 
-pub use column::{Addable, Changeable, Column, Columns, GROUPS_MAX, GroupSet, OfKey, Plain, Row, Span};
+pub use column::{Addable, Changeable, Column, Columns, GroupSet, OfKey, Plain, Row, Span};
 pub use column_type::{
     ColumnType, EnumType, SchemaPart, schema_bytes, schema_str, schema_text, schema_text_in,
 };
@@ -38,6 +38,7 @@ pub use text::{Text, TextError};
 pub use up_to::{AnyLength, Exceeds, KeyUpTo, UpTo, check_key};
 
 use crate::error::Result;
+pub use crate::log::GROUPS_MAX;
 pub use crate::values::{Limit, Logged, Outside, SLOT_BYTES, Slot, VALUE_BYTES_MAX, Values};
 pub use crate::words::{Words, WordsCopy, WordsMut};
 use std::sync::OnceLock;

@@ -1,7 +1,6 @@
 //! Entries, frames and rows: what was written comes back, and no other bytes are taken for it.
 
 use super::*;
-use crate::log::entry::GROUPS_MAX;
 use std::ops::RangeInclusive;
 
 #[derive(Clone, Debug)]
