@@ -107,11 +107,8 @@ impl Local {
 
 impl ConcurrencyWords for OneWriter {
     const GROUP_WORDS: usize = 2;
+    const STAMP: usize = 1;
     const NAMES: &'static [&'static str] = &["owner", "stamp"];
-
-    fn stamp_word(group: usize) -> usize {
-        2 * group + 1
-    }
 }
 
 impl State for OneWriter {

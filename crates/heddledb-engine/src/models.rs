@@ -9,7 +9,7 @@
 use crate::access::WriteSet;
 use crate::arena::Arena;
 use crate::commit::{Commit, LeftOver};
-use crate::db::store::{copy_group, heads};
+use crate::db::store::{copy_group, without_past};
 use crate::durability::{Announced, Due, Files, RedoLog, Says, create_generation};
 use crate::epoch::EpochClock;
 use crate::error::Conflict;
@@ -22,7 +22,7 @@ use crate::protocol::locking::Locking;
 use crate::protocol::silo::Silo;
 use crate::protocol::tictoc::TicToc;
 use crate::protocol::{Env, Intent, Isolation, Protocol, Seal, Shared};
-use crate::record::{RecordRef, data_base};
+use crate::record::{RecordRef, Shape, data_base};
 use crate::settings::LogOptions;
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
@@ -69,7 +69,7 @@ impl<P: Protocol> World<P> {
         let world = Self { clock, boundaries, shared, records, arenas, protocol: std::marker::PhantomData };
         for record in 0..world.records.len() {
             P::init_record(world.records[record], &LAYOUT, &gap);
-            heads::<P>(world.records[record], &LAYOUT).for_each(|head| head.store(0, Ordering::Relaxed));
+            without_past(world.records[record], Shape::of::<P>(), &LAYOUT);
             world.attempt(3, |tx| tx.write(record, false, 0)).expect("nobody else is there");
         }
         Arc::new(world)
@@ -268,7 +268,7 @@ fn no_torn_snapshot<P: Protocol>() {
             let mut words = [0; 2];
             world.clock.pin(1);
             let (record, whole) = (world.records[record], Span { start: 0, end: 2 });
-            assert!(copy_group::<P>(record, &LAYOUT, 0, whole, boundary.epoch(), &mut words));
+            assert!(copy_group(record, Shape::of::<P>(), &LAYOUT, 0, whole, boundary.epoch(), &mut words));
             world.clock.unpin(1);
             assert_eq!(words[0], words[1], "half a version");
             words[0]

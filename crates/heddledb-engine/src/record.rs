@@ -38,20 +38,26 @@ pub(crate) const BEHIND: usize = 2 * REACH;
 const _: () = assert!(REACH.is_power_of_two());
 
 /// What the concurrency words in front of a record are, as far as rooms below the protocols must know.
-pub trait ConcurrencyWords {
+pub trait ConcurrencyWords: Sized {
     /// How many there are for each column group.
     const GROUP_WORDS: usize;
     /// What a trace calls them: as many names.
     const NAMES: &'static [&'static str];
 
-    /// The word in which a column group's committed version has its stamp (`crate::stamp`): locked while
-    /// its data words change, absent where the row is, all ones for ever once it is sealed. Who only
-    /// wants what is committed needs no other word.
-    fn stamp_word(group: usize) -> usize;
+    /// Which of them is the stamp of the group's committed version (`crate::stamp`): locked while its data words change,
+    /// absent where the row is, all ones for ever once it is sealed. Who only wants what is committed needs no
+    /// other word.
+    const STAMP: usize = 0;
 
     /// Whether a version is kept whenever it is overwritten, for transactions that read at a moment of their own,
     /// and not only where a snapshot may need it.
     const EVERY_VERSION: bool = false;
+
+    /// The word in which a column group has its stamp.
+    #[inline(always)]
+    fn stamp_word(group: usize) -> usize {
+        Shape::of::<Self>().stamp(group)
+    }
 
     /// Whether a transaction has queued to change a column group, though its stamp is not locked.
     #[inline(always)]
@@ -60,16 +66,49 @@ pub trait ConcurrencyWords {
     }
 }
 
+/// Where the words of a record are, as data: for rooms that know no protocol.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    group_words: usize,
+    stamp: usize,
+}
+
+impl Shape {
+    /// Of a record with these concurrency words.
+    #[inline(always)]
+    pub const fn of<C: ConcurrencyWords>() -> Self {
+        Self { group_words: C::GROUP_WORDS, stamp: C::STAMP }
+    }
+
+    /// The word in which a column group has its stamp.
+    #[inline(always)]
+    pub const fn stamp(self, group: usize) -> usize {
+        self.group_words * group + self.stamp
+    }
+
+    /// Where the heads of the old versions begin, one per column group.
+    #[inline(always)]
+    pub const fn heads(self, layout: &Layout) -> usize {
+        self.group_words * layout.groups.len()
+    }
+
+    /// Where the data begin.
+    #[inline(always)]
+    pub const fn data(self, layout: &Layout) -> usize {
+        (self.group_words + 1) * layout.groups.len()
+    }
+}
+
 /// Where the heads of the old versions in a record with this layout begin, one per column group.
 #[inline(always)]
 pub(crate) const fn heads_base<C: ConcurrencyWords>(layout: &Layout) -> usize {
-    C::GROUP_WORDS * layout.groups.len()
+    Shape::of::<C>().heads(layout)
 }
 
 /// Where the data of a record with this layout begin.
 #[inline(always)]
 pub(crate) const fn data_base<C: ConcurrencyWords>(layout: &Layout) -> usize {
-    (C::GROUP_WORDS + 1) * layout.groups.len()
+    Shape::of::<C>().data(layout)
 }
 
 /// Tells whoever observes a simulation what the words of the record of `key` are.

@@ -14,7 +14,7 @@
 
 use super::declared::describe;
 use super::parts::{Held, Output, Parts, Written, sums};
-use super::store::{AnyStore, AnyStores};
+use super::store::{Store, Stores};
 use super::walkers::Walkers;
 use crate::backup::{Backup, BackupProgress, BackupReport};
 use crate::copies::{Carried, Log, continue_copy, fresh_manifest, open_copy, refuse_unless_empty};
@@ -32,7 +32,7 @@ use std::time::Duration;
 pub(super) struct Source<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
-    pub stores: &'a dyn AnyStores,
+    pub stores: &'a Stores,
     pub walkers: &'a Walkers,
     /// The log, where there is one; and of a database that is only read, the last epoch that its files hold.
     pub log: Option<(&'a RedoLog, u64)>,
@@ -87,7 +87,7 @@ impl Source<'_> {
         let linked = self.origin(held.boundary.epoch(), from);
         // What is only read commits nothing: its rows are those as of the last epoch of its files.
         let epoch = linked.as_ref().map_or(held.boundary.epoch(), |(origin, _)| origin.epoch);
-        let listed = |store: &dyn AnyStore, number: u16| match &linked {
+        let listed = |store: &Store, number: u16| match &linked {
             None => number,
             Some((_, entries)) => {
                 let is_it = |entry: &&RelationEntry| {

@@ -12,7 +12,7 @@
 //! opening builds it again.
 
 use super::shares::Share;
-use super::store::AnyStore;
+use super::store::Store;
 use crate::arena::Arena;
 use crate::error::Result;
 use crate::index::{Leaf, Walk};
@@ -26,8 +26,8 @@ use crate::values::{Longer, Values};
 
 /// An index to be built.
 pub(super) struct Build<'a> {
-    pub index: &'a dyn AnyStore,
-    pub table: &'a dyn AnyStore,
+    pub index: &'a Store,
+    pub table: &'a Store,
     pub role: &'static dyn IndexRole,
 }
 
@@ -52,7 +52,7 @@ impl Telling {
             let (mut walk, mut leaf, mut rows) = (Walk::default(), Leaf::default(), 0);
             while walk != Walk::End {
                 leaf.clear();
-                build.table.index().walk(&mut walk, &mut leaf);
+                build.table.index.walk(&mut walk, &mut leaf);
                 rows += leaf.len() as u64;
             }
             rows
@@ -150,7 +150,7 @@ impl Part {
                 break;
             }
             leaf.clear();
-            build.table.index().walk(&mut walk, &mut leaf);
+            build.table.index.walk(&mut walk, &mut leaf);
             if number % threads != thread {
                 continue;
             }
@@ -170,7 +170,7 @@ impl Part {
 
     /// Gathers the entry of a row, given as its key, all its data words, and who keeps its values.
     pub fn row(&mut self, build: &Build<'_>, key: &[u64], row: &[u64], values: &dyn Values) {
-        let mut entry = vec![0; build.index.relation().key_words];
+        let mut entry = vec![0; build.index.relation.key_words];
         match build.role.entry(row, values, &mut entry) {
             Ok(()) => self.gathered.push((entry, key.to_vec())),
             Err(longer) => {
@@ -244,12 +244,12 @@ impl Twins {
     }
 
     fn refusal(&self, build: &Build<'_>, place: &str) -> LogError {
-        let table = build.table.relation();
+        let table = build.table.relation;
         let row = |at: usize| row_text(build, &self.rows[at]);
         LogError::NotUnique(Box::new(NotUnique {
             place: place.to_owned(),
             table: table.name().to_owned(),
-            index: build.index.relation().name().to_owned(),
+            index: build.index.relation.name().to_owned(),
             entry: build.role.key_text(&self.entry),
             first: row(0),
             second: row(1),
@@ -259,7 +259,7 @@ impl Twins {
 
 /// The key of a row, for a person.
 fn row_text(build: &Build<'_>, key: &[u64]) -> String {
-    match build.table.relation().role.table() {
+    match build.table.relation.role.table() {
         Some(role) => role.key_text(key),
         None => format!("{key:x?}"),
     }
@@ -268,8 +268,8 @@ fn row_text(build: &Build<'_>, key: &[u64]) -> String {
 fn too_long(build: &Build<'_>, place: &str, key: &[u64], Longer { limit, bytes }: Longer) -> LogError {
     LogError::KeyTooLong(Box::new(KeyTooLong {
         place: place.to_owned(),
-        table: build.table.relation().name().to_owned(),
-        index: build.index.relation().name().to_owned(),
+        table: build.table.relation.name().to_owned(),
+        index: build.index.relation.name().to_owned(),
         row: row_text(build, key),
         column: limit.column,
         bytes,

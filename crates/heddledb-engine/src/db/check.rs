@@ -4,7 +4,7 @@
 //! the table. Each such walk is one thread's, which is pinned in the epoch for a leaf at a time, as a checkpoint's are:
 //! no transaction waits for it, and old versions are kept for it as for any snapshot.
 
-use super::store::AnyStore;
+use super::store::Store;
 use super::walkers::Walkers;
 use crate::check::{CheckReport, IndexCheck};
 use crate::durability::RedoLog;
@@ -26,15 +26,15 @@ pub(super) struct Checking<'a> {
     pub log: Option<&'a RedoLog>,
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
-    pub stores: Vec<&'a dyn AnyStore>,
+    pub stores: Vec<&'a Store>,
     pub walkers: &'a Walkers,
 }
 
 /// An index and its table.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
-    index: &'a dyn AnyStore,
-    table: &'a dyn AnyStore,
+    index: &'a Store,
+    table: &'a Store,
     role: &'static dyn IndexRole,
 }
 
@@ -67,10 +67,10 @@ impl Checking<'_> {
     fn indexes(&self, epoch: u64) -> Vec<IndexCheck> {
         let mut pairs = Vec::new();
         for index in &self.stores {
-            let Some(role) = index.relation().role.index() else { continue };
+            let Some(role) = index.relation.role.index() else { continue };
             let number = role.table().number();
-            if let Some(table) = self.stores.iter().find(|table| table.number() == number) {
-                pairs.push(Pair { index: *index, table: *table, role });
+            if let Some(table) = self.stores.iter().find(|table| table.number == number) {
+                pairs.push(Pair { index, table, role });
             }
         }
         let next = AtomicU64::new(0);
@@ -107,11 +107,11 @@ fn shape(entry: &RelationEntry) -> &'static Definition {
 
 impl Pair<'_> {
     fn begin(&self) -> IndexCheck {
-        IndexCheck::new(self.index.relation().name(), self.table.relation().name())
+        IndexCheck::new(self.index.relation.name(), self.table.relation.name())
     }
 
     fn row_text(&self, key: &[u64]) -> String {
-        match self.table.relation().role.table() {
+        match self.table.relation.role.table() {
             Some(role) => role.key_text(key),
             None => format!("{key:x?}"),
         }
@@ -120,11 +120,11 @@ impl Pair<'_> {
     /// Looks each row's entry up.
     fn rows(&self, walking: &Walking<'_>) -> IndexCheck {
         let mut check = self.begin();
-        let mut entry = vec![0; self.index.relation().key_words];
+        let mut entry = vec![0; self.index.relation.key_words];
         let mut there = vec![0; self.index.layout().words];
         walking.walk(self.table, &mut |key, row| {
             check.rows += 1;
-            let index = self.index.relation().name();
+            let index = self.index.relation.name();
             if let Err(Longer { limit, bytes }) = self.role.entry(row, self.table.heap(), &mut entry) {
                 check.missing += 1;
                 let (column, limit) = (limit.column, limit.bytes);
@@ -150,11 +150,11 @@ impl Pair<'_> {
     /// Looks each entry's row up.
     fn entries(&self, walking: &Walking<'_>) -> IndexCheck {
         let mut check = self.begin();
-        let mut due = vec![0; self.index.relation().key_words];
+        let mut due = vec![0; self.index.relation.key_words];
         let mut row = vec![0; self.table.layout().words];
         walking.walk(self.index, &mut |entry, key| {
             check.entries += 1;
-            let (index, told) = (self.index.relation().name(), || self.role.key_text(entry));
+            let (index, told) = (self.index.relation.name(), || self.role.key_text(entry));
             if !self.table.read(key, walking.epoch, &mut row) {
                 check.stray += 1;
                 check.tell(|| {
@@ -194,7 +194,7 @@ struct Walking<'a> {
 
 impl Walking<'_> {
     /// Shows all rows of a relation as of the end of the epoch.
-    fn walk(&self, store: &dyn AnyStore, row: &mut dyn FnMut(&[u64], &[u64])) {
+    fn walk(&self, store: &Store, row: &mut dyn FnMut(&[u64], &[u64])) {
         let mut walk = Walk::default();
         while walk != Walk::End {
             self.walkers.pinned(self.clock, self.thread, || store.walk(&mut walk, self.epoch, row));

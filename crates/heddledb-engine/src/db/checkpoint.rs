@@ -14,7 +14,7 @@
 //! The cut is consistent, so what is replayed over it need not be idempotent.
 
 use super::parts::{Held, Output, Parts, sums};
-use super::store::AnyStore;
+use super::store::Store;
 use super::walkers::Walkers;
 use crate::durability::RedoLog;
 use crate::epoch::EpochClock;
@@ -34,7 +34,7 @@ pub(super) struct Source<'a> {
     pub log: &'a RedoLog,
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
-    pub stores: Vec<&'a dyn AnyStore>,
+    pub stores: Vec<&'a Store>,
     pub walkers: &'a Walkers,
 }
 
@@ -88,7 +88,7 @@ impl Source<'_> {
     ) -> Result<Checkpoint> {
         // Left over from an attempt that failed.
         remove_unlisted(storage, [Some(manifest), None])?;
-        let listed = |store: &dyn AnyStore| {
+        let listed = |store: &Store| {
             let is_it = |entry: &&RelationEntry| {
                 entry.name == store.layout().name && entry.standing != Standing::Removed
             };
@@ -106,7 +106,7 @@ impl Source<'_> {
             relations: self
                 .stores
                 .iter()
-                .filter_map(|store| Some(Output::of(*store, listed(*store)?)))
+                .filter_map(|store| Some(Output::of(store, listed(store)?)))
                 .collect(),
             written: &|_| {},
         };

@@ -10,7 +10,7 @@ use super::garbage::Garbage;
 use super::procedures::{Procedures, Running};
 use super::recovery::Opened;
 use super::replay_calls::LoggedCalls;
-use super::store::{AnyStore, AnyStores};
+use super::store::{Store, Stores};
 use super::versions::Versions;
 use super::walkers::Walkers;
 use crate::arena::{Arena, Exchange};
@@ -295,17 +295,17 @@ impl Common {
     }
 
     /// What is known of the database, with what its protocol counts.
-    pub fn metrics(&self, stores: &dyn AnyStores, regions: Option<RegionMetrics>) -> Metrics {
+    pub fn metrics(&self, stores: &Stores, regions: Option<RegionMetrics>) -> Metrics {
         let memory = self.counters.memory_sum();
         let oldest_snapshot = self.boundaries.oldest();
-        let nodes = |store: &dyn AnyStore| (store.layout().name, store.index().nodes());
+        let nodes = |store: &Store| (store.layout().name, store.index.nodes());
         let mut metrics = Metrics::default();
         metrics.stats = self.counters.sum();
         metrics.unforeseen = self.procedures.named(self.counters.unforeseen_calls());
         metrics.epoch = self.clock.now();
         metrics.record_bytes = memory.record_bytes;
         metrics.version_bytes = memory.version_bytes;
-        metrics.value_bytes = stores.heap().bytes();
+        metrics.value_bytes = stores.heap.bytes();
         metrics.versions_kept = memory.versions_kept as u64;
         metrics.garbage = memory.garbage;
         metrics.oldest_transaction = self
@@ -321,7 +321,7 @@ impl Common {
     }
 
     /// Takes a checkpoint.
-    pub fn take_checkpoint(&self, stores: &dyn AnyStores) -> Result<CheckpointReport> {
+    pub fn take_checkpoint(&self, stores: &Stores) -> Result<CheckpointReport> {
         let Some(log) = &self.log else {
             let what = "a database in memory has no checkpoints; open it with `Builder::path`";
             return Err(Misuse::Option(what.to_owned()).into());
@@ -343,7 +343,7 @@ impl Common {
     }
 
     /// Makes what was committed durable when the database is closed, unless the log has failed.
-    pub fn close(&self, stores: &dyn AnyStores) {
+    pub fn close(&self, stores: &Stores) {
         // A caller that needs to know of an error has called `flush`, or `checkpoint`.
         let is_flushed = self.logging().is_none_or(|log| log.flush().is_ok());
         let is_due = || self.logging().is_none_or(|log| log.due().writes > 0);
@@ -354,7 +354,7 @@ impl Common {
     }
 
     /// As [`Engine::backup`](crate::seam::Engine::backup).
-    pub fn backup(&self, stores: &dyn AnyStores, backup: &Backup) -> Result<BackupReport> {
+    pub fn backup(&self, stores: &Stores, backup: &Backup) -> Result<BackupReport> {
         if backup.is_incremental() {
             return backup::continue_with(self.logging().map(|log| &**log), &self.clock, backup);
         }
@@ -372,7 +372,7 @@ impl Common {
     }
 
     /// As [`Engine::check`](crate::seam::Engine::check).
-    pub fn check(&self, stores: &dyn AnyStores) -> Result<CheckReport> {
+    pub fn check(&self, stores: &Stores) -> Result<CheckReport> {
         // A checkpoint would remove files that are being read.
         let _one_at_a_time = lock(&self.checkpointing);
         let checking = check::Checking {

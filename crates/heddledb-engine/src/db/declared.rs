@@ -19,7 +19,7 @@
 
 use super::build::Build;
 use super::shares::Relations;
-use super::store::AnyStore;
+use super::store::Store;
 use crate::error::Result;
 use crate::log::{LogError, RelationEntry, Standing};
 use crate::metrics::{IndexChange, IndexReason};
@@ -39,7 +39,7 @@ pub(super) struct Declared<'a> {
 pub(super) fn compare<'a>(
     place: &dyn Fn() -> String,
     stored: &[RelationEntry],
-    declared: &[&'a dyn AnyStore],
+    declared: &[&'a Store],
     as_found: bool,
 ) -> Result<Declared<'a>> {
     let mut compared = Comparing {
@@ -56,7 +56,7 @@ pub(super) fn compare<'a>(
         compared.stored(at)?;
     }
     for store in declared {
-        compared.declared(stored, *store)?;
+        compared.declared(stored, store)?;
     }
     compared.out.changes.sort_by(|a, b| a.name.cmp(&b.name));
     compared.out.changes.dedup_by(|a, b| a.name == b.name);
@@ -65,13 +65,13 @@ pub(super) fn compare<'a>(
 
 struct Comparing<'a, 's> {
     place: &'s dyn Fn() -> String,
-    declared: &'s [&'a dyn AnyStore],
+    declared: &'s [&'a Store],
     as_found: bool,
     out: Declared<'a>,
 }
 
 impl<'a> Comparing<'a, '_> {
-    fn find(&self, name: &str) -> Option<&'a dyn AnyStore> {
+    fn find(&self, name: &str) -> Option<&'a Store> {
         self.declared.iter().copied().find(|store| store.layout().name == name)
     }
 
@@ -89,7 +89,7 @@ impl<'a> Comparing<'a, '_> {
         let store = self.find(&entry.name);
         match store {
             Some(store) if is_alike(store, &entry) => {
-                self.out.relations.entries[at].schema = store.relation().schema.to_owned();
+                self.out.relations.entries[at].schema = store.relation.schema.to_owned();
                 self.alike(at, &entry, store);
                 Ok(())
             }
@@ -106,7 +106,7 @@ impl<'a> Comparing<'a, '_> {
                 Ok(())
             }
             Some(store) => {
-                let declared = store.relation().schema.to_owned();
+                let declared = store.relation.schema.to_owned();
                 let (relation, stored) = (entry.name, entry.schema);
                 Err(LogError::Definition { place: (self.place)(), relation, stored, declared }.into())
             }
@@ -118,7 +118,7 @@ impl<'a> Comparing<'a, '_> {
     }
 
     /// Takes a relation that is declared as it is stored.
-    fn alike(&mut self, at: usize, entry: &RelationEntry, store: &'a dyn AnyStore) {
+    fn alike(&mut self, at: usize, entry: &RelationEntry, store: &'a Store) {
         let reason = match entry.standing {
             Standing::Unknown if !self.as_found => IndexReason::OldFormat,
             Standing::Unbuilt if planted(Mutant::IndexUnbuiltTrusted) => {
@@ -134,11 +134,11 @@ impl<'a> Comparing<'a, '_> {
     }
 
     /// Has an index built, if the program says what it is made of; otherwise it is loaded as it is.
-    fn build(&mut self, at: usize, store: &'a dyn AnyStore, reason: IndexReason) {
-        let index = store.relation().role.index();
+    fn build(&mut self, at: usize, store: &'a Store, reason: IndexReason) {
+        let index = store.relation.role.index();
         let table = index.and_then(|index| {
             let number = index.table().number();
-            Some((index, self.declared.iter().copied().find(|table| table.number() == number)?))
+            Some((index, self.declared.iter().copied().find(|table| table.number == number)?))
         });
         let entry = &mut self.out.relations.entries[at];
         let Some((role, table)) = table else {
@@ -158,11 +158,11 @@ impl<'a> Comparing<'a, '_> {
     fn is_removed(&self, entry: &RelationEntry) -> bool {
         let table = entry.index_of().and_then(|(table, _)| self.find(table));
         let stored = entry.table_schema().unwrap_or_default();
-        table.is_some_and(|table| is_same_or_widened(stored, table.relation().schema)) && !self.as_found
+        table.is_some_and(|table| is_same_or_widened(stored, table.relation.schema)) && !self.as_found
     }
 
     /// Takes a relation that the program declares, if the manifest does not list it.
-    fn declared(&mut self, stored: &[RelationEntry], store: &'a dyn AnyStore) -> Result<()> {
+    fn declared(&mut self, stored: &[RelationEntry], store: &'a Store) -> Result<()> {
         let name = store.layout().name;
         if self.declared.iter().filter(|other| other.layout().name == name).count() > 1 {
             return Err(LogError::TwoOfOneName { relation: name.to_owned() }.into());
@@ -173,7 +173,7 @@ impl<'a> Comparing<'a, '_> {
         }
         let id = entries.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
         entries.push(describe(store, id));
-        let table = store.relation().role.index().map(|index| index.table().name());
+        let table = store.relation.role.index().map(|index| index.table().name());
         if table.is_some_and(|table| stored.iter().any(|entry| entry.name == table)) {
             let at = entries.len() - 1;
             self.build(at, store, IndexReason::Added);
@@ -185,20 +185,20 @@ impl<'a> Comparing<'a, '_> {
 }
 
 /// Whether a relation is declared as it is stored, or with more values of enums.
-fn is_alike(store: &dyn AnyStore, entry: &RelationEntry) -> bool {
+fn is_alike(store: &Store, entry: &RelationEntry) -> bool {
     let declared = describe(store, entry.id);
     is_same_or_widened(&entry.schema, &declared.schema)
         && *entry == RelationEntry { standing: entry.standing, schema: entry.schema.clone(), ..declared }
 }
 
 /// A relation as the manifest has it.
-pub(super) fn describe(store: &dyn AnyStore, id: u16) -> RelationEntry {
+pub(super) fn describe(store: &Store, id: u16) -> RelationEntry {
     let layout = store.layout();
     RelationEntry {
         id,
         name: layout.name.to_owned(),
-        schema: store.relation().schema.to_owned(),
-        key_words: store.relation().key_words as u8,
+        schema: store.relation.schema.to_owned(),
+        key_words: store.relation.key_words as u8,
         groups: layout.groups.iter().map(|group| group.span.len() as u32).collect(),
         standing: Standing::Whole,
     }

@@ -2,7 +2,7 @@
 
 use super::common::{Common, Unfinished};
 use super::replay_calls::{LoggedCalls, Replayed};
-use super::store::AnyStores;
+use super::store::Stores;
 use crate::error::Result;
 use crate::heap::Heap;
 use crate::seam::{MakeReplayer, Replayer, Worker};
@@ -14,16 +14,11 @@ type MakeWorker<'a> = &'a dyn Fn() -> Result<Box<dyn Worker>>;
 
 impl Common {
     /// Finishes the opening.
-    pub fn finish(
-        &self,
-        stores: &dyn AnyStores,
-        worker: MakeWorker<'_>,
-        replayer: MakeReplayer,
-    ) -> Result<()> {
+    pub fn finish(&self, stores: &Stores, worker: MakeWorker<'_>, replayer: MakeReplayer) -> Result<()> {
         let begun = now_ns();
         // Until it is done, nobody takes a checkpoint: see `Common::take_checkpoint`.
         let calls = lock(&self.unfinished).as_mut().and_then(|unfinished| unfinished.calls.take());
-        let replay = |calls: LoggedCalls| self.replay(&calls, stores.heap(), worker, replayer);
+        let replay = |calls: LoggedCalls| self.replay(&calls, &stores.heap, worker, replayer);
         let made = calls.map(replay).transpose()?.unwrap_or_default();
         let beginning = lock(&self.unfinished).as_mut().and_then(|unfinished| unfinished.beginning.take());
         if let (Some(beginning), Some(log)) = (beginning, &self.log) {

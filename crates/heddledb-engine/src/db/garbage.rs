@@ -11,7 +11,7 @@
 //! front is looked at. Entries that a snapshot may still read are put aside until the snapshot's boundary has
 //! ended.
 
-use super::store::AnyStores;
+use super::store::Stores;
 use crate::arena::Arena;
 use crate::commit::{Replaced, Superseded};
 use crate::epoch::EpochClock;
@@ -75,7 +75,7 @@ pub(crate) struct Garbage {
 pub(crate) struct ReclaimContext<'a> {
     pub clock: &'a EpochClock,
     pub boundaries: &'a Boundaries,
-    pub stores: &'a dyn AnyStores,
+    pub stores: &'a Stores,
     pub arena: &'a mut Arena,
     pub worker: usize,
 }
@@ -195,11 +195,11 @@ impl Garbage {
                     self.park(boundary).entries.push_back(GarbageEntry::Value(replaced));
                     return;
                 }
-                context.stores.heap().free(context.worker, replaced.value);
+                context.stores.heap.free(context.worker, replaced.value);
             }
             GarbageEntry::Block { record, relation } => context.arena.release(relation as usize, record),
             GarbageEntry::Node { node, relation } => {
-                context.stores.numbered(relation as usize).index().recycle(node)
+                context.stores.numbered(relation as usize).index.recycle(node)
             }
             GarbageEntry::Absent { record, relation, key_words, since } => {
                 let store = context.stores.numbered(relation as usize);

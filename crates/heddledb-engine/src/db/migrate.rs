@@ -12,7 +12,7 @@
 use super::declared::{compare, describe};
 use super::parts::{Output, Parts};
 use super::recovery::{Opened, Opening};
-use super::store::{AnyStore, MakeStore};
+use super::store::Store;
 use super::validate::Validation;
 use super::walkers::Walkers;
 use crate::epoch::EpochClock;
@@ -22,6 +22,7 @@ use crate::log::{LogError, Manifest, RelationEntry, Standing, lock_storage, remo
 use crate::metrics::Recovery;
 use crate::migration::{Migration, Outcome, Plan, SchemaChange, declared_tables, stored_tables};
 use crate::mutant::{Mutant, planted};
+use crate::protocol::Records;
 use crate::settings::{LogOptions, Settings};
 use crate::storage::{Storage, now_ms};
 use crate::table::dynamic::of_shape;
@@ -33,14 +34,14 @@ pub(super) struct Migrating<'a> {
     pub settings: &'a Settings,
     pub migration: &'a Migration,
     /// The relations that the program declares.
-    pub declared: Vec<&'a dyn AnyStore>,
-    pub make_store: MakeStore,
+    pub declared: Vec<&'a Store>,
+    pub records: &'static Records,
     pub threads: usize,
 }
 
 /// What was loaded; dropped in this order, since the rows of the stores are in the memory of the other.
 struct Loaded {
-    stores: Vec<Box<dyn AnyStore>>,
+    stores: Vec<Store>,
     opened: Opened,
 }
 
@@ -67,12 +68,12 @@ impl Migrating<'_> {
         let store = |entry: &RelationEntry| {
             let key_words = usize::from(entry.key_words);
             let shape = of_shape(&entry.name, &entry.schema, key_words, &entry.groups);
-            (self.make_store)(shape, 0, Arc::clone(&heap))
+            Store::new(self.records, shape, 0, Arc::clone(&heap))
         };
         let stores: Vec<_> = manifest.relations.iter().filter(counts).map(store).collect();
         let opening = Opening {
             storage: Arc::clone(self.storage),
-            stores: stores.iter().map(|store| &**store).collect(),
+            stores: stores.iter().collect(),
             options: LogOptions { files: 0, at_once: false, ..self.settings.log },
             threads: self.threads,
             versions: Vec::new(),
@@ -94,17 +95,17 @@ impl Migrating<'_> {
         if loaded.opened.files.manifest().relations != manifest.relations {
             return Err(LogError::Locked { place: storage.place() }.into());
         }
-        self.write(&plan, loaded.stores.iter().map(|store| &**store).collect(), &loaded.opened)?;
+        self.write(&plan, loaded.stores.iter().collect(), &loaded.opened)?;
         Ok(Some((plan.change, std::mem::take(&mut loaded.opened.recovery))))
     }
 
     fn plan(&self, manifest: &Manifest) -> Plan {
-        let declared = declared_tables(self.declared.iter().map(|store| store.relation()));
+        let declared = declared_tables(self.declared.iter().map(|store| store.relation));
         Plan::new(manifest, &declared, self.migration)
     }
 
     /// Writes all rows as a checkpoint, and makes it what the directory holds, if the program can be given its indexes then.
-    fn write(&self, plan: &Plan, stores: Vec<&dyn AnyStore>, opened: &Opened) -> Result<()> {
+    fn write(&self, plan: &Plan, stores: Vec<&Store>, opened: &Opened) -> Result<()> {
         let storage = &**self.storage;
         let old = Manifest::read(storage)?.ok_or_else(|| LogError::Locked { place: storage.place() })?;
         let (entries, outputs) = self.relations(plan, &old, &stores);
@@ -114,7 +115,7 @@ impl Migrating<'_> {
         if planted(Mutant::SchemaNotValidated) {
             builds.clear();
         }
-        let validation = Validation::new(builds, opened.epoch, self.make_store);
+        let validation = Validation::new(builds, opened.epoch, self.records);
         let observed = outputs.into_iter().zip(&entries).map(|(output, entry)| {
             let observe = validation.observer(&entry.name, output.store.heap());
             Output { observe, ..output }
@@ -164,7 +165,7 @@ impl Migrating<'_> {
         &self,
         plan: &'p Plan,
         old: &Manifest,
-        stores: &[&'p dyn AnyStore],
+        stores: &[&'p Store],
     ) -> (Vec<RelationEntry>, Vec<Output<'p>>) {
         let tables = stored_tables(old);
         let outcome = |table: &str| {
@@ -181,7 +182,7 @@ impl Migrating<'_> {
                 Some(Outcome::Converted(conversion)) if !is_index => Some(&**conversion),
                 _ => continue,
             };
-            let find = |name: &str, among: &[&'p dyn AnyStore]| {
+            let find = |name: &str, among: &[&'p Store]| {
                 among.iter().copied().find(|store| store.layout().name == name)
             };
             let Some(store) = find(&entry.name, stores) else { continue };
@@ -191,7 +192,7 @@ impl Migrating<'_> {
                 Some(conversion) => {
                     let declared =
                         self.declared.iter().find(|store| store.layout().name == conversion.name());
-                    describe(*declared.expect("the plan has found it"), id)
+                    describe(declared.expect("the plan has found it"), id)
                 }
             });
             outputs.push(Output { store, id, conversion, observe: None });

@@ -35,7 +35,7 @@ use crate::kind::Promises;
 use crate::log::LogKind;
 use crate::metrics::{CheckpointReport, Metrics, Recovery};
 use crate::procedure::{Declaration, Plan};
-use crate::protocol::{Env, Isolation, Protocol, Shared};
+use crate::protocol::{Env, Isolation, Protocol, Records, Shared};
 use crate::seam::{CallByName, Callee, Engine, Job, MakeReplayer, ProcedureInfo, Registered, Worker};
 use crate::settings::{Durability, Limits, Settings};
 use crate::sync::{Mutex, lock, now_ns};
@@ -47,7 +47,7 @@ use std::any::TypeId;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{AnyStores, Stores, make_store};
+use store::Stores;
 
 /// An open database, for its handles and sessions. With the last of them the thread that takes checkpoints ends, and
 /// then the database: who has dropped it may open its directory again.
@@ -69,7 +69,7 @@ impl<P: Protocol> Deref for Handle<P> {
 /// Fields are dropped in order: stores and workers (with their arenas) go together, when no session is left that could
 /// follow a reference into them.
 struct Inner<P: Protocol> {
-    stores: Stores<P>,
+    stores: Stores,
     /// The protocol's, with these options.
     options: P::Options,
     /// What the protocol's workers share.
@@ -173,7 +173,7 @@ impl<P: Protocol> Engine for Handle<P> {
 
     fn relation(&self, name: &str) -> Option<&'static Definition> {
         let stores = self.stores.all().into_iter();
-        stores.map(|store| store.relation()).find(|relation| relation.name() == name)
+        stores.map(|store| store.relation).find(|relation| relation.name() == name)
     }
 
     fn register(
@@ -288,7 +288,7 @@ pub(crate) fn open<P: Protocol>(
         LogKind::Values => options,
         LogKind::Commands => options.timed_in_order().ok_or_else(|| logs_no_calls(name))?,
     };
-    let mut stores = Stores::<P>::new(threads.sessions);
+    let mut stores = Stores::new(Records::of::<P>(), threads.sessions);
     for (relation, rows) in &settings.relations {
         stores.create(relation, *rows)?;
     }
@@ -296,14 +296,14 @@ pub(crate) fn open<P: Protocol>(
         None => None,
         Some(place) => {
             stores.close();
-            Some(places::open_files(place, &settings, stores.all(), make_store::<P>, threads.files)?)
+            Some(places::open_files(place, &settings, stores.all(), Records::of::<P>(), threads.files)?)
         }
     };
     let Begun { common, memory, orphans, watch } = Common::begin(name, &options, threads, settings, opened);
     let shared = Arc::new(P::Shared::new(threads.sessions));
     let mut idle = Vec::new();
     for (number, (arena, garbage)) in memory.into_iter().enumerate() {
-        let worker = WorkerState::new(number, &options, &shared, Arc::clone(&common.exchange));
+        let worker = WorkerState::<P>::new(number, &options, &shared, Arc::clone(&common.exchange));
         idle.push(Box::new(worker.with_memory(arena, garbage)));
     }
     // The workers that are taken next come from the end.

@@ -4,7 +4,7 @@
 //! leaf or bucket at a time, from a place in the clock that is no session's; no transaction waits for it. The boundary
 //! that the caller holds keeps the old versions.
 
-use super::store::AnyStore;
+use super::store::Store;
 use super::walkers::{Buffers, Walkers};
 use crate::epoch::EpochClock;
 use crate::index::Walk;
@@ -53,7 +53,7 @@ pub(super) struct Parts<'a> {
 
 /// A relation that is written.
 pub(super) struct Output<'a> {
-    pub store: &'a dyn AnyStore,
+    pub store: &'a Store,
     /// The number that it has in the files.
     pub id: u16,
     /// How its rows are converted, if they are.
@@ -67,7 +67,7 @@ pub(super) type Observe<'a> = dyn Fn(&[u64], &[u64]) + Sync + 'a;
 
 impl<'a> Output<'a> {
     /// A relation as it is.
-    pub fn of(store: &'a dyn AnyStore, id: u16) -> Self {
+    pub fn of(store: &'a Store, id: u16) -> Self {
         Self { store, id, conversion: None, observe: None }
     }
 }
@@ -146,7 +146,7 @@ impl<'a> PartFile<'a> {
     fn relation(&mut self, walker: usize, output: &Output<'_>) -> Result<(), LogError> {
         let Output { store, id, conversion, observe } = output;
         let (key_words, layout) = match conversion {
-            None => (store.relation().key_words, store.layout()),
+            None => (store.relation.key_words, store.layout()),
             Some(conversion) => (conversion.key_words(), conversion.layout()),
         };
         let (data_words, slots, heap) = (layout.words, layout.slots, store.heap());
@@ -204,7 +204,7 @@ impl<'a> PartFile<'a> {
                 });
             });
             if let Some(what) = wrong {
-                let what = format!("table {}, {what}", store.relation().name());
+                let what = format!("table {}, {what}", store.relation.name());
                 return Err(LogError::Migration { place: self.of.storage.place(), what });
             }
             for (full, words) in whole.drain(..) {

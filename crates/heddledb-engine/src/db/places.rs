@@ -2,11 +2,12 @@
 
 use super::migrate::Migrating;
 use super::recovery::{Opened, Opening};
-use super::store::{AnyStore, MakeStore};
+use super::store::Store;
 use crate::copies::LOST_AND_FOUND;
 use crate::error::Result;
 use crate::log::{LogError, Name};
 use crate::migration::Migration;
+use crate::protocol::Records;
 use crate::settings::{Durability, LogOptions, Place, Settings};
 use crate::storage::{Disk, ReadOnly, Storage};
 use std::path::Path;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 pub(super) fn open_files(
     place: &Place,
     settings: &Settings,
-    stores: Vec<&dyn AnyStore>,
-    make_store: MakeStore,
+    stores: Vec<&Store>,
+    records: &'static Records,
     threads: usize,
 ) -> Result<Opened> {
     let read_only = settings.read_only;
@@ -28,7 +29,7 @@ pub(super) fn open_files(
     let migrated = match &settings.migration {
         Some(migration) if !read_only => {
             let declared = stores.clone();
-            Migrating { storage: &storage, settings, migration, declared, make_store, threads }.run()?
+            Migrating { storage: &storage, settings, migration, declared, records, threads }.run()?
         }
         _ => None,
     };

@@ -15,7 +15,7 @@ use super::garbage::Garbage;
 use super::replay::Replay;
 use super::replay_calls::LoggedCalls;
 use super::shares::{BATCH, OTHER_SHAPE, Progress, Relations, Share, UNKNOWN};
-use super::store::{AnyStore, Restore};
+use super::store::{Restore, Store};
 use super::versions::Versions;
 use crate::arena::Arena;
 use crate::copies::fresh_manifest;
@@ -38,7 +38,7 @@ use std::time::Duration;
 /// How a directory is opened.
 pub(crate) struct Opening<'a> {
     pub storage: Arc<dyn Storage>,
-    pub stores: Vec<&'a dyn AnyStore>,
+    pub stores: Vec<&'a Store>,
     pub options: LogOptions,
     pub threads: usize,
     pub salvage: bool,
@@ -283,7 +283,7 @@ impl Opening<'_> {
                     let layout = store.layout();
                     let found = (rows.key_words, rows.data_words, rows.with_values);
                     let is_whole = |data| Logged(data).is_whole(layout.words, layout.slots.iter().copied());
-                    if found != (store.relation().key_words, layout.words, !layout.slots.is_empty())
+                    if found != (store.relation.key_words, layout.words, !layout.slots.is_empty())
                         || !layout.slots.is_empty() && !rows.iter().all(|(_, data)| is_whole(data))
                     {
                         return Err(malformed(OTHER_SHAPE));
@@ -322,15 +322,15 @@ fn ended(generations: &[Generation], surveys: &[Survey], durable: u64) -> Vec<Ge
 }
 
 /// What each relation is in the files, by its number in this process.
-fn in_files(stores: &[&dyn AnyStore], manifest: &Manifest) -> Box<[Relation]> {
+fn in_files(stores: &[&Store], manifest: &Manifest) -> Box<[Relation]> {
     let mut relations = Vec::new();
     for store in stores {
         let is_it =
             |entry: &&RelationEntry| entry.name == store.layout().name && entry.standing != Standing::Removed;
         let entry = manifest.relations.iter().find(is_it);
         let entry = entry.expect("every declared relation is listed");
-        relations.resize(relations.len().max(store.number() + 1), Relation { id: u16::MAX, is_index: false });
-        relations[store.number()] = Relation { id: entry.id, is_index: entry.index_of().is_some() };
+        relations.resize(relations.len().max(store.number + 1), Relation { id: u16::MAX, is_index: false });
+        relations[store.number] = Relation { id: entry.id, is_index: entry.index_of().is_some() };
     }
     relations.into()
 }

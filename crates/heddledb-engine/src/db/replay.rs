@@ -154,7 +154,7 @@ impl Replay<'_> {
         let Some(store) = self.relations.store(write.relation) else {
             return if self.relations.passes_over(write.relation) { Ok(false) } else { Err(UNKNOWN) };
         };
-        check_shape(store.relation(), write).map(|()| true)
+        check_shape(store.relation, write).map(|()| true)
     }
 
     /// Makes the changes of a stretch to one thread's keys.
@@ -166,7 +166,7 @@ impl Replay<'_> {
         for (relation, due) in due.iter().enumerate() {
             let Some(store) = self.relations.store(relation as u16) else { continue };
             let mut absent = |key: &[u64], record: RecordRef| {
-                garbage.absent(self.epoch, store.number() as u32, key, record, store.head(&record));
+                garbage.absent(self.epoch, store.number as u32, key, record, store.head(&record));
             };
             for due in due.chunks(BATCH) {
                 let change = |due: &Due| {

@@ -1,7 +1,7 @@
 //! What the threads of a recovery share, and what each of them has.
 
 use super::garbage::Garbage;
-use super::store::AnyStore;
+use super::store::Store;
 use crate::access::Groups;
 use crate::arena::Arena;
 use crate::error::Result;
@@ -38,7 +38,7 @@ pub(super) fn check_shape(relation: &Definition, write: &Write<'_>) -> Result<()
 
 /// Relations by their number in the files.
 pub(super) struct Relations<'a> {
-    pub stores: Vec<Option<&'a dyn AnyStore>>,
+    pub stores: Vec<Option<&'a Store>>,
     pub entries: Vec<RelationEntry>,
     /// The numbers of indexes whose records do not count.
     pub passed_over: Vec<u16>,
@@ -46,7 +46,7 @@ pub(super) struct Relations<'a> {
 
 impl<'a> Relations<'a> {
     /// Enters the store of the relation with a number.
-    pub fn put(&mut self, id: u16, store: &'a dyn AnyStore) {
+    pub fn put(&mut self, id: u16, store: &'a Store) {
         let at = usize::from(id);
         if self.stores.len() <= at {
             self.stores.resize(at + 1, None);
@@ -67,12 +67,12 @@ impl<'a> Relations<'a> {
 
     /// The relations by their numbers; `None` where the records do not count.
     pub fn definitions(&self) -> Vec<Option<&'static Definition>> {
-        self.stores.iter().map(|store| store.map(|store| store.relation())).collect()
+        self.stores.iter().map(|store| store.map(|store| store.relation)).collect()
     }
 
     /// The store of the relation with a number.
     #[inline(always)]
-    pub fn store(&self, id: u16) -> Option<&'a dyn AnyStore> {
+    pub fn store(&self, id: u16) -> Option<&'a Store> {
         self.stores.get(usize::from(id)).copied().flatten()
     }
 }

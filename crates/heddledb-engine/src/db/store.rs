@@ -8,17 +8,16 @@ use crate::heap::Heap;
 use crate::index::{AnyIndex, Finger, Gap, Inserted, Leaf, Lookup, Retired, Walk, new_index};
 use crate::log;
 use crate::mutant::{Mutant, planted};
-use crate::protocol::{Protocol, Seal};
-use crate::record::{ConcurrencyWords, REACH, RecordRef, data_base, heads_base};
+use crate::protocol::{Protocol, Records, Seal};
+use crate::record::{REACH, RecordRef, Shape};
 use crate::sync::{AtomicU64, Mutex, Ordering, Wait, fence, lock};
 use crate::table::{Definition, Layout, Span, Structure};
 use crate::values::{Logged, Slot};
 use crate::{stamp, version};
-use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-/// One relation under one protocol: its index and the shape of its records.
-pub(crate) struct Store<P> {
+/// One relation: its index and the shape of its records.
+pub(crate) struct Store {
     /// From key to record.
     pub index: Box<dyn AnyIndex>,
     /// What the relation is.
@@ -29,7 +28,7 @@ pub(crate) struct Store<P> {
     pub block_words: usize,
     /// Where those of its values are that are not in their rows.
     heap: Arc<Heap>,
-    protocol: PhantomData<fn() -> P>,
+    records: &'static Records,
 }
 
 /// A change that recovery found: sets column groups of a row to what they were at `time`, unless a later
@@ -44,75 +43,22 @@ pub(crate) type KeyAndRow = (Vec<u64>, Vec<u64>);
 /// Is told of a row that was to be added, and of the data words that were there.
 pub(crate) type Told<'a> = dyn FnMut(&KeyAndRow, Option<&[u64]>) + 'a;
 
-/// What rooms that know no protocol do to a relation: reclamation, recovery, checkpoints.
-pub(crate) trait AnyStore: Send + Sync {
-    /// What the relation is.
-    fn relation(&self) -> &'static Definition;
-    /// Where those of its values are that are not in their rows.
-    fn heap(&self) -> &Heap;
-    /// Its index.
-    fn index(&self) -> &dyn AnyIndex;
-    /// Seals the record of `key` and takes it out of the index. `Live` also if the key leads
-    /// elsewhere by now, or if another worker has it in its queue.
-    fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal;
-    /// The epoch of the oldest version that is kept of a record.
-    fn oldest_version(&self, record: RecordRef) -> Option<u64>;
-    /// Makes changes, one after the other. Calls `absent` with the key and record of each row that does not
-    /// exist after them. For recovery: no other thread has these keys, and no transaction runs.
-    fn restore(&self, changes: &[Restore<'_>], arena: &mut Arena, absent: &mut dyn FnMut(&[u64], RecordRef));
-    /// The rows of one leaf or bucket as of the end of an epoch, at which a snapshot stands: key words and
-    /// data words of each. The caller is pinned.
-    fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
-        let mut leaf = Leaf::default();
-        self.index().walk(from, &mut leaf);
-        self.rows(&leaf, epoch, row);
-    }
-    /// The same of a leaf that was read.
-    fn rows(&self, leaf: &Leaf, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64]));
-    /// Reads all data words of a row as of the end of an epoch, at which a snapshot stands; false if there is none. The
-    /// caller is pinned.
-    fn read(&self, key: &[u64], epoch: u64, row: &mut [u64]) -> bool;
-    /// Adds rows, of one column group, whose keys are in order, each unless its key has one, and says so: with what
-    /// was there. For recovery: other threads add too, and no transaction runs.
-    fn add(&self, rows: &[KeyAndRow], time: u64, arena: &mut Arena, told: &mut Told<'_>);
-    /// The word of a record that leads to the old versions of its group 0.
-    fn head<'a>(&self, record: &'a RecordRef) -> &'a AtomicU64;
-
-    /// The shape of its rows.
-    fn layout(&self) -> &'static Layout {
-        self.relation().layout
-    }
-
-    /// Its number in this process.
-    fn number(&self) -> usize {
-        self.relation().number()
-    }
-}
-
-/// Makes a store under some protocol: a relation, how many rows it is sized for, and where its values are. With this, what
-/// only holds stores is compiled once and not once per protocol.
-pub(super) type MakeStore = fn(&'static Definition, usize, Arc<Heap>) -> Box<dyn AnyStore>;
-
-/// [`MakeStore`] of `P`.
-pub(super) fn make_store<P: Protocol>(
-    relation: &'static Definition,
-    rows: usize,
-    heap: Arc<Heap>,
-) -> Box<dyn AnyStore> {
-    Box::new(Store::<P>::new(relation, rows, heap))
-}
-
-impl<P: Protocol> Store<P> {
+impl Store {
     /// Of no row, sized for `rows`.
-    pub fn new(relation: &'static Definition, rows: usize, heap: Arc<Heap>) -> Self {
+    pub fn new(
+        records: &'static Records,
+        relation: &'static Definition,
+        rows: usize,
+        heap: Arc<Heap>,
+    ) -> Self {
         let Definition { layout, structure, key_words, .. } = *relation;
         Self {
-            index: new_index(structure, key_words, rows, P::GAP_FOLD, P::REGIONS),
+            index: new_index(structure, key_words, rows, records.gap_fold, records.regions),
             relation,
             number: relation.number(),
-            block_words: block_words::<P>(layout),
+            block_words: records.shape.data(layout) + layout.words,
             heap,
-            protocol: PhantomData,
+            records,
         }
     }
 
@@ -122,19 +68,45 @@ impl<P: Protocol> Store<P> {
         self.relation.layout
     }
 
+    /// Where those of its values are that are not in their rows.
+    pub fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
     /// Copies all data words of a record as of the end of an epoch; false where the row was absent.
     fn copy(&self, record: RecordRef, epoch: u64, data: &mut [u64]) -> bool {
         let layout = self.layout();
         Groups(layout.all_groups()).all(|group| {
             let span = layout.groups[group].span;
-            copy_group::<P>(record, layout, group, span, epoch, &mut data[span.start..span.end])
+            copy_group(
+                record,
+                self.records.shape,
+                layout,
+                group,
+                span,
+                epoch,
+                &mut data[span.start..span.end],
+            )
         })
+    }
+
+    /// The words of a record that lead to its old versions.
+    fn heads<'a>(&self, record: RecordRef) -> impl Iterator<Item = &'a AtomicU64> + use<'a> {
+        heads(record, self.records.shape, self.layout())
+    }
+
+    /// Prepares a block as [`init_record`] does.
+    fn init_record(&self, block: RecordRef, gap: &Gap) -> RecordRef {
+        let layout = self.layout();
+        (self.records.init)(block, layout, gap);
+        without_past(block, self.records.shape, layout);
+        block
     }
 
     /// The record that a write changes; prefetches its memory.
     fn find(&self, write: &log::Write<'_>, finger: &mut dyn Finger) -> Option<RecordRef> {
         let Lookup::Found(record) = finger.get(write.key) else { return None };
-        let base = data_base::<P>(self.layout());
+        let base = self.records.shape.data(self.layout());
         record.prefetch(Span { start: 0, end: base });
         for group in Groups(write.groups) {
             let span = self.layout().groups[group].span;
@@ -157,13 +129,14 @@ impl<P: Protocol> Store<P> {
             data = rest;
             // Relaxed throughout: only this thread has the record, and later threads were started by one that
             // has joined it.
-            let known = record.word(P::stamp_word(group)).load(Ordering::Relaxed);
+            let known = record.word(self.records.shape.stamp(group)).load(Ordering::Relaxed);
             assert!(!stamp::is_locked(known), "a record that is replayed is locked");
             let known = stamp::time(known);
             if known < time || planted(Mutant::RecoveryOrderByFile) {
-                let base = data_base::<P>(self.layout()) + span.start;
+                let base = self.records.shape.data(self.layout()) + span.start;
                 let present = |stamp: u64| stamp != 0 && !stamp::is_absent(stamp);
-                let was_present = present(record.word(P::stamp_word(group)).load(Ordering::Relaxed));
+                let was_present =
+                    present(record.word(self.records.shape.stamp(group)).load(Ordering::Relaxed));
                 for slot in self.layout().slots_of(group).filter(|_| was_present) {
                     let word = |at: usize| record.word(base - span.start + at).load(Ordering::Relaxed);
                     if let Some(old) = Slot([word(slot), word(slot + 1)]).value() {
@@ -180,32 +153,27 @@ impl<P: Protocol> Store<P> {
                     let loaded = self.heap.load(self.part_of_heap(write), value, logged.bytes);
                     record.word(base + at).store(loaded.place, Ordering::Relaxed);
                 }
-                P::restore(record, group, stamp::of(time, write.present));
+                (self.records.restore)(record, group, stamp::of(time, write.present));
             }
         }
     }
-}
 
-impl<P: Protocol> AnyStore for Store<P> {
-    fn relation(&self) -> &'static Definition {
-        self.relation
+    /// The word of a record that leads to the old versions of its group 0.
+    pub fn head<'a>(&self, record: &'a RecordRef) -> &'a AtomicU64 {
+        record.word(self.records.shape.heads(self.layout()))
     }
 
-    fn heap(&self) -> &Heap {
-        &self.heap
-    }
-
-    fn index(&self) -> &dyn AnyIndex {
-        &*self.index
-    }
-
-    fn head<'a>(&self, record: &'a RecordRef) -> &'a AtomicU64 {
-        record.word(heads_base::<P>(self.layout()))
-    }
-
-    fn unlink(&self, key: &[u64], record: RecordRef, clock: &EpochClock, retired: &mut Vec<Retired>) -> Seal {
+    /// Seals the record of `key` and takes it out of the index. `Live` also if the key leads
+    /// elsewhere by now, or if another worker has it in its queue.
+    pub fn unlink(
+        &self,
+        key: &[u64],
+        record: RecordRef,
+        clock: &EpochClock,
+        retired: &mut Vec<Retired>,
+    ) -> Seal {
         let layout = self.layout();
-        let head = record.word(heads_base::<P>(layout));
+        let head = record.word(self.records.shape.heads(layout));
         version::dequeue(head);
         let mut outcome = Seal::Live;
         self.index.remove(
@@ -213,8 +181,8 @@ impl<P: Protocol> AnyStore for Store<P> {
             record,
             &mut |gap| {
                 // A snapshot may read what the record was: it stays as long as its versions are kept.
-                let has_no_versions = || heads::<P>(record, layout).all(|head| !version::any(head));
-                outcome = P::seal(record, layout, clock, gap, has_no_versions);
+                let has_no_versions = || self.heads(record).all(|head| !version::any(head));
+                outcome = (self.records.seal)(record, layout, clock, gap, &has_no_versions);
                 outcome == Seal::Sealed
             },
             retired,
@@ -223,11 +191,19 @@ impl<P: Protocol> AnyStore for Store<P> {
         if outcome == Seal::Busy && !version::enqueue(head) { Seal::Live } else { outcome }
     }
 
-    fn oldest_version(&self, record: RecordRef) -> Option<u64> {
-        heads::<P>(record, self.layout()).filter_map(version::oldest).min()
+    /// The epoch of the oldest version that is kept of a record.
+    pub fn oldest_version(&self, record: RecordRef) -> Option<u64> {
+        self.heads(record).filter_map(version::oldest).min()
     }
 
-    fn restore(&self, changes: &[Restore<'_>], arena: &mut Arena, absent: &mut dyn FnMut(&[u64], RecordRef)) {
+    /// Makes changes, one after the other. Calls `absent` with the key and record of each row that does not
+    /// exist after them. For recovery: no other thread has these keys, and no transaction runs.
+    pub fn restore(
+        &self,
+        changes: &[Restore<'_>],
+        arena: &mut Arena,
+        absent: &mut dyn FnMut(&[u64], RecordRef),
+    ) {
         let layout = self.layout();
         // In steps, so that cache misses overlap.
         for Restore { write, .. } in changes {
@@ -245,7 +221,7 @@ impl<P: Protocol> AnyStore for Store<P> {
         for (Restore { write, time }, found) in changes.iter().zip(found) {
             let record = found.unwrap_or_else(|| {
                 let block = arena.allocate(self.number, self.block_words);
-                match finger.insert(write.key, &mut |gap| init_record::<P>(block, layout, gap)) {
+                match finger.insert(write.key, &mut |gap| self.init_record(block, gap)) {
                     Inserted::Added { record, .. } => record,
                     Inserted::Exists(record, _) => {
                         arena.release(self.number, block);
@@ -260,7 +236,16 @@ impl<P: Protocol> AnyStore for Store<P> {
         }
     }
 
-    fn rows(&self, leaf: &Leaf, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
+    /// The rows of one leaf or bucket as of the end of an epoch, at which a snapshot stands: key words and
+    /// data words of each. The caller is pinned.
+    pub fn walk(&self, from: &mut Walk, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
+        let mut leaf = Leaf::default();
+        self.index.walk(from, &mut leaf);
+        self.rows(&leaf, epoch, row);
+    }
+
+    /// The same of a leaf that was read.
+    pub fn rows(&self, leaf: &Leaf, epoch: u64, row: &mut dyn FnMut(&[u64], &[u64])) {
         let mut data = vec![0; self.layout().words];
         for (at, record) in leaf.records().iter().enumerate() {
             if self.copy(*record, epoch, &mut data) {
@@ -269,27 +254,31 @@ impl<P: Protocol> AnyStore for Store<P> {
         }
     }
 
-    fn read(&self, key: &[u64], epoch: u64, row: &mut [u64]) -> bool {
+    /// Reads all data words of a row as of the end of an epoch, at which a snapshot stands; false if there is none. The
+    /// caller is pinned.
+    pub fn read(&self, key: &[u64], epoch: u64, row: &mut [u64]) -> bool {
         match self.index.get(key) {
             Lookup::Found(record) => self.copy(record, epoch, row),
             Lookup::Missing(_) => false,
         }
     }
 
-    fn add(&self, rows: &[KeyAndRow], time: u64, arena: &mut Arena, told: &mut Told<'_>) {
+    /// Adds rows, of one column group, whose keys are in order, each unless its key has one, and says so: with what
+    /// was there. For recovery: other threads add too, and no transaction runs.
+    pub fn add(&self, rows: &[KeyAndRow], time: u64, arena: &mut Arena, told: &mut Told<'_>) {
         let layout = self.layout();
         let mut there = vec![0; layout.words];
         let mut finger = self.index.finger();
         for row in rows {
             let block = arena.allocate(self.number, self.block_words);
             let inserted = finger.insert(&row.0, &mut |gap| {
-                let record = init_record::<P>(block, layout, gap);
+                let record = self.init_record(block, gap);
                 for (at, word) in row.1.iter().enumerate() {
                     // Relaxed: published by the index's release.
-                    record.word(data_base::<P>(layout) + at).store(*word, Ordering::Relaxed);
+                    record.word(self.records.shape.data(layout) + at).store(*word, Ordering::Relaxed);
                 }
                 Groups(layout.all_groups())
-                    .for_each(|group| P::restore(record, group, stamp::of(time, true)));
+                    .for_each(|group| (self.records.restore)(record, group, stamp::of(time, true)));
                 record
             });
             match inserted {
@@ -308,16 +297,23 @@ impl<P: Protocol> AnyStore for Store<P> {
 /// Prepares a block for a new key, absent and without a past, under the latch of the gap that it fills.
 pub(crate) fn init_record<P: Protocol>(block: RecordRef, layout: &'static Layout, gap: &Gap) -> RecordRef {
     P::init_record(block, layout, gap);
-    // Relaxed: published by the index's release.
-    heads::<P>(block, layout).for_each(|head| head.store(0, Ordering::Relaxed));
+    without_past(block, Shape::of::<P>(), layout);
     block
 }
 
+/// No old versions hang off a record that is new.
+#[inline(always)]
+pub(crate) fn without_past(record: RecordRef, shape: Shape, layout: &Layout) {
+    // Relaxed: published by the index's release.
+    heads(record, shape, layout).for_each(|head| head.store(0, Ordering::Relaxed));
+}
+
 /// All relations of a database, by [number](Definition::number), each made at its first use.
-pub(crate) struct Stores<P> {
+pub(crate) struct Stores {
+    records: &'static Records,
     /// The first of them, and shelves of as many more, each made when one of it is. A database has few, and is quickly opened.
-    first: Shelf<P>,
-    further: Box<[OnceLock<Shelf<P>>]>,
+    first: Shelf,
+    further: Box<[OnceLock<Shelf>]>,
     /// Where values are that are not in their rows.
     pub heap: Arc<Heap>,
     /// Closed: only relations that have a number in the database's files exist.
@@ -327,27 +323,23 @@ pub(crate) struct Stores<P> {
 }
 
 /// Some relations, each made at its first use.
-type Shelf<P> = Box<[OnceLock<Store<P>>]>;
+type Shelf = Box<[OnceLock<Store>]>;
 
 /// How many relations a shelf has.
 const SHELF: usize = 128;
 /// Relations that a process may use, over all its databases.
 const RELATIONS_MAX: usize = 4096;
 
-/// Words of a row's block.
-fn block_words<C: ConcurrencyWords>(layout: &Layout) -> usize {
-    data_base::<C>(layout) + layout.words
-}
-
 /// A shelf with nothing on it.
-fn shelf<P>() -> Shelf<P> {
+fn shelf() -> Shelf {
     (0..SHELF).map(|_| OnceLock::new()).collect()
 }
 
-impl<P: Protocol> Stores<P> {
-    /// None yet, for so many workers.
-    pub fn new(workers: usize) -> Self {
+impl Stores {
+    /// None yet, of such records, for so many workers.
+    pub fn new(records: &'static Records, workers: usize) -> Self {
         Self {
+            records,
             heap: Arc::new(Heap::new(workers)),
             first: shelf(),
             further: (1..RELATIONS_MAX / SHELF).map(|_| OnceLock::new()).collect(),
@@ -363,13 +355,13 @@ impl<P: Protocol> Stores<P> {
 
     /// The store of a relation, made now if this is its first use.
     #[inline(always)]
-    pub fn get(&self, relation: &'static Definition) -> Result<&Store<P>> {
+    pub fn get(&self, relation: &'static Definition) -> Result<&Store> {
         self.get_numbered(relation.number(), relation)
     }
 
     /// As [`Self::get`], where the relation's number is known.
     #[inline(always)]
-    pub fn get_numbered(&self, number: usize, relation: &'static Definition) -> Result<&Store<P>> {
+    pub fn get_numbered(&self, number: usize, relation: &'static Definition) -> Result<&Store> {
         match self.existing(number) {
             Some(store) => Ok(store),
             None => self.create(relation, 0),
@@ -378,26 +370,26 @@ impl<P: Protocol> Stores<P> {
 
     /// The store with that number, if it was made.
     #[inline(always)]
-    fn existing(&self, number: usize) -> Option<&Store<P>> {
+    fn existing(&self, number: usize) -> Option<&Store> {
         self.first.get(number).and_then(OnceLock::get).or_else(|| self.on_further_shelf(number))
     }
 
     #[inline(never)]
-    fn on_further_shelf(&self, number: usize) -> Option<&Store<P>> {
+    fn on_further_shelf(&self, number: usize) -> Option<&Store> {
         let shelf = (number / SHELF).checked_sub(1)?;
         self.further.get(shelf)?.get()?[number % SHELF].get()
     }
 
     /// Makes the store of a relation, sized for `rows`, unless it exists.
     #[cold]
-    pub fn create(&self, relation: &'static Definition, rows: usize) -> Result<&Store<P>> {
+    pub fn create(&self, relation: &'static Definition, rows: usize) -> Result<&Store> {
         let number = relation.number();
         let shelf = match (number / SHELF).checked_sub(1) {
             None => Some(&self.first),
             Some(at) => self.further.get(at).map(|further| further.get_or_init(shelf)),
         };
         let slot = &shelf.ok_or(Misuse::TooManyTables { limit: RELATIONS_MAX })?[number % SHELF];
-        if block_words::<P>(relation.layout) > REACH {
+        if self.records.shape.data(relation.layout) + relation.layout.words > REACH {
             let bytes = REACH * size_of::<AtomicU64>();
             let why = format!(
                 "a row takes at most {bytes} bytes in place; let long values be of any length, so that they are outside of it"
@@ -409,45 +401,32 @@ impl<P: Protocol> Stores<P> {
         }
         // One at a time, so that no two of one name are made.
         let _making = lock(&self.making);
-        if slot.get().is_none() && self.all().iter().any(|other| other.relation().name() == relation.name()) {
+        if slot.get().is_none() && self.all().iter().any(|other| other.relation.name() == relation.name()) {
             return Err(Misuse::TwoOfOneName { relation: relation.name() }.into());
         }
-        Ok(slot.get_or_init(|| Store::new(relation, rows, Arc::clone(&self.heap))))
+        Ok(slot.get_or_init(|| Store::new(self.records, relation, rows, Arc::clone(&self.heap))))
     }
-}
 
-/// What rooms that know no protocol do to all relations of a database.
-pub(crate) trait AnyStores {
     /// Every store that exists. In memory they are made while transactions run.
-    fn all(&self) -> Vec<&dyn AnyStore>;
-    /// The store with a relation number that was met in a record's life.
-    fn numbered(&self, number: usize) -> &dyn AnyStore;
-    /// Where values are that are not in their rows.
-    fn heap(&self) -> &Heap;
-}
-
-impl<P: Protocol> AnyStores for Stores<P> {
-    fn all(&self) -> Vec<&dyn AnyStore> {
+    pub fn all(&self) -> Vec<&Store> {
         let further = self.further.iter().filter_map(OnceLock::get);
-        let slots = std::iter::once(&self.first).chain(further).flat_map(|shelf| shelf.iter());
-        slots.filter_map(|slot| slot.get().map(|store| store as &dyn AnyStore)).collect()
+        let shelves = std::iter::once(&self.first).chain(further);
+        shelves.flat_map(|shelf| shelf.iter()).filter_map(OnceLock::get).collect()
     }
 
-    fn numbered(&self, number: usize) -> &dyn AnyStore {
+    /// The store with a relation number that was met in a record's life.
+    pub fn numbered(&self, number: usize) -> &Store {
         self.existing(number).expect("a relation with records has a store")
-    }
-
-    fn heap(&self) -> &Heap {
-        &self.heap
     }
 }
 
 /// The words of a record that lead to its old versions.
-pub(crate) fn heads<'a, P: Protocol>(
+pub(crate) fn heads<'a>(
     record: RecordRef,
+    shape: Shape,
     layout: &Layout,
-) -> impl Iterator<Item = &'a AtomicU64> + use<'a, P> {
-    let base = heads_base::<P>(layout);
+) -> impl Iterator<Item = &'a AtomicU64> + use<'a> {
+    let base = shape.heads(layout);
     (base..base + layout.groups.len()).map(move |head| record.lasting_word(head))
 }
 
@@ -457,15 +436,16 @@ pub(crate) fn is_ordered(relation: &Definition) -> bool {
 }
 
 /// Copies words of a column group as of the end of an epoch; false where the row was absent.
-pub(crate) fn copy_group<P: ConcurrencyWords>(
+pub(crate) fn copy_group(
     record: RecordRef,
+    shape: Shape,
     layout: &'static Layout,
     group: usize,
     wanted: Span,
     epoch: u64,
     target: &mut [u64],
 ) -> bool {
-    let stamp_word = record.word(P::stamp_word(group));
+    let stamp_word = record.word(shape.stamp(group));
     let mut wait = Wait::new();
     loop {
         // Acquire: pairs with the publishing store of the version, and of what hangs off it.
@@ -480,7 +460,7 @@ pub(crate) fn copy_group<P: ConcurrencyWords>(
             continue;
         }
         if stamp::epoch(stamp) > epoch && !planted(Mutant::SnapshotReadsNewest) {
-            let head = record.word(heads_base::<P>(layout) + group);
+            let head = record.word(shape.heads(layout) + group);
             let Some(old) = version::find(head, epoch) else { return false };
             if stamp::is_absent(old.stamp()) {
                 return false;
@@ -495,7 +475,7 @@ pub(crate) fn copy_group<P: ConcurrencyWords>(
         if stamp::is_absent(stamp) {
             return false;
         }
-        let start = data_base::<P>(layout) + wanted.start;
+        let start = shape.data(layout) + wanted.start;
         target.iter_mut().enumerate().for_each(|(index, word)| {
             // Relaxed: discarded below unless the version stands.
             *word = record.word(start + index).load(Ordering::Relaxed);

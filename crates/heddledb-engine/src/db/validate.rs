@@ -7,10 +7,11 @@
 
 use super::build::{Build, Part, judge};
 use super::parts::Observe;
-use super::store::{AnyStore, MakeStore};
+use super::store::Store;
 use crate::arena::Arena;
 use crate::heap::Heap;
 use crate::log::LogError;
+use crate::protocol::Records;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 
@@ -25,15 +26,15 @@ pub(super) struct Validation<'a> {
 struct Check<'a> {
     build: Build<'a>,
     /// Where its entries are put instead.
-    scratch: Box<dyn AnyStore>,
+    scratch: Store,
     found: Mutex<(Part, Arena)>,
 }
 
 impl<'a> Validation<'a> {
     /// Of rows of epochs before `epoch`.
-    pub fn new(builds: Vec<Build<'a>>, epoch: u64, make_store: MakeStore) -> Self {
+    pub fn new(builds: Vec<Build<'a>>, epoch: u64, records: &'static Records) -> Self {
         let check = |build: Build<'a>| {
-            let scratch = make_store(build.index.relation(), 0, Arc::new(Heap::new(1)));
+            let scratch = Store::new(records, build.index.relation, 0, Arc::new(Heap::new(1)));
             Check { build, scratch, found: Mutex::default() }
         };
         Self { checks: builds.into_iter().map(check).collect(), epoch }
@@ -74,7 +75,7 @@ impl Check<'_> {
     fn add(&self, part: &mut Part, arena: &mut Arena, epoch: u64) {
         let Build { table, role, .. } = self.build;
         match role.is_unique() {
-            true => part.add(&Build { index: &*self.scratch, table, role }, epoch, arena),
+            true => part.add(&Build { index: &self.scratch, table, role }, epoch, arena),
             false => part.pass_over(),
         }
     }

@@ -224,7 +224,7 @@ impl RedoLog {
     /// # Errors
     /// As for [`RedoLog::wait`].
     pub fn wait_beside(&self, suspender: &Suspender, epoch: u64) -> Result<()> {
-        suspender.wait_until(|| {
+        suspender.wait_until(&mut || {
             self.clock.closed(epoch) || self.durable() >= epoch || self.failure().is_some() || {
                 self.clock.advance();
                 self.clock.closed(epoch)

@@ -28,9 +28,16 @@ unsafe impl Sync for Region {}
 impl Region {
     /// Memory for `length` values of `T`.
     pub(super) fn new<T>(length: usize) -> Self {
-        let layout = Layout::array::<T>(length).expect("an index smaller than the address space");
+        Self::of(Layout::new::<T>(), length)
+    }
+
+    /// The same for values of a type with that layout.
+    fn of(value: Layout, length: usize) -> Self {
+        let bytes = value.size().checked_mul(length).expect("an index smaller than the address space");
+        let layout =
+            Layout::from_size_align(bytes, value.align()).expect("an index smaller than the address space");
         assert_ne!(layout.size(), 0);
-        // Whole huge pages, also where an odd size of `T` leaves the last one not quite full.
+        // Whole huge pages, also where an odd size of a value leaves the last one not quite full.
         if layout.size() > HUGE / 2
             && let Some((base, mapping)) = map(layout.size().next_multiple_of(HUGE))
         {
@@ -108,38 +115,11 @@ fn unmap(_: NonNull<u8>, _: usize) {
     unreachable!("nothing is mapped here");
 }
 
-/// Nodes that are handed out and taken back, initialised once and freed with the pool.
+/// Nodes that are handed out and taken back, initialised once and freed with the pool: a face of [`Nodes`].
 pub(super) struct Pool<T> {
     make: fn() -> T,
-    shelf: Mutex<Shelf<T>>,
-    /// Nodes for those who cannot take a lock: none, or as many groups as there are.
-    spares: Box<[Spares<T>]>,
+    nodes: Nodes,
 }
-
-/// Some nodes in a cache line, or none where there is null. Put there under the shelf's lock (Release), taken without it.
-type Spares<T> = CachePadded<[AtomicPtr<T>; SPARES]>;
-
-/// Nodes of a group, and groups: of so many workers each looks in another of these, so that none disturbs another's region.
-const SPARES: usize = 7;
-const GROUPS: usize = 64;
-
-struct Shelf<T> {
-    /// The last is being handed out for the first time; the ones before are used up.
-    chunks: Vec<Chunk<T>>,
-    free: Vec<NonNull<T>>,
-    taken: usize,
-}
-
-struct Chunk<T> {
-    base: NonNull<T>,
-    length: usize,
-    /// The first `used` nodes are initialised.
-    used: usize,
-    _region: Region,
-}
-
-/// Nodes of the first chunk; each next one doubles, up to `HUGE` bytes.
-const FIRST_CHUNK: usize = 4;
 
 // SAFETY: the pool owns its nodes, and its mutex guards the lists.
 unsafe impl<T: Send> Send for Pool<T> {}
@@ -149,20 +129,102 @@ unsafe impl<T: Send + Sync> Sync for Pool<T> {}
 impl<T> Pool<T> {
     /// An empty pool of nodes that begin as `make` says.
     pub(super) fn new(make: fn() -> T) -> Self {
-        let shelf = Mutex::new(Shelf { chunks: Vec::new(), free: Vec::new(), taken: 0 });
-        Self { make, shelf, spares: Box::default() }
+        Self { make, nodes: Nodes::new(Layout::new::<T>()) }
     }
 
     /// This pool, with nodes to be taken in hardware regions, which cannot lock it.
-    pub(super) fn with_spares(self) -> Self {
-        let none = || AtomicPtr::new(std::ptr::null_mut());
-        let group = |_| CachePadded::new(std::array::from_fn(|_| none()));
-        Self { spares: (0..GROUPS).map(group).collect(), ..self }
+    pub(super) fn with_spares(mut self) -> Self {
+        self.nodes.have_spares();
+        self
     }
 
     /// A node without other owners: a new one, or one given back, as it was then. `near` is the number of the worker, or where that
     /// is not known mostly differs for other keys.
     pub(super) fn take(&self, near: u64) -> NonNull<T> {
+        self.nodes.take(near, &|place| self.make_at(place)).cast()
+    }
+
+    /// Behind a region that may have taken nodes: the next one finds as many.
+    pub(super) fn stock_up(&self, near: u64) {
+        self.nodes.stock_up(near, &|place| self.make_at(place));
+    }
+
+    fn make_at(&self, place: NonNull<u8>) {
+        // SAFETY: `Nodes` asks for this once for each place that it has for a node: memory of the layout of a `T`, which
+        // was handed to nobody.
+        unsafe { place.cast::<T>().write((self.make)()) }
+    }
+
+    /// Takes back a node of this pool. Late readers may still look at it.
+    pub(super) fn give(&self, node: NonNull<T>) {
+        self.nodes.give(node.cast());
+    }
+
+    /// Nodes handed out and not given back.
+    pub(super) fn taken(&self) -> usize {
+        self.nodes.taken()
+    }
+}
+
+impl<T> Drop for Pool<T> {
+    fn drop(&mut self) {
+        self.nodes.each(|node| {
+            // SAFETY: it was made by `make_at`, once, and is dropped only here; the pool's owner is being dropped, so no
+            // reference to it is left.
+            unsafe { node.cast::<T>().drop_in_place() }
+        });
+    }
+}
+
+/// The nodes of a pool as places in memory, without their type: compiled once for all widths of keys.
+struct Nodes {
+    /// Of one.
+    layout: Layout,
+    shelf: Mutex<Shelf>,
+    /// Nodes for those who cannot take a lock: none, or as many groups as there are.
+    spares: Box<[Spares]>,
+}
+
+/// Makes a node at a place where none was.
+type Make<'a> = &'a dyn Fn(NonNull<u8>);
+
+/// Some nodes in a cache line, or none where there is null. Put there under the shelf's lock (Release), taken without it.
+type Spares = CachePadded<[AtomicPtr<u8>; SPARES]>;
+
+/// Nodes of a group, and groups: of so many workers each looks in another of these, so that none disturbs another's region.
+const SPARES: usize = 7;
+const GROUPS: usize = 64;
+
+struct Shelf {
+    /// The last is being handed out for the first time; the ones before are used up.
+    chunks: Vec<Chunk>,
+    free: Vec<NonNull<u8>>,
+    taken: usize,
+}
+
+struct Chunk {
+    region: Region,
+    length: usize,
+    /// The first `used` nodes are made.
+    used: usize,
+}
+
+/// Nodes of the first chunk; each next one doubles, up to `HUGE` bytes.
+const FIRST_CHUNK: usize = 4;
+
+impl Nodes {
+    fn new(layout: Layout) -> Self {
+        let shelf = Mutex::new(Shelf { chunks: Vec::new(), free: Vec::new(), taken: 0 });
+        Self { layout, shelf, spares: Box::default() }
+    }
+
+    fn have_spares(&mut self) {
+        let none = || AtomicPtr::new(std::ptr::null_mut());
+        let group = |_| CachePadded::new(std::array::from_fn(|_| none()));
+        self.spares = (0..GROUPS).map(group).collect();
+    }
+
+    fn take(&self, near: u64, make: Make<'_>) -> NonNull<u8> {
         let spares = self.spares.get(near as usize % GROUPS);
         if let Some(node) = spares.and_then(|spares| spares.iter().find_map(take_spare)) {
             // As below.
@@ -170,8 +232,8 @@ impl<T> Pool<T> {
             return node;
         }
         let mut shelf = lock(&self.shelf);
-        let node = shelf.take(self.make);
-        self.fill(&mut shelf, near);
+        let node = self.take_from(&mut shelf, make);
+        self.fill(&mut shelf, near, make);
         drop(shelf);
         // Pairs with the acquire fence in `Gap::stands`: a late reader of the node's former life, which reads
         // a word of the new one, also sees what ended the former (which came before `give`, and so before
@@ -180,32 +242,61 @@ impl<T> Pool<T> {
         node
     }
 
-    /// Behind a region that may have taken nodes: the next one finds as many.
-    pub(super) fn stock_up(&self, near: u64) {
-        self.fill(&mut lock(&self.shelf), near);
+    fn stock_up(&self, near: u64, make: Make<'_>) {
+        self.fill(&mut lock(&self.shelf), near, make);
     }
 
-    fn fill(&self, shelf: &mut Shelf<T>, near: u64) {
+    fn fill(&self, shelf: &mut Shelf, near: u64, make: Make<'_>) {
         for spare in self.spares.get(near as usize % GROUPS).iter().flat_map(|spares| spares.iter()) {
             // Relaxed: only filled under the lock.
             if spare.load(Ordering::Relaxed).is_null() {
-                spare.store(shelf.take(self.make).as_ptr(), Ordering::Release);
+                spare.store(self.take_from(shelf, make).as_ptr(), Ordering::Release);
             }
         }
     }
 
-    /// Takes back a node of this pool. Late readers may still look at it.
-    pub(super) fn give(&self, node: NonNull<T>) {
+    fn take_from(&self, shelf: &mut Shelf, make: Make<'_>) -> NonNull<u8> {
+        shelf.taken += 1;
+        if let Some(node) = shelf.free.pop() {
+            return node;
+        }
+        let next = shelf.chunks.last().map_or(FIRST_CHUNK, |chunk| chunk.length * 2);
+        if shelf.chunks.last().is_none_or(|chunk| chunk.used == chunk.length) {
+            let length = next.min(HUGE / self.layout.size());
+            shelf.chunks.push(Chunk { region: Region::of(self.layout, length), length, used: 0 });
+        }
+        let chunk = shelf.chunks.last_mut().expect("pushed above");
+        let node = self.place(chunk, chunk.used);
+        make(node);
+        name(node.as_ptr().cast(), self.layout.size(), || format!("index node {}", shelf.taken));
+        chunk.used += 1;
+        node
+    }
+
+    /// Where a node of a chunk is.
+    fn place(&self, chunk: &Chunk, at: usize) -> NonNull<u8> {
+        assert!(at < chunk.length);
+        // SAFETY: its region was laid out for `length` values of this layout, whose size is their distance.
+        unsafe { chunk.region.base::<u8>().byte_add(at * self.layout.size()) }
+    }
+
+    fn give(&self, node: NonNull<u8>) {
         let mut shelf = lock(&self.shelf);
         shelf.taken -= 1;
         shelf.free.push(node);
     }
 
-    /// Nodes handed out and not given back.
-    pub(super) fn taken(&self) -> usize {
+    fn taken(&self) -> usize {
         let spares = self.spares.iter().flat_map(|spares| spares.iter());
         let spares = spares.filter(|spare| !spare.load(Ordering::Relaxed).is_null()).count();
         lock(&self.shelf).taken.saturating_sub(spares)
+    }
+
+    /// Every node that was made.
+    fn each(&self, told: impl Fn(NonNull<u8>)) {
+        for chunk in &lock(&self.shelf).chunks {
+            (0..chunk.used).for_each(|at| told(self.place(chunk, at)));
+        }
     }
 }
 
@@ -216,48 +307,10 @@ pub(super) fn mixed(key: &[u64]) -> u64 {
 }
 
 /// Takes the node that is there, if there is one.
-fn take_spare<T>(spare: &AtomicPtr<T>) -> Option<NonNull<T>> {
+fn take_spare(spare: &AtomicPtr<u8>) -> Option<NonNull<u8>> {
     let node = NonNull::new(spare.load(Ordering::Relaxed))?;
     let none = std::ptr::null_mut();
     // AcqRel: what was done to the node before it was put there, and as in `Pool::take` what ended its former life. That it was
     // taken and put there again meanwhile changes nothing: it is free.
     spare.compare_exchange(node.as_ptr(), none, Ordering::AcqRel, Ordering::Relaxed).is_ok().then_some(node)
-}
-
-impl<T> Shelf<T> {
-    fn take(&mut self, make: fn() -> T) -> NonNull<T> {
-        self.taken += 1;
-        match self.free.pop() {
-            Some(node) => node,
-            None => self.first_use(make),
-        }
-    }
-
-    fn first_use(&mut self, make: fn() -> T) -> NonNull<T> {
-        let next = self.chunks.last().map_or(FIRST_CHUNK, |chunk| chunk.length * 2);
-        if self.chunks.last().is_none_or(|chunk| chunk.used == chunk.length) {
-            let length = next.min(HUGE / size_of::<T>());
-            let region = Region::new::<T>(length);
-            self.chunks.push(Chunk { base: region.base(), length, used: 0, _region: region });
-        }
-        let chunk = self.chunks.last_mut().expect("pushed above");
-        // SAFETY: `used < length`, so the slot lies in the chunk's region, which was laid out for `length`
-        // values; it has no owner yet.
-        let node = unsafe { chunk.base.add(chunk.used) };
-        // SAFETY: as above.
-        unsafe { node.write(make()) };
-        name(node.as_ptr().cast(), size_of::<T>(), || format!("index node {}", self.taken));
-        chunk.used += 1;
-        node
-    }
-}
-
-impl<T> Drop for Chunk<T> {
-    fn drop(&mut self) {
-        for i in 0..self.used {
-            // SAFETY: the first `used` nodes were written by `first_use` and never dropped; the
-            // pool's owner is being dropped, so no reference to them is left.
-            unsafe { self.base.add(i).drop_in_place() }
-        }
-    }
 }

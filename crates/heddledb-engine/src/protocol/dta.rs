@@ -323,11 +323,6 @@ impl Interval {
 impl ConcurrencyWords for Dta {
     const GROUP_WORDS: usize = 1;
     const NAMES: &'static [&'static str] = &["stamp"];
-
-    #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        group
-    }
 }
 
 impl State for Dta {

@@ -32,6 +32,7 @@ pub mod locking;
 mod nested;
 mod pieces;
 pub(crate) mod reads;
+mod records;
 pub mod silo;
 mod stamps;
 pub mod tictoc;
@@ -44,6 +45,7 @@ pub mod one_writer;
 pub use crate::isolation::Isolation;
 pub use crate::kind::{Execution, Promises};
 pub(crate) use pieces::{Arrived, Pieces};
+pub(crate) use records::Records;
 
 use crate::access::WriteSet;
 use crate::commit::Commit;

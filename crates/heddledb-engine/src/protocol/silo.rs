@@ -354,11 +354,6 @@ impl Local {
 impl ConcurrencyWords for Silo {
     const GROUP_WORDS: usize = 1;
     const NAMES: &'static [&'static str] = &["stamp"];
-
-    #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        group
-    }
 }
 
 impl State for Silo {

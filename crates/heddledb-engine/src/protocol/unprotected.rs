@@ -40,11 +40,6 @@ fn set_all(record: RecordRef, layout: &Layout, word: u64) {
 impl ConcurrencyWords for Unprotected {
     const GROUP_WORDS: usize = 1;
     const NAMES: &'static [&'static str] = &["stamp"];
-
-    #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        group
-    }
 }
 
 impl State for Unprotected {

@@ -82,22 +82,22 @@ pub use wait::Wait;
 /// unless a suspender can suspend the task. False if the suspender's time was over before.
 #[inline]
 #[must_use = "the condition need not hold"]
-pub fn wait_until(suspender: Option<&Suspender>, condition: impl FnMut() -> bool) -> bool {
+pub fn wait_until(suspender: Option<&Suspender>, mut condition: impl FnMut() -> bool) -> bool {
     match suspender {
         None => {
             spin_until(condition);
             true
         }
-        Some(suspender) => suspender.wait_until(condition),
+        Some(suspender) => suspender.wait_until(&mut condition),
     }
 }
 
 /// As [`wait_until`], for as long as it takes: for what ends soon, or cannot be given up.
 #[inline]
-pub fn wait_out(suspender: Option<&Suspender>, condition: impl FnMut() -> bool) {
+pub fn wait_out(suspender: Option<&Suspender>, mut condition: impl FnMut() -> bool) {
     match suspender {
         None => spin_until(condition),
-        Some(suspender) => suspender.wait_out(condition),
+        Some(suspender) => suspender.wait_out(&mut condition),
     }
 }
 

@@ -116,7 +116,7 @@ mod tests {
             move |own: Arc<dyn Suspend>| {
                 let suspender = Suspender::new(Some(own), None, None).expect("it has a task");
                 // Each waits for the one after it.
-                suspender.wait_out(|| told.get() == 3 - number);
+                suspender.wait_out(&mut || told.get() == 3 - number);
                 order.borrow_mut().push(number);
                 told.set(told.get() + 1);
                 number * 10
@@ -136,7 +136,7 @@ mod tests {
                 let suspender = Suspender::new(Some(own), None, None).expect("it has a task");
                 assert_ne!(number, 1, "the second task panics");
                 let mut looks = 0;
-                suspender.wait_out(|| {
+                suspender.wait_out(&mut || {
                     looks += 1;
                     looks > 3
                 });

@@ -52,7 +52,7 @@ impl Suspender {
 
     /// Waits until `condition` holds, whose only reason to change is a write by another task or thread; the
     /// thread's other tasks run meanwhile. Called outside its task, it spins. False if the time was over before.
-    pub fn wait_until(&self, mut condition: impl FnMut() -> bool) -> bool {
+    pub fn wait_until(&self, condition: &mut dyn FnMut() -> bool) -> bool {
         if self.until_ns.is_none() && self.each_ns.is_none() {
             self.wait_out(condition);
             return true;
@@ -73,7 +73,7 @@ impl Suspender {
     }
 
     /// As [`Self::wait_until`], for as long as it takes.
-    pub fn wait_out(&self, mut condition: impl FnMut() -> bool) {
+    pub fn wait_out(&self, condition: &mut dyn FnMut() -> bool) {
         let mut in_vain = false;
         while !condition() {
             if !self.suspend(in_vain) {

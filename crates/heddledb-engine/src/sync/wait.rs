@@ -53,10 +53,18 @@ impl Wait {
 
 /// Waits until `condition` holds, whose only reason to change is a write by another thread to a word that it
 /// reads. For waits of a transaction's length: yields for about a tenth of a millisecond before it sleeps.
+#[inline]
 pub fn until(mut condition: impl FnMut() -> bool) {
+    if !condition() {
+        until_at_last(&mut condition);
+    }
+}
+
+/// As [`until`], once it did not hold: compiled once for all conditions.
+fn until_at_last(condition: &mut dyn FnMut() -> bool) {
     let mut wait = Wait::new();
     let mut yields = 0;
-    while !condition() {
+    loop {
         if wait.rounds < YIELD_ROUNDS {
             wait.pause();
         } else if yields < YIELDS {
@@ -64,6 +72,9 @@ pub fn until(mut condition: impl FnMut() -> bool) {
             patience::yield_core();
         } else {
             wait.pause();
+        }
+        if condition() {
+            return;
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::db::Inner;
 use crate::db::common::Common;
 use crate::db::counters::Memory;
 use crate::db::garbage::ReclaimContext;
-use crate::db::store::{AnyStores, Stores};
+use crate::db::store::Stores;
 use crate::durability::{Announced, RedoLog, Says};
 use crate::error::{Conflict, Error, Misuse, Result};
 use crate::heap::Heap;
@@ -423,12 +423,12 @@ impl<P: Protocol> WorkerState<P> {
     }
 
     /// Does for the indexes to which keys were added in a region what could not be done there, unless the region has vanished.
-    fn tend_indexes(&mut self, stores: &Stores<P>) {
+    fn tend_indexes(&mut self, stores: &Stores) {
         if !P::vanished(&self.local) {
             let mut words = &self.untended.words[..];
             for &(relation, width) in &self.untended.keys {
                 let (key, rest) = words.split_at(width);
-                stores.numbered(relation).index().tend(key, self.number);
+                stores.numbered(relation).index.tend(key, self.number);
                 words = rest;
             }
         }

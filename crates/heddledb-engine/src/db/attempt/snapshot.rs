@@ -13,7 +13,7 @@ use crate::db::store::{copy_group, is_ordered};
 use crate::error::{Misuse, Result};
 use crate::index::Lookup;
 use crate::protocol::Protocol;
-use crate::record::RecordRef;
+use crate::record::{RecordRef, Shape};
 use crate::seam::{Access, Moment, Part, Range, Visit};
 use crate::sight::Sight;
 
@@ -97,7 +97,7 @@ impl<P: Protocol> Attempt<P> {
                 0 => &mut [][..],
                 len => &mut words[wanted.start..][..len],
             };
-            copy_group::<P>(record, part.relation.layout, group, wanted, moment.epoch(), target)
+            copy_group(record, Shape::of::<P>(), part.relation.layout, group, wanted, moment.epoch(), target)
         });
         if !present {
             writes.release(at);

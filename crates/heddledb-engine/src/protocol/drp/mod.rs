@@ -336,11 +336,6 @@ impl ConcurrencyWords for Drp {
     const NAMES: &'static [&'static str] = &["stamp", "tail"];
 
     #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        2 * group
-    }
-
-    #[inline(always)]
     fn is_awaited(record: RecordRef, group: usize) -> bool {
         // Acquire: who finds it free sees what was installed before. It is only a hint all the same: the commit decides.
         tail_of(&record, group).load(Ordering::Acquire) != 0

@@ -154,11 +154,6 @@ impl ConcurrencyWords for Hekaton {
     const GROUP_WORDS: usize = 3;
     const NAMES: &'static [&'static str] = &["stamp", "writer", "image"];
     const EVERY_VERSION: bool = true;
-
-    #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        3 * group
-    }
 }
 
 impl State for Hekaton {

@@ -319,11 +319,6 @@ impl silo::Local {
 impl ConcurrencyWords for Htm {
     const GROUP_WORDS: usize = <Silo as ConcurrencyWords>::GROUP_WORDS;
     const NAMES: &'static [&'static str] = <Silo as ConcurrencyWords>::NAMES;
-
-    #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        Silo::stamp_word(group)
-    }
 }
 
 impl State for Htm {

@@ -227,11 +227,6 @@ impl Local {
 impl ConcurrencyWords for Ic3 {
     const GROUP_WORDS: usize = GROUP_WORDS;
     const NAMES: &'static [&'static str] = &["stamp", "access", "newest accessor"];
-
-    #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        GROUP_WORDS * group
-    }
 }
 
 impl State for Ic3 {

@@ -169,12 +169,8 @@ fn copy_locked<R>(
 
 impl ConcurrencyWords for Locking {
     const GROUP_WORDS: usize = 2;
+    const STAMP: usize = 1;
     const NAMES: &'static [&'static str] = &["lock", "stamp"];
-
-    #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        2 * group + 1
-    }
 }
 
 impl State for Locking {

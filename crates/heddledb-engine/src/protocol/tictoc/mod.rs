@@ -376,11 +376,6 @@ impl<T: Times> Local<T> {
 impl<T: Times> ConcurrencyWords for TicToc<T> {
     const GROUP_WORDS: usize = T::WORDS;
     const NAMES: &'static [&'static str] = T::NAMES;
-
-    #[inline(always)]
-    fn stamp_word(group: usize) -> usize {
-        T::WORDS * group
-    }
 }
 
 impl<T: Times> State for TicToc<T> {

@@ -41,6 +41,9 @@ impl Turn {
     }
 }
 
+/// Says who has not ended.
+pub(super) type Runs<'a> = &'a dyn Fn(Turn) -> bool;
+
 /// The column groups that an access is announced with, and how it uses them.
 pub(super) fn claims(access: &Access<'_>, mode: AccessMode) -> (GroupSet, Usage) {
     let usage = match mode {
@@ -98,8 +101,8 @@ impl Band {
         Turn::unpacked(writer).into_iter().chain(readers.iter().chain(adders).copied())
     }
 
-    /// A bucket is used by that call; `runs` says who has not ended.
-    fn join(&mut self, at: usize, turn: Turn, usage: Usage, runs: impl Fn(Turn) -> bool) {
+    /// A bucket is used by that call.
+    fn join(&mut self, at: usize, turn: Turn, usage: Usage, runs: Runs<'_>) {
         let [writer, sharers] = &mut self.buckets[at];
         if usage == Usage::Writes {
             *writer = turn.packed();
@@ -178,7 +181,7 @@ impl Announced {
     }
 
     /// The calls that the call which has the turn must let end before it uses that bucket.
-    fn before(&self, hash: u64, usage: Usage, runs: impl Fn(Turn) -> bool, found: &mut Vec<Turn>) {
+    fn before(&self, hash: u64, usage: Usage, runs: Runs<'_>, found: &mut Vec<Turn>) {
         let (band, at) = self.place(self.bucket(hash));
         found.extend(self.band(band).before(at, usage).filter(|turn| runs(*turn)));
     }
@@ -191,7 +194,7 @@ impl Announced {
         key: &[u64],
         groups: GroupSet,
         usage: Usage,
-        runs: impl Fn(Turn) -> bool + Copy,
+        runs: Runs<'_>,
         found: &mut Vec<Turn>,
     ) {
         if !planted(Mutant::SequencedPointsIgnored) {
@@ -208,7 +211,7 @@ impl Announced {
         relation: usize,
         low: &[u64],
         high: &[u64],
-        runs: impl Fn(Turn) -> bool + Copy,
+        runs: Runs<'_>,
         found: &mut Vec<Turn>,
     ) {
         if planted(Mutant::SequencedScansIgnored) {
@@ -221,7 +224,7 @@ impl Announced {
     }
 
     /// All calls that are under way.
-    pub fn all(&self, runs: impl Fn(Turn) -> bool, found: &mut Vec<Turn>) {
+    pub fn all(&self, runs: Runs<'_>, found: &mut Vec<Turn>) {
         // Relaxed: under the lock of the first band, or the turn is the caller's.
         let number = |(worker, last): (usize, &CachePadded<AtomicU64>)| Turn {
             worker,
@@ -238,7 +241,7 @@ impl Announced {
         number: Option<u64>,
         footprint: &Footprint,
         places: &mut Places,
-        runs: impl Fn(Turn) -> bool + Copy,
+        runs: Runs<'_>,
         found: &mut Vec<Turn>,
     ) -> Turn {
         let known = self.find(footprint, places);
@@ -350,7 +353,7 @@ mod tests {
         let mut footprint = Footprint::default();
         fill(&mut footprint);
         let mut found = Vec::new();
-        let runs = |other: Turn| (1..=number).contains(&other.number);
+        let runs = &|other: Turn| (1..=number).contains(&other.number);
         let worker = turn(number).worker;
         announced.announce(worker, Some(number), &footprint, &mut Places::new(), runs, &mut found);
         let mut numbers: Vec<u64> = found.into_iter().map(|turn| turn.number).collect();
@@ -453,7 +456,7 @@ mod tests {
                 if random.below(4) == 0 {
                     footprint.add_range(1, &[random.below(30)], &[29]);
                 }
-                let (mut before, runs) = (Vec::new(), |turn| sequencer.runs(turn));
+                let (mut before, runs) = (Vec::new(), &|turn| sequencer.runs(turn));
                 let announced = &sequencer.announced;
                 let turn =
                     announced.announce(worker, None, &footprint, &mut Places::new(), runs, &mut before);

@@ -81,7 +81,7 @@ impl CallMode for Linked {
         let Linked { turn, before, places } = &mut modes.graph;
         // A place behind all that were linked before.
         let (graph, footprint) = (&db.modes.graph, &modes.telling.footprint);
-        let runs = |turn| graph.runs(turn);
+        let runs = &|turn| graph.runs(turn);
         *turn = Some(graph.announced.announce(worker.number, None, footprint, places, runs, before));
         if planted(Mutant::GraphCallsNotAwaited) {
             before.clear();

@@ -49,6 +49,7 @@ use crate::batches::Batches;
 use crate::durability::Says;
 use crate::error::{Conflict, Error, Result};
 use crate::kind::Promises;
+use crate::procedure::Told;
 use crate::protocol::{Execution, Protocol};
 use crate::seam::{Access, Body, Job, Summand};
 use crate::table::Definition;
@@ -215,20 +216,6 @@ impl SharedStates {
     }
 }
 
-impl<P: Protocol> Attempt<P> {
-    /// How the attempt is executed: a constant, where calls are never in pieces.
-    #[inline(always)]
-    fn execution(&self) -> Execution {
-        if P::PIECES { self.executed } else { Execution::Whole }
-    }
-
-    /// How the database executes calls.
-    #[inline(always)]
-    fn execution_of_calls(&self) -> Execution {
-        if P::PIECES { self.db.modes.execution } else { Execution::Whole }
-    }
-}
-
 /// At a site where an addition is planned to be put off, or to be made at the end of its call: puts it aside. `None` elsewhere; false,
 /// if there is no row.
 #[inline(always)]
@@ -256,7 +243,7 @@ pub(super) fn before_unpin<P: Protocol>(attempt: &mut Attempt<P>) {
 
 /// See [`Worker::wants_told`](crate::seam::Worker::wants_told).
 pub(super) fn wants_told<P: Protocol>(attempt: &Attempt<P>) -> bool {
-    attempt.dry && attempt.db.modes.execution.is_announced()
+    P::PIECES && attempt.dry && attempt.db.modes.execution.is_announced()
 }
 
 /// What the log says of a call that is about to commit and was announced.
@@ -264,13 +251,17 @@ pub(super) fn says<'a>(modes: &'a States, call: &'a CallAtHand) -> Says<'a> {
     telling::says(&modes.telling, call)
 }
 
+/// See [`Worker::tell`](crate::seam::Worker::tell).
+pub(super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) -> bool {
+    P::PIECES && telling::tell(attempt, told)
+}
+
 pub(super) use batched::must_call;
-pub(super) use telling::tell;
 
 /// The list of modes: for each its name for protocols, its type, and its room. Makes of it what attempts keep, what
 /// workers share, and the functions by which an attempt calls a verb.
 macro_rules! modes {
-    ($($execution:ident: $mode:ident in $room:ident,)+) => {
+    ($d:tt $($execution:ident: $mode:ident in $room:ident,)+) => {
         /// What an attempt keeps for the modes, from call to call.
         #[derive(Default)]
         #[expect(dead_code, reason = "not every mode keeps something")]
@@ -320,113 +311,127 @@ macro_rules! modes {
             }
         }
 
-        /// See [`CallMode::begin`].
-        #[inline(always)]
-        pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {
-            match attempt.execution_of_calls() { $(Execution::$execution => $mode::begin(attempt, retry),)+ }
-        }
-
-        /// See [`CallMode::call`].
-        #[inline(always)]
-        pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) {
-            let execution = attempt.execution_of_calls();
-            let in_mode = match execution { $(Execution::$execution => $mode::call(attempt, number),)+ };
-            if in_mode {
-                attempt.executed = execution;
-            }
-        }
-
-        /// See [`CallMode::commit`].
-        #[inline(always)]
-        pub(super) fn commit<P: Protocol>(attempt: &mut Attempt<P>) -> Result<bool> {
-            match attempt.execution_of_calls() { $(Execution::$execution => $mode::commit(attempt),)+ }
-        }
-
-        /// See [`CallMode::begin_decision`].
-        #[inline(always)]
-        pub(super) fn begin_decision<P: Protocol>(attempt: &Attempt<P>) -> Result<(), Conflict> {
-            match attempt.execution_of_calls() { $(Execution::$execution => $mode::begin_decision(attempt),)+ }
-        }
-
-        /// See [`CallMode::end_decision`].
-        #[inline(always)]
-        pub(super) fn end_decision<P: Protocol>(attempt: &Attempt<P>) {
-            match attempt.execution_of_calls() { $(Execution::$execution => $mode::end_decision(attempt),)+ }
-        }
-
-        /// See [`CallMode::end`].
-        #[inline(always)]
-        pub(super) fn end<P: Protocol>(attempt: &mut Attempt<P>) {
-            if P::PIECES {
-                attempt.executed = Execution::Whole;
-            }
-            match attempt.execution_of_calls() { $(Execution::$execution => $mode::end(attempt),)+ }
-        }
-
-        /// See [`CallMode::enter`].
-        #[inline(always)]
-        pub(super) fn enter<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
-            // Most calls of most protocols are whole. A function of its own does the rest.
-            if attempt.execution() == Execution::Whole { Ok(Answer::Live) } else { enter_in_mode(attempt, site) }
-        }
-
-        fn enter_in_mode<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
-            match attempt.execution() { $(Execution::$execution => $mode::enter(attempt, site),)+ }
-        }
-
-        /// See [`CallMode::row`].
-        #[inline(always)]
-        pub(super) fn row<P: Protocol>(
-            attempt: &mut Attempt<P>,
-            access: &Access<'_>,
-            mode: AccessMode,
-        ) -> Result<()> {
-            match attempt.execution() { $(Execution::$execution => $mode::row(attempt, access, mode),)+ }
-        }
-
-        /// See [`CallMode::range`].
-        #[inline(always)]
-        pub(super) fn range<P: Protocol>(
-            attempt: &mut Attempt<P>,
-            relation: &'static Definition,
-            keys: Keys<'_>,
-        ) -> Result<()> {
-            match attempt.execution() { $(Execution::$execution => $mode::range(attempt, relation, keys),)+ }
-        }
-
-        /// See [`CallMode::scanned`].
-        #[inline(always)]
-        pub(super) fn scanned<'a, P: Protocol>(
-            attempt: &mut Attempt<P>,
-            relation: &'static Definition,
-            keys: impl FnOnce() -> Keys<'a>,
-        ) -> bool {
-            match attempt.execution() { $(Execution::$execution => $mode::scanned(attempt, relation, keys),)+ }
-        }
-
-        /// See [`CallMode::end_body`].
-        #[inline(always)]
-        pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
-            match attempt.execution() { $(Execution::$execution => $mode::end_body(attempt, body),)+ }
-        }
-
-        /// See [`CallMode::retry`].
-        pub(super) fn retry<P: Protocol>(attempt: &mut Attempt<P>, conflict: Conflict) -> bool {
-            match attempt.execution() { $(Execution::$execution => $mode::retry(attempt, conflict),)+ }
-        }
-
-        /// See [`CallMode::given_up`].
-        pub(super) fn given_up<P: Protocol>(attempt: &mut Attempt<P>, error: Error) -> Error {
-            match attempt.execution() { $(Execution::$execution => $mode::given_up(attempt, error),)+ }
+        /// Calls a verb of a mode, or of [`Whole`] where the protocol has calls in pieces under no mode: then no other is compiled.
+        macro_rules! in_mode {
+            ($d protocol:ident, $d mode:expr, $d verb:ident($d($d argument:expr),*)) => {
+                if $d protocol::PIECES {
+                    match $d mode { $(Execution::$execution => $mode::$d verb($d($d argument),*),)+ }
+                } else {
+                    Whole::$d verb($d($d argument),*)
+                }
+            };
         }
     };
 }
 
-modes! {
+modes! { $
     Whole: Whole in whole,
     Pieces: InPieces in pieces,
     Chopped: Chopped in chopping,
     Sequenced: Sequenced in sequencing,
     Graph: Linked in graph,
     Batched: Batched in batched,
+}
+
+/// See [`CallMode::begin`].
+#[inline(always)]
+pub(super) fn begin<P: Protocol>(attempt: &mut Attempt<P>, retry: u32) -> bool {
+    in_mode!(P, attempt.db.modes.execution, begin(attempt, retry))
+}
+
+/// See [`CallMode::call`].
+#[inline(always)]
+pub(super) fn call<P: Protocol>(attempt: &mut Attempt<P>, number: usize) {
+    let execution = attempt.db.modes.execution;
+    if in_mode!(P, execution, call(attempt, number)) {
+        attempt.executed = execution;
+    }
+}
+
+/// See [`CallMode::commit`].
+#[inline(always)]
+pub(super) fn commit<P: Protocol>(attempt: &mut Attempt<P>) -> Result<bool> {
+    in_mode!(P, attempt.db.modes.execution, commit(attempt))
+}
+
+/// See [`CallMode::begin_decision`].
+#[inline(always)]
+pub(super) fn begin_decision<P: Protocol>(attempt: &Attempt<P>) -> Result<(), Conflict> {
+    in_mode!(P, attempt.db.modes.execution, begin_decision(attempt))
+}
+
+/// See [`CallMode::end_decision`].
+#[inline(always)]
+pub(super) fn end_decision<P: Protocol>(attempt: &Attempt<P>) {
+    in_mode!(P, attempt.db.modes.execution, end_decision(attempt))
+}
+
+/// See [`CallMode::end`].
+#[inline(always)]
+pub(super) fn end<P: Protocol>(attempt: &mut Attempt<P>) {
+    if P::PIECES {
+        attempt.executed = Execution::Whole;
+    }
+    in_mode!(P, attempt.db.modes.execution, end(attempt))
+}
+
+/// See [`CallMode::enter`].
+#[inline(always)]
+pub(super) fn enter<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
+    // Most calls of most protocols are whole. A function of its own does the rest.
+    if !P::PIECES || attempt.executed == Execution::Whole {
+        Ok(Answer::Live)
+    } else {
+        enter_in_mode(attempt, site)
+    }
+}
+
+fn enter_in_mode<P: Protocol>(attempt: &mut Attempt<P>, site: u16) -> Result<Answer> {
+    in_mode!(P, attempt.executed, enter(attempt, site))
+}
+
+/// See [`CallMode::row`].
+#[inline(always)]
+pub(super) fn row<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    access: &Access<'_>,
+    mode: AccessMode,
+) -> Result<()> {
+    in_mode!(P, attempt.executed, row(attempt, access, mode))
+}
+
+/// See [`CallMode::range`].
+#[inline(always)]
+pub(super) fn range<P: Protocol>(
+    attempt: &mut Attempt<P>,
+    relation: &'static Definition,
+    keys: Keys<'_>,
+) -> Result<()> {
+    in_mode!(P, attempt.executed, range(attempt, relation, keys))
+}
+
+/// See [`CallMode::scanned`].
+#[inline(always)]
+pub(super) fn scanned<'a, P: Protocol>(
+    attempt: &mut Attempt<P>,
+    relation: &'static Definition,
+    keys: impl FnOnce() -> Keys<'a>,
+) -> bool {
+    in_mode!(P, attempt.executed, scanned(attempt, relation, keys))
+}
+
+/// See [`CallMode::end_body`].
+#[inline(always)]
+pub(super) fn end_body<P: Protocol>(attempt: &mut Attempt<P>, body: &Body) -> Result<Then> {
+    in_mode!(P, attempt.executed, end_body(attempt, body))
+}
+
+/// See [`CallMode::retry`].
+pub(super) fn retry<P: Protocol>(attempt: &mut Attempt<P>, conflict: Conflict) -> bool {
+    in_mode!(P, attempt.executed, retry(attempt, conflict))
+}
+
+/// See [`CallMode::given_up`].
+pub(super) fn given_up<P: Protocol>(attempt: &mut Attempt<P>, error: Error) -> Error {
+    in_mode!(P, attempt.executed, given_up(attempt, error))
 }

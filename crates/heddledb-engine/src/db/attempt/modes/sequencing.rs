@@ -156,7 +156,7 @@ impl CallMode for Sequenced {
         }
         if *phase == Phase::Now || *phase == Phase::Announcing && mode == AccessMode::WritesEntries {
             let sequencer = &attempt.db.modes.sequencing;
-            let runs = |turn| sequencer.runs(turn);
+            let runs = &|turn| sequencer.runs(turn);
             sequencer.announced.before_point(number, key, groups, usage, runs, before);
             if planted(Mutant::SequencedNowNotAwaited) {
                 before.clear();
@@ -194,7 +194,7 @@ impl CallMode for Sequenced {
     ) -> bool {
         let Sequenced { phase: Phase::Now, before, .. } = &mut attempt.modes.sequencing else { return false };
         let sequencer = &attempt.db.modes.sequencing;
-        let runs = |turn| sequencer.runs(turn);
+        let runs = &|turn| sequencer.runs(turn);
         let (low, high) = keys();
         sequencer.announced.before_range(relation.number(), low, high, runs, before);
         if planted(Mutant::SequencedNowNotAwaited) {
@@ -258,7 +258,7 @@ fn announce<P: Protocol>(attempt: &mut Attempt<P>, complete: bool) {
     let sequencer = &attempt.db.modes.sequencing;
     if let Some(turn) = *turn {
         let announced = &sequencer.announced;
-        let runs = |turn| sequencer.runs(turn);
+        let runs = &|turn| sequencer.runs(turn);
         if complete {
             announced.announce(turn.worker, Some(turn.number), footprint, places, runs, before);
             *holds = false;

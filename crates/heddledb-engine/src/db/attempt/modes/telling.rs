@@ -106,7 +106,7 @@ pub(super) fn range<P: Protocol>(
 }
 
 /// The call will access this, as its procedure says. False if its body must find out the rest.
-pub(in super::super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) -> bool {
+pub(super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) -> bool {
     let Telling { footprint, sure_from, .. } = &mut attempt.modes.telling;
     if matches!(told, Told::Open { .. } | Told::Unordered { .. } | Told::Part) {
         // It does not know its accesses one by one.
