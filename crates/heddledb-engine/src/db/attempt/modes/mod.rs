@@ -311,7 +311,7 @@ macro_rules! modes {
             }
         }
 
-        /// Calls a verb of a mode, or of [`Whole`] where the protocol has calls in pieces under no mode: then no other is compiled.
+        /// Calls a verb of a mode. Where the protocol never has calls in pieces that is [`Whole`], and no other is compiled.
         macro_rules! in_mode {
             ($d protocol:ident, $d mode:expr, $d verb:ident($d($d argument:expr),*)) => {
                 if $d protocol::PIECES {
