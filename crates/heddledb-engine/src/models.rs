@@ -22,7 +22,7 @@ use crate::protocol::locking::Locking;
 use crate::protocol::silo::Silo;
 use crate::protocol::tictoc::TicToc;
 use crate::protocol::{Env, Intent, Isolation, Protocol, Seal, Shared};
-use crate::record::{RecordRef, Shape, data_base};
+use crate::record::{RecordRef, Shape};
 use crate::settings::LogOptions;
 use crate::snapshot::{Boundaries, LiveView};
 use crate::stamp;
@@ -61,7 +61,7 @@ impl<P: Protocol> World<P> {
         let mut arena = Arena::default();
         let clock = EpochClock::new(4);
         let gap = Gap::new();
-        let words = data_base::<P>(&LAYOUT) + LAYOUT.words;
+        let words = Shape::of::<P>().words(&LAYOUT);
         let records: Vec<RecordRef> = (0..records).map(|_| arena.allocate(0, words)).collect();
         let boundaries = Boundaries::new(std::time::Duration::ZERO, 4);
         let arenas = std::sync::Mutex::new(vec![arena]);

@@ -97,6 +97,12 @@ impl Shape {
     pub const fn data(self, layout: &Layout) -> usize {
         (self.group_words + 1) * layout.groups.len()
     }
+
+    /// How many words there are, concurrency words included.
+    #[inline(always)]
+    pub const fn words(self, layout: &Layout) -> usize {
+        self.data(layout) + layout.words
+    }
 }
 
 /// Where the heads of the old versions in a record with this layout begin, one per column group.

@@ -56,7 +56,7 @@ impl Store {
             index: new_index(structure, key_words, rows, records.gap_fold, records.regions),
             relation,
             number: relation.number(),
-            block_words: records.shape.data(layout) + layout.words,
+            block_words: records.shape.words(layout),
             heap,
             records,
         }
@@ -389,7 +389,7 @@ impl Stores {
             Some(at) => self.further.get(at).map(|further| further.get_or_init(shelf)),
         };
         let slot = &shelf.ok_or(Misuse::TooManyTables { limit: RELATIONS_MAX })?[number % SHELF];
-        if self.records.shape.data(relation.layout) + relation.layout.words > REACH {
+        if self.records.shape.words(relation.layout) > REACH {
             let bytes = REACH * size_of::<AtomicU64>();
             let why = format!(
                 "a row takes at most {bytes} bytes in place; let long values be of any length, so that they are outside of it"

@@ -318,6 +318,7 @@ impl silo::Local {
 
 impl ConcurrencyWords for Htm {
     const GROUP_WORDS: usize = <Silo as ConcurrencyWords>::GROUP_WORDS;
+    const STAMP: usize = <Silo as ConcurrencyWords>::STAMP;
     const NAMES: &'static [&'static str] = <Silo as ConcurrencyWords>::NAMES;
 }
 
