@@ -203,6 +203,14 @@ struct Seen {
     saved: Vec<Savepoint>,
 }
 
+/// The answer of an upsert, which may be refused for an index entry, and never for its key.
+fn put(replaced: Result<bool>) -> Result<Answer> {
+    replaced.map(Answer::There).or_else(|error| match error.misuse() {
+        Some(Misuse::DuplicateEntry { .. }) => Ok(Answer::Taken),
+        _ => Err(error),
+    })
+}
+
 /// The answer of an operation that writes; that it cannot be met is one, too.
 fn answered(outcome: Result<Answer>, refused: Answer) -> Result<Answer> {
     outcome.or_else(|error| match error.misuse() {
@@ -223,9 +231,7 @@ fn execute<T: Tables>(tx: &mut impl Transaction, op: Op, seen: &mut Seen) -> Res
             Answer::Rows(tx.get_columns(key, T::OTHER)?.map(|other| (key, 0, other)).into_iter().collect())
         }
         Op::Insert(key, value) => answered(tx.insert(T::row(key, value, value)).map(|()| not_there), there)?,
-        Op::Upsert(key, value) => {
-            answered(tx.upsert(T::row(key, value, value)).map(Answer::There), not_there)?
-        }
+        Op::Upsert(key, value) => put(tx.upsert(T::row(key, value, value)))?,
         Op::Increment(key, by) => answered(T::change(tx, key, |value| add(value, by)), valueless)?,
         Op::IncrementOther(key, by) => {
             answered(tx.update_columns(key, T::OTHER, |other| add(other, by)), valueless)?

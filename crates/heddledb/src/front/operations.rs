@@ -1,7 +1,7 @@
 //! What a body does in a transaction.
 
-use super::txn::{Txn, note_met};
-use crate::error::Result;
+use super::txn::{Txn, note_met, whole};
+use crate::error::{Conflict, Result};
 use crate::reading::{Reading, Wanted};
 use crate::seam::{Patch, Savepoint, Summand};
 use crate::table::{Addable, Column, Columns, Relation, Row, Table, check_key, encode_key};
@@ -23,7 +23,10 @@ impl Transaction for Txn {
 
     fn insert<T: Table>(&mut self, row: T) -> Result<()> {
         self.declared(|made| made.insert::<T>());
-        let result = self.insert_with_entries(&row);
+        let result = match self.insert_with_entries(&row) {
+            Ok(false) => self.duplicate_key::<T>(row.key()),
+            inserted => inserted.map(|_| ()),
+        };
         self.guard(result)
     }
 
@@ -97,14 +100,21 @@ impl Txn {
     /// Adds a row or replaces the one with its key; true if it replaced. Deferred puts do so in tables, too, of whose rows procedures
     /// hold that each has a key of its own.
     pub(super) fn put_row<T: Table>(&mut self, row: T) -> Result<bool> {
-        let replaced =
-            self.update_if_there(&encode_key(&row.key()), Row::<T>::new(), |old| *old = row.clone());
-        match self.guard(replaced)? {
-            Some(()) => Ok(true),
-            None => {
-                let inserted = self.insert_with_entries(&row);
-                self.guard(inserted).map(|()| false)
-            }
+        let key = encode_key(&row.key());
+        let replaced = self.update_if_there(&key, Row::<T>::new(), |old| *old = row.clone());
+        if self.guard(replaced)?.is_some() {
+            return Ok(true);
         }
+        let added = match self.insert_with_entries(&row) {
+            // Another transaction has added it since it was looked for. Levels that check no gaps would commit what follows
+            // from that, so it is a conflict here.
+            Ok(false) => {
+                let wanted = whole::<T>();
+                let access = wanted.access::<T>(&key, self.site, false);
+                Err(note_met(&mut self.met, &access, Conflict::Phantom.into()))
+            }
+            inserted => inserted.map(|_| false),
+        };
+        self.guard(added)
     }
 }

@@ -293,24 +293,24 @@ impl Txn {
         self.refused(Refused::Row, Misuse::NotFound { table: T::LAYOUT.name, key: format!("{key:?}") })
     }
 
-    /// Inserts a row, and its index entries.
-    pub(super) fn insert_with_entries<T: Table>(&mut self, row: &T) -> Result<()> {
+    /// Inserts a row, and its index entries; false if there is a row with its key.
+    pub(super) fn insert_with_entries<T: Table>(&mut self, row: &T) -> Result<bool> {
         check_lengths(Row::<T>::new(), row)?;
-        let key = row.key();
         if T::INDEXED != 0 {
             self.worker.begin_operation();
         }
-        match self.insert_words::<T>(&encode_key(&key), false, |words| row.store(words))? {
-            Filled::New => T::Indexes::each(&mut AddEntry { txn: self, row, number: 0 }),
-            Filled::Old => Ok(()),
-            Filled::Exists => self.duplicate_key::<T>(key),
-            Filled::Refused { entry } => self.refuse_entry(entry, row),
+        match self.insert_words::<T>(&encode_key(&row.key()), false, |words| row.store(words))? {
+            Filled::New => T::Indexes::each(&mut AddEntry { txn: self, row, number: 0 })?,
+            Filled::Old => {}
+            Filled::Exists => return Ok(false),
+            Filled::Refused { entry } => self.refuse_entry(entry, row)?,
         }
+        Ok(true)
     }
 
     #[cold]
     #[inline(never)]
-    fn duplicate_key<T: Table>(&mut self, key: T::Key) -> Result<()> {
+    pub(super) fn duplicate_key<T: Table>(&mut self, key: T::Key) -> Result<()> {
         self.refused(Refused::Row, Misuse::DuplicateKey { table: T::LAYOUT.name, key: format!("{key:?}") })
     }
 
@@ -415,7 +415,7 @@ impl Txn {
 
 /// All of a row.
 #[inline(always)]
-fn whole<R: Relation>() -> Wanted {
+pub(super) fn whole<R: Relation>() -> Wanted {
     Wanted::all(R::LAYOUT.words, R::LAYOUT.all_groups())
 }
 
