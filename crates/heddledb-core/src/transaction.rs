@@ -346,6 +346,9 @@ pub trait Transaction: ReadTransaction {
     fn insert<T: Table>(&mut self, row: T) -> Result<()>;
 
     /// Adds a row or replaces the one with its key; true if it replaced.
+    ///
+    /// # Errors
+    /// [`Misuse::DuplicateEntry`](crate::Misuse::DuplicateEntry); never for its key.
     fn upsert<T: Table>(&mut self, row: T) -> Result<bool>;
 
     /// Reads columns, lets `change` alter them, writes them back, and returns what it returned.
