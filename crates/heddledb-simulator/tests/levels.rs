@@ -32,7 +32,7 @@ fn put_and_delete<T: Table<Key = u64>>(kind: Kind, level: Isolation, seed: u64, 
     let body = move || -> Result<()> {
         let builder = heddledb_simulator::builder().protocol(kind).isolation(level).sessions(WORKERS + 1);
         let db = builder.manual_epochs().open()?;
-        let workers = [0, 1, 2].map(|number: usize| {
+        let worker = |number: usize| {
             let db = db.clone();
             thread::spawn_worker(number, move || -> Result<i64> {
                 let (mut session, mut random) = (db.session()?, Random::new(seed << 8 | number as u64));
@@ -47,7 +47,8 @@ fn put_and_delete<T: Table<Key = u64>>(kind: Kind, level: Isolation, seed: u64, 
                 }
                 Ok(added)
             })
-        });
+        };
+        let workers: Vec<_> = (0..WORKERS).map(worker).collect();
         let mut added = 0;
         for worker in workers {
             added += worker.join().expect("no panic")?;
