@@ -83,12 +83,8 @@ impl<P: Protocol> World<P> {
     ) -> Result<R, Conflict> {
         let env = Env { clock: &self.clock, worker, epoch: None, after: 0, isolation: Isolation::default() };
         self.clock.pin(worker);
-        let mut tx = Tx {
-            world: self,
-            env,
-            local: P::local(&P::Options::default(), &self.shared, worker),
-            writes: WriteSet::default(),
-        };
+        let local = P::local(&P::Options::default(), &self.shared, worker);
+        let mut tx = Tx { world: self, env, local, writes: WriteSet::default() };
         P::begin(&mut tx.local, env, 0);
         let (mut arena, mut left, mut live) = (Arena::default(), LeftOver::default(), LiveView::default());
         let heap = Heap::new(1);
@@ -123,9 +119,10 @@ impl<P: Protocol> Tx<'_, P> {
 
     fn write(&mut self, record: usize, was_present: bool, value: u64) -> Result<(), Conflict> {
         let record = self.world.records[record];
-        let number = self.writes.find(record).unwrap_or(self.writes.writes().len());
-        P::write(&mut self.local, self.env, record, &LAYOUT, 1, number)?;
-        let write = self.writes.start(record, &LAYOUT, 0, &[record.identity() as u64], 0, was_present);
+        let vacancy = self.writes.find_or_vacancy(record).expect_err("written once");
+        P::write(&mut self.local, self.env, record, &LAYOUT, 1, self.writes.writes().len())?;
+        let write =
+            self.writes.start(vacancy, record, &LAYOUT, 0, &[record.identity() as u64], 0, was_present);
         let at = self.writes.reserve(2);
         self.writes.scratch(at, 2).fill(value);
         self.writes.set_full(write, at);

@@ -249,6 +249,13 @@ impl RecordRef {
             (self.0.as_ptr().wrapping_add(words.start), self.0.as_ptr().wrapping_add(words.end));
         prefetch(first, (last.addr() - 1) / LINE - first.addr() / LINE + 1);
     }
+
+    /// Asks the processor for the first two cache lines: since blocks begin at a half of a line, at least twelve words,
+    /// which are the concurrency words and the first columns.
+    #[inline(always)]
+    pub(crate) fn prefetch_first(&self) {
+        prefetch(self.0.as_ptr(), 2);
+    }
 }
 
 /// A part of a record, or of what is shown of one: [`REACH`] words, of which its maker has told which are its own.

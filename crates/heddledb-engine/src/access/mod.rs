@@ -200,17 +200,13 @@ impl WriteSet {
         self.records.find(record)
     }
 
-    /// Enters the last write, of `record`, for which there may have been a vacancy.
+    /// Enters the last write, of `record`, for which there was a vacancy.
     #[inline(always)]
-    fn enter(&mut self, record: RecordRef, vacancy: Option<Vacancy>) {
-        let writes = self.writes.len();
-        if writes <= FEW {
-            return;
-        }
-        match vacancy {
-            _ if writes == FEW + 1 => self.enter_all(record),
-            Some(vacancy) => self.records.fill(vacancy, record, writes - 1),
-            None => self.records.put(record, writes - 1),
+    fn enter(&mut self, record: RecordRef, vacancy: Vacancy) {
+        match self.writes.len() {
+            ..=FEW => {}
+            writes if writes == FEW + 1 => self.enter_all(record),
+            writes => self.records.fill(vacancy, record, writes - 1),
         }
     }
 
@@ -252,10 +248,12 @@ impl WriteSet {
         &self.scratch[write.key as usize..][..write.key_words as usize]
     }
 
-    /// Starts a write to column groups of a record that has none, and returns its number.
+    /// Starts a write to column groups of a record for which there was a vacancy, and returns its number.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "what a write is made of")]
     pub fn start(
         &mut self,
+        vacancy: Vacancy,
         record: RecordRef,
         layout: &'static Layout,
         relation: usize,
@@ -264,7 +262,7 @@ impl WriteSet {
         was_present: bool,
     ) -> usize {
         let number = self.start_at(record, layout, relation, key, groups, was_present, NONE);
-        self.enter(record, None);
+        self.enter(record, vacancy);
         number
     }
 
@@ -289,7 +287,7 @@ impl WriteSet {
     /// The write that was begun last counts; there was a vacancy for its record.
     #[inline(always)]
     pub fn enter_begun(&mut self, record: RecordRef, vacancy: Vacancy) {
-        self.enter(record, Some(vacancy));
+        self.enter(record, vacancy);
     }
 
     /// There is no write as it was begun last. Its record stays in the sketch, and its words in the scratch buffer.

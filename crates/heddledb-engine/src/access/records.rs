@@ -8,6 +8,8 @@ pub(crate) struct RecordMap {
     slots: Vec<MapSlot>,
     generation: u32,
     len: usize,
+    /// How often, last in a row, there were many more slots than records.
+    loose: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -62,7 +64,7 @@ impl Vacancy {
 
 impl Default for RecordMap {
     fn default() -> Self {
-        Self { slots: Vec::new(), generation: 1, len: 0 }
+        Self { slots: Vec::new(), generation: 1, len: 0, loose: 0 }
     }
 }
 
@@ -70,24 +72,36 @@ impl RecordMap {
     const FIRST_SLOTS: usize = 64;
     /// More slots than so many for each record are too many.
     const ROOM: usize = 16;
+    /// It becomes smaller when that was so this often: long transactions among short ones would make it grow each time.
+    const PATIENCE: u32 = 64;
 
     #[inline(always)]
     fn start(&self, record: usize) -> usize {
         (spread(record) >> 32) as usize & (self.slots.len() - 1)
     }
 
-    /// Forgets all records. After one that was much larger the map becomes smaller step by step: of a large one each record
-    /// would be found in a line of its own.
+    /// Forgets all records. Behind transactions that were much larger the map becomes smaller step by step: of a large one
+    /// each record would be found in a line of its own.
     #[inline]
     pub fn clear(&mut self) {
         if self.slots.len() > (self.len * Self::ROOM).max(Self::FIRST_SLOTS) {
-            self.slots.truncate(self.slots.len() / 2);
+            self.loosen();
+        } else {
+            self.loose = 0;
         }
         self.len = 0;
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
             self.slots.fill(MapSlot::EMPTY);
             self.generation = 1;
+        }
+    }
+
+    fn loosen(&mut self) {
+        self.loose += 1;
+        if self.loose == Self::PATIENCE {
+            self.slots.truncate(self.slots.len() / 2);
+            self.loose = 0;
         }
     }
 
@@ -259,7 +273,11 @@ mod tests {
             fill(&mut map, &records);
             let large = map.slots.len();
             assert!(large >= 1_000);
-            for _ in 0..10 {
+            for _ in 1..RecordMap::PATIENCE {
+                fill(&mut map, &records[..5]);
+            }
+            assert_eq!(map.slots.len(), large, "short ones among long ones");
+            for _ in 0..10 * RecordMap::PATIENCE {
                 fill(&mut map, &records[..5]);
             }
             assert_eq!(map.slots.len(), RecordMap::FIRST_SLOTS);

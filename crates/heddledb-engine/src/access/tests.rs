@@ -25,7 +25,8 @@ fn coverage_answers_as_covers_does_in_any_order() {
         for record in &records[..random.below(200) as usize] {
             let groups = random.below(4) as GroupSet;
             if groups != 0 {
-                writes.start(*record, &LAYOUT, 0, &[seed], groups, true);
+                let vacancy = writes.find_or_vacancy(*record).expect_err("not written yet");
+                writes.start(vacancy, *record, &LAYOUT, 0, &[seed], groups, true);
             }
             asked.push(*record);
             // Some twice, some out of turn.

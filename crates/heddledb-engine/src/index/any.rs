@@ -74,6 +74,8 @@ pub(crate) struct Leaf {
     records: Vec<RecordRef>,
     /// Where the entries after these start: the new low end of the range, or the new high end.
     next: Option<[u64; Definition::KEY_WORDS_MAX]>,
+    /// The entry behind the one that was found last.
+    behind: usize,
 }
 
 impl Leaf {
@@ -82,6 +84,7 @@ impl Leaf {
     pub fn clear(&mut self) {
         self.records.clear();
         self.next = None;
+        self.behind = 0;
     }
 
     /// Entries.
@@ -108,8 +111,23 @@ impl Leaf {
         self.next.as_ref().map(|key| &key[..width])
     }
 
-    /// The record of a key among the entries, which are in the order of `direction`.
-    pub fn find(&self, key: &[u64], direction: Direction) -> Option<RecordRef> {
+    /// The record of a key among the entries, which are in the order of `direction`. Quick where they are asked for one after
+    /// the other.
+    #[inline(always)]
+    pub fn find(&mut self, key: &[u64], direction: Direction) -> Option<RecordRef> {
+        let behind = self.behind;
+        let found = if behind < self.len() && is_same_key(self.key(behind, key.len()), key) {
+            behind
+        } else {
+            self.search(key, direction)?
+        };
+        self.behind = found + 1;
+        Some(self.records[found])
+    }
+
+    /// As [`Self::find`], by halving.
+    #[inline(never)]
+    fn search(&self, key: &[u64], direction: Direction) -> Option<usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -120,7 +138,7 @@ impl Leaf {
             };
             match order {
                 std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return Some(self.records[middle]),
+                std::cmp::Ordering::Equal => return Some(middle),
                 std::cmp::Ordering::Greater => high = middle,
             }
         }
@@ -149,6 +167,15 @@ impl Leaf {
     /// Forgets all but the first entries.
     pub fn truncate(&mut self, entries: usize) {
         self.records.truncate(entries);
+    }
+}
+
+/// Whether two keys of as many words are the same; mostly of so few that a call would cost more.
+#[inline(always)]
+fn is_same_key(one: &[u64], other: &[u64]) -> bool {
+    match (one, other) {
+        ([one], [other]) => one == other,
+        _ => one == other,
     }
 }
 
@@ -378,5 +405,34 @@ impl<const N: usize> Finger for &Hash<N> {
 
     fn insert(&mut self, key: &[u64], make: &mut dyn FnMut(&Gap) -> RecordRef) -> Inserted {
         Hash::insert(self, array(key), make)
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+
+    #[test]
+    fn entries_of_a_leaf_are_found_in_any_order() {
+        let mut arena = Arena::default();
+        let mut entries: Vec<([u64; 2], RecordRef)> =
+            (0..10).map(|at| ([1, 10 * at], arena.allocate(0, 4))).collect();
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let mut leaf = Leaf::default();
+            leaf.reserve(entries.len());
+            leaf.extend(entries.iter().copied());
+            let orders: [&[usize]; 3] =
+                [&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], &[9, 8, 0, 0, 1, 5, 6, 6], &[3, 4, 9, 2]];
+            for at in orders.concat() {
+                let (key, record) = entries[at];
+                assert_eq!(leaf.find(&key, direction), Some(record), "{at} {direction:?}");
+                assert_eq!(leaf.find(&[1, key[1] + 1], direction), None);
+                assert_eq!(leaf.find(&[2, key[1]], direction), None);
+            }
+            leaf.clear();
+            assert_eq!(leaf.find(&entries[0].0, direction), None, "it has no entries");
+            entries.reverse();
+        }
     }
 }

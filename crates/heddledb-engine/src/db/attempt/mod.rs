@@ -45,7 +45,7 @@ use crate::intentions::Plan;
 use crate::protocol::{Execution, Isolation, Protocol};
 use crate::record::{RecordRef, heads_base};
 use crate::sync::{Random, Suspender};
-use crate::table::{Layout, Span};
+use crate::table::Layout;
 use ahead::Ahead;
 use modes::{Answer, States};
 use std::sync::Arc;
@@ -222,8 +222,6 @@ struct StagedRow {
     record: RecordRef,
     /// Where its words are in the scratch buffer.
     at: usize,
-    /// Its number in the write set, if it has one.
-    write: Option<usize>,
 }
 
 /// A worker's running transaction under protocol `P`, or its place for the next.
@@ -268,9 +266,6 @@ pub(crate) struct Attempt<P: Protocol> {
 
 /// So often pieces of one attempt fail before no other transaction may begin, and one piece before it waits for its turn.
 const OFTEN: u32 = 32;
-
-/// What a scan prefetches of each record in a leaf: its concurrency words and first columns.
-pub(super) const SCAN_AHEAD: Span = Span { start: 0, end: 12 };
 
 /// How many absent rows a scan with a limit expects to pass.
 pub(super) const SCAN_PASSES: usize = 8;

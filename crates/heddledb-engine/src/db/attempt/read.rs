@@ -37,7 +37,7 @@ impl<P: Protocol> Attempt<P> {
     /// A function of its own, so that what is read in place does without its stack.
     #[inline(never)]
     fn look_by_copy(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<Sight<'_>>> {
-        let at = self.read(record, access.wanted, Intent::Read)?;
+        let at = self.read(record, &access.wanted, Intent::Read)?;
         Ok(at.map(|at| self.released(at, access.wanted.span)))
     }
 
@@ -70,7 +70,7 @@ impl<P: Protocol> Attempt<P> {
         intent: Intent,
     ) -> Result<Option<usize>> {
         match self.find(access, mode)? {
-            Some(record) => self.read(record, access.wanted, intent),
+            Some(record) => self.read(record, &access.wanted, intent),
             None => Ok(None),
         }
     }
@@ -86,7 +86,7 @@ impl<P: Protocol> Attempt<P> {
     pub(super) fn look(
         &mut self,
         record: RecordRef,
-        part: Part<'_>,
+        part: &Part<'_>,
         intent: Intent,
     ) -> Result<Option<Sight<'_>>> {
         match self.look_in_place(record, part.relation, part.groups, intent)? {
@@ -125,7 +125,7 @@ impl<P: Protocol> Attempt<P> {
     pub(super) fn read(
         &mut self,
         record: RecordRef,
-        part: Part<'_>,
+        part: &Part<'_>,
         intent: Intent,
     ) -> Result<Option<usize>> {
         if let Some(write) = self.worker.writes.find(record)
@@ -134,7 +134,7 @@ impl<P: Protocol> Attempt<P> {
             return self.read_own(write, part, intent);
         }
         let at = self.worker.writes.reserve(part.span.end);
-        let present = self.copy(record, &part, intent, at)?;
+        let present = self.copy(record, part, intent, at)?;
         if !present {
             self.worker.writes.release(at);
         }
@@ -142,7 +142,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Copies a row that this transaction has written to the end of the scratch buffer.
-    fn read_own(&mut self, write: usize, part: Part<'_>, intent: Intent) -> Result<Option<usize>> {
+    fn read_own(&mut self, write: usize, part: &Part<'_>, intent: Intent) -> Result<Option<usize>> {
         if !self.worker.writes.writes()[write].present {
             return Ok(None);
         }
@@ -150,7 +150,7 @@ impl<P: Protocol> Attempt<P> {
     }
 
     /// Copies the words of a written, present record, own patches applied.
-    pub(super) fn stage_own(&mut self, write: usize, part: Part<'_>, intent: Intent) -> Result<usize> {
+    pub(super) fn stage_own(&mut self, write: usize, part: &Part<'_>, intent: Intent) -> Result<usize> {
         let Span { start, end } = part.span;
         let at = self.worker.writes.reserve(end);
         let Write { record, layout, .. } = self.worker.writes.writes()[write];
@@ -275,7 +275,7 @@ impl<P: Protocol> Attempt<P> {
         if let Some(write) = known
             && !planted(Mutant::OwnWritesUnseen)
         {
-            return Ok(self.read_own(write, Part::existence(relation, groups), intent)?.is_some());
+            return Ok(self.read_own(write, &Part::existence(relation, groups), intent)?.is_some());
         }
         let worker = &mut *self.worker;
         let env = self.db.env(worker.number, self.isolation);

@@ -1,11 +1,13 @@
 //! Going through the leaves of an ordered relation.
 
-use super::{Answer, Attempt, SCAN_AHEAD, SCAN_PASSES, modes};
+use super::{Answer, Attempt, SCAN_PASSES, modes};
+use crate::access::copy_key;
 use crate::db::store::is_ordered;
 use crate::error::{Misuse, Result};
 use crate::index::{Direction, Leaf};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
+use crate::record::RecordRef;
 use crate::seam::{Part, Range, Visit};
 use crate::sight::Sight;
 use crate::sync::{Phase, Work, note, phase, work};
@@ -27,8 +29,8 @@ impl Bounds {
     pub fn new(low: &[u64], high: &[u64]) -> Self {
         let width = low.len();
         let mut bounds = Self { low: [0; _], high: [0; _], width };
-        bounds.low[..width].copy_from_slice(low);
-        bounds.high[..width].copy_from_slice(high);
+        copy_key(&mut bounds.low[..width], low);
+        copy_key(&mut bounds.high[..width], high);
         bounds
     }
 
@@ -55,8 +57,8 @@ impl Bounds {
     pub fn advance(&mut self, leaf: &Leaf, direction: Direction) -> bool {
         let Some(next) = leaf.next(self.width) else { return false };
         match direction {
-            Direction::Forward => self.low[..self.width].copy_from_slice(next),
-            Direction::Reverse => self.high[..self.width].copy_from_slice(next),
+            Direction::Forward => copy_key(&mut self.low[..self.width], next),
+            Direction::Reverse => copy_key(&mut self.high[..self.width], next),
         }
         true
     }
@@ -129,7 +131,7 @@ impl<P: Protocol> Attempt<P> {
             if let Err(conflict) = P::show_gap(&mut self.worker.local) {
                 break Err(conflict.into());
             }
-            leaf.records().iter().take(left).for_each(|record| record.prefetch(SCAN_AHEAD));
+            leaf.records().iter().take(left).for_each(RecordRef::prefetch_first);
             match self.visit_leaf(&leaf, range, remembered, &mut left, visit) {
                 Ok(ControlFlow::Continue(())) if bounds.advance(&leaf, direction) => {}
                 Ok(_) => break Ok(()),
@@ -149,8 +151,8 @@ impl<P: Protocol> Attempt<P> {
         left: &mut usize,
         visit: &mut Visitor<'_>,
     ) -> Result<ControlFlow<()>> {
-        let part = range.wanted;
-        let Part { relation, span, .. } = part;
+        let part = &range.wanted;
+        let Part { relation, span, .. } = *part;
         let number = relation.number();
         for (at, record) in leaf.records().iter().enumerate() {
             if planted(Mutant::ScanSkipsFirstOfLeaf) && at == 0 && leaf.len() > 2 {

@@ -25,7 +25,7 @@ impl<P: Protocol> Attempt<P> {
     fn start_write(
         &mut self,
         record: RecordRef,
-        known: Option<usize>,
+        known: Result<usize, Vacancy>,
         access: &Access<'_>,
         groups: GroupSet,
         was_present: bool,
@@ -34,16 +34,18 @@ impl<P: Protocol> Attempt<P> {
         let worker = &mut *self.worker;
         let env = self.db.env(worker.number, self.isolation);
         let writes = &mut worker.writes;
-        debug_assert_eq!(known, writes.find(record), "the number of a write stays");
+        debug_assert_eq!(known.ok(), writes.find(record), "the number of a write stays");
         let Access { wanted: Part { relation, .. }, key, .. } = *access;
         let layout = relation.layout;
         P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
         Ok(match known {
-            Some(write) => {
+            Ok(write) => {
                 writes.widen(write, groups);
                 write
             }
-            None => writes.start(record, layout, relation.number(), key, groups, was_present),
+            Err(vacancy) => {
+                writes.start(vacancy, record, layout, relation.number(), key, groups, was_present)
+            }
         })
     }
 
@@ -133,10 +135,9 @@ impl<P: Protocol> Attempt<P> {
 
     #[inline(never)]
     fn stage_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<Option<StagedRow>> {
-        let write = self.worker.writes.find(record);
-        let at = match write {
+        let at = match self.worker.writes.find(record) {
             Some(write) if !self.worker.writes.writes()[write].present => return Ok(None),
-            Some(write) => self.stage_own(write, access.wanted, Intent::Update)?,
+            Some(write) => self.stage_own(write, &access.wanted, Intent::Update)?,
             None => {
                 let at = self.worker.writes.reserve(access.wanted.span.end);
                 work(Work::Words(access.wanted.span.len()));
@@ -146,7 +147,7 @@ impl<P: Protocol> Attempt<P> {
                 at
             }
         };
-        Ok(Some(StagedRow { record, at, write }))
+        Ok(Some(StagedRow { record, at }))
     }
 
     /// Copies a row that this transaction has not written.
@@ -199,11 +200,12 @@ impl<P: Protocol> Attempt<P> {
     /// Writes column groups of the row that was staged last.
     #[inline(always)]
     pub(super) fn store_row(&mut self, access: &Access<'_>, changed: GroupSet) -> Result<()> {
-        let StagedRow { record, at, write } = self.staged.take().expect("a row was staged");
+        let StagedRow { record, at } = self.staged.take().expect("a row was staged");
         if changed == 0 || P::PIECES && self.dry {
             return Ok(());
         }
-        let write = self.start_write(record, write, access, changed, true)?;
+        let known = self.worker.writes.find_or_vacancy(record);
+        let write = self.start_write(record, known, access, changed, true)?;
         for group in Groups(changed) {
             let part = access.wanted.span_of(group);
             self.worker.writes.replace(write, part, at + part.start);
@@ -245,21 +247,24 @@ impl<P: Protocol> Attempt<P> {
         let (record, found_in) = self.place_record(relation, key, false)?;
         let worker = &mut *self.worker;
         let all = layout.all_groups();
-        let write = if found_in.is_none()
-            && P::own_insert(&mut worker.local, record, layout, worker.writes.writes().len())
-        {
-            worker.writes.start(record, layout, number, key, all, false)
-        } else {
-            let known = self.worker.writes.find(record);
-            if self.exists(record, known, relation, all, Intent::Update)? {
-                // Where another transaction filled our own placeholder before we read it, "there is a row"
-                // would contradict the absence that we may have seen in the gap before we changed it.
-                return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(None) };
+        let write = match worker.writes.find_or_vacancy(record) {
+            Err(vacancy)
+                if found_in.is_none()
+                    && P::own_insert(&mut worker.local, record, layout, worker.writes.writes().len()) =>
+            {
+                worker.writes.start(vacancy, record, layout, number, key, all, false)
             }
-            if let Some(seen) = found_in {
-                P::reuse_absent(&mut self.worker.local, record, seen);
+            known => {
+                if self.exists(record, known.ok(), relation, all, Intent::Update)? {
+                    // Where another transaction filled our own placeholder before we read it, "there is a row"
+                    // would contradict the absence that we may have seen in the gap before we changed it.
+                    return if found_in.is_none() { Err(Conflict::Phantom.into()) } else { Ok(None) };
+                }
+                if let Some(seen) = found_in {
+                    P::reuse_absent(&mut self.worker.local, record, seen);
+                }
+                self.start_write(record, known, access, all, false)?
             }
-            self.start_write(record, known, access, all, false)?
         };
         let writes = &mut self.worker.writes;
         let at = writes.reserve(layout.words);
@@ -350,8 +355,8 @@ impl<P: Protocol> Attempt<P> {
 
     fn delete_record(&mut self, record: RecordRef, access: &Access<'_>) -> Result<bool> {
         let all = access.wanted.relation.layout.all_groups();
-        let known = self.worker.writes.find(record);
-        if !self.exists(record, known, access.wanted.relation, all, Intent::Update)? {
+        let known = self.worker.writes.find_or_vacancy(record);
+        if !self.exists(record, known.ok(), access.wanted.relation, all, Intent::Update)? {
             return Ok(false);
         }
         if P::PIECES && self.dry {
@@ -385,9 +390,9 @@ impl<P: Protocol> Attempt<P> {
             return outcome;
         }
         let Some(record) = self.find(access, mode)? else { return Ok(false) };
-        let writes = &self.worker.writes;
-        let known = writes.find(record);
-        let own = known.map(|write| writes.writes()[write].present);
+        let writes = &mut self.worker.writes;
+        let known = writes.find_or_vacancy(record);
+        let own = known.ok().map(|write| writes.writes()[write].present);
         if !own.unwrap_or_else(|| P::exists(&mut self.worker.local, record)) {
             // The answer depends on the absence, so it is read like anything else.
             if own.is_some() || !self.exists(record, None, access.wanted.relation, groups, Intent::Read)? {

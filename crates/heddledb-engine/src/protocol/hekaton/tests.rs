@@ -92,7 +92,8 @@ impl Worker<'_> {
     fn write(&mut self, record: usize, value: u64, was_present: bool) -> Result<(), Conflict> {
         let record = self.world.records[record];
         Hekaton::write(&mut self.local, self.env, record, &LAYOUT, 1, self.writes.writes().len())?;
-        let write = self.writes.start(record, &LAYOUT, 0, &[0], 0, was_present);
+        let vacancy = self.writes.find_or_vacancy(record).expect_err("written once");
+        let write = self.writes.start(vacancy, record, &LAYOUT, 0, &[0], 0, was_present);
         let at = self.writes.reserve(1);
         self.writes.scratch(at, 1).fill(value);
         self.writes.set_full(write, at);

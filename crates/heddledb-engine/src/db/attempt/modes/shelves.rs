@@ -392,9 +392,10 @@ pub(super) fn write_all<P: Protocol>(
         let worker = &mut *attempt.worker;
         let env = attempt.db.env(worker.number, attempt.isolation);
         let (writes, layout) = (&mut worker.writes, relation.layout);
-        let known = writes.find(record);
+        let known = writes.find_or_vacancy(record);
         P::write(&mut worker.local, env, record, layout, groups, known.unwrap_or(writes.writes().len()))?;
-        let write = known.unwrap_or_else(|| writes.start(record, layout, number, key, groups, true));
+        let write =
+            known.unwrap_or_else(|vacancy| writes.start(vacancy, record, layout, number, key, groups, true));
         writes.widen(write, groups);
         writes.add(write, word, summand);
     }
