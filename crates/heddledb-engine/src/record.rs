@@ -250,11 +250,11 @@ impl RecordRef {
         prefetch(first, (last.addr() - 1) / LINE - first.addr() / LINE + 1);
     }
 
-    /// Asks the processor for the first two cache lines: since blocks begin at a half of a line, at least twelve words,
-    /// which are the concurrency words and the first columns.
+    /// Asks the processor to fetch the first words. How many lines they have is the same for all records: as many as where
+    /// the block begins in the middle of one.
     #[inline(always)]
-    pub(crate) fn prefetch_first(&self) {
-        prefetch(self.0.as_ptr(), 2);
+    pub(crate) fn prefetch_first(&self, words: usize) {
+        prefetch(self.0.as_ptr(), (words * size_of::<u64>() + LINE / 2).div_ceil(LINE));
     }
 }
 

@@ -107,7 +107,7 @@ impl Store {
     fn find(&self, write: &log::Write<'_>, finger: &mut dyn Finger) -> Option<RecordRef> {
         let Lookup::Found(record) = finger.get(write.key) else { return None };
         let base = self.records.shape.data(self.layout());
-        record.prefetch(Span { start: 0, end: base });
+        record.prefetch_first(base);
         for group in Groups(write.groups) {
             let span = self.layout().groups[group].span;
             record.prefetch(Span { start: base + span.start, end: base + span.end });

@@ -26,6 +26,15 @@ struct Slot {
     record: Option<RecordRef>,
 }
 
+impl Slot {
+    /// The record that this attempt has kept for a key, if it did so here.
+    #[inline(always)]
+    fn get(&self, attempt: u32, relation: usize, key: [u64; WORDS_MAX]) -> Option<RecordRef> {
+        let same = self.attempt == attempt && self.relation == relation as u32 && self.key == key;
+        if same { self.record } else { None }
+    }
+}
+
 impl Default for Ahead {
     fn default() -> Self {
         let slot = Slot { attempt: 0, relation: 0, key: [0; WORDS_MAX], record: None };
@@ -65,14 +74,23 @@ impl Ahead {
         }
     }
 
-    /// Keeps the record of a key.
+    /// The record of a key, as it was kept, or else as it is found, which is kept.
     #[inline(always)]
-    pub fn put(&mut self, relation: usize, key: &[u64], record: RecordRef) {
-        if let Some((key, slot)) = place(key) {
-            let (attempt, relation) = (self.attempt, relation as u32);
-            self.slots[slot] = Slot { attempt, relation, key, record: Some(record) };
-            self.any = true;
+    pub fn get_or_find(
+        &mut self,
+        relation: usize,
+        key: &[u64],
+        find: impl FnOnce() -> Option<RecordRef>,
+    ) -> Option<RecordRef> {
+        let Some((key, slot)) = place(key) else { return find() };
+        let slot = &mut self.slots[slot];
+        if let Some(record) = slot.get(self.attempt, relation, key) {
+            return Some(record);
         }
+        let record = find()?;
+        *slot = Slot { attempt: self.attempt, relation: relation as u32, key, record: Some(record) };
+        self.any = true;
+        Some(record)
     }
 
     /// The record of a key, if it was kept.
@@ -82,8 +100,6 @@ impl Ahead {
             return None;
         }
         let (key, slot) = place(key)?;
-        let slot = &self.slots[slot];
-        let same = slot.attempt == self.attempt && slot.relation == relation as u32 && slot.key == key;
-        if same { slot.record } else { None }
+        self.slots[slot].get(self.attempt, relation, key)
     }
 }

@@ -267,6 +267,9 @@ pub(crate) struct Attempt<P: Protocol> {
 /// So often pieces of one attempt fail before no other transaction may begin, and one piece before it waits for its turn.
 const OFTEN: u32 = 32;
 
+/// What a scan asks for ahead of each record in a leaf, in words: its concurrency words and first columns.
+pub(super) const SCAN_AHEAD: usize = 12;
+
 /// How many absent rows a scan with a limit expects to pass.
 pub(super) const SCAN_PASSES: usize = 8;
 

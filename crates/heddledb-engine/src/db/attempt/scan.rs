@@ -1,13 +1,12 @@
 //! Going through the leaves of an ordered relation.
 
-use super::{Answer, Attempt, SCAN_PASSES, modes};
+use super::{Answer, Attempt, SCAN_AHEAD, SCAN_PASSES, modes};
 use crate::access::copy_key;
 use crate::db::store::is_ordered;
 use crate::error::{Misuse, Result};
 use crate::index::{Direction, Leaf};
 use crate::mutant::{Mutant, planted};
 use crate::protocol::{Intent, Protocol};
-use crate::record::RecordRef;
 use crate::seam::{Part, Range, Visit};
 use crate::sight::Sight;
 use crate::sync::{Phase, Work, note, phase, work};
@@ -131,7 +130,7 @@ impl<P: Protocol> Attempt<P> {
             if let Err(conflict) = P::show_gap(&mut self.worker.local) {
                 break Err(conflict.into());
             }
-            leaf.records().iter().take(left).for_each(RecordRef::prefetch_first);
+            leaf.records().iter().take(left).for_each(|record| record.prefetch_first(SCAN_AHEAD));
             match self.visit_leaf(&leaf, range, remembered, &mut left, visit) {
                 Ok(ControlFlow::Continue(())) if bounds.advance(&leaf, direction) => {}
                 Ok(_) => break Ok(()),

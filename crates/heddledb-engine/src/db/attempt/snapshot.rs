@@ -7,7 +7,7 @@
 //! still read.
 
 use super::scan::Bounds;
-use super::{Attempt, SCAN_PASSES};
+use super::{Attempt, SCAN_AHEAD, SCAN_PASSES};
 use crate::access::Groups;
 use crate::db::store::{copy_group, is_ordered};
 use crate::error::{Misuse, Result};
@@ -61,7 +61,7 @@ impl<P: Protocol> Attempt<P> {
                 let store = attempt.db.stores.get(relation)?;
                 let most = left.saturating_add(SCAN_PASSES);
                 store.index.read_leaf(range.direction, bounds.low(), bounds.high(), most, &mut leaf);
-                leaf.records().iter().take(left).for_each(RecordRef::prefetch_first);
+                leaf.records().iter().take(left).for_each(|record| record.prefetch_first(SCAN_AHEAD));
                 let mut goes_on = true;
                 for (number, record) in leaf.records().iter().enumerate() {
                     if let Some(at) = attempt.copy_at(moment, *record, range.wanted) {

@@ -302,15 +302,12 @@ impl<P: Protocol> Attempt<P> {
         while let Some((row, rest)) = rows.split_at_checked(width + 2) {
             rows = rest;
             let (key, span) = row.split_at(width);
-            let record = match known.get(store.number, key) {
-                Some(record) => record,
-                None => {
-                    let Lookup::Found(record) = store.index.get(key) else { continue };
-                    known.put(store.number, key, record);
-                    record
-                }
-            };
-            record.prefetch(Span { start: 0, end: base });
+            let record = known.get_or_find(store.number, key, || match store.index.get(key) {
+                Lookup::Found(record) => Some(record),
+                Lookup::Missing(_) => None,
+            });
+            let Some(record) = record else { continue };
+            record.prefetch_first(base);
             record.prefetch(Span { start: base + span[0] as usize, end: base + span[1] as usize });
         }
     }
