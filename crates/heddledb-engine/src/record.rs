@@ -345,9 +345,23 @@ impl Words for RecordData {
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::sync::OnceLock;
+
+    /// Record `number` of some in a block that is never freed. Nobody borrows the whole block: Miri would look at each of its
+    /// words each time.
+    pub(crate) fn record(number: u64) -> RecordRef {
+        const RECORDS: usize = 1024;
+        static FIRST: OnceLock<RecordRef> = OnceLock::new();
+        let first = FIRST.get_or_init(|| {
+            let words: Box<[AtomicU64]> = (0..RECORDS + BEHIND).map(|_| AtomicU64::new(0)).collect();
+            // SAFETY: `BEHIND` words and more, initialised, and leaked.
+            unsafe { RecordRef::new(NonNull::from(Box::leak(words)).cast()) }
+        });
+        // SAFETY: fewer than `RECORDS` words further there are `BEHIND` words and more.
+        unsafe { first.behind(number as usize % RECORDS) }
+    }
 
     fn block() -> RecordRef {
         static BLOCK: OnceLock<Vec<AtomicU64>> = OnceLock::new();

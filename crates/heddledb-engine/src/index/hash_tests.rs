@@ -1,18 +1,9 @@
 use super::*;
 use crate::index::{Inserted::*, Lookup::*};
-use crate::record::BEHIND;
+use crate::record::tests::record;
 use crate::sync::Random;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
-
-/// Record `i` of a block that is never freed.
-fn record(i: u64) -> RecordRef {
-    static BLOCK: OnceLock<Vec<AtomicU64>> = OnceLock::new();
-    let block = BLOCK.get_or_init(|| (0..1024 + BEHIND).map(|_| AtomicU64::new(0)).collect());
-    // SAFETY: `BEHIND` words and more, initialised, in a static.
-    unsafe { RecordRef::new(NonNull::from(&block[i as usize % 1024..]).cast()) }
-}
 
 fn key<const N: usize>(i: u64) -> [u64; N] {
     std::array::from_fn(|word| if word + 1 == N { i } else { i / 16 })

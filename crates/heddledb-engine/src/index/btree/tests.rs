@@ -2,19 +2,11 @@ use super::descent::predecessor;
 use super::*;
 use crate::index::Leaf;
 use crate::index::{Direction, Direction::*, Gap, Inserted::*, Lookup::*, Seen};
-use crate::record::{BEHIND, RecordRef};
-use crate::sync::{AtomicU64, Ordering, Random};
+use crate::record::RecordRef;
+use crate::record::tests::record;
+use crate::sync::{Ordering, Random};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
-
-/// Record `i` of a block that is never freed.
-fn record(i: u64) -> RecordRef {
-    static BLOCK: OnceLock<Vec<AtomicU64>> = OnceLock::new();
-    let block = BLOCK.get_or_init(|| (0..1024 + BEHIND).map(|_| AtomicU64::new(0)).collect());
-    // SAFETY: `BEHIND` words and more, initialised, in a static.
-    unsafe { RecordRef::new(NonNull::from(&block[i as usize % 1024..]).cast()) }
-}
 
 fn key<const N: usize>(i: u64) -> [u64; N] {
     // The words of a long key differ in the first word for distant keys only.
