@@ -200,9 +200,9 @@ impl WriteSet {
         self.records.find(record)
     }
 
-    /// Enters the last write, of `record`, for which there was a vacancy.
+    /// The write that was begun last counts, of `record`, for which there was a vacancy.
     #[inline(always)]
-    fn enter(&mut self, record: RecordRef, vacancy: Vacancy) {
+    pub fn enter(&mut self, record: RecordRef, vacancy: Vacancy) {
         match self.writes.len() {
             ..=FEW => {}
             writes if writes == FEW + 1 => self.enter_all(record),
@@ -267,7 +267,7 @@ impl WriteSet {
     }
 
     /// Begins a write to a column group of a record that has none, and returns where in the scratch buffer its row is: the
-    /// words of `span` are what will be installed. Then either [`Self::enter_begun`] or [`Self::take_back_begun`].
+    /// words of `span` are what will be installed. Then either [`Self::enter`] or [`Self::take_back_begun`].
     #[inline(always)]
     pub fn begin_replaced(
         &mut self,
@@ -282,12 +282,6 @@ impl WriteSet {
         let patch = self.patch(PatchKind::Copy, span, at + span.start);
         self.start_at(record, layout, relation, key, groups, true, patch);
         at
-    }
-
-    /// The write that was begun last counts; there was a vacancy for its record.
-    #[inline(always)]
-    pub fn enter_begun(&mut self, record: RecordRef, vacancy: Vacancy) {
-        self.enter(record, vacancy);
     }
 
     /// There is no write as it was begun last. Its record stays in the sketch, and its words in the scratch buffer.

@@ -73,7 +73,7 @@ fn a_write_that_was_taken_back_as_begun_leaves_nothing() {
         if number % 3 == 1 {
             writes.take_back_begun();
         } else {
-            writes.enter_begun(*record, vacancy);
+            writes.enter(*record, vacancy);
             kept.push((*record, number as u64));
         }
         let written = |record: &&RecordRef| writes.covers(**record, 1);

@@ -108,7 +108,7 @@ impl<P: Protocol> Attempt<P> {
             }
             return stored.map(|_| Staged::Missing);
         }
-        writes.enter_begun(record, vacancy);
+        writes.enter(record, vacancy);
         Ok(Staged::Stored(writes.scratch(at, span.end)))
     }
 
