@@ -13,10 +13,26 @@ use std::ops::Range;
 /// nothing.
 pub(super) const CLAIM_CYCLES: u64 = 60;
 
+/// A relation of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RelationId {
+    /// Its number in this process, by which the database finds it.
+    pub number: u32,
+    /// How many relations the database had before it. What is hashed by it is hashed alike in every process, and in one that has
+    /// had other databases.
+    pub ordinal: u32,
+}
+
+/// What tests call the relations of a database that has no other number for them.
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+pub(super) const fn nth(ordinal: u32) -> RelationId {
+    RelationId { number: ordinal, ordinal }
+}
+
 /// Column groups of a row.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    relation: usize,
+    relation: RelationId,
     /// Where its key is among the words.
     key: Key,
     groups: GroupSet,
@@ -26,7 +42,7 @@ struct Point {
 /// Keys from one to another, both included.
 #[derive(Clone, Copy, Debug)]
 struct Keys {
-    relation: usize,
+    relation: RelationId,
     low: Key,
     high: Key,
 }
@@ -55,7 +71,7 @@ pub(super) struct Footprint {
     cells: Vec<Cell>,
     /// It is executed alone.
     alone: bool,
-    /// The relations that points are of, one bit for all whose numbers are alike modulo 64.
+    /// The relations that points are of, one bit for all whose ordinals are alike modulo 64.
     relations: u64,
     /// The position of the point that is likely to be asked for next.
     next: usize,
@@ -119,38 +135,38 @@ impl Footprint {
     }
 
     /// Announces that the call will use column groups of that row.
-    pub fn add_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) {
+    pub fn add_point(&mut self, relation: RelationId, key: &[u64], groups: GroupSet, usage: Usage) {
         let key = self.keep(key);
         self.points.push(Point { relation, key, groups, usage });
         self.relations |= bit(relation);
     }
 
     /// Announces that the call will scan those keys.
-    pub fn add_range(&mut self, relation: usize, low: &[u64], high: &[u64]) {
+    pub fn add_range(&mut self, relation: RelationId, low: &[u64], high: &[u64]) {
         let keys = self.keep_range(relation, low, high);
         self.ranges.push(keys);
     }
 
     /// Announces that the call will do anything at some of those keys.
-    pub fn add_open(&mut self, relation: usize, low: &[u64], high: &[u64]) {
+    pub fn add_open(&mut self, relation: RelationId, low: &[u64], high: &[u64]) {
         let keys = self.keep_range(relation, low, high);
         self.open.push(keys);
     }
 
     /// Announces that the call will do anything at some of those keys, and that nobody waits for that.
-    pub fn add_unordered(&mut self, relation: usize, low: &[u64], high: &[u64]) {
+    pub fn add_unordered(&mut self, relation: RelationId, low: &[u64], high: &[u64]) {
         let keys = self.keep_range(relation, low, high);
         self.unordered.push(keys);
     }
 
-    fn keep_range(&mut self, relation: usize, low: &[u64], high: &[u64]) -> Keys {
+    fn keep_range(&mut self, relation: RelationId, low: &[u64], high: &[u64]) -> Keys {
         Keys { relation, low: self.keep(low), high: self.keep(high) }
     }
 
     /// Whether this access to these column groups was announced, but for open and unordered ranges.
     ///
     /// Cheap where accesses come in the order in which they were announced.
-    pub fn has_point(&mut self, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
+    pub fn has_point(&mut self, relation: RelationId, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
         // Whoever scans may write what it finds; but where others may have seen what it did, it tells that, too.
         let is_scanned = self.sure_from.is_none() || usage == Usage::Reads;
         self.find_points(relation, key, groups, usage, |_| ())
@@ -158,7 +174,14 @@ impl Footprint {
     }
 
     /// Whether the point at that position allows such an access, of all these column groups.
-    pub fn is_point(&self, at: usize, relation: usize, key: &[u64], groups: GroupSet, usage: Usage) -> bool {
+    pub fn is_point(
+        &self,
+        at: usize,
+        relation: RelationId,
+        key: &[u64],
+        groups: GroupSet,
+        usage: Usage,
+    ) -> bool {
         self.points.get(at).is_some_and(|point| {
             point.relation == relation
                 && groups & !point.groups == 0
@@ -177,7 +200,7 @@ impl Footprint {
     /// there are none for some of the column groups.
     pub fn find_points(
         &mut self,
-        relation: usize,
+        relation: RelationId,
         key: &[u64],
         groups: GroupSet,
         usage: Usage,
@@ -222,40 +245,40 @@ impl Footprint {
     }
 
     /// Whether a scan of all these keys was announced, as one range.
-    pub fn has_range(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+    pub fn has_range(&self, relation: RelationId, low: &[u64], high: &[u64]) -> bool {
         self.find_range(relation, low, high).is_some()
     }
 
     /// The position of a range with all these keys.
-    pub fn find_range(&self, relation: usize, low: &[u64], high: &[u64]) -> Option<usize> {
+    pub fn find_range(&self, relation: RelationId, low: &[u64], high: &[u64]) -> Option<usize> {
         self.ranges.iter().position(|keys| self.has_all(keys, relation, low, high))
     }
 
     /// Whether all these keys are of one open range, or of one unordered range.
-    pub fn is_open(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+    pub fn is_open(&self, relation: RelationId, low: &[u64], high: &[u64]) -> bool {
         self.open.iter().chain(&self.unordered).any(|keys| self.has_all(keys, relation, low, high))
     }
 
-    fn has_all(&self, keys: &Keys, relation: usize, low: &[u64], high: &[u64]) -> bool {
+    fn has_all(&self, keys: &Keys, relation: RelationId, low: &[u64], high: &[u64]) -> bool {
         keys.relation == relation && self.words(keys.low) <= low && high <= self.words(keys.high)
     }
 
     /// The points: relation, key, column groups, how they are used.
-    pub fn points(&self) -> impl ExactSizeIterator<Item = (usize, &[u64], GroupSet, Usage)> {
+    pub fn points(&self) -> impl ExactSizeIterator<Item = (RelationId, &[u64], GroupSet, Usage)> {
         self.points.iter().map(|point| (point.relation, self.words(point.key), point.groups, point.usage))
     }
 
     /// The ranges that are not open: relation, lowest and highest key.
-    pub fn ranges(&self) -> impl Iterator<Item = (usize, &[u64], &[u64])> {
+    pub fn ranges(&self) -> impl Iterator<Item = (RelationId, &[u64], &[u64])> {
         self.bounds(&self.ranges)
     }
 
     /// The open ranges.
-    pub fn open(&self) -> impl Iterator<Item = (usize, &[u64], &[u64])> {
+    pub fn open(&self) -> impl Iterator<Item = (RelationId, &[u64], &[u64])> {
         self.bounds(&self.open)
     }
 
-    fn bounds<'a>(&'a self, ranges: &'a [Keys]) -> impl Iterator<Item = (usize, &'a [u64], &'a [u64])> {
+    fn bounds<'a>(&'a self, ranges: &'a [Keys]) -> impl Iterator<Item = (RelationId, &'a [u64], &'a [u64])> {
         ranges.iter().map(|keys| (keys.relation, self.words(keys.low), self.words(keys.high)))
     }
 }
@@ -264,7 +287,7 @@ impl Footprint {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 impl Footprint {
     /// Whether the call has any of these keys in a range, open or not.
-    pub fn scans(&self, relation: usize, low: &[u64], high: &[u64]) -> bool {
+    pub fn scans(&self, relation: RelationId, low: &[u64], high: &[u64]) -> bool {
         let meets = |keys: &Keys| {
             keys.relation == relation && self.words(keys.low) <= high && low <= self.words(keys.high)
         };
@@ -272,7 +295,7 @@ impl Footprint {
     }
 
     /// Whether the call has one of these keys as a point, and one that it changes if that matters.
-    pub fn touches(&self, relation: usize, low: &[u64], high: &[u64], changes: bool) -> bool {
+    pub fn touches(&self, relation: RelationId, low: &[u64], high: &[u64], changes: bool) -> bool {
         let within = |point: &Point| {
             let key = self.words(point.key);
             point.relation == relation && point.usage.changes() >= changes && low <= key && key <= high
@@ -281,9 +304,9 @@ impl Footprint {
     }
 }
 
-/// The bit of a relation, in sets of those whose numbers are alike modulo 64.
-fn bit(relation: usize) -> u64 {
-    1 << (relation % 64)
+/// The bit of a relation, in sets of those whose ordinals are alike modulo 64.
+fn bit(relation: RelationId) -> u64 {
+    1 << (relation.ordinal % 64)
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
@@ -295,10 +318,10 @@ mod tests {
     #[test]
     fn what_is_done_again_is_found_again() {
         let mut known = Footprint::default();
-        (0..3).for_each(|_| known.add_point(1, &[2], 1, Writes));
+        (0..3).for_each(|_| known.add_point(nth(1), &[2], 1, Writes));
         let find = |known: &mut Footprint| {
             let mut at = None;
-            assert!(known.find_points(1, &[2], 1, Writes, |found| at = Some(found)));
+            assert!(known.find_points(nth(1), &[2], 1, Writes, |found| at = Some(found)));
             at
         };
         assert_eq!(find(&mut known), Some(0));
@@ -311,30 +334,35 @@ mod tests {
     #[test]
     fn what_was_said_is_known() {
         let mut known = Footprint::default();
-        known.add_point(1, &[2], 0b01, Reads);
-        known.add_point(1, &[2], 0b10, Writes);
-        known.add_point(1, &[4], 0b01, Adds);
-        known.add_range(1, &[5], &[8]);
-        assert!(known.has_point(1, &[2], 0b11, Reads));
-        assert!(known.has_point(1, &[2], 0b10, Writes) && known.has_point(1, &[2], 0b10, Adds));
-        assert!(!known.has_point(1, &[2], 0b01, Writes), "it is only read");
-        assert!(!known.has_point(1, &[3], 0b01, Reads));
+        known.add_point(nth(1), &[2], 0b01, Reads);
+        known.add_point(nth(1), &[2], 0b10, Writes);
+        known.add_point(nth(1), &[4], 0b01, Adds);
+        known.add_range(nth(1), &[5], &[8]);
+        assert!(known.has_point(nth(1), &[2], 0b11, Reads));
+        assert!(known.has_point(nth(1), &[2], 0b10, Writes) && known.has_point(nth(1), &[2], 0b10, Adds));
+        assert!(!known.has_point(nth(1), &[2], 0b01, Writes), "it is only read");
+        assert!(!known.has_point(nth(1), &[3], 0b01, Reads));
         assert!(
-            known.has_point(1, &[4], 0b01, Adds) && !known.has_point(1, &[4], 0b01, Reads),
+            known.has_point(nth(1), &[4], 0b01, Adds) && !known.has_point(nth(1), &[4], 0b01, Reads),
             "it only adds"
         );
-        assert!(known.has_point(1, &[6], 0b11, Writes), "whoever scans may write");
-        assert!(known.has_range(1, &[5], &[6]) && !known.has_range(1, &[5], &[9]));
-        known.add_open(2, &[5], &[8]);
+        assert!(known.has_point(nth(1), &[6], 0b11, Writes), "whoever scans may write");
+        assert!(known.has_range(nth(1), &[5], &[6]) && !known.has_range(nth(1), &[5], &[9]));
+        known.add_open(nth(2), &[5], &[8]);
         assert!(
-            known.is_open(2, &[5], &[8]) && !known.is_open(2, &[5], &[9]) && !known.is_open(1, &[6], &[6])
+            known.is_open(nth(2), &[5], &[8])
+                && !known.is_open(nth(2), &[5], &[9])
+                && !known.is_open(nth(1), &[6], &[6])
         );
         assert!(
-            !known.has_point(2, &[6], 1, Reads) && !known.has_range(2, &[6], &[7]),
+            !known.has_point(nth(2), &[6], 1, Reads) && !known.has_range(nth(2), &[6], &[7]),
             "these are told apart"
         );
-        assert!(known.scans(2, &[8], &[9]) && !known.scans(2, &[9], &[9]), "others meet it as a range");
+        assert!(
+            known.scans(nth(2), &[8], &[9]) && !known.scans(nth(2), &[9], &[9]),
+            "others meet it as a range"
+        );
         known.clear();
-        assert!(!known.has_point(1, &[2], 0b01, Reads) && !known.scans(2, &[8], &[9]));
+        assert!(!known.has_point(nth(1), &[2], 0b01, Reads) && !known.scans(nth(2), &[8], &[9]));
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::point::{Broken, Load, Point, Queue, Subject};
 use heddledb::protocol::{Isolation, Kind};
+use heddledb_check::beside::{cores, each};
 use heddledb_engine_simulated::sync::simulation::Settings;
 use heddledb_workloads::ReadOnly;
 use heddledb_workloads::tpcc::{self, Tpcc};
@@ -23,7 +24,7 @@ const HEADER: &str = "\
 # upgrades, conflicts
 ";
 
-/// Runs everything and returns the lines of the file.
+/// Runs everything, as many points at once as the machine has cores, and returns the lines of the file; `told` gets each line.
 ///
 /// # Errors
 /// A point that broke, or of which a check failed.
@@ -36,20 +37,22 @@ pub fn measure(mut told: impl FnMut(&str)) -> Result<String, String> {
         Ycsb::new(parameters).map(Subject::from).map_err(|error| error.to_string())
     };
     let (high, scans) = (ycsb("high")?, ycsb("e")?);
-    let mut text = String::from(HEADER);
-    for kind in Kind::contenders() {
-        for line in [
-            line("tpcc", kind, &tpcc, 600),
-            line("ycsb-high", kind, &high, 400),
-            line("ycsb-e", kind, &scans, 300),
-        ] {
-            let line = line?;
+    let workloads = [("tpcc", &tpcc, 600), ("ycsb-high", &high, 400), ("ycsb-e", &scans, 300)];
+    let of_kind = |kind| workloads.map(|(name, workload, window_us)| (name, kind, workload, window_us));
+    let points: Vec<_> = Kind::contenders().into_iter().flat_map(of_kind).collect();
+    let mut text = Ok(String::from(HEADER));
+    let work = |point: &(&str, Kind, &Subject, u64)| line(point.0, point.1, point.2, point.3);
+    each(cores(), &points, work, |line| match (&mut text, line) {
+        (Ok(text), Ok(line)) => {
             told(&line);
-            text += &line;
-            text += "\n";
+            *text += &line;
+            *text += "\n";
         }
-    }
-    Ok(text)
+        (Ok(_), Err(error)) => text = Err(error),
+        // The first error is told.
+        (Err(_), _) => {}
+    });
+    text
 }
 
 fn line(name: &str, kind: Kind, workload: &Subject, window_us: u64) -> Result<String, String> {

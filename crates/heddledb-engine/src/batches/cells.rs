@@ -15,7 +15,7 @@
 //! A cell is found by a hash. Two with the same hash are one, and their calls wait more often than they need.
 
 use crate::access::Groups;
-use crate::footprint::{Footprint, Usage};
+use crate::footprint::{Footprint, RelationId, Usage};
 use crate::log::CellUse;
 use crate::mutant::{Mutant, planted};
 
@@ -45,7 +45,7 @@ impl Class {
 /// The granules of a relation.
 #[derive(Clone, Copy, Debug)]
 struct Granule {
-    relation: usize,
+    relation: RelationId,
     /// How many leading bits of a key say in which it is.
     bits: u32,
     /// Some call scans, or has an open range.
@@ -82,7 +82,7 @@ impl Granules {
     }
 
     /// The granules of a relation, so that all these keys are in one.
-    fn cover(&mut self, (relation, low, high): (usize, &[u64], &[u64])) -> &mut Granule {
+    fn cover(&mut self, (relation, low, high): (RelationId, &[u64], &[u64])) -> &mut Granule {
         let bits = common_bits(low, high);
         let at = self.0.iter().position(|granule| granule.relation == relation).unwrap_or_else(|| {
             self.0.push(Granule { relation, bits, scanned: false, open: false });
@@ -95,11 +95,11 @@ impl Granules {
         granule
     }
 
-    fn of(&self, relation: usize) -> Option<&Granule> {
+    fn of(&self, relation: RelationId) -> Option<&Granule> {
         self.0.iter().find(|granule| granule.relation == relation)
     }
 
-    fn open_of(&self, relation: usize) -> Option<&Granule> {
+    fn open_of(&self, relation: RelationId) -> Option<&Granule> {
         self.of(relation).filter(|granule| granule.open)
     }
 
@@ -108,7 +108,7 @@ impl Granules {
         if !self.0.iter().any(|granule| granule.open) {
             return 0;
         }
-        let is_beside = |relation: &usize| self.open_of(*relation).is_some();
+        let is_beside = |relation: &RelationId| self.open_of(*relation).is_some();
         let points = call.points().map(|(relation, ..)| relation).filter(is_beside).count();
         points + call.ranges().map(|(relation, ..)| relation).filter(is_beside).count()
     }
@@ -170,11 +170,11 @@ fn mix(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(29) ^ word).wrapping_mul(FACTOR)
 }
 
-fn hash_words(relation: usize, words: &[u64]) -> u64 {
-    words.iter().fold((relation as u64).wrapping_mul(FACTOR), |hash, word| mix(hash, *word))
+fn hash_words(relation: RelationId, words: &[u64]) -> u64 {
+    words.iter().fold(u64::from(relation.ordinal).wrapping_mul(FACTOR), |hash, word| mix(hash, *word))
 }
 
-fn hash(relation: usize, key: &[u64], part: u64) -> u64 {
+fn hash(relation: RelationId, key: &[u64], part: u64) -> u64 {
     mix(hash_words(relation, key), part)
 }
 

@@ -238,6 +238,7 @@ const ALL: u64 = u64::MAX;
 mod tests {
     use super::*;
     use crate::footprint::Usage::{self, Adds, Reads, Writes};
+    use crate::footprint::{RelationId, nth};
     use crate::sync::Random;
 
     fn call(fill: impl FnOnce(&mut Footprint)) -> Footprint {
@@ -260,9 +261,9 @@ mod tests {
 
     #[test]
     fn readers_share_and_a_writer_waits_for_them() {
-        let of = |usage| move || call(|to| to.add_point(3, &[7], 0b01, usage));
+        let of = |usage| move || call(|to| to.add_point(nth(3), &[7], 0b01, usage));
         let (write, read) = (of(Writes), of(Reads));
-        let other = call(|to| to.add_point(3, &[7], 0b10, Writes));
+        let other = call(|to| to.add_point(nth(3), &[7], 0b10, Writes));
         let links = links(&[write(), read(), read(), other, write(), write()]);
         let expected: [&[u32]; 6] = [&[1, 2], &[4], &[4], &[], &[5], &[]];
         (0..6).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
@@ -273,7 +274,7 @@ mod tests {
 
     #[test]
     fn who_adds_waits_for_who_reads() {
-        let of = |usage| call(|to| to.add_point(3, &[7], 1, usage));
+        let of = |usage| call(|to| to.add_point(nth(3), &[7], 1, usage));
         let links = links(&[of(Adds), of(Adds), of(Reads), of(Adds), of(Writes)]);
         let expected: [&[u32]; 5] = [&[2], &[2], &[3], &[4], &[]];
         (0..5).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
@@ -284,12 +285,12 @@ mod tests {
     fn a_call_has_one_edge_to_another_and_none_to_itself() {
         let both = || {
             call(|to| {
-                to.add_point(0, &[1], 1, Reads);
-                to.add_point(0, &[1], 1, Writes);
-                to.add_point(0, &[2], 1, Writes);
-                to.add_point(0, &[2], 1, Reads);
-                to.add_point(0, &[3], 1, Adds);
-                to.add_point(0, &[3], 1, Reads);
+                to.add_point(nth(0), &[1], 1, Reads);
+                to.add_point(nth(0), &[1], 1, Writes);
+                to.add_point(nth(0), &[2], 1, Writes);
+                to.add_point(nth(0), &[2], 1, Reads);
+                to.add_point(nth(0), &[3], 1, Adds);
+                to.add_point(nth(0), &[3], 1, Reads);
             })
         };
         let links = links(&[both(), both()]);
@@ -298,9 +299,10 @@ mod tests {
 
     #[test]
     fn many_are_gathered() {
-        let mut calls: Vec<Footprint> = (0..20).map(|_| call(|to| to.add_point(0, &[1], 1, Reads))).collect();
-        calls.extend((0..3).map(|_| call(|to| to.add_range(0, &[1], &[1]))));
-        let writer = |key| call(move |to| to.add_point(0, &[key], 1, Writes));
+        let mut calls: Vec<Footprint> =
+            (0..20).map(|_| call(|to| to.add_point(nth(0), &[1], 1, Reads))).collect();
+        calls.extend((0..3).map(|_| call(|to| to.add_range(nth(0), &[1], &[1]))));
+        let writer = |key| call(move |to| to.add_point(nth(0), &[key], 1, Writes));
         calls.push(writer(1));
         let links = links(&calls);
         let gather = calls.len() as u32;
@@ -313,8 +315,9 @@ mod tests {
 
     #[test]
     fn scans_meet_writes_within_their_granule() {
-        let scan = |district| call(move |to| to.add_range(5, &[1, district, 0], &[1, district, u64::MAX]));
-        let insert = |district| call(move |to| to.add_point(5, &[1, district, 9], 1, Writes));
+        let scan =
+            |district| call(move |to| to.add_range(nth(5), &[1, district, 0], &[1, district, u64::MAX]));
+        let insert = |district| call(move |to| to.add_point(nth(5), &[1, district, 9], 1, Writes));
         let links = links(&[insert(2), insert(2), scan(2), scan(2), insert(3), insert(2), scan(3)]);
         let expected: [&[u32]; 7] = [&[1, 2, 3], &[2, 3, 5], &[5], &[5], &[6], &[], &[]];
         (0..7).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
@@ -325,30 +328,30 @@ mod tests {
     fn granules_are_as_many_bits_as_ranges_share() {
         let key = |district: u64, order: u64| [district << 32 | order];
         let scan = |district, first| {
-            call(move |to| to.add_range(5, &key(district, first), &key(district, u64::from(u32::MAX))))
+            call(move |to| to.add_range(nth(5), &key(district, first), &key(district, u64::from(u32::MAX))))
         };
-        let insert = |district| call(move |to| to.add_point(5, &key(district, 9), 1, Writes));
+        let insert = |district| call(move |to| to.add_point(nth(5), &key(district, 9), 1, Writes));
         let district_by_district = links(&[insert(2), scan(2, 0), insert(3), scan(3, 3), insert(2)]);
         let expected: [&[u32]; 5] = [&[1, 4], &[4], &[3], &[], &[]];
         (0..5)
             .for_each(|at| assert_eq!(after(&district_by_district, at), expected[at as usize], "after {at}"));
         // The widest range counts.
-        let both = call(|to| to.add_range(5, &key(2, 0), &key(3, 0)));
+        let both = call(|to| to.add_range(nth(5), &key(2, 0), &key(3, 0)));
         assert_eq!(links(&[insert(2), scan(3, 0), both]).waits, [0, 1, 1]);
         // Ranges of one key, and of all.
-        let one = || call(|to| to.add_range(5, &key(2, 9), &key(2, 9)));
+        let one = || call(|to| to.add_range(nth(5), &key(2, 9), &key(2, 9)));
         assert_eq!(links(&[insert(2), one(), insert(3), one()]).waits, [0, 1, 0, 1]);
-        let all = call(|to| to.add_range(5, &[0], &[u64::MAX]));
+        let all = call(|to| to.add_range(nth(5), &[0], &[u64::MAX]));
         assert_eq!(links(&[insert(2), insert(3), all]).waits, [0, 0, 2]);
     }
 
     /// What has an open range meets all that access its granule, and nothing else.
     #[test]
     fn an_open_range_is_had_alone() {
-        let point = |usage: Usage, list| call(move |to| to.add_point(5, &[list, 9], 1, usage));
-        let open = |list| call(move |to| to.add_open(5, &[list, 0], &[list, u64::MAX]));
-        let scan = |list| call(move |to| to.add_range(5, &[list, 3], &[list, 4]));
-        let beside = call(|to| to.add_point(6, &[2, 9], 1, Writes));
+        let point = |usage: Usage, list| call(move |to| to.add_point(nth(5), &[list, 9], 1, usage));
+        let open = |list| call(move |to| to.add_open(nth(5), &[list, 0], &[list, u64::MAX]));
+        let scan = |list| call(move |to| to.add_range(nth(5), &[list, 3], &[list, 4]));
+        let beside = call(|to| to.add_point(nth(6), &[2, 9], 1, Writes));
         let links =
             links(&[point(Reads, 2), open(2), point(Adds, 2), scan(2), open(3), beside, open(2), open(2)]);
         let expected: [&[u32]; 8] = [&[1, 2], &[2, 3], &[3, 6], &[6], &[], &[], &[7], &[]];
@@ -358,9 +361,9 @@ mod tests {
     /// What has an unordered range meets nobody there, and makes no granules.
     #[test]
     fn an_unordered_range_keeps_nobody_waiting() {
-        let write = |key| call(move |to| to.add_point(5, &[2, key], 1, Writes));
-        let look = || call(|to| to.add_unordered(5, &[2, 0], &[2, u64::MAX]));
-        let scan = |key| call(move |to| to.add_range(5, &[2, key], &[2, key]));
+        let write = |key| call(move |to| to.add_point(nth(5), &[2, key], 1, Writes));
+        let look = || call(|to| to.add_unordered(nth(5), &[2, 0], &[2, u64::MAX]));
+        let scan = |key| call(move |to| to.add_range(nth(5), &[2, key], &[2, key]));
         let links = links(&[write(1), look(), write(2), look(), scan(1), look(), write(1)]);
         let expected: [&[u32]; 7] = [&[4, 6], &[], &[], &[], &[6], &[], &[]];
         (0..7).for_each(|at| assert_eq!(after(&links, at), expected[at as usize], "after {at}"));
@@ -378,8 +381,9 @@ mod tests {
         };
         let scans = |one: &Footprint, other: &Footprint| {
             one.points().any(|(relation, key, _, usage)| {
-                let is_scanned =
-                    |(of, low, high): (usize, &[u64], &[u64])| of == relation && low <= key && key <= high;
+                let is_scanned = |(of, low, high): (RelationId, &[u64], &[u64])| {
+                    of == relation && low <= key && key <= high
+                };
                 usage.changes() && other.ranges().any(is_scanned)
             })
         };
@@ -406,15 +410,19 @@ mod tests {
                             let key = [random.below(2), random.below(5)];
                             let groups = random.below(3) as u32 + 1;
                             let usage = [Reads, Reads, Writes, Adds][random.below(4) as usize];
-                            to.add_point(random.below(2) as usize, &key, groups, usage);
+                            to.add_point(nth(random.below(2) as u32), &key, groups, usage);
                         }
                         if random.below(9) == 0 {
                             let of = random.below(3);
-                            to.add_range(0, &[of.min(1), 0], &[of.min(1), random.below(5)]);
+                            to.add_range(nth(0), &[of.min(1), 0], &[of.min(1), random.below(5)]);
                         }
                         if random.below(12) == 0 {
                             let (of, from) = (random.below(2), random.below(4));
-                            to.add_open(random.below(2) as usize, &[of, from], &[of, from + random.below(2)]);
+                            to.add_open(
+                                nth(random.below(2) as u32),
+                                &[of, from],
+                                &[of, from + random.below(2)],
+                            );
                         }
                     })
                 })

@@ -350,13 +350,14 @@ impl PieceLinker {
 mod tests {
     use super::*;
     use crate::footprint::Usage::{self, Reads, Writes};
+    use crate::footprint::nth;
 
     /// A call reads row 1, writes row 2, and writes row 1; another writes both after it.
     fn pieces() -> Pieces {
         let call = |points: &[(u64, Usage)]| {
             let mut footprint = Footprint::default();
             for (row, usage) in points {
-                footprint.add_point(0, &[*row], 1, *usage);
+                footprint.add_point(nth(0), &[*row], 1, *usage);
             }
             footprint.be_sure_from(Some(0));
             footprint

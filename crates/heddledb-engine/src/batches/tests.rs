@@ -1,7 +1,7 @@
 //! Threads that build and execute batches, with jobs that are numbers.
 
 use super::*;
-use crate::footprint::Usage;
+use crate::footprint::{Usage, nth};
 use crate::sync::Random;
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicUsize;
@@ -14,7 +14,7 @@ fn told(job: u32, footprint: &mut Footprint) {
     footprint.clear();
     for at in 0..=random.below(3) {
         let usage = if at == 0 { Usage::Writes } else { Usage::Reads };
-        footprint.add_point(1, &[random.below(ROWS)], 1, usage);
+        footprint.add_point(nth(1), &[random.below(ROWS)], 1, usage);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::access::Groups;
 use crate::arena::Arena;
 use crate::epoch::EpochClock;
 use crate::error::{Misuse, Result};
+use crate::footprint::RelationId;
 use crate::heap::Heap;
 use crate::index::{AnyIndex, Finger, Gap, Inserted, Leaf, Lookup, Retired, Walk, new_index};
 use crate::log;
@@ -24,6 +25,8 @@ pub(crate) struct Store {
     pub relation: &'static Definition,
     /// The relation's number in this process.
     pub number: usize,
+    /// How many relations its database had before it.
+    ordinal: usize,
     /// Words of a record, concurrency words included.
     pub block_words: usize,
     /// Where those of its values are that are not in their rows.
@@ -44,7 +47,7 @@ pub(crate) type KeyAndRow = (Vec<u64>, Vec<u64>);
 pub(crate) type Told<'a> = dyn FnMut(&KeyAndRow, Option<&[u64]>) + 'a;
 
 impl Store {
-    /// Of no row, sized for `rows`.
+    /// Of no row, sized for `rows`; the first of its database.
     pub fn new(
         records: &'static Records,
         relation: &'static Definition,
@@ -56,6 +59,7 @@ impl Store {
             index: new_index(structure, key_words, rows, records.gap_fold, records.regions),
             relation,
             number: relation.number(),
+            ordinal: 0,
             block_words: records.shape.words(layout),
             heap,
             records,
@@ -368,6 +372,13 @@ impl Stores {
         }
     }
 
+    /// A relation as footprints know it. One that the database cannot have is told from all others, too.
+    pub fn id(&self, relation: &'static Definition) -> RelationId {
+        let number = relation.number();
+        let ordinal = self.get_numbered(number, relation).map_or(RELATIONS_MAX, |store| store.ordinal);
+        RelationId { number: number as u32, ordinal: ordinal as u32 }
+    }
+
     /// The store with that number, if it was made.
     #[inline(always)]
     fn existing(&self, number: usize) -> Option<&Store> {
@@ -401,10 +412,15 @@ impl Stores {
         }
         // One at a time, so that no two of one name are made.
         let _making = lock(&self.making);
-        if slot.get().is_none() && self.all().iter().any(|other| other.relation.name() == relation.name()) {
+        let others = self.all();
+        if slot.get().is_none() && others.iter().any(|other| other.relation.name() == relation.name()) {
             return Err(Misuse::TwoOfOneName { relation: relation.name() }.into());
         }
-        Ok(slot.get_or_init(|| Store::new(self.records, relation, rows, Arc::clone(&self.heap))))
+        let make = || Store {
+            ordinal: others.len(),
+            ..Store::new(self.records, relation, rows, Arc::clone(&self.heap))
+        };
+        Ok(slot.get_or_init(make))
     }
 
     /// Every store that exists. In memory they are made while transactions run.

@@ -92,7 +92,7 @@ impl RedoLog {
         known &= self.begun.announce(1);
         let mut quiet = 0;
         for (at, (relation, low, high)) in footprint.ranges().enumerate() {
-            let firsts = &self.firsts[relation];
+            let firsts = &self.firsts[relation.number as usize];
             if at < 64 && firsts.groups().announced() == 0 {
                 quiet |= 1 << at;
             } else {
@@ -241,18 +241,22 @@ fn end_call(
     let Announced { mut alone, quiet } = announced;
     if !planted(Mutant::CommandReadsForgotten) {
         for (relation, key, groups, _) in call.footprint.points() {
-            let id = log.relations[relation].id;
+            let id = log.relations[relation.number as usize].id;
             // What nobody writes is read without a word.
-            let written = groups & log.firsts[relation].groups().announced() as GroupSet;
+            let written = groups & log.firsts[relation.number as usize].groups().announced() as GroupSet;
             cells.extend(Groups(written).map(|group| Cell::of_row(id, key, group, CellUse::Reads)));
         }
     }
     for (at, (relation, low, high)) in call.footprint.ranges().enumerate() {
         if at < 64 && quiet >> at & 1 == 1 {
             // Whoever writes there now may not have seen the scan.
-            alone |= log.firsts[relation].groups().announced() != 0;
+            alone |= log.firsts[relation.number as usize].groups().announced() != 0;
         } else {
-            cells.push(Cell::below(log.relations[relation].id, &low[..common(low, high)], CellUse::Scans));
+            cells.push(Cell::below(
+                log.relations[relation.number as usize].id,
+                &low[..common(low, high)],
+                CellUse::Scans,
+            ));
         }
     }
     sort_cells(cells);
@@ -265,7 +269,7 @@ fn end_call(
         log.begun.make_known(1);
         for (at, (relation, low, high)) in call.footprint.ranges().enumerate() {
             if at >= 64 || quiet >> at & 1 == 0 {
-                log.firsts[relation].lengths().make_known(1 << common(low, high));
+                log.firsts[relation.number as usize].lengths().make_known(1 << common(low, high));
             }
         }
     }

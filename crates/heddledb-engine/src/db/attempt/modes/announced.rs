@@ -15,7 +15,7 @@ use super::AccessMode;
 use super::grains::{Grains, hashed};
 use crate::access::Groups;
 use crate::error::{Error, Misuse};
-use crate::footprint::{CLAIM_CYCLES, Footprint, Usage};
+use crate::footprint::{CLAIM_CYCLES, Footprint, RelationId, Usage};
 use crate::mutant::{Mutant, planted};
 use crate::seam::Access;
 use crate::sync::{AtomicU64, MODEL, Mutex, MutexGuard, Ordering, Work, lock_soon, work};
@@ -190,7 +190,7 @@ impl Announced {
     /// accesses these column groups; appended to `found`.
     pub fn before_point(
         &self,
-        relation: usize,
+        relation: RelationId,
         key: &[u64],
         groups: GroupSet,
         usage: Usage,
@@ -208,7 +208,7 @@ impl Announced {
     /// The calls that the call which has the turn must let end before it scans these keys.
     pub fn before_range(
         &self,
-        relation: usize,
+        relation: RelationId,
         low: &[u64],
         high: &[u64],
         runs: Runs<'_>,
@@ -333,8 +333,8 @@ impl Place {
 }
 
 /// The hash of a column group of a row.
-fn point(relation: usize, key: &[u64], group: usize) -> u64 {
-    hashed((relation as u64) << 8 | group as u64, key.iter().copied())
+fn point(relation: RelationId, key: &[u64], group: usize) -> u64 {
+    hashed(u64::from(relation.ordinal) << 8 | group as u64, key.iter().copied())
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
@@ -342,6 +342,7 @@ mod tests {
     use super::super::sequencer::Sequencer;
     use super::Usage::{Adds, Reads, Writes};
     use super::*;
+    use crate::footprint::nth;
     use crate::sync::{Random, lock};
 
     fn turn(number: u64) -> Turn {
@@ -366,7 +367,7 @@ mod tests {
     fn writers_wait_for_all_and_readers_for_writers() {
         let announced = Announced::new(8);
         let point = |number, groups, usage| {
-            announce(&announced, number, |footprint| footprint.add_point(3, &[7], groups, usage))
+            announce(&announced, number, |footprint| footprint.add_point(nth(3), &[7], groups, usage))
         };
         assert_eq!(point(1, 0b01, Writes), []);
         assert_eq!(point(2, 0b01, Reads), [1]);
@@ -379,8 +380,9 @@ mod tests {
     #[test]
     fn who_adds_lets_others_add() {
         let announced = Announced::new(8);
-        let point =
-            |number, usage| announce(&announced, number, |footprint| footprint.add_point(3, &[7], 1, usage));
+        let point = |number, usage| {
+            announce(&announced, number, |footprint| footprint.add_point(nth(3), &[7], 1, usage))
+        };
         assert_eq!(point(1, Writes), []);
         assert_eq!(point(2, Adds), [1]);
         assert_eq!(point(3, Adds), [1]);
@@ -393,8 +395,8 @@ mod tests {
     fn a_row_may_be_read_and_written() {
         let announced = Announced::new(4);
         let both = |footprint: &mut Footprint| {
-            footprint.add_point(0, &[1], 1, Reads);
-            footprint.add_point(0, &[1], 1, Writes);
+            footprint.add_point(nth(0), &[1], 1, Reads);
+            footprint.add_point(nth(0), &[1], 1, Writes);
         };
         assert_eq!(announce(&announced, 1, both), []);
         assert_eq!(announce(&announced, 2, both), [1]);
@@ -403,18 +405,18 @@ mod tests {
     #[test]
     fn ranges_meet_points_and_ranges() {
         let announced = Announced::new(8);
-        announced.grains.widen(2, &[4, 0], &[4, u64::MAX]);
+        announced.grains.widen(nth(2), &[4, 0], &[4, u64::MAX]);
         let add = |number, fill: &dyn Fn(&mut Footprint)| announce(&announced, number, |known| fill(known));
-        assert_eq!(add(1, &|known| known.add_point(2, &[4, 9], 1, Reads)), []);
-        assert_eq!(add(2, &|known| known.add_range(2, &[4, 0], &[4, u64::MAX])), [1]);
-        assert_eq!(add(3, &|known| known.add_range(2, &[5, 0], &[5, u64::MAX])), []);
-        assert_eq!(add(4, &|known| known.add_range(2, &[4, 3], &[5, 2])), [1, 2, 3], "it waits for all");
+        assert_eq!(add(1, &|known| known.add_point(nth(2), &[4, 9], 1, Reads)), []);
+        assert_eq!(add(2, &|known| known.add_range(nth(2), &[4, 0], &[4, u64::MAX])), [1]);
+        assert_eq!(add(3, &|known| known.add_range(nth(2), &[5, 0], &[5, u64::MAX])), []);
+        assert_eq!(add(4, &|known| known.add_range(nth(2), &[4, 3], &[5, 2])), [1, 2, 3], "it waits for all");
         assert_eq!(
-            add(5, &|known| known.add_point(2, &[5, 1], 1, Reads)),
+            add(5, &|known| known.add_point(nth(2), &[5, 1], 1, Reads)),
             [4],
             "which has waited for the third"
         );
-        assert_eq!(add(6, &|known| known.add_point(66, &[4, 9], 1, Writes)), [4], "another relation");
+        assert_eq!(add(6, &|known| known.add_point(nth(66), &[4, 9], 1, Writes)), [4], "another relation");
     }
 
     /// What has an open range meets all that access keys in its grains, and others that have it.
@@ -422,18 +424,18 @@ mod tests {
     fn open_ranges_meet_points_and_ranges() {
         let announced = Announced::new(8);
         let add = |number, fill: &dyn Fn(&mut Footprint)| announce(&announced, number, |known| fill(known));
-        assert_eq!(add(1, &|known| known.add_point(2, &[4, 9], 1, Reads)), []);
+        assert_eq!(add(1, &|known| known.add_point(nth(2), &[4, 9], 1, Reads)), []);
         assert_eq!(
-            add(2, &|known| known.add_open(2, &[4, 0], &[4, u64::MAX])),
+            add(2, &|known| known.add_open(nth(2), &[4, 0], &[4, u64::MAX])),
             [1],
             "the first range waits for all"
         );
-        assert_eq!(add(3, &|known| known.add_point(3, &[4, 2], 1, Writes)), [2], "and all for it");
+        assert_eq!(add(3, &|known| known.add_point(nth(3), &[4, 2], 1, Writes)), [2], "and all for it");
         announced.band(0).barrier = None;
-        assert_eq!(add(4, &|known| known.add_open(2, &[5, 0], &[5, u64::MAX])), []);
-        assert_eq!(add(5, &|known| known.add_open(2, &[4, 3], &[4, 9])), [2]);
-        assert_eq!(add(6, &|known| known.add_range(2, &[5, 3], &[5, 9])), [4]);
-        assert_eq!(add(7, &|known| known.add_point(2, &[4, 2], 1, Reads)), [5]);
+        assert_eq!(add(4, &|known| known.add_open(nth(2), &[5, 0], &[5, u64::MAX])), []);
+        assert_eq!(add(5, &|known| known.add_open(nth(2), &[4, 3], &[4, 9])), [2]);
+        assert_eq!(add(6, &|known| known.add_range(nth(2), &[5, 3], &[5, 9])), [4]);
+        assert_eq!(add(7, &|known| known.add_point(nth(2), &[4, 2], 1, Reads)), [5]);
     }
 
     /// Calls that announce side by side wait for those of lower numbers that they meet, and for nobody else.
@@ -451,10 +453,10 @@ mod tests {
                 let mut footprint = Footprint::default();
                 for _ in 0..4 {
                     let usage = [Reads, Adds, Writes][random.below(3) as usize];
-                    footprint.add_point(1, &[random.below(30)], 1, usage);
+                    footprint.add_point(nth(1), &[random.below(30)], 1, usage);
                 }
                 if random.below(4) == 0 {
-                    footprint.add_range(1, &[random.below(30)], &[29]);
+                    footprint.add_range(nth(1), &[random.below(30)], &[29]);
                 }
                 let (mut before, runs) = (Vec::new(), &|turn| sequencer.runs(turn));
                 let announced = &sequencer.announced;
@@ -478,7 +480,7 @@ mod tests {
                 one.ranges()
                     .any(|(of, low, high)| other.touches(of, low, high, false) || other.scans(of, low, high))
             };
-            let conflicts = |(_, key, _, usage): (usize, &[u64], GroupSet, Usage)| {
+            let conflicts = |(_, key, _, usage): (RelationId, &[u64], GroupSet, Usage)| {
                 let other = |(_, at, _, used)| key == at && (usage != used || usage == Writes);
                 one.points().any(other)
             };

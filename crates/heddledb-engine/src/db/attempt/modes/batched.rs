@@ -241,17 +241,18 @@ fn commit_piece<P: Protocol>(attempt: &mut Attempt<P>) -> Result<()> {
 fn come_to_row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
     let Access { wanted: Part { relation, .. }, key, .. } = *access;
     let (groups, usage) = claims(access, mode);
+    let id = attempt.db.stores.id(relation);
     let footprint = &mut attempt.modes.telling.footprint;
     let Batched { seat, units, .. } = &mut attempt.modes.batched;
     // An operation may come to a row more than once: what it has come to is one access.
-    let known = |unit: &usize| footprint.is_point(*unit, relation.number(), key, groups, usage);
+    let known = |unit: &usize| footprint.is_point(*unit, id, key, groups, usage);
     if units.iter().any(known) {
         return Ok(());
     }
     let before = units.len();
-    if !footprint.find_points(relation.number(), key, groups, usage, |unit| units.push(unit)) {
+    if !footprint.find_points(id, key, groups, usage, |unit| units.push(unit)) {
         // Whoever scans reads what it finds.
-        let range = footprint.find_range(relation.number(), key, key).filter(|_| usage == Usage::Reads);
+        let range = footprint.find_range(id, key, key).filter(|_| usage == Usage::Reads);
         units.truncate(before);
         units.extend(range.map(|range| footprint.points().len() + range));
     }
@@ -272,8 +273,9 @@ fn come_to_range<P: Protocol>(
     (low, high): Keys<'_>,
 ) -> Result<()> {
     let footprint = &attempt.modes.telling.footprint;
-    let unit =
-        footprint.find_range(relation.number(), low, high).map(|range| footprint.points().len() + range);
+    let unit = footprint
+        .find_range(attempt.db.stores.id(relation), low, high)
+        .map(|range| footprint.points().len() + range);
     let (seat, suspender) = (&mut attempt.modes.batched.seat, attempt.worker.suspender.as_ref());
     if unit.is_some_and(|unit| seat.come(unit, suspender)) { Ok(()) } else { Err(unannounced(relation, low)) }
 }

@@ -8,11 +8,11 @@
 //! Grains only grow. A call that makes one grow waits for all calls before it, and those after it wait for it, since
 //! what was told before lies under other grains.
 
-use crate::footprint::Usage;
+use crate::footprint::{RelationId, Usage};
 use crate::sync::{AtomicU64, MODEL, Ordering};
 use std::ops::RangeInclusive;
 
-/// Relations whose numbers are alike modulo this have grains of the same size.
+/// Relations whose ordinals are alike modulo this have grains of the same size.
 const RELATIONS: usize = if MODEL { 4 } else { 64 };
 /// A range touches no more grains than this.
 const TOUCHED: u64 = 4;
@@ -42,14 +42,14 @@ impl Grains {
     }
 
     /// The leading bits that make a grain, if there are any, and whether ranges had the whole relation.
-    fn of(&self, relation: usize) -> (Option<u64>, bool) {
+    fn of(&self, relation: RelationId) -> (Option<u64>, bool) {
         // Relaxed: whoever sees an old one with a new version does not exist, and who sees a new one with an old version looks again.
-        let word = self.sizes[relation % RELATIONS].load(Ordering::Relaxed);
+        let word = self.sizes[relation.ordinal as usize % RELATIONS].load(Ordering::Relaxed);
         ((word & (WHOLE - 1)).checked_sub(1), word & WHOLE != 0)
     }
 
     /// What a call that tells this key shares with others, by hash.
-    pub fn of_point(&self, relation: usize, key: &[u64], mut shares: impl FnMut(u64)) {
+    pub fn of_point(&self, relation: RelationId, key: &[u64], mut shares: impl FnMut(u64)) {
         let (bits, whole) = self.of(relation);
         if let Some(bits) = bits {
             shares(grain(relation, key, bits, position(key, bits, 0)));
@@ -62,7 +62,7 @@ impl Grains {
     /// What a call that tells this range has alone, and what it shares, by hash. False if it is too large for the grains.
     pub fn of_range(
         &self,
-        relation: usize,
+        relation: RelationId,
         (low, high): (&[u64], &[u64]),
         mut uses: impl FnMut(u64, Usage),
     ) -> bool {
@@ -81,11 +81,11 @@ impl Grains {
     }
 
     /// Makes the grains large enough for a range.
-    pub fn widen(&self, relation: usize, low: &[u64], high: &[u64]) {
+    pub fn widen(&self, relation: RelationId, low: &[u64], high: &[u64]) {
         if self.of_range(relation, (low, high), |_, _| ()) {
             return;
         }
-        let size = &self.sizes[relation % RELATIONS];
+        let size = &self.sizes[relation.ordinal as usize % RELATIONS];
         // Relaxed, as the caller is the only one that changes them.
         let word = size.load(Ordering::Relaxed);
         let bits = fitting(low, high);
@@ -124,14 +124,14 @@ fn fitting(low: &[u64], high: &[u64]) -> u64 {
 }
 
 /// The hash of a grain: that of the relation's keys with these leading words and that position.
-fn grain(relation: usize, key: &[u64], bits: u64, at: u64) -> u64 {
+fn grain(relation: RelationId, key: &[u64], bits: u64, at: u64) -> u64 {
     let words = key.len().min((bits / 64) as usize);
-    hashed((relation as u64) << 8 | 0x80, key[..words].iter().copied().chain([at]))
+    hashed(u64::from(relation.ordinal) << 8 | 0x80, key[..words].iter().copied().chain([at]))
 }
 
 /// The hash of a whole relation.
-fn all_of(relation: usize) -> u64 {
-    hashed((relation as u64) << 8 | 0x81, [].into_iter())
+fn all_of(relation: RelationId) -> u64 {
+    hashed(u64::from(relation.ordinal) << 8 | 0x81, [].into_iter())
 }
 
 /// The hash of something of that kind with these words. Its leading bits are the best.
@@ -145,16 +145,17 @@ pub(super) fn hashed(kind: u64, words: impl Iterator<Item = u64>) -> u64 {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use crate::footprint::nth;
 
     /// What a range uses, if it fits.
     fn uses(grains: &Grains, low: &[u64], high: &[u64]) -> Option<Vec<(u64, Usage)>> {
         let mut found = Vec::new();
-        grains.of_range(3, (low, high), |hash, usage| found.push((hash, usage))).then_some(found)
+        grains.of_range(nth(3), (low, high), |hash, usage| found.push((hash, usage))).then_some(found)
     }
 
     fn shares(grains: &Grains, key: &[u64]) -> Vec<u64> {
         let mut found = Vec::new();
-        grains.of_point(3, key, |hash| found.push(hash));
+        grains.of_point(nth(3), key, |hash| found.push(hash));
         found
     }
 
@@ -163,7 +164,7 @@ mod tests {
         let grains = Grains::new(true);
         assert_eq!(shares(&grains, &[1, 5]), []);
         assert_eq!(uses(&grains, &[1, 0], &[1, 99]), None, "there are none yet");
-        grains.widen(3, &[1, 0], &[1, 99]);
+        grains.widen(nth(3), &[1, 0], &[1, 99]);
         let version = grains.version();
         // Grains of 128: a range of a hundred touches one or two.
         let of = |low, high| uses(&grains, &[1, low], &[1, high]).expect("it fits");
@@ -173,18 +174,18 @@ mod tests {
         assert_eq!(of(0, 99)[0], (shares(&grains, &[1, 127])[0], Usage::Writes));
         assert_ne!(shares(&grains, &[1, 128]), shares(&grains, &[1, 127]));
         assert_ne!(shares(&grains, &[2, 5]), shares(&grains, &[1, 5]), "another word before");
-        grains.widen(3, &[7, 1000], &[7, 1010]);
+        grains.widen(nth(3), &[7, 1000], &[7, 1010]);
         assert_eq!(grains.version(), version, "that one fits");
     }
 
     #[test]
     fn grains_grow_within_limits() {
         let grains = Grains::new(true);
-        grains.widen(3, &[1, 0], &[1, 3]);
-        grains.widen(3, &[1, 0], &[1, 999]);
+        grains.widen(nth(3), &[1, 0], &[1, 3]);
+        grains.widen(nth(3), &[1, 0], &[1, 999]);
         assert_eq!(shares(&grains, &[1, 5]), shares(&grains, &[1, 1000]), "1024 are one now");
         assert_eq!(uses(&grains, &[1, 0], &[2, 0]), None);
-        grains.widen(3, &[1, 0], &[2, 0]);
+        grains.widen(nth(3), &[1, 0], &[2, 0]);
         let whole = uses(&grains, &[1, 0], &[2, 0]).expect("it has the whole relation");
         let small = uses(&grains, &[1, 0], &[1, 3]).expect("it fits");
         assert_eq!((whole.len(), small.len()), (1, 2));
@@ -196,12 +197,12 @@ mod tests {
     #[test]
     fn single_keys_and_all_keys_are_ranges() {
         let grains = Grains::new(true);
-        grains.widen(3, &[4, 7], &[4, 7]);
+        grains.widen(nth(3), &[4, 7], &[4, 7]);
         let one = uses(&grains, &[4, 7], &[4, 7]).expect("it fits");
         assert_eq!(one, [(shares(&grains, &[4, 7])[0], Usage::Writes)]);
         assert_ne!(shares(&grains, &[4, 8])[0], one[0].0);
         assert_eq!(uses(&grains, &[4, 0], &[4, u64::MAX]), None);
-        grains.widen(3, &[0, 0], &[u64::MAX, u64::MAX]);
+        grains.widen(nth(3), &[0, 0], &[u64::MAX, u64::MAX]);
         assert_eq!(uses(&grains, &[4, 0], &[4, u64::MAX]).map(|uses| uses.len()), Some(1));
     }
 }

@@ -146,24 +146,24 @@ impl CallMode for Sequenced {
     /// Announces the access, waits for the calls before that it conflicts with, or checks that it was announced.
     fn row<P: Protocol>(attempt: &mut Attempt<P>, access: &Access<'_>, mode: AccessMode) -> Result<()> {
         let Access { wanted: Part { relation, .. }, key, .. } = *access;
-        let number = relation.number();
+        let id = attempt.db.stores.id(relation);
         // Calls are executed in the order of their turns, sums, too.
         let mode = if mode == AccessMode::Adds { AccessMode::Writes } else { mode };
         let (groups, usage) = claims(access, mode);
         let Sequenced { phase, footprint, before, .. } = &mut attempt.modes.sequencing;
         if *phase == Phase::Announcing {
-            footprint.add_point(number, key, groups, usage);
+            footprint.add_point(id, key, groups, usage);
         }
         if *phase == Phase::Now || *phase == Phase::Announcing && mode == AccessMode::WritesEntries {
             let sequencer = &attempt.db.modes.sequencing;
             let runs = &|turn| sequencer.runs(turn);
-            sequencer.announced.before_point(number, key, groups, usage, runs, before);
+            sequencer.announced.before_point(id, key, groups, usage, runs, before);
             if planted(Mutant::SequencedNowNotAwaited) {
                 before.clear();
             }
             sequencer.await_end(before, attempt.worker.suspender.as_ref());
         }
-        if *phase == Phase::Later && !footprint.has_point(number, key, groups, usage) {
+        if *phase == Phase::Later && !footprint.has_point(id, key, groups, usage) {
             return Err(unannounced(relation, key));
         }
         Ok(())
@@ -175,10 +175,11 @@ impl CallMode for Sequenced {
         relation: &'static Definition,
         (low, high): Keys<'_>,
     ) -> Result<()> {
+        let id = attempt.db.stores.id(relation);
         let Sequenced { phase, footprint, .. } = &mut attempt.modes.sequencing;
         match phase {
-            Phase::Announcing => footprint.add_range(relation.number(), low, high),
-            Phase::Later if !footprint.has_range(relation.number(), low, high) => {
+            Phase::Announcing => footprint.add_range(id, low, high),
+            Phase::Later if !footprint.has_range(id, low, high) => {
                 return Err(unannounced(relation, low));
             }
             _ => {}
@@ -196,7 +197,7 @@ impl CallMode for Sequenced {
         let sequencer = &attempt.db.modes.sequencing;
         let runs = &|turn| sequencer.runs(turn);
         let (low, high) = keys();
-        sequencer.announced.before_range(relation.number(), low, high, runs, before);
+        sequencer.announced.before_range(attempt.db.stores.id(relation), low, high, runs, before);
         if planted(Mutant::SequencedNowNotAwaited) {
             before.clear();
         }

@@ -67,16 +67,17 @@ pub(super) fn row<P: Protocol>(
             return Ok(());
         }
     }
+    let id = attempt.db.stores.id(relation);
     let footprint = &mut attempt.modes.telling.footprint;
     if attempt.dry {
-        footprint.add_point(relation.number(), key, groups, usage);
-    } else if !footprint.has_point(relation.number(), key, groups, usage) {
-        if !footprint.is_open(relation.number(), key, key) {
+        footprint.add_point(id, key, groups, usage);
+    } else if !footprint.has_point(id, key, groups, usage) {
+        if !footprint.is_open(id, key, key) {
             return unforeseen(attempt, relation, key);
         }
         if attempt.logs == Logs::Calls {
             // The log has what was accessed, and no open or unordered ranges.
-            footprint.add_point(relation.number(), key, groups, usage);
+            footprint.add_point(id, key, groups, usage);
         }
     }
     Ok(())
@@ -91,15 +92,16 @@ pub(super) fn range<P: Protocol>(
     if loud(attempt, relation) == 0 {
         return Ok(());
     }
+    let id = attempt.db.stores.id(relation);
     let footprint = &mut attempt.modes.telling.footprint;
     if attempt.dry {
-        footprint.add_range(relation.number(), low, high);
-    } else if !footprint.has_range(relation.number(), low, high) {
-        if !footprint.is_open(relation.number(), low, high) {
+        footprint.add_range(id, low, high);
+    } else if !footprint.has_range(id, low, high) {
+        if !footprint.is_open(id, low, high) {
             return unforeseen(attempt, relation, low);
         }
         if attempt.logs == Logs::Calls {
-            footprint.add_range(relation.number(), low, high);
+            footprint.add_range(id, low, high);
         }
     }
     Ok(())
@@ -120,19 +122,19 @@ pub(super) fn tell<P: Protocol>(attempt: &mut Attempt<P>, told: Told<'_>) -> boo
         | Told::Unordered { relation, .. } => relation,
         Told::Part => return false,
     };
-    let loud = loud(attempt, relation);
+    let (loud, id) = (loud(attempt, relation), attempt.db.stores.id(relation));
     let footprint = &mut attempt.modes.telling.footprint;
     match told {
         Told::Row { key, groups, usage, .. } => {
             // As in `claims`: whether a row exists is in its first group.
             let groups = groups.max(1) & if usage == Usage::Reads { loud } else { GroupSet::MAX };
             if groups != 0 {
-                footprint.add_point(relation.number(), key, groups, usage);
+                footprint.add_point(id, key, groups, usage);
             }
         }
-        Told::Range { low, high, .. } if loud != 0 => footprint.add_range(relation.number(), low, high),
-        Told::Open { low, high, .. } => footprint.add_open(relation.number(), low, high),
-        Told::Unordered { low, high, .. } => footprint.add_unordered(relation.number(), low, high),
+        Told::Range { low, high, .. } if loud != 0 => footprint.add_range(id, low, high),
+        Told::Open { low, high, .. } => footprint.add_open(id, low, high),
+        Told::Unordered { low, high, .. } => footprint.add_unordered(id, low, high),
         Told::Range { .. } | Told::Part => {}
     }
     true
