@@ -63,6 +63,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+#[cfg(feature = "parser")]
 pub mod builtin;
 pub mod deferral;
 pub mod footprint;

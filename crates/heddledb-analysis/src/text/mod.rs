@@ -45,12 +45,18 @@
 //! name that differs from a declared one by what looks like a slip is refused.
 //! Columns must be declared if their table declares any.
 
+#[cfg(feature = "parser")]
 mod nearest;
+#[cfg(feature = "parser")]
 mod parse;
 mod print;
+#[cfg(feature = "parser")]
 mod words;
 
+#[cfg(feature = "parser")]
 pub use nearest::nearest;
+#[cfg(feature = "parser")]
 pub use parse::parse;
 pub use print::print;
+#[cfg(feature = "parser")]
 pub use words::ParseError;

@@ -464,6 +464,7 @@ pub(super) enum ManifestFlaw {
 }
 
 /// Sets the length and the checksum of a manifest that has at least a header.
+#[cfg(any(test, feature = "fuzz"))]
 pub(super) fn seal(bytes: &mut [u8]) {
     seal_as(bytes, MANIFEST_FORMAT);
 }

@@ -25,6 +25,7 @@ mod directory;
 mod entry;
 mod frame;
 mod frames;
+#[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod manifest;

@@ -15,6 +15,7 @@ mod column_value;
 pub mod dynamic;
 #[cfg(any(feature = "jiff", feature = "uuid", feature = "rust_decimal"))]
 mod foreign;
+#[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
 mod key;
